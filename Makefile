@@ -1,0 +1,70 @@
+# Every target sets up what it needs; a second run starts in seconds. `make help` lists them.
+SHELL := /bin/sh
+PYTHON ?= python3
+PORT ?= 8787
+VENV := .venv/bin/python
+export PYTHONPATH := workers:.
+export WRANGLER_SEND_METRICS := false
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo dev test test-host check format bench bench-recall deploy-dry-run lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/.ready: locks/dev.txt
+	$(PYTHON) -m venv .venv
+	$(VENV) -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/dev.txt
+	@touch $@
+
+# `npm install` and not `npm ci`: the lock names the platforms' packages that were available when it was written, and
+# `npm ci` refuses a lock that lacks one. --no-save leaves the lock as it is.
+node_modules/.ready: package.json package-lock.json
+	npm install --no-save --no-audit --no-fund --loglevel=error
+	@touch $@
+
+python_modules/pyvenv.cfg: locks/worker.txt | .venv/.ready
+	$(VENV) -m tools.vendor
+	@touch $@
+
+setup: .venv/.ready node_modules/.ready python_modules/pyvenv.cfg ## install everything the other targets need
+
+demo: setup ## run the order-triage scenario end to end on the real workerd
+	@$(VENV) -m tools.demo
+
+dev: setup ## serve on $PORT (8787) in the foreground; GET /healthz answers when ready
+	@$(VENV) -m tools.dev --port $(PORT)
+
+test: setup ## run all tests, on the host and on the real workerd
+	$(VENV) -m pytest -n 2 --dist loadgroup
+
+test-host: setup ## run the tests that need no workerd
+	$(VENV) -m pytest -n 2 -m "not workerd"
+
+check: setup ## check formatting, lint, types and the direction of imports
+	$(VENV) -m ruff format --check .
+	$(VENV) -m ruff check .
+	$(VENV) -m mypy
+	.venv/bin/lint-imports
+
+format: setup ## format the code and apply safe fixes
+	$(VENV) -m ruff check --fix --quiet . ; $(VENV) -m ruff format .
+
+bench: setup ## measure the proxy and a run; the table goes to docs/performance.md
+	$(VENV) -m benchmarks.run
+
+bench-recall: setup ## measure recall on conversation data: make bench-recall DATA=folder
+	@test -n "$(DATA)" || { echo "give the data: make bench-recall DATA=folder-of-jsonl.gz"; exit 2; }
+	$(VENV) -m benchmarks.recall $(DATA)
+
+deploy-dry-run: setup ## build what `wrangler deploy` would upload, and print its size
+	PATH="$(CURDIR)/node_modules/.bin:$$PATH" wrangler deploy --dry-run --outdir .cache/upload
+
+lock: setup ## write the locks again from pyproject.toml
+	$(VENV) -m pip install --quiet --disable-pip-version-check --target .cache/uv uv
+	.cache/uv/bin/uv pip compile -q --no-header --generate-hashes --universal --python-version 3.11 --group dev -o locks/dev.txt
+	.cache/uv/bin/uv pip compile -q --no-header --generate-hashes --python-version 3.14 pyproject.toml -o locks/worker.txt
+	.cache/uv/bin/uv pip compile -q --no-header --no-deps --generate-hashes --universal --python-version 3.11 locks/embedding.in -o locks/embedding.txt
+
+clean: ## remove everything that the other targets made
+	rm -rf .venv .build* .cache .wrangler node_modules python_modules wrangler.local.json wrangler.*.local.json

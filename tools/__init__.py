@@ -1,0 +1,1 @@
+"""Development tools: staging, the offline runtime, the local server, provisioning."""

@@ -1,0 +1,295 @@
+"""Create API keys, tools and upstream credentials for the tool proxy, in the KV of a deployment or of this checkout.
+
+    python -m tools.gateway key create --tenant acme --scope '*'
+    python -m tools.gateway tool put --tenant acme --file tool.yaml
+    python -m tools.gateway credential put --tenant acme --tool create_order < secret.txt
+    python -m tools.gateway list --tenant acme
+
+Without `--remote` it writes to the local KV of `wrangler dev`, and lets tools have an upstream on this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tools.paths import LOCAL_CONFIG, NODE_BIN, PRODUCTION_CONFIG, ROOT
+
+sys.path.insert(0, str(ROOT / "workers"))
+
+from retain.errors import Conflict, InvalidInput, Misconfigured, NotFound, RetainError, Unavailable
+from retain.gateway.credentials import credential_name, read_credentials_key
+from retain.gateway.keys import STORED_PREFIX, read_grant
+from retain.gateway.provisioning import KEY_ID_CHARACTERS, credential_entry, new_api_key, tool_entry
+from retain.gateway.tool_config import tool_name_in_kv
+from retain.host.crypto import HostCrypto
+from retain.identifiers import check_tenant, check_tool_name
+from retain.ports import KeyPage, Kv
+
+_DAY_MS = 86_400_000
+_BULK_KEYS = 100
+
+Run = Callable[[Sequence[str]], str]
+"""Runs wrangler with these arguments and returns what it wrote to its standard output. Raises: Unavailable."""
+
+
+def run_wrangler(arguments: Sequence[str]) -> str:
+    """Run this checkout's wrangler. Raises: Unavailable (code `wrangler_failed`)."""
+    environment = {
+        **os.environ,
+        "PATH": f"{NODE_BIN}{os.pathsep}{os.environ['PATH']}",
+        "WRANGLER_SEND_METRICS": "false",
+    }
+    done = subprocess.run(
+        [str(NODE_BIN / "wrangler"), *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise Unavailable(f"wrangler failed:\n{done.stderr or done.stdout}", code="wrangler_failed")
+    return done.stdout
+
+
+class WranglerKv:
+    """Implements `retain.ports.Kv` with `wrangler kv`. where: the options that name the namespace."""
+
+    def __init__(self, run: Run, where: Sequence[str]) -> None:
+        self._run = run
+        self._where = tuple(where)
+
+    async def get(self, key: str) -> str | None:
+        """Return the value, or None. See the port."""
+        return (await self.values([key]))[key]
+
+    async def values(self, keys: Sequence[str]) -> dict[str, str | None]:
+        """Return the values of any number of keys."""
+        # Not `key get`: for a missing key that prints a sentence, as if it were the value.
+        found: dict[str, str | None] = {}
+        for start in range(0, len(keys), _BULK_KEYS):
+            wanted = list(keys[start : start + _BULK_KEYS])
+            with _private_file(json.dumps(wanted)) as file:
+                answer = json.loads(self._run(["kv", "bulk", "get", file.name, *self._where]))
+            found.update({key: (answer.get(key) or {}).get("value") for key in wanted})
+        return found
+
+    async def put(self, key: str, value: str, *, ttl_s: int | None = None) -> None:
+        """Write the value. See the port."""
+        lifetime = [] if ttl_s is None else ["--ttl", str(ttl_s)]
+        # From a file: other users of the machine can read a command's arguments.
+        with _private_file(value) as file:
+            self._run(["kv", "key", "put", key, "--path", file.name, *lifetime, *self._where])
+
+    async def delete(self, key: str) -> None:
+        """Remove the key. See the port."""
+        self._run(["kv", "key", "delete", key, *self._where])
+
+    async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
+        """Return all keys that start with `prefix`: wrangler pages by itself. See the port."""
+        names = [
+            entry["name"] for entry in json.loads(self._run(["kv", "key", "list", "--prefix", prefix, *self._where]))
+        ]
+        rest = sorted(name for name in names if cursor is None or name > cursor)
+        return KeyPage(rest[:limit], rest[limit - 1] if len(rest) > limit else None)
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """What a command works with. read_secret: reads the credential from the standard input."""
+
+    kv: WranglerKv
+    remote: bool
+    credentials_key: Callable[[], bytes]
+    read_secret: Callable[[], str]
+    now_ms: int
+
+
+async def create_key(work: Workplace, options: argparse.Namespace) -> None:
+    """Make an API key and print it, this once."""
+    lifetime_ms = None if options.days is None else options.days * _DAY_MS
+    new = new_api_key(options.tenant, options.scope, now_ms=work.now_ms, lifetime_ms=lifetime_ms)
+    await new.entry.write(work.kv)
+    print(f"key {new.key_id} of tenant {options.tenant}; it is shown only now:", file=sys.stderr)
+    print(new.api_key)
+
+
+async def revoke_key(work: Workplace, options: argparse.Namespace) -> None:
+    """Remove an API key. Other locations may accept it for up to a minute more."""
+    tenant = check_tenant(options.tenant)
+    if len(options.key_id) < KEY_ID_CHARACTERS:
+        raise InvalidInput("that is not a whole key id", code="invalid_key_id")
+    names = await _names(work.kv, STORED_PREFIX + options.key_id)
+    values = await work.kv.values(names)
+    mine = [name for name, text in values.items() if text is not None and read_grant(text).tenant_id == tenant]
+    if not mine:
+        raise NotFound("the tenant has no such key", code="no_such_key")
+    for name in mine:
+        await work.kv.delete(name)
+    print(f"revoked key {options.key_id} of tenant {tenant}")
+
+
+async def put_tool(work: Workplace, options: argparse.Namespace) -> None:
+    """Check a tool's YAML file and store it. A change needs a higher version."""
+    config = _read_tool_file(options.file)
+    name = config.pop("name", None)
+    entry = tool_entry(options.tenant, check_tool_name(name), config, allow_loopback=not work.remote)
+    stored = await work.kv.get(entry.key)
+    if stored is not None and stored != entry.value and json.loads(stored)["version"] >= config["version"]:
+        raise Conflict("the tool has changed: raise its version", code="version_not_raised")
+    await entry.write(work.kv)
+    print(f"stored tool {name}, version {config['version']}, for tenant {options.tenant}")
+
+
+async def delete_tool(work: Workplace, options: argparse.Namespace) -> None:
+    """Remove a tool and its credential."""
+    tenant, tool = check_tenant(options.tenant), check_tool_name(options.tool)
+    await work.kv.delete(tool_name_in_kv(tenant, tool))
+    await work.kv.delete(credential_name(tenant, tool))
+    print(f"removed tool {tool} of tenant {tenant}")
+
+
+async def put_credential(work: Workplace, options: argparse.Namespace) -> None:
+    """Seal what stands on the standard input as the tool's upstream credential."""
+    secret = work.read_secret().strip()
+    entry = await credential_entry(HostCrypto(), work.credentials_key(), options.tenant, options.tool, secret)
+    await entry.write(work.kv)
+    print(f"stored the credential of tool {options.tool} for tenant {options.tenant}")
+
+
+async def show(work: Workplace, options: argparse.Namespace) -> None:
+    """Print the tenant's keys and tools, one a line. No secret is among them."""
+    tenant = check_tenant(options.tenant)
+    keys = await work.kv.values(await _names(work.kv, STORED_PREFIX))
+    for grant in (read_grant(text) for text in keys.values() if text is not None):
+        if grant.tenant_id == tenant:
+            expired = grant.expires_at_ms is not None and grant.expires_at_ms <= work.now_ms
+            print(f"key   {grant.key_id}  scopes {','.join(grant.scopes)}{'  expired' if expired else ''}")
+    prefix = tool_name_in_kv(tenant, "")
+    tools = await work.kv.values(await _names(work.kv, prefix))
+    sealed = await _names(work.kv, credential_name(tenant, ""))
+    for key, text in tools.items():
+        if text is not None:
+            name, config = key.removeprefix(prefix), json.loads(text)
+            credential = "credential stored" if credential_name(tenant, name) in sealed else "no credential"
+            print(f"tool  {name}  version {config['version']}  {config['method']} {config['url']}  {credential}")
+
+
+def _read_tool_file(path: Path) -> dict[str, Any]:
+    try:
+        config = yaml.safe_load(path.read_text())
+    except (OSError, yaml.YAMLError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}", code="invalid_tool_configuration") from error
+    if not isinstance(config, dict):
+        raise InvalidInput(f"{path} does not hold a mapping", code="invalid_tool_configuration")
+    return config
+
+
+async def _names(kv: Kv, prefix: str) -> list[str]:
+    names: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await kv.list(prefix, cursor=cursor)
+        names += page.keys
+        cursor = page.cursor
+        if cursor is None:
+            return names
+
+
+def _private_file(content: str) -> tempfile._TemporaryFileWrapper[str]:
+    """Return an open temporary file that only this user can read."""
+    file = tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8")  # noqa: SIM115 -- the caller closes it
+    file.write(content)
+    file.flush()
+    return file
+
+
+def find_credentials_key(environment: Mapping[str, str], *, remote: bool, local_secrets: Path) -> bytes:
+    """Return the key that seals credentials: CREDENTIALS_KEY of the environment, or of `.dev.vars` for local use.
+
+    A remote deployment never gets values sealed with the development key.
+
+    Raises: Misconfigured.
+    """
+    text = environment.get("CREDENTIALS_KEY", "")
+    if not text and not remote and local_secrets.exists():
+        for line in local_secrets.read_text().splitlines():
+            name, _, value = line.partition("=")
+            if name.strip() == "CREDENTIALS_KEY":
+                text = value.strip().strip("\"'")
+    if not text and remote:
+        raise Misconfigured(
+            "set CREDENTIALS_KEY to the deployment's secret of that name", code="credentials_key_missing"
+        )
+    return read_credentials_key(text)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of a command line."""
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--tenant", required=True)
+    place = common.add_mutually_exclusive_group()
+    place.add_argument("--remote", action="store_true", help="write to the deployment that wrangler.toml describes")
+    place.add_argument("--local-config", type=Path, default=LOCAL_CONFIG, help="wrangler's configuration for local use")
+    common.add_argument("--persist-to", help="where wrangler dev keeps local data, if not in its usual place")
+    common.add_argument("--binding", default="KV")
+    parser = argparse.ArgumentParser(prog="python -m tools.gateway", description=(__doc__ or "").partition("\n")[0])
+    nouns = parser.add_subparsers(required=True)
+
+    def command(noun: Any, name: str, does: Callable[..., Any]) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = noun.add_parser(name, parents=[common], help=does.__doc__)
+        made.set_defaults(does=does)
+        return made
+
+    keys = nouns.add_parser("key", help="API keys").add_subparsers(required=True)
+    create = command(keys, "create", create_key)
+    create.add_argument("--scope", action="append", required=True, help="a tool's name, or '*'; may be repeated")
+    create.add_argument("--days", type=int, help="after how many days the key expires")
+    command(keys, "revoke", revoke_key).add_argument("--key-id", required=True)
+    tools = nouns.add_parser("tool", help="tools").add_subparsers(required=True)
+    command(tools, "put", put_tool).add_argument("--file", type=Path, required=True)
+    command(tools, "delete", delete_tool).add_argument("--tool", required=True)
+    credentials = nouns.add_parser("credential", help="upstream credentials").add_subparsers(required=True)
+    command(credentials, "put", put_credential).add_argument("--tool", required=True)
+    command(nouns, "list", show)
+    return parser.parse_args(arguments)
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    *,
+    run: Run = run_wrangler,
+    environment: Mapping[str, str] = os.environ,
+    read_secret: Callable[[], str] = sys.stdin.read,
+    local_secrets: Path = ROOT / ".dev.vars",
+) -> int:
+    """Run a command; return the process's exit status."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    config = PRODUCTION_CONFIG if options.remote else options.local_config
+    where = ["--binding", options.binding, "--config", str(config), "--remote" if options.remote else "--local"]
+    where += [] if options.persist_to is None else ["--persist-to", options.persist_to]
+    work = Workplace(
+        WranglerKv(run, where),
+        options.remote,
+        lambda: find_credentials_key(environment, remote=options.remote, local_secrets=local_secrets),
+        read_secret,
+        time.time_ns() // 1_000_000,
+    )
+    try:
+        asyncio.run(options.does(work, options))
+    except RetainError as error:
+        print(f"{error.message} ({error.code})", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

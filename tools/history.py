@@ -1,0 +1,178 @@
+"""Verify a tenant's world history, or keep it in a file, without trusting the server that answers it.
+
+    python -m tools.history verify --url http://127.0.0.1:8787 --tenant acme [--head SEQ:HASH]
+    python -m tools.history dump --url http://127.0.0.1:8787 --tenant acme > acme.jsonl
+    python -m tools.history verify --file acme.jsonl --tenant acme
+
+`verify` recomputes the chain from the entries, prints its head, and asks the server (not for a file) to compare it with the
+learning stream and with the head that it keeps. Exits with 1 when anything is wrong. Behind Cloudflare Access, the
+environment variables CF_ACCESS_CLIENT_ID and CF_ACCESS_CLIENT_SECRET hold a service token.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tools.paths import ROOT
+
+sys.path.insert(0, str(ROOT / "workers"))
+
+from retain.errors import InvalidInput, RetainError, UpstreamFailed
+from retain.identifiers import check_tenant
+from retain.memory.history import GENESIS, follow
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """How far a history holds. entries, head: of the part that follows from the first entry. broken_at: None for all."""
+
+    entries: int
+    head: str
+    broken_at: int | None
+    found: Mapping[int, str]
+    """The hashes of the entries that were asked for, by number."""
+
+
+class Server:
+    """A deployment, as its administrator reaches it."""
+
+    def __init__(self, client: httpx.Client, tenant_id: str) -> None:
+        self._client = client
+        self._path = f"/admin/tenants/{tenant_id}/history"
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every entry in order, page by page. Raises: UpstreamFailed."""
+        after = "0"
+        while True:
+            page = self._get(self._path, {"after": after})
+            yield from page["entries"]
+            if page["cursor"] is None:
+                return
+            after = page["cursor"]
+
+    def verdict(self) -> Mapping[str, Any]:
+        """Return what the server finds when it compares its history with its learning stream and the kept head."""
+        return self._get(f"{self._path}/verify", {})
+
+    def _get(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
+        try:
+            answer = self._client.get(path, params=dict(query))
+        except httpx.HTTPError as error:
+            raise UpstreamFailed(f"the server did not answer: {error}", code="server_failed") from error
+        if answer.status_code != 200:
+            raise UpstreamFailed(f"the server answered {answer.status_code}: {answer.text[:500]}", code="server_failed")
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+def read_file(path: Path) -> Iterator[Entry]:
+    """Yield the entries of a dump. Raises: InvalidInput."""
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                yield json.loads(line)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}", code="invalid_dump") from error
+
+
+def check(tenant_id: str, entries: Iterable[Entry], asked: frozenset[int] = frozenset()) -> Chain:
+    """Recompute the chain, entry by entry. asked: entries whose hashes are wanted."""
+    seq, head = 0, GENESIS
+    found: dict[int, str] = {}
+    for entry in entries:
+        before = seq
+        seq, head = follow(tenant_id, [entry], seq, head)
+        if seq == before:
+            return Chain(seq, head, seq + 1, found)
+        if seq in asked:
+            found[seq] = head
+    return Chain(seq, head, None, found)
+
+
+def verify(options: argparse.Namespace, server: Server | None) -> int:
+    """Recompute the chain, print its head, and compare it with a head that was kept."""
+    kept = None if options.head is None else _head(options.head)
+    entries = read_file(options.file) if server is None else server.entries()
+    chain = check(options.tenant, entries, frozenset() if kept is None else frozenset([kept[0]]))
+    if chain.broken_at is not None:
+        print(f"broken at entry {chain.broken_at}: it does not follow from the one before")
+        return 1
+    print(f"{chain.entries} entries, head {chain.entries}:{chain.head}")
+    if kept is not None and chain.found.get(kept[0]) != kept[1]:
+        print(f"entry {kept[0]} is not the one that was kept: the history was cut off or written anew")
+        return 1
+    if server is not None:
+        verdict = server.verdict()
+        if verdict["problem"] is not None:
+            print(f"the server finds {verdict['problem']} at entry {verdict['broken_at']}")
+            return 1
+        print("the learning stream and the kept head agree with it")
+    return 0
+
+
+def dump(options: argparse.Namespace, server: Server | None) -> int:  # noqa: ARG001
+    """Print every entry as a line of JSON."""
+    assert server is not None  # it has no other source
+    for entry in server.entries():
+        print(json.dumps(entry))
+    return 0
+
+
+def _head(text: str) -> tuple[int, str]:
+    seq, _, digest = text.partition(":")
+    if not seq.isdecimal() or len(digest) != len(GENESIS):
+        raise InvalidInput("a head is the number of an entry, a colon, and its hash", code="invalid_head")
+    return int(seq), digest
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of a command line."""
+    parser = argparse.ArgumentParser(prog="python -m tools.history", description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(required=True)
+    for does in (verify, dump):
+        command = commands.add_parser(does.__name__, help=does.__doc__)
+        command.add_argument("--tenant", required=True)
+        place = command.add_mutually_exclusive_group(required=True)
+        place.add_argument("--url", help="the deployment's address")
+        if does is verify:
+            place.add_argument("--file", type=Path, help="what dump printed")
+            command.add_argument("--head", help="a head that was kept: SEQ:HASH")
+        command.set_defaults(does=does)
+    return parser.parse_args(arguments)
+
+
+def open_client(url: str) -> httpx.Client:
+    """Return a client of a deployment, with the service token of the environment, if any."""
+    names = {"CF_ACCESS_CLIENT_ID": "cf-access-client-id", "CF_ACCESS_CLIENT_SECRET": "cf-access-client-secret"}
+    headers = {header: os.environ[name] for name, header in names.items() if name in os.environ}
+    return httpx.Client(base_url=url, headers=headers, timeout=60)
+
+
+def main(arguments: Sequence[str] | None = None, connect: Callable[[str], httpx.Client] = open_client) -> int:
+    """Run a command; return the process's exit status."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    does: Callable[[argparse.Namespace, Server | None], int] = options.does
+    try:
+        check_tenant(options.tenant)
+        if options.url is None:
+            return does(options, None)
+        with connect(options.url) as client:
+            return does(options, Server(client, options.tenant))
+    except RetainError as error:
+        print(f"{error.message} ({error.code})", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Derive the local configuration from wrangler.toml, so that production never carries development settings.
+
+What differs: the offline runtime's flag, the Vectorize stand-in in place of the binding, no Workers AI, the scripted chat
+model and the local embedding table, and the development environment (`retain.admin.access` says what that allows).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from pathlib import Path
+from typing import Any
+
+from tools.offline_runtime import COMPATIBILITY_FLAG
+from tools.paths import LOCAL_CONFIG, PRODUCTION_CONFIG, ROOT
+from tools.stage import read_config
+
+_VARS = {
+    "RETAIN_ENVIRONMENT": "development",
+    "CHAT_PROVIDER": "scripted",
+    "CHAT_MODEL": "scripted",
+    "CHAT_BASE_URL": "",
+    "EMBEDDING_PROVIDER": "static",
+    "EMBEDDING_MODEL": "static-minilm-256",
+    "EMBEDDING_DIMENSIONS": "256",
+}
+
+
+def local_config(production: dict[str, Any], overrides: dict[str, str] | None = None) -> dict[str, Any]:
+    """Return the local configuration. overrides: variables that win over the local ones."""
+    config = {**production}
+    config["compatibility_flags"] = [*production["compatibility_flags"], COMPATIBILITY_FLAG]
+    config["vars"] = {**production["vars"], **_VARS, **(overrides or {})}
+    config["services"] = [{"binding": "VECTORIZE", "service": "retain-vectorize"}]
+    config.pop("vectorize", None)
+    config.pop("ai", None)
+    return config
+
+
+def write_local_config(path: Path = LOCAL_CONFIG, *, overrides: dict[str, str] | None = None) -> Path:
+    """Write the local configuration beside wrangler.toml, and development secrets unless there are some."""
+    config = local_config(read_config(PRODUCTION_CONFIG), overrides)
+    build = path.with_suffix("").name.replace("wrangler.local", ".build-local").replace("wrangler.", ".build-")
+    config["main"] = f"{build}/entry.py"
+    config["build"] = {
+        **config["build"],
+        "command": f".venv/bin/python -m tools.stage --config {path.name} --target {build}",
+    }
+    text = json.dumps(config, indent=2) + "\n"
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+    secrets_file = ROOT / ".dev.vars"
+    if not secrets_file.exists():
+        key = base64.b64encode(secrets.token_bytes(32)).decode()
+        secrets_file.write_text(f"CREDENTIALS_KEY={key}\n")
+    return path

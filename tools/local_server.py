@@ -1,0 +1,124 @@
+"""The local server: the real wrangler and workerd, with D1, KV, R2, Durable Objects and the Vectorize stand-in on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from tools.local_config import write_local_config
+from tools.offline_runtime import environment
+from tools.paths import LOCAL_CONFIG, NODE_BIN, ROOT, STAND_IN_CONFIG
+
+START_TIMEOUT_S = 120
+
+
+@dataclass(frozen=True)
+class LocalServer:
+    """A running local server. base_url: without a slash at its end. log: where wrangler writes."""
+
+    base_url: str
+    log: Path
+    process: subprocess.Popen[bytes]
+
+    def kill(self) -> None:
+        """End the whole process group at once, as a crash would."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def migrate(state: Path, config: Path = LOCAL_CONFIG) -> None:
+    """Apply the D1 migrations that the local database lacks. Raises: SystemExit with wrangler's output."""
+    command = [NODE_BIN / "wrangler", "d1", "migrations", "apply", "DB", "--local", "--config", config]
+    done = subprocess.run(
+        [*map(str, command), "--persist-to", str(state)],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"the migrations could not be applied:\n{done.stdout}\n{done.stderr}")
+
+
+def command(port: int, state: Path, config: Path = LOCAL_CONFIG) -> list[str]:
+    """Return the command that serves on this port with this state."""
+    parts = [NODE_BIN / "wrangler", "dev", "--config", config, "--config", STAND_IN_CONFIG]
+    options = ["--port", port, "--ip", "127.0.0.1", "--inspector-port", free_port(), "--persist-to", state]
+    return [str(part) for part in [*parts, *options, "--show-interactive-dev-session=false"]]
+
+
+def free_port() -> int:
+    """Return a port of the loopback interface that nothing listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def serving(
+    state: Path, *, overrides: dict[str, str] | None = None, config: Path = LOCAL_CONFIG, port: int | None = None
+) -> Iterator[LocalServer]:
+    """Serve in the background until the block ends. overrides: variables that win over the local configuration's.
+
+    Raises: SystemExit with the end of the log when the server does not get ready.
+    """
+    write_local_config(config, overrides=overrides)
+    state.mkdir(parents=True, exist_ok=True)
+    migrate(state, config)
+    server = start(state, config=config, port=port)
+    try:
+        yield server
+    finally:
+        stop(server)
+
+
+def start(state: Path, *, config: Path = LOCAL_CONFIG, port: int | None = None) -> LocalServer:
+    """Start the server on a migrated state and wait until it answers."""
+    port = port or free_port()
+    log = state / f"wrangler-{port}.log"
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            command(port, state, config),
+            cwd=ROOT,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    server = LocalServer(f"http://127.0.0.1:{port}", log, process)
+    wait_until_ready(server)
+    return server
+
+
+def wait_until_ready(server: LocalServer) -> None:
+    """Return when `GET /healthz` answers. Raises: SystemExit."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline and server.process.poll() is None:
+        with contextlib.suppress(httpx.HTTPError):
+            if httpx.get(f"{server.base_url}/healthz", timeout=10).status_code == 200:
+                return
+        time.sleep(0.2)
+    server.kill()
+    raise SystemExit(f"the local server did not get ready:\n{server.log.read_text()[-4000:]}")
+
+
+def stop(server: LocalServer) -> None:
+    """End the server and everything it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(server.process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        server.process.wait(timeout=10)
+    server.kill()

@@ -1,0 +1,45 @@
+"""Make the real workerd run Python without Cloudflare's CDN.
+
+workerd has an option for the folder of Pyodide bundles, `wrangler dev` does not pass it on, but Miniflare starts whatever
+program `MINIFLARE_WORKERD_PATH` names: a wrapper that adds the option. Nothing here is part of production.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from tools.paths import CACHE, NODE_BIN, ROOT
+from tools.pyodide_bundle import build
+
+COMPATIBILITY_FLAG = "python_workers_development"
+"""The flag that makes workerd take its bundle from the folder alone."""
+
+
+def prepare() -> Path:
+    """Build the bundle and the wrapper unless they exist, and return the wrapper's path."""
+    bundle = build(ROOT / "node_modules" / "pyodide", CACHE / "pyodide")
+    workerd = (NODE_BIN / "workerd").resolve()
+    wrapper = bundle / "workerd"
+    script = (
+        f'#!/bin/sh\ncommand="$1"; shift\nexec "{workerd}" "$command" --pyodide-bundle-disk-cache-dir="{bundle}" "$@"\n'
+    )
+    if not wrapper.exists() or wrapper.read_text() != script:
+        partial = wrapper.with_name(f"workerd.{os.getpid()}")
+        partial.write_text(script)
+        partial.chmod(partial.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+        partial.rename(wrapper)
+    return wrapper
+
+
+def environment() -> dict[str, str]:
+    """Return the environment in which wrangler starts the offline runtime."""
+    return {
+        **os.environ,
+        "PATH": f"{NODE_BIN}{os.pathsep}{os.environ['PATH']}",
+        "MINIFLARE_WORKERD_PATH": str(prepare()),
+        "WRANGLER_SEND_METRICS": "false",
+        "NO_UPDATE_NOTIFIER": "1",
+        "CI": "1",
+    }

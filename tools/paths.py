@@ -1,0 +1,13 @@
+"""Where things stand in a checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / ".build"
+CACHE = ROOT / ".cache"
+NODE_BIN = ROOT / "node_modules" / ".bin"
+PRODUCTION_CONFIG = ROOT / "wrangler.toml"
+LOCAL_CONFIG = ROOT / "wrangler.local.json"
+STAND_IN_CONFIG = ROOT / "vectorize" / "wrangler.toml"

@@ -1,0 +1,86 @@
+"""Stage the Worker: put what wrangler uploads, and nothing else, into `.build/`.
+
+Run by wrangler itself, as the custom build of wrangler.toml, before `dev` and `deploy` and again on each change. The
+folder `workers/` becomes the module root; agent definitions are validated and written as one JSON file; the local
+embedding table rides along only when the configuration asks for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from tools.agent_definitions import compile_agents
+from tools.paths import BUILD, PRODUCTION_CONFIG, ROOT
+
+EMBEDDING_TABLE = ROOT / "models" / "static-minilm-256-i8.bin"
+_HOST_ONLY = ("retain/host",)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return a wrangler configuration, TOML or JSON."""
+    text = path.read_text()
+    parsed: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    return parsed
+
+
+def wanted_files(config: dict[str, Any]) -> dict[str, bytes]:
+    """Return what `.build/` shall hold: path relative to it, and content."""
+    files: dict[str, bytes] = {}
+    for folder, prefix in ((ROOT / "workers", ""), (ROOT / "durable_objects", "durable_objects/")):
+        for path in sorted(folder.rglob("*.py")):
+            relative = path.relative_to(folder).as_posix()
+            if not relative.startswith(_HOST_ONLY):
+                files[prefix + relative] = path.read_bytes()
+    files["agents.json"] = json.dumps(compile_agents(ROOT / "agents"), sort_keys=True, indent=1).encode()
+    if config.get("vars", {}).get("EMBEDDING_PROVIDER") == "static":
+        files[EMBEDDING_TABLE.name] = EMBEDDING_TABLE.read_bytes()
+    return files
+
+
+def stage(config: dict[str, Any], target: Path) -> int:
+    """Make `target` hold what the configuration wants; return how many files changed."""
+    if config.get("vars", {}).get("RETAIN_ENVIRONMENT") == "production" and "python_workers_development" in config.get(
+        "compatibility_flags", []
+    ):
+        raise SystemExit("a production configuration must not carry the flag python_workers_development")
+    return mirror(wanted_files(config), target)
+
+
+def mirror(wanted: dict[str, bytes], target: Path) -> int:
+    """Make the folder hold exactly these files; return how many changed."""
+    changed = 0
+    for path in [p for p in target.rglob("*") if p.is_file()] if target.exists() else []:
+        if path.relative_to(target).as_posix() not in wanted:
+            path.unlink()
+            changed += 1
+    for name, content in wanted.items():
+        path = target / name
+        if path.exists() and path.read_bytes() == content:
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        changed += 1
+    for folder in sorted((p for p in target.rglob("*") if p.is_dir()), reverse=True):
+        if not any(folder.iterdir()):
+            shutil.rmtree(folder)
+    return changed
+
+
+def main() -> None:
+    """Stage for the configuration named on the command line."""
+    parser = argparse.ArgumentParser(description="Put what wrangler uploads into .build/.")
+    parser.add_argument("--config", type=Path, default=PRODUCTION_CONFIG)
+    parser.add_argument("--target", type=Path, default=BUILD)
+    options = parser.parse_args()
+    changed = stage(read_config(options.config), options.target)
+    print(f"staged for {options.config.name}: {changed} files changed", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
