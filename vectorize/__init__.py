@@ -1,0 +1,1 @@
+"""The vector index: its specification, its provisioning, and the stand-in for local development."""

@@ -1,0 +1,161 @@
+"""Make the vector index on Cloudflare: `python -m vectorize.provision`.
+
+Without `--apply` it prints the commands for an account that has none of it, and asks Cloudflare nothing. With `--apply`
+it looks first and runs only what is missing, so it may be run again. It never deletes anything.
+
+Source: https://developers.cloudflare.com/vectorize/reference/wrangler-commands/
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from vectorize.specification import IndexSpecification, SpecificationError, read_specification
+
+WRANGLER = ("npx", "wrangler", "vectorize")
+
+Command = tuple[str, ...]
+Run = Callable[[Command], str]
+"""Runs a command and returns what it printed; raises ProvisioningError when it fails."""
+
+
+class ProvisioningError(Exception):
+    """The index cannot be made as specified."""
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """What an account has of an index: its dimensions and metric, None when there is none; its metadata indexes."""
+
+    dimensions: int | None = None
+    metric: str | None = None
+    metadata_indexes: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan(specification: IndexSpecification, existing: Existing) -> list[Command]:
+    """Return the commands that are still to run, in order: the index, then its metadata indexes.
+
+    Raises: ProvisioningError when something exists that differs and cannot be changed.
+    """
+    commands: list[Command] = []
+    name = specification.name
+    if existing.dimensions is None:
+        commands.append(
+            (*WRANGLER, "create", name, f"--dimensions={specification.dimensions}", f"--metric={specification.metric}")
+        )
+    elif (existing.dimensions, existing.metric) != (specification.dimensions, specification.metric):
+        raise ProvisioningError(
+            f"{name} exists with {existing.dimensions} dimensions and metric {existing.metric}, wanted are "
+            f"{specification.dimensions} and {specification.metric}. An index keeps both for good: "
+            "choose another --name, bind it in wrangler.toml, and reindex."
+        )
+    for one in specification.metadata_indexes:
+        present = existing.metadata_indexes.get(one.property)
+        if present is None:
+            commands.append(
+                (*WRANGLER, "create-metadata-index", name, f"--property-name={one.property}", f"--type={one.type}")
+            )
+        elif present != one.type:
+            remedy = shlex.join((*WRANGLER, "delete-metadata-index", name, f"--property-name={one.property}"))
+            raise ProvisioningError(
+                f"the metadata index on {one.property} exists with type {present}, wanted is {one.type}: "
+                f"delete it with `{remedy}`, run this again, and reindex."
+            )
+    return commands
+
+
+def look(name: str, run: Run) -> Existing:
+    """Return what the account has of the index.
+
+    Raises: ProvisioningError.
+    """
+    found = [one for one in _listed(run, (*WRANGLER, "list", "--json")) if one.get("name") == name]
+    if not found:
+        return Existing()
+    config = found[0].get("config") or {}
+    listed = _listed(run, (*WRANGLER, "list-metadata-index", name, "--json"))
+    return Existing(
+        dimensions=config.get("dimensions"),
+        metric=config.get("metric"),
+        metadata_indexes={one["propertyName"]: str(one["indexType"]).lower() for one in listed},
+    )
+
+
+def apply(specification: IndexSpecification, run: Run, say: Callable[[str], object]) -> None:
+    """Run what is missing, saying each command.
+
+    Raises: ProvisioningError; then what ran before stays, and the command may be repeated.
+    """
+    existing = look(specification.name, run)
+    commands = plan(specification, existing)
+    for command in commands:
+        say(shlex.join(command))
+        run(command)
+    if not commands:
+        say(f"{specification.name} is as specified: nothing to do.")
+    elif existing.dimensions is not None:
+        say("Vectors written before are not in the new metadata indexes: reindex every tenant.")
+
+
+def run_wrangler(command: Command) -> str:
+    """Run the command; return its standard output.
+
+    Raises: ProvisioningError with what it wrote to standard error.
+    """
+    try:
+        done = subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True)  # noqa: S603 -- a list, no shell
+    except FileNotFoundError as error:
+        raise ProvisioningError(f"{command[0]} is not installed") from error
+    except subprocess.CalledProcessError as error:
+        raise ProvisioningError(f"`{shlex.join(command)}` failed:\n{error.stderr or error.stdout}") from error
+    return done.stdout
+
+
+def main(arguments: Sequence[str] | None = None, run: Run = run_wrangler) -> int:
+    """Provision the index as the command line says; return the exit status."""
+    specified = read_specification()
+    parser = argparse.ArgumentParser(prog="python -m vectorize.provision", description="Make the index on Cloudflare.")
+    parser.add_argument("--name", default=specified.name, help="of the index (%(default)s)")
+    parser.add_argument(
+        "--dimensions", type=int, default=specified.dimensions, help="those of the embedding model (%(default)s)"
+    )
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--dry-run", action="store_true", help="only print the commands (the default)")
+    mode.add_argument("--apply", action="store_true", help="run what is missing in the account of wrangler's login")
+    options = parser.parse_args(arguments)
+    try:
+        specification = replace(specified, name=options.name, dimensions=options.dimensions)
+        if options.apply:
+            apply(specification, run, _say)
+        else:
+            for command in plan(specification, Existing()):
+                _say(shlex.join(command))
+    except (ProvisioningError, SpecificationError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def _listed(run: Run, command: Command) -> list[dict[str, Any]]:
+    output = run(command)
+    try:
+        # Wrangler may print notices of its own in front.
+        listed = json.loads(output[output.index("[") :])
+    except ValueError as error:
+        raise ProvisioningError(f"`{shlex.join(command)}` printed no list:\n{output}") from error
+    return [one for one in listed if isinstance(one, dict)]
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
