@@ -1,0 +1,123 @@
+"""D1 and a Durable Object's SQLite as ports, and the object's alarm.
+
+BLOBs come from D1 as lists of integers and from a Durable Object's SQLite as memory views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyodide.ffi import JsException, create_proxy, jsnull, to_js
+
+from adapters.failures import sql_error
+from retain.limits import check_statement
+from retain.ports import SqlResult, SqlValue, Statement
+
+
+class D1:
+    """`Sql` on a D1 database."""
+
+    def __init__(self, binding: Any) -> None:
+        self._db = binding
+
+    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        try:
+            return _d1_result(await self._prepare(sql, values).all())
+        except JsException as error:
+            raise sql_error("D1", error) from error
+
+    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
+        if not statements:
+            return []
+        try:
+            results = await self._db.batch([self._prepare(sql, values) for sql, values in statements])
+        except JsException as error:
+            raise sql_error("D1", error) from error
+        return [_d1_result(result) for result in results]
+
+    def _prepare(self, sql: str, values: Sequence[SqlValue]) -> Any:
+        bound = check_statement(sql, values)
+        statement = self._db.prepare(sql)
+        return statement.bind(*bound) if bound else statement
+
+
+def _d1_result(result: Any) -> SqlResult:
+    rows = [
+        {name: bytes(value) if isinstance(value, list) else value for name, value in row.items()}
+        for row in result["results"]
+    ]
+    return SqlResult(rows, int(result["meta"]["changes"]))
+
+
+class DurableSql:
+    """`ObjectSql` on a Durable Object's SQLite.
+
+    It calls the platform's object, and not the SDK's wrapper, whose conversions take longer than the statement.
+    """
+
+    def __init__(self, storage: Any) -> None:
+        self._sql = storage.sql._binding
+        self._storage = storage._binding
+
+    def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        bound = [_object_sql_value(value) for value in check_statement(sql, values)]
+        reads_only = sql.lstrip()[:6].upper() == "SELECT"
+        try:
+            before = 0 if reads_only else self._total_changes()
+            found = self._sql.exec(sql, *bound).toArray().to_py()
+            changes = 0 if reads_only else self._total_changes() - before
+        except JsException as error:
+            raise sql_error("object storage", error) from error
+        return SqlResult([{name: _python_value(value) for name, value in row.items()} for row in found], changes)
+
+    def atomically(self, work: Callable[[], None]) -> None:
+        raised: list[Exception] = []
+
+        def guarded() -> None:
+            try:
+                work()
+            except Exception as error:
+                raised.append(error)  # the platform would keep its text alone
+                raise
+
+        callback = create_proxy(guarded)
+        try:
+            self._storage.transactionSync(callback)
+        except JsException as error:
+            if not raised:
+                raise sql_error("object storage", error) from error
+        finally:
+            callback.destroy()
+        if raised:
+            raise raised[0]
+
+    def _total_changes(self) -> int:
+        """Return how many rows were ever changed. The cursor's `rowsWritten` counts those of indexes as well."""
+        return int(self._sql.exec("SELECT total_changes() AS n").one().n)
+
+
+def _object_sql_value(value: SqlValue) -> Any:
+    if value is None:
+        return jsnull
+    return to_js(value) if isinstance(value, bytes) else value
+
+
+def _python_value(value: Any) -> Any:
+    if value is jsnull:
+        return None
+    return bytes(value) if isinstance(value, memoryview) else value
+
+
+class DurableAlarm:
+    """`Alarm` of a Durable Object."""
+
+    def __init__(self, storage: Any) -> None:
+        self._storage = storage
+
+    async def set(self, at_ms: int) -> None:
+        await self._storage.setAlarm(at_ms)
+
+    async def get(self) -> int | None:
+        at_ms = await self._storage.getAlarm()
+        return None if at_ms is None else int(at_ms)

@@ -1,0 +1,142 @@
+"""HTTP and cryptography of the web platform as ports."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import js
+from pyodide.ffi import JsException, to_js
+
+from retain import errors
+from retain.http import Response
+from retain.ports import HttpResponse
+
+
+class Headers(Mapping[str, str]):
+    """Headers of a request or response, read one by one: converting all of them costs more than the proxy's own work."""
+
+    def __init__(self, headers: Any) -> None:
+        self._headers = headers
+
+    def __getitem__(self, name: str) -> str:
+        value = self._headers.get(name)
+        if not isinstance(value, str):
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([str(name) for name in self._headers.keys()])  # noqa: SIM118 -- the object itself yields pairs
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+_TRANSPORT_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+class ReceivedHeaders(Headers):
+    """A response's headers without those that describe the body as it travelled: it was decoded."""
+
+    def __getitem__(self, name: str) -> str:
+        if name in _TRANSPORT_HEADERS:
+            raise KeyError(name)
+        return super().__getitem__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in super().__iter__() if name not in _TRANSPORT_HEADERS)
+
+
+def platform_response(answer: Response, request_id: str) -> Any:
+    """Return the platform's response, without the SDK's, which takes longer than the proxy's own work."""
+    headers = js.Headers.new()
+    for name, value in answer.headers.items():
+        headers.set(name, value)
+    headers.set("x-request-id", request_id)
+    body = to_js(answer.body) if isinstance(answer.body, bytes) else answer.body
+    if answer.status == 204:
+        body = None
+    return js.Response.new(body, status=answer.status, headers=headers)
+
+
+async def discarded(request: Any) -> None:
+    """Receive a request's body without keeping it. A sender that gives up meanwhile is not an error."""
+    with contextlib.suppress(JsException):
+        await request.body.pipeTo(js.WritableStream.new())
+
+
+async def fetch(
+    method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
+) -> HttpResponse:
+    """Send one request and read the whole answer: the port `Fetch`."""
+    options: dict[str, Any] = {
+        "method": method,
+        "headers": dict(headers),
+        "redirect": "manual",
+        "signal": js.AbortSignal.timeout(timeout_ms),
+    }
+    if body is not None:
+        options["body"] = body
+    try:
+        response = await js.fetch(url, converted(options))
+        content = (await response.arrayBuffer()).to_bytes()
+    except JsException as error:
+        if getattr(error, "name", "") == "TimeoutError":
+            raise errors.Unavailable("the server did not answer in time", code="upstream_timeout") from error
+        if not url.startswith(("http://", "https://")) or not js.URL.canParse(url):
+            raise errors.InvalidInput("the address is not a valid one for HTTP", code="invalid_url") from error
+        raise errors.Unavailable("the server could not be reached", code="upstream_unreachable") from error
+    return HttpResponse(int(response.status), ReceivedHeaders(response.headers), content)
+
+
+_AES_KEY_BYTES = 32
+
+
+class WebCrypto:
+    """`Crypto` on Web Crypto."""
+
+    async def encrypt(self, key: bytes, plaintext: bytes, associated: bytes) -> bytes:
+        nonce = js.crypto.getRandomValues(js.Uint8Array.new(12))
+        imported = await self._aes_key(key, "encrypt")
+        sealed = await js.crypto.subtle.encrypt(_aes(nonce, associated), imported, to_js(plaintext))
+        return bytes(nonce.to_bytes() + sealed.to_bytes())
+
+    async def decrypt(self, key: bytes, sealed: bytes, associated: bytes) -> bytes:
+        imported = await self._aes_key(key, "decrypt")
+        try:
+            plain = await js.crypto.subtle.decrypt(_aes(to_js(sealed[:12]), associated), imported, to_js(sealed[12:]))
+        except JsException as error:
+            raise errors.Forbidden("the sealed value does not fit its key", code="decryption_failed") from error
+        return bytes(plain.to_bytes())
+
+    async def verify_rs256(self, public_key: Mapping[str, str], message: bytes, signature: bytes) -> bool:
+        algorithm = converted({"name": "RSASSA-PKCS1-v1_5", "hash": "SHA-256"})
+        if not (public_key.get("n") and public_key.get("e")):
+            raise _unusable_jwk()
+        jwk = converted({"kty": "RSA", "n": public_key["n"], "e": public_key["e"], "alg": "RS256"})
+        try:
+            key = await js.crypto.subtle.importKey("jwk", jwk, algorithm, False, to_js(["verify"]))
+        except JsException as error:
+            raise _unusable_jwk() from error
+        return bool(await js.crypto.subtle.verify(algorithm, key, to_js(signature), to_js(message)))
+
+    async def _aes_key(self, key: bytes, use: str) -> Any:
+        if len(key) != _AES_KEY_BYTES:  # shorter keys would silently mean a weaker cipher
+            raise errors.Misconfigured(
+                f"the encryption key must have {_AES_KEY_BYTES} bytes", code="invalid_encryption_key"
+            )
+        return await js.crypto.subtle.importKey("raw", to_js(key), "AES-GCM", False, to_js([use]))
+
+
+def _unusable_jwk() -> errors.InvalidInput:
+    return errors.InvalidInput("the JWK holds no usable RSA public key", code="invalid_public_key")
+
+
+def converted(value: object) -> Any:
+    """Return a Python value as a JavaScript one; mappings become plain objects."""
+    return to_js(value, dict_converter=js.Object.fromEntries)
+
+
+def _aes(nonce: Any, associated: bytes) -> Any:
+    return converted({"name": "AES-GCM", "iv": nonce, "additionalData": to_js(associated)})

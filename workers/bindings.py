@@ -1,0 +1,113 @@
+"""The platform behind Retain's ports: `env` is unpacked here, once, into a frozen dataclass.
+
+The adapters stand in `adapters/`. Each refuses what the platform's documented limits forbid before it calls
+(`retain.limits`), because the local simulators enforce few of them, and others with an error that says nothing.
+Bindings give and take Python values; work handed to waitUntil must be a future, or it is lost.
+Source: https://developers.cloudflare.com/workers/languages/python/
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import js
+
+from adapters.databases import D1, DurableAlarm, DurableSql
+from adapters.services import DurableInstances, WorkersAi
+from adapters.stores import R2, WorkersKv
+from adapters.vectorize import Vectorize
+from adapters.web import WebCrypto, fetch
+from retain import errors
+from retain.settings import NAMES as SETTING_NAMES
+from retain.settings import Settings, read_settings
+from workers import wait_until
+
+__all__ = [
+    "D1",
+    "R2",
+    "DurableAlarm",
+    "DurableInstances",
+    "DurableSql",
+    "Platform",
+    "Vectorize",
+    "WebCrypto",
+    "WorkersKv",
+    "fetch",
+    "in_background",
+    "now_ms",
+    "platform_of",
+    "staged_bytes",
+    "staged_text",
+]
+
+_log = logging.getLogger("retain.bindings")
+
+
+def now_ms() -> int:
+    """Return the current time in epoch milliseconds. It stands still between waits, and does not go back.
+
+    Not `time.time()`: in workerd that runs a millisecond ahead with each call of a turn, and falls back after it.
+    Source: https://github.com/cloudflare/workerd/blob/main/src/pyodide/internal/builtin_wrappers.ts (monotonicDateNow)
+    """
+    return int(js.Date.now())
+
+
+def in_background(work: Coroutine[Any, Any, None]) -> None:
+    """Run the coroutine to its end after the answer was sent; log its failure."""
+
+    async def guarded() -> None:
+        try:
+            await work
+        except errors.RetainError as error:
+            _log.error("background work failed", extra={"code": error.code})
+        except Exception:  # noqa: BLE001 -- nobody else hears of it
+            _log.exception("background work failed")
+
+    wait_until(asyncio.ensure_future(guarded()))
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """Everything a request may work with. Made once an isolate; the settings hold the secrets."""
+
+    kv: WorkersKv
+    sql: D1
+    objects: R2
+    index: Vectorize
+    instances: DurableInstances
+    ai: WorkersAi
+    crypto: WebCrypto
+    settings: Settings
+
+
+def platform_of(env: Any) -> Platform:
+    """Unpack `env`. Raises: Misconfigured for a setting that cannot be read."""
+    variables = {name: value for name in SETTING_NAMES if isinstance(value := getattr(env, name, None), str)}
+    return Platform(
+        kv=WorkersKv(env.KV),
+        sql=D1(env.DB),
+        objects=R2(env.COLD),
+        index=Vectorize(env.VECTORIZE),
+        instances=DurableInstances(env.AGENT_RUNTIME),
+        ai=WorkersAi(env),
+        crypto=WebCrypto(),
+        settings=read_settings(variables),
+    )
+
+
+def staged_text(name: str) -> str:
+    """Return a text file that staging put beside this module."""
+    return Path(__file__).with_name(name).read_text()
+
+
+def staged_bytes(name: str) -> bytes:
+    """Return a file that staging put beside this module. Raises: Misconfigured when it was not staged."""
+    try:
+        return Path(__file__).with_name(name).read_bytes()
+    except FileNotFoundError as error:
+        raise errors.Misconfigured(f"{name} was not staged with the Worker", code="not_staged") from error

@@ -1,0 +1,1 @@
+"""The tool proxy: API key in, upstream answer out. It reads KV and nothing else."""

@@ -1,0 +1,193 @@
+"""The tool proxy: one call of one tool of one tenant, from KV and the upstream alone."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from retain.errors import InvalidInput, Misconfigured, NotFound, Unavailable, UpstreamFailed
+from retain.gateway.arguments import Check, compile_check
+from retain.gateway.credentials import OpenedCredentials, credential_name
+from retain.gateway.settings import GatewaySettings
+from retain.gateway.target import check_target
+from retain.gateway.tool_config import ToolConfig, parse_tool_config, tool_name_in_kv
+from retain.gateway.upstream import UpstreamRequest, build_request
+from retain.identifiers import check_tenant, check_tool_name
+from retain.ports import Clock, Crypto, Fetch, HttpResponse, Kv
+
+PASSED_HEADERS = ("content-type", "cache-control", "retry-after")
+"""Headers of the upstream that reach the caller."""
+_PREPARED_TOOLS = 256
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What the upstream answered, whatever its status.
+
+    headers: those of `PASSED_HEADERS` that it sent. kv_ms, upstream_ms: time spent waiting for each. The platform's
+    clock stands still between waits, so computation does not show in them.
+    Source: https://developers.cloudflare.com/workers/runtime-apis/performance/
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    kv_ms: int
+    upstream_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDescription:
+    """A tool as its callers see it. parameters: JSON Schema of the arguments."""
+
+    name: str
+    version: int
+    description: str
+    parameters: Mapping[str, Any]
+    idempotent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTool:
+    """A configuration that was checked, and its compiled schema."""
+
+    config: ToolConfig
+    check_arguments: Check
+
+
+class ToolProxy:
+    """Calls the tools that a tenant has in KV.
+
+    It holds a KV handle, an HTTP client, cryptography and a clock: nothing through which it could reach a database, an
+    index, an object store or a Durable Object. Make one an isolate: it keeps opened credentials for up to a minute.
+    """
+
+    def __init__(self, kv: Kv, fetch: Fetch, crypto: Crypto, clock: Clock, settings: GatewaySettings) -> None:
+        self._kv = kv
+        self._fetch = fetch
+        self._clock = clock
+        self._credentials = OpenedCredentials(crypto, clock, settings)
+        self._allow_loopback = settings.allow_loopback
+
+    async def call(
+        self,
+        tenant_id: str,
+        tool_name: str,
+        arguments: Mapping[str, object],
+        *,
+        idempotency_key: str | None = None,
+    ) -> ToolAnswer:
+        """Call the tool once and return its upstream's answer, also when that is an error of the upstream's.
+
+        Reads KV twice, at the same time. Nothing is retried here: whether a second call is safe is for the caller to
+        decide, by the tool's `idempotent`. idempotency_key: handed to the upstream, which may or may not heed it.
+
+        Raises: NotFound (code `no_such_tool`); InvalidInput (code `invalid_tenant`, `invalid_tool_name`,
+            `invalid_arguments`, `invalid_idempotency_key`); LimitExceeded (code `url_too_long`); Unavailable (codes of
+            the ports); UpstreamFailed (code `upstream_redirected`, `response_too_large`); Misconfigured (code
+            `invalid_tool_configuration`, `credential_missing`, `credential_unreadable`, `credentials_key_missing`,
+            `invalid_credentials_key`).
+        """
+        place = credential_name(check_tenant(tenant_id), check_tool_name(tool_name))
+        started_ms = self._clock()
+        text, sealed = await _both(self._kv.get(tool_name_in_kv(tenant_id, tool_name)), self._kv.get(place))
+        read_ms = self._clock()
+        tool = self._prepared(tool_name, text)
+        tool.check_arguments(arguments)
+        credential = None
+        if tool.config.auth.kind != "none":
+            if sealed is None:
+                raise Misconfigured("the tool has no upstream credential", code="credential_missing", tool=tool_name)
+            credential = await self._credentials.open(place, sealed)
+        request = build_request(tool.config, arguments, credential, idempotency_key=idempotency_key)
+        sent_ms = self._clock()
+        response = await self._send(tool_name, tool.config, request)
+        received = response.headers
+        headers = {name: value for name in PASSED_HEADERS if (value := received.get(name)) is not None}
+        return ToolAnswer(
+            response.status, headers, response.body, read_ms - started_ms, max(0, self._clock() - sent_ms)
+        )
+
+    async def describe(self, tenant_id: str, tool_name: str) -> ToolDescription:
+        """Return what a caller has to know of the tool. One KV read.
+
+        Raises: NotFound (code `no_such_tool`); InvalidInput; Unavailable; Misconfigured (code
+            `invalid_tool_configuration`).
+        """
+        text = await self._kv.get(tool_name_in_kv(check_tenant(tenant_id), check_tool_name(tool_name)))
+        config = self._prepared(tool_name, text).config
+        return ToolDescription(tool_name, config.version, config.description, config.parameters, config.idempotent)
+
+    def _prepared(self, tool_name: str, text: str | None) -> PreparedTool:
+        if text is None:
+            raise NotFound("the tenant has no such tool", code="no_such_tool", tool=tool_name)
+        try:
+            return prepare_tool(text, allow_loopback=self._allow_loopback)
+        except InvalidInput as error:  # not the caller's to fix
+            raise Misconfigured(
+                f"the tool's configuration is not usable: {error.message}",
+                code="invalid_tool_configuration",
+                tool=tool_name,
+            ) from error
+
+    async def _send(self, tool_name: str, config: ToolConfig, request: UpstreamRequest) -> HttpResponse:
+        try:
+            response = await self._fetch(
+                request.method,
+                request.url,
+                headers=request.headers,
+                body=request.body,
+                timeout_ms=config.timeout_ms,
+            )
+        except Unavailable as error:
+            # Said anew and without the cause: the client's own words may quote the URL, which may hold the credential.
+            raise Unavailable("the tool's upstream did not answer", code=error.code, tool=tool_name) from None
+        if 300 <= response.status < 400:
+            raise UpstreamFailed(
+                "the tool's upstream redirects, which is not followed",
+                code="upstream_redirected",
+                tool=tool_name,
+                upstream_status=response.status,
+            )
+        if len(response.body) > config.max_response_bytes:
+            raise UpstreamFailed(
+                "the tool's upstream answered more than its configuration allows",
+                code="response_too_large",
+                tool=tool_name,
+                limit_bytes=config.max_response_bytes,
+            )
+        return response
+
+
+@lru_cache(maxsize=_PREPARED_TOOLS)
+def prepare_tool(text: str, *, allow_loopback: bool) -> PreparedTool:
+    """Return the configuration parsed, checked and compiled. The same text is prepared once an isolate.
+
+    Raises: InvalidInput (code `invalid_tool_configuration`, `forbidden_upstream`).
+    """
+    config = parse_tool_config(text)
+    check_target(config.url.scheme, config.url.authority, allow_loopback=allow_loopback)
+    return PreparedTool(config, compile_check(config.parameters))
+
+
+async def _both(first: Coroutine[Any, Any, Result], second: Coroutine[Any, Any, Result]) -> tuple[Result, Result]:
+    """Return both results. As `asyncio.gather`, without the turns of the event loop that it costs.
+
+    A task that starts at once has issued its read when this goes on to the second one.
+    """
+    if sys.version_info >= (3, 12):
+        task = asyncio.Task(first, loop=asyncio.get_running_loop(), eager_start=True)
+    else:
+        task = asyncio.create_task(first)
+    try:
+        later = await second
+    finally:
+        # Also after a failure: a task left behind would outlive the request.
+        earlier = await task
+    return earlier, later

@@ -1,0 +1,161 @@
+"""A tool's address: where it may lie, and how arguments become part of its path.
+
+The grammar is a list of what is allowed, not of what is forbidden: an authority is a lower-case host name with an
+optional port, so that user information, IP addresses in any spelling, trailing dots and the like have no way to be
+written. Arguments reach the path alone, percent-encoded, and cannot add or remove a segment.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote
+
+from retain.errors import InvalidInput, LimitExceeded
+
+MAX_URL_BYTES = 16_384
+"""Source: https://developers.cloudflare.com/workers/platform/limits/#request-and-response-limits"""
+
+_URL = re.compile(r"(https?)://([^/?#]*)(/[^?#]*)?(?:\?([^#]*))?")
+_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_PORT = r"(?::[1-9][0-9]{0,4})?"
+# The last label starts with a letter: a host that ends in a number is an IPv4 address, in decimal, octal or hex.
+# Source: https://url.spec.whatwg.org/#ends-in-a-number-checker
+_PUBLIC = re.compile(rf"((?:{_LABEL}\.)+[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?){_PORT}")
+_LOOPBACK = re.compile(rf"(?:localhost|127\.0\.0\.1|\[::1\]){_PORT}")
+_RESERVED = ("localhost", "localdomain", "local", "internal", "lan", "home.arpa")
+"""Names that only a private network resolves. Source: https://www.rfc-editor.org/rfc/rfc6761"""
+_MAX_HOST_CHARACTERS = 253
+
+_PIECES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/%-]*")
+_QUERY = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/?%-]*")
+
+
+def check_target(scheme: str, authority: str, *, allow_loopback: bool) -> None:
+    """Refuse an upstream that a tool must not have.
+
+    What a public name resolves to is not seen here: at Cloudflare a Worker has no private network to reach, and a
+    workerd of one's own refuses private addresses unless its configuration allows them.
+    Source: https://github.com/cloudflare/workerd/blob/main/src/workerd/server/workerd.capnp (struct Network)
+
+    Raises: InvalidInput (code `forbidden_upstream`).
+    """
+    if _LOOPBACK.fullmatch(authority):
+        if allow_loopback:
+            return
+        raise _forbidden("an upstream on this machine needs the development setting")
+    public = _PUBLIC.fullmatch(authority)
+    if public is None or len(public[1]) > _MAX_HOST_CHARACTERS:
+        raise _forbidden("an upstream is a public host name in lower case, with a port if need be, and nothing else")
+    if any(public[1].endswith(f".{name}") for name in _RESERVED):
+        raise _forbidden("the upstream's name belongs to private networks")
+    if scheme != "https":
+        raise _forbidden("an upstream must be https")
+
+
+@dataclass(frozen=True, slots=True)
+class UrlTemplate:
+    """A URL with places for arguments in its path.
+
+    origin: scheme and authority. pieces: of the path, literals and names of arguments by turns, a literal first.
+    query: the fixed part, encoded, "" when there is none. query_names: the names it holds.
+    """
+
+    scheme: str
+    authority: str
+    pieces: tuple[str, ...]
+    query: str
+    query_names: frozenset[str]
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Return the names of the arguments in the path."""
+        return self.pieces[1::2]
+
+    def expand(self, arguments: Mapping[str, object]) -> str:
+        """Return the URL without its query, the arguments percent-encoded.
+
+        Raises: InvalidInput (code `invalid_arguments`) for an argument that is missing or empty, is not a scalar, or
+            would make a segment `.` or `..`; LimitExceeded (code `url_too_long`).
+        """
+        origin = f"{self.scheme}://{self.authority}"
+        if len(self.pieces) == 1:
+            return origin + self.pieces[0]
+        parts = list(self.pieces)
+        for index in range(1, len(parts), 2):
+            name = parts[index]
+            text = as_text(name, arguments.get(name))
+            if not text:
+                raise invalid_argument(f"/{name}", "it is part of the URL's path and must not be empty")
+            parts[index] = text
+        path = "".join(parts)
+        # Clients resolve dot segments before they send, which would leave the path that the tool's owner configured.
+        if "/." in path and _has_dot_segment(path):
+            raise invalid_argument("", "they would make a dot segment in the URL's path")
+        return origin + path
+
+
+def parse_url_template(text: str) -> UrlTemplate:
+    """Return the template of an http or https URL whose path may hold `{name}`.
+
+    Raises: InvalidInput (code `invalid_tool_configuration`).
+    """
+    match = _URL.fullmatch(text)
+    if match is None:
+        raise _malformed("the url is not an http or https URL without a fragment")
+    scheme, authority, path, query = match[1], match[2], match[3] or "/", match[4] or ""
+    pieces = tuple(_PIECES.split(path))
+    literals = "".join(pieces[::2])
+    if not _PATH.fullmatch(literals):
+        raise _malformed("the url's path holds a character that must be percent-encoded, or a malformed place")
+    if "%2e" in literals.lower() or _has_dot_segment(path):
+        raise _malformed("the url's path holds a dot segment")
+    if len(set(pieces[1::2])) != len(pieces[1::2]):
+        raise _malformed("the url's path names an argument twice")
+    if not _QUERY.fullmatch(query):
+        raise _malformed(
+            "the url's query holds a character that must be percent-encoded; it has no places for arguments"
+        )
+    names = frozenset(name for name, _ in parse_qsl(query, keep_blank_values=True))
+    return UrlTemplate(scheme, authority, pieces, query, names)
+
+
+def as_text(name: str, value: object) -> str:
+    """Return a scalar argument percent-encoded, so that every character but letters, digits and `_.-~` is escaped.
+
+    Raises: InvalidInput (code `invalid_arguments`).
+    """
+    if not isinstance(value, str | int | float):  # bool is an int: `true` and `false`
+        raise invalid_argument(f"/{name}", "it is part of the URL and must be a text, a number or a boolean")
+    try:
+        return quote(value if isinstance(value, str) else json.dumps(value, allow_nan=False), safe="")
+    except ValueError as error:  # a lone surrogate, not-a-number, infinity
+        raise invalid_argument(f"/{name}", "it cannot be written in a URL") from error
+
+
+def check_length(url: str) -> str:
+    """Return the URL. Raises: LimitExceeded (code `url_too_long`)."""
+    if len(url) > MAX_URL_BYTES:
+        raise LimitExceeded("the arguments make the URL too long", code="url_too_long", limit_bytes=MAX_URL_BYTES)
+    return url
+
+
+def invalid_argument(path: str, problem: str) -> InvalidInput:
+    """Return the error for the argument at this JSON pointer. Never quotes the value."""
+    where = f"argument '{path}'" if path else "the arguments"
+    return InvalidInput(f"{where}: {problem}", code="invalid_arguments", path=path)
+
+
+def _has_dot_segment(path: str) -> bool:
+    return any(segment in (".", "..") for segment in path.split("/"))
+
+
+def _forbidden(problem: str) -> InvalidInput:
+    return InvalidInput(problem, code="forbidden_upstream")
+
+
+def _malformed(problem: str) -> InvalidInput:
+    return InvalidInput(problem, code="invalid_tool_configuration")

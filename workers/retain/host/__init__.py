@@ -1,0 +1,1 @@
+"""Adapters of the ports on the host: a real database, a real HTTP client, no platform."""

@@ -1,0 +1,76 @@
+"""Web Crypto on the host: the crypto port over `cryptography`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from retain.errors import Forbidden, InvalidInput, Misconfigured
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+"""Source: https://nvlpubs.nist.gov/nistpubs/Legacy/SP/nistspecialpublication800-38d.pdf, 8.2"""
+
+
+class HostCrypto:
+    """Implements `retain.ports.Crypto`."""
+
+    async def encrypt(self, key: bytes, plaintext: bytes, associated: bytes) -> bytes:
+        """Seal the plaintext. See the port.
+
+        Raises: Misconfigured (code `invalid_encryption_key`) unless the key has 32 bytes.
+        """
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + _cipher(key).encrypt(nonce, plaintext, associated)
+
+    async def decrypt(self, key: bytes, sealed: bytes, associated: bytes) -> bytes:
+        """Undo `encrypt`. See the port.
+
+        Raises: Forbidden (code `decryption_failed`); Misconfigured (code `invalid_encryption_key`).
+        """
+        cipher = _cipher(key)
+        try:
+            return cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], associated)
+        except (InvalidTag, ValueError) as error:  # ValueError: too short to hold a nonce
+            raise Forbidden("the sealed data does not fit its key or its place", code="decryption_failed") from error
+
+    async def verify_rs256(self, public_key: Mapping[str, str], message: bytes, signature: bytes) -> bool:
+        """Tell whether the signature is valid. See the port.
+
+        Raises: InvalidInput (code `invalid_public_key`) when the JWK holds no usable RSA key.
+        """
+        key = _public_key(public_key)
+        try:
+            key.verify(signature, message, PKCS1v15(), SHA256())
+        except InvalidSignature:
+            return False
+        return True
+
+
+def _cipher(key: bytes) -> AESGCM:
+    if len(key) != KEY_BYTES:  # shorter keys would silently mean a weaker cipher
+        raise Misconfigured(f"the encryption key must have {KEY_BYTES} bytes", code="invalid_encryption_key")
+    return AESGCM(key)
+
+
+def _public_key(jwk: Mapping[str, str]) -> RSAPublicKey:
+    try:
+        return RSAPublicNumbers(_number(jwk["e"]), _number(jwk["n"])).public_key()
+    except (KeyError, ValueError) as error:
+        raise InvalidInput("the JWK holds no usable RSA public key", code="invalid_public_key") from error
+
+
+def _number(text: str) -> int:
+    """Read base64url without padding. Source: https://www.rfc-editor.org/rfc/rfc7518#section-6.3.1"""
+    try:
+        return int.from_bytes(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True), "big")
+    except binascii.Error as error:
+        raise ValueError("not base64url") from error

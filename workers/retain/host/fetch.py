@@ -1,0 +1,71 @@
+"""An HTTP client on the host: the fetch port over httpx."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import httpx
+
+from retain.errors import InvalidInput, Unavailable
+from retain.ports import HttpResponse
+
+_TRANSPORT_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+class HostFetch:
+    """Implements `retain.ports.Fetch`. Bound to the event loop of its first request; `close` frees its connections.
+
+    No cookie is kept from one request to the next. The answer's body is decoded, and its headers describe the decoded
+    body: `content-encoding`, `content-length` and `transfer-encoding` are left out.
+    """
+
+    def __init__(self) -> None:
+        self._client: httpx.AsyncClient | None = None
+
+    async def __call__(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
+    ) -> HttpResponse:
+        """Send one request and read the whole answer. See the port.
+
+        timeout_ms: for the whole exchange.
+        Raises: Unavailable (code `upstream_timeout`, `upstream_unreachable`); InvalidInput (code `invalid_url`,
+            `unsupported_value`).
+        """
+        client = self._opened()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                answer = await client.request(method, url, headers=dict(headers), content=body)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise Unavailable("the upstream did not answer in time", code="upstream_timeout") from error
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise InvalidInput("the address is not a valid one for HTTP", code="invalid_url") from error
+        except UnicodeEncodeError as error:
+            raise InvalidInput(
+                "a header or the body holds text that HTTP cannot carry", code="unsupported_value"
+            ) from error
+        except httpx.HTTPError as error:
+            raise Unavailable("the upstream gave no whole answer", code="upstream_unreachable") from error
+        return HttpResponse(
+            answer.status_code,
+            {name: value for name, value in answer.headers.items() if name not in _TRANSPORT_HEADERS},
+            answer.content,
+        )
+
+    async def close(self) -> None:
+        """Close the connections. A later request opens new ones."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    def _opened(self) -> httpx.AsyncClient:
+        if self._client is None:
+            no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+            self._client = httpx.AsyncClient(
+                cookies=no_cookies,
+                follow_redirects=False,
+                trust_env=False,  # a Worker knows no proxy of the environment, and no .netrc with credentials
+                timeout=None,  # noqa: S113 -- each request has its own, for the whole exchange
+            )
+        return self._client

@@ -1,0 +1,48 @@
+"""The SQLite of a Durable Object, on the host."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from retain.host.connection import execute, open_database
+from retain.ports import SqlResult, SqlValue
+
+
+class SqliteObjectSql:
+    """Implements `retain.ports.ObjectSql`.
+
+    Each statement commits by itself: on the host, an object that is killed between two statements keeps the first.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: str | Path = ":memory:") -> SqliteObjectSql:
+        """Open a database file, or a new one in memory.
+
+        Raises: Unavailable.
+        """
+        return cls(open_database(path))
+
+    def close(self) -> None:
+        """Close the connection. A database in memory is gone."""
+        self._connection.close()
+
+    def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        """Run one statement. See `retain.host.connection.execute` for its errors."""
+        return execute(self._connection, sql, values)
+
+    def atomically(self, work: Callable[[], None]) -> None:
+        """Run the work in a transaction. See the port."""
+        self._connection.execute("SAVEPOINT work")
+        try:
+            work()
+        except BaseException:
+            if self._connection.in_transaction:  # else the work ended the transaction around it, and with it this one
+                self._connection.execute("ROLLBACK TO work")
+                self._connection.execute("RELEASE work")
+            raise
+        self._connection.execute("RELEASE work")

@@ -1,0 +1,143 @@
+"""Requests, responses, problems and routes: HTTP as plain values, with no platform in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import unquote
+
+from retain import errors
+from retain.json_text import read_json
+
+MAX_BODY_BYTES = 1_048_576
+"""Largest request body accepted, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request.
+
+    path: percent-encoded, without the query. headers: names in lower case. body: the whole text, "" when there is none.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: str
+    host: str
+    request_id: str
+
+    def json(self) -> Any:
+        """Return the parsed body.
+
+        Raises: InvalidInput (code `malformed_json`), also for one that is nested too deeply to be read safely.
+        """
+        try:
+            return read_json(self.body)
+        except ValueError as error:
+            raise errors.InvalidInput("the body is not valid JSON", code="malformed_json") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One response. body: text, or bytes passed on as they are."""
+
+    status: int
+    body: str | bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def with_header(self, name: str, value: str) -> Response:
+        """Return a copy with the header set."""
+        return Response(self.status, self.body, {**self.headers, name: value})
+
+
+def json_response(value: object, status: int = 200) -> Response:
+    """Return the value as a JSON response."""
+    return Response(status, json.dumps(value, separators=(",", ":")), {"content-type": "application/json"})
+
+
+_STATUS: tuple[tuple[type[errors.RetainError], int, str], ...] = (
+    (errors.LimitExceeded, 413, "Limit exceeded"),
+    (errors.MethodNotAllowed, 405, "Method not allowed"),
+    (errors.InvalidInput, 400, "Invalid input"),
+    (errors.Unauthenticated, 401, "Unauthenticated"),
+    (errors.Forbidden, 403, "Forbidden"),
+    (errors.NotFound, 404, "Not found"),
+    (errors.Conflict, 409, "Conflict"),
+    (errors.QuotaExceeded, 507, "Quota exceeded"),
+    (errors.UpstreamFailed, 502, "Upstream failed"),
+    (errors.Unavailable, 503, "Unavailable"),
+    (errors.Misconfigured, 500, "Misconfigured"),
+)
+
+
+def problem(error: errors.RetainError, request_id: str) -> Response:
+    """Return the error as `application/problem+json`.
+
+    Source: https://www.rfc-editor.org/rfc/rfc9457
+    """
+    status, title = next(((s, t) for kind, s, t in _STATUS if isinstance(error, kind)), (500, "Internal error"))
+    body = {
+        **error.details,
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        "detail": error.message,
+        "code": error.code,
+        "request_id": request_id,
+    }
+    headers = {"content-type": "application/problem+json"}
+    allowed = error.details.get("allowed")
+    if isinstance(error, errors.MethodNotAllowed) and isinstance(allowed, list):
+        headers["allow"] = ", ".join(allowed)
+    return Response(status, json.dumps(body), headers)
+
+
+Context = TypeVar("Context")
+Handle = Callable[[Context, Request, Mapping[str, str]], Awaitable[Response]]
+"""A handler: what it works with, the request, and the path's parameters."""
+
+
+@dataclass(frozen=True)
+class Route(Generic[Context]):
+    """One row of a route table. pattern: a path with `{name}` segments."""
+
+    method: str
+    pattern: str
+    handle: Handle[Context]
+
+    def match(self, path: str) -> dict[str, str] | None:
+        """Return the decoded path parameters, or None when the path is another one."""
+        names = self.pattern.split("/")
+        parts = path.split("/")
+        if len(names) != len(parts):
+            return None
+        found: dict[str, str] = {}
+        for name, part in zip(names, parts, strict=True):
+            if re.fullmatch(r"\{\w+\}", name):
+                found[name[1:-1]] = unquote(part)
+            elif name != part:
+                return None
+        return found
+
+
+def find_route(routes: Sequence[Route[Context]], method: str, path: str) -> tuple[Handle[Context], dict[str, str]]:
+    """Return the handler of the first route that matches, and the path's parameters.
+
+    Raises: NotFound (code `no_such_route`); MethodNotAllowed when only other methods match.
+    """
+    allowed: list[str] = []
+    for route in routes:
+        parameters = route.match(path)
+        if parameters is None:
+            continue
+        if route.method == method:
+            return route.handle, parameters
+        allowed.append(route.method)
+    if allowed:
+        raise errors.MethodNotAllowed("the route exists, the method does not", allowed=sorted(set(allowed)))
+    raise errors.NotFound("there is no such route", code="no_such_route")

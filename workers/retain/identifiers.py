@@ -1,0 +1,65 @@
+"""Identifiers: their grammar, and new ones.
+
+`:` is a delimiter only. Ids are ULIDs: 26 characters, ordered by time.
+Source: https://github.com/ulid/spec
+"""
+
+from __future__ import annotations
+
+import re
+
+from retain.errors import InvalidInput
+
+_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+
+
+def _checked(pattern: re.Pattern[str], what: str, value: object, grammar: str) -> str:
+    if not isinstance(value, str) or pattern.fullmatch(value) is None:
+        raise InvalidInput(f"not a valid {what}: it must match {grammar}", code=f"invalid_{what.replace(' ', '_')}")
+    return value
+
+
+def check_tenant(value: object) -> str:
+    """Return the tenant id, or raise InvalidInput. At most 40 bytes, so `agent_memory_semantic:{tenant}` fits 64."""
+    return _checked(_TENANT, "tenant", value, _TENANT.pattern)
+
+
+def check_agent_type(value: object) -> str:
+    """Return the agent type, or raise InvalidInput."""
+    return _checked(_NAME, "agent type", value, _NAME.pattern)
+
+
+def check_tool_name(value: object) -> str:
+    """Return the tool name, or raise InvalidInput."""
+    return _checked(_NAME, "tool name", value, _NAME.pattern)
+
+
+def check_instance_id(value: object) -> str:
+    """Return the instance id, or raise InvalidInput."""
+    return _checked(_INSTANCE, "instance id", value, _INSTANCE.pattern)
+
+
+def check_id(value: object) -> str:
+    """Return the ULID, or raise InvalidInput."""
+    return _checked(_ULID, "id", value, "a ULID (26 characters of Crockford's base 32)")
+
+
+def new_id() -> str:
+    """Return a new ULID for the current time."""
+    from ulid import ULID  # the module draws randomness, which the Workers runtime allows only inside a request
+
+    return str(ULID())
+
+
+def namespace_key(service: str, tenant_id: str, session_id: str) -> str:
+    """Return the canonical namespace key `<service>:<tenantId>:<sessionId>`.
+
+    Raises: InvalidInput for an empty or wildcard segment, or one that holds the delimiter.
+    """
+    for segment in (service, tenant_id, session_id):
+        if not segment or ":" in segment or "*" in segment:
+            raise InvalidInput("a namespace segment is empty or holds ':' or '*'", code="invalid_namespace")
+    return f"{service}:{tenant_id}:{session_id}"

@@ -1,0 +1,38 @@
+"""JSON from outside, refused before its depth can do harm.
+
+In Pyodide a text nested some thousands of levels deep overflows WebAssembly's stack inside the JSON decoder. That is no
+RecursionError: it ends the isolate, with every request in it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+MAX_NESTING = 64
+"""Deepest nesting of lists and objects that is read."""
+
+_STRING_OR_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+
+
+def read_json(text: str) -> object:
+    """Return the value of a JSON text.
+
+    Raises: ValueError when it is not JSON, or nested deeper than MAX_NESTING.
+    """
+    # Few brackets cannot nest deeply: the usual text is not scanned.
+    if text.count("[") + text.count("{") > MAX_NESTING and _is_too_deep(text):
+        raise ValueError(f"nested deeper than {MAX_NESTING} levels")
+    return json.loads(text)
+
+
+def _is_too_deep(text: str) -> bool:
+    depth = 0
+    for match in _STRING_OR_BRACKET.finditer(text):
+        if match[0] in "[{":
+            depth += 1
+            if depth > MAX_NESTING:
+                return True
+        elif match[0] in "]}":
+            depth -= 1
+    return False

@@ -1,0 +1,136 @@
+"""The storage limits of Cloudflare, checked before a call.
+
+Pure, so every adapter can refuse in the same way: the local simulators do not enforce all of these, production does.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from retain.errors import InvalidInput, LimitExceeded
+from retain.ports import SqlValue
+
+MAX_PARAMETERS = 100
+"""Bound values of one SQL statement. Source: https://developers.cloudflare.com/d1/platform/limits/"""
+MAX_STATEMENT_BYTES = 100_000
+"""Length of one SQL statement. Source: https://developers.cloudflare.com/d1/platform/limits/"""
+MAX_VALUE_BYTES = 2_000_000
+"""Size of one string, BLOB or row. Source: https://developers.cloudflare.com/d1/platform/limits/"""
+MAX_INTEGER = 2**53
+"""Whole numbers travel as doubles, which hold them exactly up to here.
+
+Source: https://developers.cloudflare.com/d1/worker-api/#type-conversion
+"""
+MAX_KV_KEY_BYTES = 512
+"""Source: https://developers.cloudflare.com/kv/platform/limits/"""
+MAX_KV_VALUE_BYTES = 25 * 1024 * 1024
+"""Source: https://developers.cloudflare.com/kv/platform/limits/"""
+MIN_KV_TTL_S = 60
+"""Source: https://developers.cloudflare.com/kv/api/write-key-value-pairs/#expiring-keys"""
+MAX_OBJECT_KEY_BYTES = 1024
+"""Source: https://developers.cloudflare.com/r2/platform/limits/"""
+MAX_PAGE = 1000
+"""Keys in one page of a listing, of KV as of R2.
+
+Source: https://developers.cloudflare.com/kv/api/list-keys/
+"""
+
+_NOT_ALLOWED = re.compile(r"\s*(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE|ATTACH|DETACH|VACUUM)\b", re.IGNORECASE)
+
+
+def check_statement(sql: str, values: Sequence[SqlValue]) -> list[str | float | bytes | None]:
+    """Return the values as the platform stores them: booleans and whole numbers become doubles.
+
+    The platform binds every number as a double. A column of INTEGER affinity makes it whole again; a TEXT column keeps
+    "5.0", and `7 / ?` does not divide as integers. Source: https://developers.cloudflare.com/d1/worker-api/#type-conversion
+
+    Raises: LimitExceeded (code `statement_too_long`, `too_many_parameters`, `value_too_large`); InvalidInput (code
+        `unsupported_value` for another type, a number that is not finite or not exact, or text that is not Unicode;
+        `statement_not_allowed` for transactions, which only `batch` makes).
+    """
+    if utf8_bytes(sql) > MAX_STATEMENT_BYTES:
+        raise LimitExceeded("the SQL statement is too long", code="statement_too_long", limit_bytes=MAX_STATEMENT_BYTES)
+    if _NOT_ALLOWED.match(sql):
+        raise InvalidInput("this kind of SQL statement is not allowed", code="statement_not_allowed")
+    if len(values) > MAX_PARAMETERS:
+        raise LimitExceeded("too many values for one statement", code="too_many_parameters", limit=MAX_PARAMETERS)
+    return [_checked_value(value) for value in values]
+
+
+def _checked_value(value: SqlValue) -> str | float | bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, str | bytes):
+        if (utf8_bytes(value) if isinstance(value, str) else len(value)) > MAX_VALUE_BYTES:
+            raise LimitExceeded("a value is too large", code="value_too_large", limit_bytes=MAX_VALUE_BYTES)
+        return value
+    if isinstance(value, int) and abs(value) <= MAX_INTEGER:
+        return float(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    raise InvalidInput(f"the database cannot hold this {type(value).__name__}", code="unsupported_value")
+
+
+def check_kv_key(key: str) -> str:
+    """Return the key of a KV entry.
+
+    Raises: InvalidInput (code `invalid_key`); LimitExceeded (code `key_too_long`).
+    """
+    if key in {"", ".", ".."}:
+        raise InvalidInput("a key cannot be empty, '.' or '..'", code="invalid_key")
+    return _checked_key(key, MAX_KV_KEY_BYTES)
+
+
+def check_kv_write(key: str, value: str, ttl_s: int | None) -> None:
+    """Accept a write to KV.
+
+    Raises: as `check_kv_key`; LimitExceeded (code `value_too_large`); InvalidInput (code `unsupported_value` for text
+        that is not Unicode, `invalid_ttl`).
+    """
+    check_kv_key(key)
+    if utf8_bytes(value) > MAX_KV_VALUE_BYTES:
+        raise LimitExceeded("the value is too large", code="value_too_large", limit_bytes=MAX_KV_VALUE_BYTES)
+    if ttl_s is not None and ttl_s < MIN_KV_TTL_S:
+        raise InvalidInput(f"a key lives at least {MIN_KV_TTL_S} seconds", code="invalid_ttl", minimum_s=MIN_KV_TTL_S)
+
+
+def check_object_key(key: str) -> str:
+    """Return the key of an object.
+
+    Raises: InvalidInput (code `invalid_key`); LimitExceeded (code `key_too_long`).
+    """
+    if not key:
+        raise InvalidInput("a key cannot be empty", code="invalid_key")
+    return _checked_key(key, MAX_OBJECT_KEY_BYTES)
+
+
+def check_page(limit: int) -> int:
+    """Return the size of a page of keys.
+
+    Raises: InvalidInput (code `invalid_limit`).
+    """
+    if not 1 <= limit <= MAX_PAGE:
+        raise InvalidInput(f"a page holds 1 to {MAX_PAGE} keys", code="invalid_limit", maximum=MAX_PAGE)
+    return limit
+
+
+def utf8_bytes(text: str) -> int:
+    """Return the length of the text in UTF-8.
+
+    Raises: InvalidInput (code `unsupported_value`) for text with a lone surrogate, which UTF-8 cannot express: the
+        platform would store a replacement character instead.
+    """
+    if text.isascii():
+        return len(text)
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInput("the text is not valid Unicode", code="unsupported_value") from error
+
+
+def _checked_key(key: str, limit_bytes: int) -> str:
+    if utf8_bytes(key) > limit_bytes:
+        raise LimitExceeded("the key is too long", code="key_too_long", limit_bytes=limit_bytes)
+    return key

@@ -1,0 +1,270 @@
+"""What Retain needs of the world, as protocols.
+
+Each port has an adapter for the platform (`workers/bindings.py`) and one for the host (`retain.host`), and one contract
+suite (`tests/contracts/`) that both pass. Times are epoch milliseconds, durations carry their unit in their name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+SqlValue = str | int | float | bytes | None
+Row = Mapping[str, Any]
+"""One result row: column name to value. BLOBs are `bytes`."""
+
+
+class Kv(Protocol):
+    """An eventually consistent key-value store (Workers KV).
+
+    A read may lag a write by up to 60 seconds, except in the location that wrote.
+    Source: https://developers.cloudflare.com/kv/concepts/how-kv-works/
+    """
+
+    async def get(self, key: str) -> str | None:
+        """Return the value, or None when the key does not exist or has expired.
+
+        Raises: Unavailable.
+        """
+        ...
+
+    async def put(self, key: str, value: str, *, ttl_s: int | None = None) -> None:
+        """Write the value, replacing any. Idempotent.
+
+        ttl_s: seconds until the key expires, at least 60.
+        Raises: LimitExceeded for a key over 512 bytes or a value over 25 MiB; Unavailable.
+        """
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Remove the key. Removing an absent key is no error."""
+        ...
+
+    async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
+        """Return up to `limit` (at most 1000) keys that start with `prefix`, in lexicographic order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPage:
+    """Keys of a listing, and the cursor of the next page (None at the end)."""
+
+    keys: list[str]
+    cursor: str | None
+
+
+Statement = tuple[str, tuple[SqlValue, ...]]
+"""A parameterised SQL statement: text with `?` places, and its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlResult:
+    """What one statement did: its rows, and how many rows it changed."""
+
+    rows: list[Row]
+    changes: int
+
+
+class Sql(Protocol):
+    """A shared SQL database of SQLite's dialect, reached over the network (D1)."""
+
+    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        """Run one statement.
+
+        Raises: Conflict (code `constraint`) when a constraint forbids it; Unavailable otherwise.
+        """
+        ...
+
+    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
+        """Run the statements in order as one transaction: all of them, or none.
+
+        Raises: as `run`. An empty sequence does nothing.
+        """
+        ...
+
+
+class ObjectSql(Protocol):
+    """The SQLite of one Durable Object: synchronous, private to it.
+
+    Statements with no `await` between them commit together. An exception takes nothing back, except inside `atomically`.
+    Source: https://developers.cloudflare.com/durable-objects/api/sqlite-storage-api/
+    """
+
+    def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        """Run one statement and read it to its end."""
+        ...
+
+    def atomically(self, work: Callable[[], None]) -> None:
+        """Run the work; when it raises, none of its statements stay, and what it raised is raised. Not nested."""
+        ...
+
+
+class Objects(Protocol):
+    """An object store, strongly consistent by key (R2)."""
+
+    async def get(self, key: str) -> bytes | None:
+        """Return the object's bytes, or None when there is none."""
+        ...
+
+    async def put(self, key: str, value: bytes, *, content_type: str = "application/octet-stream") -> None:
+        """Write the object, replacing any. Idempotent. Durable when it returns."""
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Remove the object. Removing an absent one is no error."""
+        ...
+
+    async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
+        """Return up to `limit` (at most 1000) keys that start with `prefix`, in lexicographic order."""
+        ...
+
+
+Vector = Sequence[float]
+MetadataValue = str | int | float | bool
+MetadataFilter = Mapping[str, MetadataValue | Mapping[str, MetadataValue | Sequence[MetadataValue]]]
+"""Vectorize's filter: field to value, or field to {operator: value}, with $eq $ne $in $nin $lt $lte $gt $gte."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorEntry:
+    """One vector to write: id (at most 64 bytes), values, namespace (at most 64 bytes), metadata (at most 10 KiB)."""
+
+    id: str
+    values: Vector
+    namespace: str
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorMatch:
+    """One hit: id, cosine similarity in [-1, 1], and the metadata when asked for."""
+
+    id: str
+    score: float
+    metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
+
+
+class VectorIndex(Protocol):
+    """A vector index with Vectorize's rules.
+
+    Writes are asynchronous: a vector may become visible seconds after `upsert` returned.
+    Source: https://developers.cloudflare.com/vectorize/platform/limits/
+    """
+
+    async def upsert(self, entries: Sequence[VectorEntry]) -> str:
+        """Write at most 1,000 vectors, replacing those with equal ids; return the mutation's id. Idempotent.
+
+        Raises: LimitExceeded; InvalidInput for a wrong number of dimensions; Unavailable.
+        """
+        ...
+
+    async def query(
+        self,
+        vector: Vector,
+        *,
+        namespace: str,
+        filter: MetadataFilter,  # noqa: A002 -- the platform's name
+        top_k: int,
+        with_metadata: bool = False,
+    ) -> list[VectorMatch]:
+        """Return the `top_k` nearest vectors of the namespace that pass the filter, best first.
+
+        The filter is applied before the search. top_k: at most 100, or 20 with metadata.
+        """
+        ...
+
+    async def get_by_ids(self, ids: Sequence[str]) -> list[VectorEntry]:
+        """Return those of the at most 20 ids that exist, in any order."""
+        ...
+
+    async def delete_by_ids(self, ids: Sequence[str]) -> str:
+        """Remove at most 1,000 vectors; return the mutation's id. Absent ids are no error."""
+        ...
+
+    async def dimensions(self) -> int:
+        """Return the number of dimensions the index was made with."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """What a server answered. Header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Fetch(Protocol):
+    """An HTTP client."""
+
+    async def __call__(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
+    ) -> HttpResponse:
+        """Send one request and read the whole answer. Redirects are not followed.
+
+        Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) when no whole answer came.
+        """
+        ...
+
+
+class Clock(Protocol):
+    """The time."""
+
+    def __call__(self) -> int:
+        """Return the current time in epoch milliseconds."""
+        ...
+
+
+class Crypto(Protocol):
+    """The cryptography that the standard library lacks. Every method is a coroutine, as in Web Crypto."""
+
+    async def encrypt(self, key: bytes, plaintext: bytes, associated: bytes) -> bytes:
+        """AES-256-GCM: return a fresh random 12-byte nonce followed by the ciphertext and its tag.
+
+        key: 32 bytes. associated: data that is authenticated and not stored.
+        """
+        ...
+
+    async def decrypt(self, key: bytes, sealed: bytes, associated: bytes) -> bytes:
+        """Undo `encrypt`.
+
+        Raises: Forbidden (code `decryption_failed`) when key, data or associated data do not fit.
+        """
+        ...
+
+    async def verify_rs256(self, public_key: Mapping[str, str], message: bytes, signature: bytes) -> bool:
+        """Tell whether an RSASSA-PKCS1-v1_5 SHA-256 signature is valid. public_key: a JWK with `n` and `e`."""
+        ...
+
+
+class Alarm(Protocol):
+    """The one timer of a Durable Object. It fires at least once, and again after a failure."""
+
+    async def set(self, at_ms: int) -> None:
+        """Fire at `at_ms`, replacing the time set before."""
+        ...
+
+    async def get(self) -> int | None:
+        """Return the time it is set to, or None."""
+        ...
+
+
+class Background(Protocol):
+    """Work that goes on after the answer was sent (waitUntil)."""
+
+    def __call__(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run the coroutine to its end. Its failure is logged, not raised."""
+        ...
+
+
+class AgentInstances(Protocol):
+    """The way to living agents: one `AgentRuntime` Durable Object each."""
+
+    async def call(self, name: str, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Call a method of the instance with this namespace key; JSON in, JSON out.
+
+        Raises: the RetainError that the instance raised; Unavailable when it could not be reached.
+        """
+        ...

@@ -1,0 +1,42 @@
+"""Errors across RPC: the platform keeps only an error's text, so calls between objects answer envelopes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from retain import errors
+
+_CLASSES: dict[str, type[errors.RetainError]] = {
+    kind.__name__: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, errors.RetainError)
+}
+
+
+def answer(value: Mapping[str, Any]) -> str:
+    """Return the envelope of a result."""
+    return json.dumps({"result": value})
+
+
+def refusal(error: errors.RetainError) -> str:
+    """Return the envelope of an error."""
+    shown = {
+        "class": type(error).__name__,
+        "code": error.code,
+        "message": error.message,
+        "details": dict(error.details),
+    }
+    return json.dumps({"error": shown})
+
+
+def opened(envelope: str) -> dict[str, Any]:
+    """Return an envelope's result, or raise its error again."""
+    content = json.loads(envelope)
+    error = content.get("error")
+    if error is not None:
+        kind = _CLASSES.get(error["class"], errors.RetainError)
+        raise kind(error["message"], code=error["code"], **error["details"])
+    result: dict[str, Any] = content["result"]
+    return result

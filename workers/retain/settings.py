@@ -1,0 +1,92 @@
+"""The deployment's settings, read once from the environment's variables and secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from retain.errors import Misconfigured
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """How to reach a model. api_key: a secret, never shown."""
+
+    provider: str
+    name: str
+    base_url: str
+    api_key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a deployment configures.
+
+    credentials_key: base64 of the 32 bytes that seal upstream credentials. previous_credentials_key: the one before,
+    while they are sealed anew. Both are secrets, never shown.
+    """
+
+    environment: str
+    access_team_domain: str
+    access_audience: str
+    chat: ModelSettings
+    embedding: ModelSettings
+    embedding_dimensions: int
+    rerank_model: str
+    extractor: str
+    credentials_key: str = field(repr=False)
+    previous_credentials_key: str = field(repr=False)
+
+    @property
+    def development(self) -> bool:
+        """Whether this is a development deployment; anything but the exact word is production."""
+        return self.environment == "development"
+
+
+def read_settings(variables: Mapping[str, str]) -> Settings:
+    """Return the settings. Raises: Misconfigured for a number that is none."""
+    dimensions = variables.get("EMBEDDING_DIMENSIONS", "")
+    if not dimensions.isdecimal():
+        raise Misconfigured("EMBEDDING_DIMENSIONS must be a number", code="invalid_setting")
+    return Settings(
+        environment=variables.get("RETAIN_ENVIRONMENT", "production"),
+        access_team_domain=variables.get("ACCESS_TEAM_DOMAIN", ""),
+        access_audience=variables.get("ACCESS_AUDIENCE", ""),
+        chat=_model("CHAT", variables),
+        embedding=_model("EMBEDDING", variables),
+        embedding_dimensions=int(dimensions),
+        extractor=variables.get("EXTRACTOR", "rules"),
+        rerank_model=variables.get("RERANK_MODEL", ""),
+        credentials_key=variables.get("CREDENTIALS_KEY", ""),
+        previous_credentials_key=variables.get("PREVIOUS_CREDENTIALS_KEY", ""),
+    )
+
+
+def _model(prefix: str, variables: Mapping[str, str]) -> ModelSettings:
+    return ModelSettings(
+        variables.get(f"{prefix}_PROVIDER", ""),
+        variables.get(f"{prefix}_MODEL", ""),
+        variables.get(f"{prefix}_BASE_URL", ""),
+        variables.get(f"{prefix}_API_KEY", ""),
+    )
+
+
+NAMES = (
+    "RETAIN_ENVIRONMENT",
+    "ACCESS_TEAM_DOMAIN",
+    "ACCESS_AUDIENCE",
+    "CHAT_PROVIDER",
+    "CHAT_MODEL",
+    "CHAT_BASE_URL",
+    "CHAT_API_KEY",
+    "EMBEDDING_PROVIDER",
+    "EMBEDDING_MODEL",
+    "EMBEDDING_DIMENSIONS",
+    "EMBEDDING_BASE_URL",
+    "EMBEDDING_API_KEY",
+    "EXTRACTOR",
+    "RERANK_MODEL",
+    "CREDENTIALS_KEY",
+    "PREVIOUS_CREDENTIALS_KEY",
+)
+"""Every variable and secret that is read."""
