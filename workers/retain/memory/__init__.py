@@ -1,0 +1,1 @@
+"""Memory: working, episodic and semantic."""

@@ -1,0 +1,100 @@
+"""Episodic memory: the turns of past runs, in D1.
+
+Writes are statements by name: an instance puts them into its outbox together with what happened, and the outbox brings
+them to D1. Reads are for the next run's context and for the administrator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from retain.errors import QuotaExceeded
+from retain.memory.scope import Scope
+from retain.ports import Sql
+
+RETENTION_MS = 90 * 24 * 3600 * 1000
+"""How long an episode is kept: 90 days."""
+MAX_PER_TENANT = 100_000
+WARN_PER_TENANT = 80_000
+
+STATEMENTS = {
+    "append_episode": """
+        INSERT OR IGNORE INTO memory_episodes
+          (episode_id, tenant_id, agent_type, instance_id, run_id, turn, content, created_at_ms)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    """,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One turn of a past run, as remembered."""
+
+    episode_id: str
+    run_id: str
+    turn: int
+    content: str
+    created_at_ms: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the episode as logged and shown."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def episode_id(run_id: str, turn: int) -> str:
+    """Return the id of a turn's episode: the same for every attempt to write it, and ordered as the turns are."""
+    return f"{run_id}.{turn:03d}"
+
+
+async def last_episodes(sql: Sql, scope: Scope, count: int) -> list[Episode]:
+    """Return the newest `count` episodes of the agent in its tenant, oldest first.
+
+    Raises: QuotaExceeded (code `episode_limit`) when the tenant holds as many episodes as it may, since the run that
+        asks for its context could not be remembered; Unavailable.
+    """
+    counted, recent = await sql.batch(
+        [
+            ("SELECT episodes FROM episode_counts WHERE tenant_id = ?", (scope.tenant_id,)),
+            (
+                "SELECT episode_id, run_id, turn, content, created_at_ms FROM memory_episodes"
+                " WHERE tenant_id = ? AND agent_type = ? ORDER BY created_at_ms DESC, episode_id DESC LIMIT ?",
+                (scope.tenant_id, scope.agent_type, count),
+            ),
+        ]
+    )
+    if counted.rows and int(counted.rows[0]["episodes"]) >= MAX_PER_TENANT:
+        raise QuotaExceeded(
+            "the tenant holds as many episodes as it may; prune or erase some",
+            code="episode_limit",
+            limit=MAX_PER_TENANT,
+        )
+    return [Episode(**{name: row[name] for name in Episode.__slots__}) for row in reversed(recent.rows)]
+
+
+async def prune_episodes(sql: Sql, now_ms: int) -> dict[str, int]:
+    """Delete episodes and run events older than 90 days, tenant by tenant; return how many episodes each lost.
+
+    Idempotent. Deletes in slices, so that no statement outgrows D1's limits.
+    """
+    horizon = now_ms - RETENTION_MS
+    tenants = (await sql.run("SELECT tenant_id FROM tenants ORDER BY tenant_id")).rows
+    pruned: dict[str, int] = {}
+    for tenant in (row["tenant_id"] for row in tenants):
+        pruned[tenant] = 0
+        for table, key, age in (
+            ("memory_episodes", "episode_id", "created_at_ms"),
+            ("run_events", "run_id, seq", "at_ms"),
+        ):
+            while True:
+                done = await sql.run(
+                    f"DELETE FROM {table} WHERE ({key}) IN"
+                    f" (SELECT {key} FROM {table} WHERE tenant_id = ? AND {age} < ? LIMIT 1000) RETURNING 1",
+                    tenant,
+                    horizon,
+                )
+                if table == "memory_episodes":
+                    pruned[tenant] += len(done.rows)
+                if len(done.rows) < 1000:
+                    break
+    return pruned

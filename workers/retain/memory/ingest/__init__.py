@@ -1,0 +1,1 @@
+"""Ingest: conversations become episodes-of-record, and facts are drawn from them."""

@@ -1,0 +1,210 @@
+"""Ingest jobs: what became of a request, as a row of D1.
+
+A job is `running` until everything was done, then `completed`; `failed` says that it stopped at an error. Both `running`
+and `failed` ones go on when the request is repeated, and by themselves with the daily cron. Whoever works on a job holds
+its lease: two may do so at once after one of them was given up too early, and nothing is doubled by that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from retain.errors import InvalidInput, NotFound, RetainError
+from retain.memory.ingest.messages import Rejection
+from retain.memory.scope import Scope
+from retain.ports import Clock, Row, Sql, Statement
+
+State = Literal["running", "completed", "failed"]
+Stage = Literal["storing", "extraction", "learning"]
+
+LEASE_MS = 120_000
+"""How long nobody else takes a job up after it last achieved something."""
+MAX_ATTEMPTS = 5
+"""Attempts without any progress after which the cron leaves a job alone."""
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_LEASE = """
+UPDATE ingest_jobs SET state = 'running', error = NULL, attempts = attempts + 1, lease_until_ms = ?, updated_at_ms = ?
+WHERE job_id = ? AND tenant_id = ? AND state <> 'completed' AND lease_until_ms <= ? RETURNING job_id
+"""
+_ADVANCED = """
+UPDATE ingest_jobs SET
+  stored = (SELECT COUNT(*) FROM ingest_messages m WHERE m.job_id = ingest_jobs.job_id AND m.state <> 'received'),
+  extracted = (SELECT COALESCE(SUM(m.fact_count), 0) FROM ingest_messages m
+               WHERE m.job_id = ingest_jobs.job_id AND m.state = 'learned'),
+  attempts = 0, lease_until_ms = ?, updated_at_ms = ?
+WHERE job_id = ?
+"""
+_COMPLETE = """
+UPDATE ingest_jobs SET state = 'completed', error = NULL, lease_until_ms = 0, updated_at_ms = ?1, completed_at_ms = ?1
+WHERE job_id = ?2 AND state = 'running'
+  AND NOT EXISTS (SELECT 1 FROM ingest_messages m WHERE m.job_id = ?2 AND m.state <> 'learned')
+"""
+_FAIL = """
+UPDATE ingest_jobs SET state = 'failed', error = ?, lease_until_ms = 0, updated_at_ms = ?
+WHERE job_id = ? AND state <> 'completed'
+"""
+_OPEN = """
+SELECT * FROM ingest_jobs WHERE state <> 'completed' AND lease_until_ms <= ? AND attempts < ?
+ORDER BY lease_until_ms, job_id LIMIT ?
+"""
+_GIVE_UP = """
+UPDATE ingest_jobs SET state = 'failed', error = ?, updated_at_ms = ?
+WHERE state = 'running' AND lease_until_ms <= ? AND attempts >= ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as it stands. lease_until_ms: until then somebody is at work on it."""
+
+    job_id: str
+    scope: Scope
+    conversation: str
+    state: State
+    received: int
+    stored: int
+    duplicate: int
+    extracted: int
+    rejections: tuple[Rejection, ...]
+    error: dict[str, Any] | None
+    lease_until_ms: int
+    created_at_ms: int
+    updated_at_ms: int
+    completed_at_ms: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the job as the interface shows it."""
+        return {
+            "job_id": self.job_id,
+            "state": self.state,
+            "conversation": self.conversation,
+            "agent_type": self.scope.agent_type,
+            "house": None if self.scope.agent_type else self.scope.house,
+            "received": self.received,
+            "stored": self.stored,
+            "duplicate": self.duplicate,
+            "rejected": len(self.rejections),
+            "extracted": self.extracted,
+            "rejections": [rejection.to_json() for rejection in self.rejections],
+            "error": self.error,
+            "created_at_ms": self.created_at_ms,
+            "updated_at_ms": self.updated_at_ms,
+            "completed_at_ms": self.completed_at_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of a request's messages when it came in: how many there are, are known, and which cannot be stored."""
+
+    received: int
+    duplicate: int
+    rejections: tuple[Rejection, ...]
+
+
+def job_id_of(scope: Scope, conversation: str, raw: Sequence[object]) -> str:
+    """Return the id of the job that a request is: a digest of tenant, scope and request, 32 hexadecimal digits."""
+    request = json.dumps([scope.tenant_id, scope.scope_id, conversation, list(raw)], sort_keys=True)
+    return hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class Jobs:
+    """The jobs of a deployment."""
+
+    def __init__(self, sql: Sql, clock: Clock) -> None:
+        self._sql = sql
+        self._clock = clock
+
+    async def find(self, tenant_id: str, job_id: str) -> Job | None:
+        """Return a job of the tenant, None when there is none."""
+        rows = (
+            await self._sql.run("SELECT * FROM ingest_jobs WHERE job_id = ? AND tenant_id = ?", job_id, tenant_id)
+        ).rows
+        return _job(rows[0]) if rows else None
+
+    async def get(self, tenant_id: str, job_id: str) -> Job:
+        """Return a job of the tenant. Raises: InvalidInput; NotFound (code `no_such_job`)."""
+        if _ID.fullmatch(job_id) is None:
+            raise InvalidInput("a job's id has 32 hexadecimal digits", code="invalid_job_id")
+        job = await self.find(tenant_id, job_id)
+        if job is None:
+            raise NotFound("there is no such job", code="no_such_job")
+        return job
+
+    def opened(self, job_id: str, scope: Scope, conversation: str, taken: Taken) -> Statement:
+        """Return the statement that opens a job. Raises, when it runs: Conflict when it is open already."""
+        now = self._clock()
+        return (
+            "INSERT INTO ingest_jobs (job_id, tenant_id, scope_id, agent_type, house, conversation, state, received,"
+            " duplicate, rejections, created_at_ms, updated_at_ms) VALUES (?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?)",
+            (
+                job_id,
+                scope.tenant_id,
+                scope.scope_id,
+                scope.agent_type,
+                scope.house,
+                conversation,
+                taken.received,
+                taken.duplicate,
+                json.dumps([rejection.to_json() for rejection in taken.rejections]),
+                now,
+                now,
+            ),
+        )
+
+    async def lease(self, job: Job) -> bool:
+        """Take a job up; return False when somebody else is at work on it, or it is done."""
+        now = self._clock()
+        taken = await self._sql.run(_LEASE, now + LEASE_MS, now, job.job_id, job.scope.tenant_id, now)
+        return bool(taken.rows)
+
+    def advanced(self, job_id: str) -> Statement:
+        """Return the statement that counts what was achieved, anew from the messages, and extends the lease."""
+        now = self._clock()
+        return _ADVANCED, (now + LEASE_MS, now, job_id)
+
+    async def complete(self, job: Job) -> None:
+        """Complete the job, if all of it is done."""
+        await self._sql.run(_COMPLETE, self._clock(), job.job_id)
+
+    async def fail(self, job: Job, stage: Stage, error: RetainError) -> None:
+        """Say that the job stopped at an error."""
+        said = json.dumps({"stage": stage, "code": error.code, "message": error.message})
+        await self._sql.run(_FAIL, said, self._clock(), job.job_id)
+
+    async def interrupted(self, limit: int) -> list[Job]:
+        """Return jobs that nobody works on and that are not done, the longest waiting first.
+
+        Those that were interrupted too often without achieving anything become failed.
+        """
+        now = self._clock()
+        error = json.dumps({"stage": "storing", "code": "interrupted", "message": "the job was interrupted too often"})
+        await self._sql.run(_GIVE_UP, error, now, now, MAX_ATTEMPTS)
+        rows = (await self._sql.run(_OPEN, now, MAX_ATTEMPTS, limit)).rows
+        return [_job(row) for row in rows]
+
+
+def _job(row: Row) -> Job:
+    done = row["completed_at_ms"]
+    return Job(
+        job_id=row["job_id"],
+        scope=Scope(row["tenant_id"], row["agent_type"], row["house"]),
+        conversation=row["conversation"],
+        state=row["state"],
+        received=int(row["received"]),
+        stored=int(row["stored"]),
+        duplicate=int(row["duplicate"]),
+        extracted=int(row["extracted"]),
+        rejections=tuple(Rejection(**rejection) for rejection in json.loads(row["rejections"])),
+        error=None if row["error"] is None else json.loads(row["error"]),
+        lease_until_ms=int(row["lease_until_ms"]),
+        created_at_ms=int(row["created_at_ms"]),
+        updated_at_ms=int(row["updated_at_ms"]),
+        completed_at_ms=None if done is None else int(done),
+    )

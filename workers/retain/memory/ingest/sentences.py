@@ -1,0 +1,146 @@
+"""What somebody states of themselves: clauses, without questions, quotations, conditions, guesses and others' words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAX_SENTENCE = 400
+"""Longer sentences are not read: what they say is seldom plain."""
+_FLAGS = re.IGNORECASE
+
+_PLAIN_MARKS = {0x2018: "'", 0x2019: "'", 0x2013: "-", 0x2014: " - ", 0x201E: '"', 0x201C: '"', 0x201D: '"', 0xA0: " "}
+"""Typographic marks, and what stands for them here."""
+
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_REPLIED_TO = re.compile(
+    r"^(?:On .{4,120} wrote:|-+ ?(?:Original|Forwarded) message ?-+|Begin forwarded message:).*\Z",
+    _FLAGS | re.DOTALL | re.MULTILINE,
+)
+_QUOTED_LINE = re.compile(r"^\s*(?:>|\||#{1,6}\s).*$", re.MULTILINE)
+_TRANSCRIPT_LINE = re.compile(
+    r"^\s*\**(?!(?:My|Our|I|From now on|Going forward|Please|Hi|Hello|Also)\b)[A-Z][\w .'-]{0,30}\**:\s.*$",
+    re.MULTILINE,
+)
+_QUOTATION = re.compile(r'["«][^"«»]{1,2000}["»]')
+_MARKS = re.compile(r"""["«»]|(?<!\w)'(?=\w)""")
+_SENTENCE = re.compile(r"""(?<=[.!?…])["')\]]*\s+(?=\S)|\n+""")
+_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|No|approx)|\b[A-Z])\.$")
+_ASKING = re.compile(
+    r"(?:(?:and|but|so|or|ok|okay|hey|hi|well),? )*(?:who|whom|whose|what|when|where|why|how|which|do|does|did|is|are|am|"
+    r"was|were|can|could|will|would|shall|should|have you|has|had|may|might)\b",
+    _FLAGS,
+)
+_HEDGED = re.compile(
+    r"\b(?:if|unless|whether|would|wouldn't|could|couldn't|might|maybe|perhaps|probably|possibly|wish|wished|hope|"
+    r"suppose|supposing|imagine|pretend|pretending|hypothetically|assume|assuming|let's say|guess|doubt|kidding|joking|"
+    r"joke|sarcasm|dreamt|dreamed|what if|as though|in case|used to|not sure|unsure|supposedly|allegedly|fictional|"
+    r"character|lyrics|novel|role-?play|for example|e\.g|for instance|template|placeholder)\b|\bmay\b(?! \d)|\bI'd\b",
+    _FLAGS,
+)
+_PERSONAL = re.compile(
+    r"\b(?:I|I'm|Im|my|me|we|our|always|never|ever|from now on|from here on|going forward|future)\b", _FLAGS
+)
+"""Words without which nobody speaks of themselves or of what they want: most sentences have none."""
+_MAY_IS_A_MONTH = re.compile(r"\bMay\b")
+_REPORTED = re.compile(
+    r"\b(?:said|says|saying|told (?:me|him|her|us|them)|tells|asked|asks|wrote|writes|claims?|claimed|according to|"
+    r"quot(?:e|es|ed|ing)|thinks|thought|believes|believed|heard|overheard|reads|replied|replies|answered|announced|"
+    r"insists|insisted)\b",
+    _FLAGS,
+)
+_NEGATED = re.compile(
+    r"\b(?:not|never|no|nor|neither|none|nobody|nothing|nowhere|hardly|barely|without|cannot|cant|dont|doesnt|didnt|"
+    r"isnt|wasnt|wont)\b|n't\b",
+    _FLAGS,
+)
+_CONJUNCTION = "(?:and|but|so|because|since|although|though|while|whereas|or|yet|plus|also|as)"
+_CLAUSE = re.compile(
+    rf"(?:\s*[,;:]|\s+-)?\s+(?:{_CONJUNCTION} )*(?=(?:I|I'm|I've|my|we|we're|we've|our|he|she|they|you|it|it's|there|please|"
+    r"remind me|call me|from now on|going forward)\b)",
+    _FLAGS,
+)
+_JOINING = re.compile(rf"[,;:]|\s-\s|\b{_CONJUNCTION}\s*$", _FLAGS)
+_LEAD = re.compile(
+    r"(?:(?:hi|hello|hey|hiya|well|yes|yeah|yep|yup|no|nope|ok|okay|oh|ah|so|and|but|also|plus|actually|btw|by the way|"
+    r"anyway|honestly|fyi|right|sure|great|cool|nice|thanks|thank you|sorry|please note(?: that)?|note that|"
+    r"just so you know|as you know|as I told you|remember that|good (?:morning|afternoon|evening)|dear \w+|"
+    r"nice to meet you|(?:there|everyone|all|again|see|look|listen)(?=[,.!:]))\b[\s,.!:;-]*)+",
+    _FLAGS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A piece of a statement, without what leads in. negated: it denies something, or may do so."""
+
+    text: str
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence that states something plainly. whole: all of it, without what leads in. clauses: its pieces."""
+
+    whole: Clause
+    clauses: tuple[Clause, ...]
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """Yield what the text plainly states of its speaker, in order. What is not plain is left out."""
+    for sentence in _sentences(_own_words(text)):
+        if _is_plain(sentence):
+            pieces = tuple(_clause(piece) for piece in _pieces(sentence))
+            yield Statement(_clause(sentence), tuple(piece for piece in pieces if piece.text))
+
+
+def _own_words(text: str) -> str:
+    """Return the text without code, quoted mails and lines of transcripts; quotations become a lone quotation mark."""
+    text = text.translate(_PLAIN_MARKS).replace("\r\n", "\n")
+    for pattern in (_CODE, _REPLIED_TO, _QUOTED_LINE, _TRANSCRIPT_LINE):
+        text = pattern.sub("\n", text)
+    if text.count('"') % 2:
+        # Somewhere a quotation does not end: no telling which of these words are the speaker's own.
+        text = "\n".join(part for part in re.split(r"\n\s*\n", text) if part.count('"') % 2 == 0)
+    return _QUOTATION.sub(' " ', text)
+
+
+def _sentences(text: str) -> Iterator[str]:
+    pending = ""
+    for part in _SENTENCE.split(text):
+        pending = f"{pending} {part}".strip() if pending else part.strip()
+        if len(pending) > MAX_SENTENCE or _ABBREVIATION.search(pending[-8:]) is None:
+            if pending:
+                yield pending
+            pending = ""
+    if pending:
+        yield pending
+
+
+def _is_plain(sentence: str) -> bool:
+    return _PERSONAL.search(sentence) is not None and not (
+        len(sentence) > MAX_SENTENCE
+        or sentence.rstrip(" )\"'!.").endswith("?")
+        or _ASKING.match(sentence)
+        or _MARKS.search(sentence)
+        or _HEDGED.search(_MAY_IS_A_MONTH.sub("", sentence))
+        or _REPORTED.search(sentence)
+    )
+
+
+def _pieces(sentence: str) -> Iterator[str]:
+    """Cut where a new subject begins behind a comma, a dash or a conjunction."""
+    start = 0
+    for cut in _CLAUSE.finditer(sentence):
+        if cut.start() > start and _JOINING.search(cut[0]):
+            yield sentence[start : cut.start()]
+            start = cut.end()
+    yield sentence[start:]
+
+
+def _clause(text: str) -> Clause:
+    lead = _LEAD.match(text)
+    rest = text[lead.end() :] if lead else text
+    rest = rest.strip().rstrip(".!…;,: ")
+    return Clause(rest, _NEGATED.search(rest) is not None)

@@ -1,0 +1,1 @@
+"""The steps of an erasure, and the receipts that they leave."""

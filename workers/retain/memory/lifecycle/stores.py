@@ -1,0 +1,32 @@
+"""Every store in which a tenant leaves something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from retain.memory.history import History
+from retain.memory.indexer import Indexer
+from retain.models.embedding import Embedder
+from retain.ports import AgentInstances, Clock, Kv, Objects, Sql, VectorIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The stores of one deployment. embedder: makes the configured model on first use."""
+
+    sql: Sql
+    kv: Kv
+    objects: Objects
+    index: VectorIndex
+    instances: AgentInstances
+    embedder: Callable[[], Embedder]
+    clock: Clock
+
+    def history(self) -> History:
+        """Return the world history, and the way to change a tenant's memory."""
+        return History(self.sql, self.clock)
+
+    def indexer(self) -> Indexer:
+        """Return what makes the indexes agree with D1."""
+        return Indexer(self.sql, self.index, self.embedder(), self.clock)

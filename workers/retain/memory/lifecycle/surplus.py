@@ -1,0 +1,60 @@
+"""What the indexes in D1 hold beside the records: rows that belong to none, and word statistics that do not add up."""
+
+from __future__ import annotations
+
+from retain.memory.recall.words import scope_tag
+from retain.ports import Sql, Statement
+
+_NO_RECORD = "NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.number = {number})"
+_SEARCH = f"SELECT number FROM memory_search WHERE tenant_id = ? AND {_NO_RECORD.format(number='memory_search.number')}"
+_TEXT = f"""
+SELECT DISTINCT o.doc AS number FROM memory_occurrences o WHERE o.term >= ? AND o.term < ?
+  AND {_NO_RECORD.format(number="o.doc")}
+"""
+_COUNTS = """
+WITH counted (scope_id, records, words) AS (
+  SELECT r.scope_id, COUNT(*), SUM(s.words) FROM memory_records r JOIN memory_search s ON s.number = r.number
+  WHERE r.tenant_id = ?1 GROUP BY r.scope_id
+)
+"""
+_WRONG_COUNTS = f"""
+{_COUNTS} SELECT s.scope_id FROM scopes s LEFT JOIN counted c ON c.scope_id = s.scope_id
+WHERE s.tenant_id = ?1 AND (s.records, s.words) IS NOT (COALESCE(c.records, 0), COALESCE(c.words, 0)) ORDER BY s.scope_id
+"""
+_RECOUNT = f"""
+{_COUNTS} UPDATE scopes SET records = COALESCE((SELECT c.records FROM counted c WHERE c.scope_id = scopes.scope_id), 0),
+  words = COALESCE((SELECT c.words FROM counted c WHERE c.scope_id = scopes.scope_id), 0) WHERE tenant_id = ?1
+"""
+
+
+async def search_surplus(sql: Sql, tenant_id: str) -> list[int]:
+    """Return the numbers of the tenant's search rows without a record."""
+    return [int(row["number"]) for row in (await sql.run(_SEARCH, tenant_id)).rows]
+
+
+async def text_surplus(sql: Sql, tenant_id: str) -> list[int]:
+    """Return the numbers of full texts without a record whose words stand behind the tags of the tenant's scopes."""
+    found: set[int] = set()
+    for bounds in await _tag_bounds(sql, tenant_id):
+        found.update(int(row["number"]) for row in (await sql.run(_TEXT, *bounds)).rows)
+    return sorted(found)
+
+
+async def wrong_counts(sql: Sql, tenant_id: str) -> list[str]:
+    """Return the scopes whose word statistics are not those of their records; surplus rows are in them."""
+    return [row["scope_id"] for row in (await sql.run(_WRONG_COUNTS, tenant_id)).rows]
+
+
+async def remove_surplus(sql: Sql, tenant_id: str) -> None:
+    """Remove surplus rows of both kinds, then count the words of each scope anew. Idempotent."""
+    statements: list[Statement] = [(f"DELETE FROM memory_search WHERE number IN ({_SEARCH})", (tenant_id,))]
+    for bounds in await _tag_bounds(sql, tenant_id):
+        statements.append((f"DELETE FROM memory_text WHERE rowid IN ({_TEXT})", bounds))
+    await sql.batch([*statements, (_RECOUNT, (tenant_id,))])
+
+
+async def _tag_bounds(sql: Sql, tenant_id: str) -> list[tuple[str, str]]:
+    """Return the first text with the tag of each scope, and the first one after all of them."""
+    rows = (await sql.run("SELECT scope_id FROM scopes WHERE tenant_id = ? ORDER BY scope_id", tenant_id)).rows
+    tags = [scope_tag(tenant_id, row["scope_id"]) for row in rows]
+    return [(tag, tag[:-1] + chr(ord(tag[-1]) + 1)) for tag in tags]

@@ -1,0 +1,84 @@
+"""Ids of memories that move to another tenant.
+
+Ids are unique in a deployment, and they break ties of recall. So an import into the tenant that was exported keeps them,
+in this deployment or another; into any other tenant every id is moved by the same distance, which depends on that
+tenant alone: the same line always gives the same ids, and the order of ids stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from retain.errors import InvalidInput
+from retain.identifiers import check_id
+from retain.memory.records.events import LearningEvent
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_RANDOM_BITS = 80
+"""Of a ULID's 128 bits; the others are its time, which moves by at most a millisecond.
+
+Source: https://github.com/ulid/spec
+"""
+
+
+def renamed_id(memory_id: str, source_tenant: str, tenant_id: str) -> str:
+    """Return the id that a record or event of one tenant has in another. Raises: InvalidInput."""
+    if source_tenant == tenant_id:
+        return check_id(memory_id)
+    number = 0
+    for letter in check_id(memory_id):
+        number = number * 32 + _ALPHABET.index(letter)
+    number += int.from_bytes(sha256(f"import into {tenant_id}".encode()).digest()[: _RANDOM_BITS // 8], "big")
+    if number >= 2**128:
+        raise InvalidInput("the id is too large to be moved", code="invalid_id")
+    letters = [_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5)]
+    return "".join(letters)
+
+
+def renamed_event(event: LearningEvent, source_tenant: str, tenant_id: str) -> LearningEvent:
+    """Return the event as it stands in the other tenant: its own ids and those it names moved, its source kept.
+
+    The source gains `imported_from`, the tenant that it was exported from.
+    """
+
+    def moved(memory_id: str) -> str:
+        return renamed_id(memory_id, source_tenant, tenant_id)
+
+    def source_of(source: Mapping[str, Any]) -> dict[str, Any]:
+        drawn = source.get("record_id")
+        kept = {**source, "imported_from": source_tenant}
+        return {**kept, "record_id": moved(drawn)} if drawn is not None else kept
+
+    data = dict(event.data)
+    if event.kind == "stored":
+        later = data["superseded_by"]
+        data |= {
+            "id": moved(data["id"]),
+            "tenant_id": tenant_id,
+            "superseded_by": None if later is None else moved(later),
+            "source": source_of(data["source"]),
+        }
+    elif event.kind == "superseded":
+        data["by"] = moved(data["by"])
+    return replace(
+        event,
+        event_id=moved(event.event_id),
+        record_id=moved(event.record_id),
+        data=data,
+        source=source_of(event.source),
+    )
+
+
+def without_import(event: LearningEvent) -> LearningEvent:
+    """Return the event without the mark of its import: what two copies of it have in common."""
+
+    def plain(source: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in source.items() if name != "imported_from"}
+
+    data = dict(event.data)
+    if event.kind == "stored":
+        data["source"] = plain(data["source"])
+    return replace(event, data=data, source=plain(event.source))

@@ -1,0 +1,150 @@
+"""The outbox of one instance: what it owes to D1, kept in its own SQLite until D1 has it.
+
+An entry names a statement of `STATEMENTS` and its values, so entries written by one version of the code are understood
+by the next. Every statement is idempotent: an entry that was written and not yet crossed out is written again without
+effect. Entries leave in the order in which they came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from itertools import takewhile
+
+from retain.errors import Misconfigured, RetainError, Unavailable
+from retain.ports import Clock, ObjectSql, Row, Sql, SqlValue, Statement
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS outbox (
+  entry_id INTEGER PRIMARY KEY AUTOINCREMENT,
+  tenant_id TEXT NOT NULL,
+  statement TEXT NOT NULL,
+  parameters TEXT NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  due_at_ms INTEGER NOT NULL
+)
+"""
+BATCH = 50
+MAX_REFUSALS = 5
+"""How often D1 may refuse an entry by itself before it is put aside as failed."""
+
+_log = logging.getLogger(__name__)
+
+
+class Outbox:
+    """Entries of one instance on their way to D1.
+
+    statements: SQL by name; every one idempotent.
+    instance_key: the namespace key of the instance, for entries that are put aside.
+    """
+
+    def __init__(
+        self, local: ObjectSql, remote: Sql, statements: Mapping[str, str], clock: Clock, instance_key: str
+    ) -> None:
+        self._local = local
+        self._remote = remote
+        self._statements = statements
+        self._clock = clock
+        self._instance_key = instance_key
+        self._one_at_a_time = asyncio.Lock()
+
+    def add(self, tenant_id: str, statement: str, *values: SqlValue) -> None:
+        """Append an entry. Commits with the other writes of the same turn of the event loop."""
+        self._local.run(
+            "INSERT INTO outbox (tenant_id, statement, parameters, due_at_ms) VALUES (?, ?, ?, ?)",
+            tenant_id,
+            statement,
+            json.dumps(values),
+            self._clock(),
+        )
+
+    def next_due_ms(self) -> int | None:
+        """Return when the oldest entry wants to be tried, or None when there is none."""
+        row = self._local.run("SELECT due_at_ms FROM outbox ORDER BY entry_id LIMIT 1").rows
+        return int(row[0]["due_at_ms"]) if row else None
+
+    async def flush(self) -> bool:
+        """Write what is owed, oldest first; return True when nothing is left.
+
+        Does not raise for a failure of D1: entries stay, with a later due time. A second call while one is under way
+        waits for it, so that what was owed before the call is in D1 when it returns True.
+        """
+        async with self._one_at_a_time:
+            while True:
+                rows = self._local.run("SELECT * FROM outbox ORDER BY entry_id LIMIT ?", BATCH).rows
+                if not rows:
+                    return True
+                known = list(takewhile(lambda row: row["statement"] in self._statements, rows))
+                if not known:  # a newer version of the code wrote it, and this one was deployed again
+                    self._postpone(
+                        int(rows[0]["entry_id"]), Misconfigured("no such statement", code="unknown_statement")
+                    )
+                    return False
+                entries = [
+                    (int(row["entry_id"]), self._statement(row["statement"], row["parameters"])) for row in known
+                ]
+                try:
+                    await self._remote.batch([statement for _, statement in entries])
+                except Unavailable as error:
+                    self._postpone(entries[0][0], error)
+                    return False
+                except RetainError:
+                    if not await self._flush_singly(entries):
+                        return False
+                    continue
+                self._cross_out(entries[0][0], entries[-1][0])
+
+    async def discard(self) -> None:
+        """Drop what is owed. A write under way ends first, so that nothing arrives after this returned."""
+        async with self._one_at_a_time:
+            self._local.run("DELETE FROM outbox")
+
+    def _statement(self, name: str, parameters: str) -> Statement:
+        return self._statements[name], tuple(json.loads(parameters))
+
+    async def _flush_singly(self, entries: list[tuple[int, Statement]]) -> bool:
+        """Find the entry that D1 refuses; put it aside after `MAX_REFUSALS` so that it does not block the others."""
+        for entry_id, (sql, values) in entries:
+            try:
+                await self._remote.run(sql, *values)
+            except RetainError as error:
+                self._postpone(entry_id, error)
+                row = self._local.run("SELECT * FROM outbox WHERE entry_id = ?", entry_id).rows[0]
+                if isinstance(error, Unavailable) or row["attempts"] < MAX_REFUSALS:
+                    return False
+                if not await self._put_aside(row, error):
+                    return False
+            self._cross_out(entry_id, entry_id)
+        return True
+
+    async def _put_aside(self, row: Row, error: RetainError) -> bool:
+        """Keep a refused entry where the daily brief counts it; return False when D1 does not take it now."""
+        try:
+            await self._remote.run(
+                "INSERT OR IGNORE INTO outbox_failures VALUES (?, ?, ?, ?, ?, ?, ?)",
+                self._instance_key,
+                row["entry_id"],
+                row["tenant_id"],
+                row["statement"],
+                row["parameters"],
+                f"{error.code}: {error.message}",
+                self._clock(),
+            )
+        except RetainError as failure:
+            _log.warning("outbox entry not put aside", extra={"entry_id": row["entry_id"], "code": failure.code})
+            return False
+        _log.error("outbox entry put aside", extra={"entry_id": row["entry_id"], "code": error.code})
+        return True
+
+    def _cross_out(self, first: int, last: int) -> None:
+        self._local.run("DELETE FROM outbox WHERE entry_id BETWEEN ? AND ?", first, last)
+
+    def _postpone(self, entry_id: int, error: RetainError) -> None:
+        """Try again after 1 s, 2 s, 4 s … at most 5 minutes."""
+        row = self._local.run("SELECT attempts FROM outbox WHERE entry_id = ?", entry_id).rows[0]
+        attempts = int(row["attempts"]) + 1
+        due = self._clock() + min(1000 * 2 ** (attempts - 1), 300_000)
+        self._local.run("UPDATE outbox SET attempts = ?, due_at_ms = ? WHERE entry_id = ?", attempts, due, entry_id)
+        _log.warning("outbox waits", extra={"entry_id": entry_id, "attempts": attempts, "code": error.code})

@@ -1,0 +1,316 @@
+"""Where candidates come from: word statistics, full text, exact terms, fresh vectors and neighbours, all from D1.
+
+Every query names the tenant and the visible scopes, and asks only for records that hold at the time in question.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from retain.errors import LimitExceeded
+from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, WINDOW_LIMIT
+from retain.memory.recall.query import Query
+from retain.memory.recall.ranking import BM25_B, BM25_K1, Candidate, inverse_frequency
+from retain.memory.recall.words import scope_tag
+from retain.memory.scope import BELOW, Scope
+from retain.ports import Row, Sql, SqlValue, Statement
+
+TEXT_CANDIDATES = 200
+"""By words."""
+CANDIDATES = 100
+"""By vectors. Vectorize's limit for topK.
+
+Source: https://developers.cloudflare.com/vectorize/platform/limits/
+"""
+TERM_LIMIT = 64
+"""Words that are looked up in full text, rarest first …"""
+POSTINGS_LIMIT = 3000
+"""… while together they stand in at most so many records; the three rarest always."""
+FRESH_LIMIT = 500
+"""Records written lately, whose vectors the index may not show yet, that are judged by their signatures."""
+MAX_SCOPES = 32
+"""Scopes that one recall searches."""
+REACH = 1
+"""Turns next to a candidate that become candidates too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """What may be seen: the tenant's scopes, the time in question, and a condition on `memory_records r`.
+
+    past: the time is an earlier one. What changed since then is let through, to be judged by its events.
+    """
+
+    tenant_id: str
+    scope_ids: tuple[str, ...]
+    at_ms: int
+    past: bool
+    condition: str
+    condition_values: tuple[SqlValue, ...]
+
+    def where(self) -> tuple[str, tuple[SqlValue, ...]]:
+        """Return the condition that a row of `memory_records r` must meet, and its values.
+
+        The plus signs keep SQLite from walking all of the tenant's records by an index: rows are reached by id or number.
+        """
+        return (
+            "+r.tenant_id = ? AND +r.scope_id IN (SELECT value FROM json_each(?)) AND r.recorded_at_ms <= ?"
+            " AND (((r.valid_to_ms IS NULL OR r.valid_to_ms > ?) AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?)"
+            f" AND r.valid_from_ms <= ?) OR (? AND r.updated_at_ms > ?)) AND {self.condition}",
+            (
+                self.tenant_id,
+                json.dumps(self.scope_ids),
+                *[self.at_ms] * 4,
+                int(self.past),
+                self.at_ms,
+                *self.condition_values,
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Word statistics of the visible scopes: how many records and words they hold, and how many records have a stem."""
+
+    scope_ids: tuple[str, ...]
+    records: int
+    words: int
+    having: Mapping[str, int]
+
+    def idf(self, query: Query) -> dict[str, float]:
+        """Return the inverse document frequency of each of the query's stems."""
+        return {stem: inverse_frequency(self.records, self.having.get(stem, 0)) for stem in query.stems}
+
+    def sought(self, query: Query) -> list[str]:
+        """Return the stems to ask full text for: those that stand somewhere, rarest first, within the limits."""
+        found: list[str] = []
+        postings = 0
+        present = [stem for stem in query.stems if self.having.get(stem, 0)]
+        for stem in sorted(present, key=lambda stem: (self.having[stem], stem))[:TERM_LIMIT]:
+            postings += self.having[stem]
+            if len(found) >= 3 and postings > POSTINGS_LIMIT:
+                break
+            found.append(stem)
+        return found
+
+
+async def read_statistics(sql: Sql, scope: Scope, query: Query, *, below: bool) -> Statistics:
+    """Return the statistics of what is visible from a scope. One round trip, two when `below`.
+
+    Visible is the path of the scope, which the runtime made: D1's `parent_id` would say nothing of a scope that has not
+    stored anything, and something old of one that moved. below: the scopes at and below instead, by `parent_id`.
+    Raises: LimitExceeded (code `too_many_scopes`) when there are more than 32 below that hold anything.
+    """
+    path = await _below(sql, scope) if below else [node.scope_id for node in scope.path()]
+    tags = {scope_tag(scope.tenant_id, scope_id): scope_id for scope_id in path}
+    terms = [tag + stem for tag in tags for stem in query.stems]
+    scopes, vocabulary = await sql.batch(
+        [
+            (
+                "SELECT scope_id, records, words FROM scopes"
+                " WHERE tenant_id = ? AND scope_id IN (SELECT value FROM json_each(?))",
+                (scope.tenant_id, json.dumps(path)),
+            ),
+            (
+                "SELECT term, doc FROM memory_vocabulary WHERE term IN (SELECT value FROM json_each(?))",
+                (json.dumps(terms),),
+            ),
+        ]
+    )
+    known = {row["scope_id"]: row for row in scopes.rows}
+    having: dict[str, int] = {}
+    for row in vocabulary.rows:
+        tag, stem = row["term"][:8], row["term"][8:]
+        if tags[tag] in known:
+            having[stem] = having.get(stem, 0) + int(row["doc"])
+    return Statistics(
+        tuple(known),
+        sum(int(row["records"]) for row in known.values()),
+        sum(int(row["words"]) for row in known.values()),
+        having,
+    )
+
+
+async def _below(sql: Sql, scope: Scope) -> list[str]:
+    rows = (
+        await sql.run(
+            f"SELECT scope_id FROM scopes WHERE tenant_id = ?1 AND records > 0 AND scope_id IN ({BELOW}) LIMIT ?3",
+            scope.tenant_id,
+            scope.scope_id,
+            MAX_SCOPES + 1,
+        )
+    ).rows
+    if len(rows) > MAX_SCOPES:
+        raise LimitExceeded("too many scopes to search at once; name an agent or a house", code="too_many_scopes")
+    return [row["scope_id"] for row in rows]
+
+
+def full_text(visible: Visible, statistics: Statistics, query: Query) -> Statement:
+    """Return the statement for [id, bm25] of the best records by BM25 over the visible scopes' own statistics, as JSON.
+
+    FTS5's `bm25()` would count every tenant's records; here another tenant's writing changes nothing.
+    Source: https://doi.org/10.1561/1500000019
+    """
+    idf = statistics.idf(query)
+    sought = statistics.sought(query)
+    tags = [scope_tag(visible.tenant_id, scope_id) for scope_id in visible.scope_ids]
+    weighed = [[tag + stem, idf[stem]] for tag in tags for stem in sought]
+    average = max(statistics.words / max(statistics.records, 1), 1.0)
+    where, values = visible.where()
+    return (
+        f"""
+        WITH wanted (term, idf) AS (
+          SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)
+        ), found (number, term, idf, frequency) AS (
+          SELECT o.doc, o.term, w.idf, COUNT(*) FROM wanted w CROSS JOIN memory_occurrences o ON o.term = w.term
+          GROUP BY o.doc, o.term
+        ), scored (number, bm25) AS (
+          SELECT f.number,
+                 SUM(f.idf * f.frequency * {BM25_K1 + 1}
+                     / (f.frequency + {BM25_K1} * ({1 - BM25_B} + {BM25_B} * s.words / ?)))
+          FROM found f JOIN memory_search s ON s.number = f.number GROUP BY f.number
+        )
+        SELECT json_group_array(json_array(id, bm25)) AS found FROM (
+          SELECT r.id, c.bm25 FROM scored c JOIN memory_records r ON r.number = c.number
+          WHERE {where} ORDER BY c.bm25 DESC, r.id LIMIT {TEXT_CANDIDATES}
+        )
+        """,
+        (json.dumps(weighed), average, *values),
+    )
+
+
+def exact_term(visible: Visible, phrase: Sequence[str]) -> Statement:
+    """Return the statement for the ids of records that have a phrase word by word."""
+    where, values = visible.where()
+    tags = [scope_tag(visible.tenant_id, scope_id) for scope_id in visible.scope_ids]
+    match = " OR ".join(f'"{" ".join(tag + stem for stem in phrase)}"' for tag in tags) or '""'
+    return (
+        "SELECT r.id FROM memory_text t JOIN memory_records r ON r.number = t.rowid"
+        f" WHERE t.memory_text MATCH ? AND {where} ORDER BY r.id LIMIT 50",
+        (match, *values),
+    )
+
+
+def fresh(visible: Visible, since_ms: int) -> Statement:
+    """Return the statement for [id, signature] of records that the vector index may not show yet, as one JSON array."""
+    return (
+        "SELECT json_group_array(json_array(id, signature)) AS found FROM ("
+        "SELECT r.id, s.signature FROM memory_outbox o"
+        " CROSS JOIN memory_records r ON r.id = o.record_id CROSS JOIN memory_search s ON s.number = r.number"
+        " WHERE o.tenant_id = ? AND o.state = 'sent' AND o.at_ms >= ?"
+        " AND o.scope_id IN (SELECT value FROM json_each(?)) AND s.parts > 0 ORDER BY o.at_ms DESC, r.id LIMIT ?)",
+        (visible.tenant_id, since_ms, json.dumps(visible.scope_ids), FRESH_LIMIT),
+    )
+
+
+def estimated(query_signature: int, signature: str) -> float:
+    """Return about the cosine of two texts from their signatures.
+
+    Source: https://doi.org/10.1145/509907.509965
+    """
+    return math.cos(math.pi * (query_signature ^ int(signature, 16)).bit_count() / SIGNATURE_BITS)
+
+
+def matching(visible: Visible) -> Statement:
+    """Return the statement for the newest records that meet the condition, so that a narrow filter finds them at all."""
+    where, values = visible.where()
+    return (
+        f"SELECT r.id FROM memory_records r WHERE r.tenant_id = ? AND {where} ORDER BY r.number DESC LIMIT {CANDIDATES}",
+        (visible.tenant_id, *values),
+    )
+
+
+def with_neighbours(visible: Visible, ids: Sequence[str]) -> Statement:
+    """Return the statement for the search rows of these records and of the turns around them, as one JSON array.
+
+    One text crosses to the Worker for some hundred rows: converting each value costs more than finding it.
+    """
+    where, values = visible.where()
+    # It holds for neighbours as well: what may not be seen, or is filtered out, lends no words either.
+    return (
+        f"""
+        WITH chosen (number) AS (
+          SELECT r.number FROM json_each(?) c CROSS JOIN memory_records r ON r.id = c.value WHERE {where}
+        ), around (number) AS (
+          SELECT number FROM chosen
+          UNION
+          SELECT n.number FROM chosen c JOIN memory_search i ON i.number = c.number
+          JOIN memory_search n ON n.tenant_id = i.tenant_id AND n.scope_id = i.scope_id
+            AND n.conversation = i.conversation AND n.position BETWEEN i.position - i.span AND i.position + i.span
+          WHERE i.conversation IS NOT NULL
+        )
+        SELECT json_group_array(json_object(
+          'id', r.id, 'content_hash', r.content_hash, 'number', r.number, 'importance', r.importance,
+          'confidence', r.confidence, 'scope_id', n.scope_id, 'conversation', n.conversation, 'position', n.position,
+          'length', n.length, 'terms', n.terms, 'names_time', n.names_time, 'asking', n.asking, 'signature', n.signature
+        )) AS found
+        FROM around a JOIN memory_search n ON n.number = a.number JOIN memory_records r ON r.number = a.number
+        WHERE {where}
+        """,
+        (json.dumps(ids), *values, *values),
+    )
+
+
+def candidates_of(
+    rows: Sequence[Row],
+    query: Query,
+    chosen: frozenset[str],
+    *,
+    cosine: Mapping[str, float],
+    floor: float,
+    query_signature: int,
+    bm25: Mapping[str, float],
+    exact: Mapping[str, float],
+) -> tuple[list[Candidate], dict[tuple[str, int], frozenset[str]]]:
+    """Return the candidates among the rows, and what each turn has of the query.
+
+    chosen: ids found by word or vector; a turn next to a chosen one is a candidate too. floor: the least cosine that the
+    vector index returned: what it did not return is at most as near, and its signature says about how near.
+    """
+    wanted = frozenset(query.stems)
+    turns: dict[tuple[str, int], frozenset[str]] = {}
+    reached: set[tuple[str, int]] = set()
+    for row in rows:
+        place = _place(row)
+        if place is None:
+            continue
+        turns[place] = wanted & frozenset(row["terms"].split())
+        if row["id"] in chosen and row["length"] <= WINDOW_LIMIT:
+            reached.update((place[0], place[1] + step) for step in range(-REACH, REACH + 1))
+    found = [
+        Candidate(
+            id=row["id"],
+            content_hash=row["content_hash"],
+            place=_place(row),
+            length=int(row["length"]),
+            has=wanted & frozenset(row["terms"].split()),
+            names_time=bool(row["names_time"]),
+            asking=float(row["asking"]),
+            signature=int(row["signature"], 16),
+            order=int(row["number"]),
+            importance=float(row["importance"]),
+            confidence=float(row["confidence"]),
+            cosine=cosine[row["id"]] if row["id"] in cosine else _estimate(row, query_signature, floor),
+            bm25=bm25.get(row["id"], 0.0),
+            exact=exact.get(row["id"], 0.0),
+        )
+        for row in rows
+        if row["id"] in chosen or _place(row) in reached
+    ]
+    return found, turns
+
+
+def _estimate(row: Row, query_signature: int, floor: float) -> float:
+    """Return about the cosine of a record that the vector index did not return, from its signature."""
+    if not query_signature or int(row["length"]) > PART_CHARACTERS:
+        return floor
+    return min(floor, estimated(query_signature, row["signature"]))
+
+
+def _place(row: Row) -> tuple[str, int] | None:
+    if row["conversation"] is None:
+        return None
+    return f"{row['scope_id']}:{row['conversation']}", int(row["position"])

@@ -1,0 +1,194 @@
+"""One ranking formula. Every weight stands in `Weights`; docs/decisions/0007-recall.md says why each is what it is.
+
+    score = vector     * cosine(query, the record's best part)
+          + words      * (s * covered + (1 - s) * bm25 / the best possible bm25)
+          + related    * (1 - s) * heat of the most similar candidates
+          + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query is a message of a conversation
+          + temporal   if the query asks when and the record names a time
+          + asking     * s * share of the record's sentences that are questions: who asks does not tell
+          + exact      * share of the query's exact terms that the record has
+          + importance * (importance - 0.5)
+          + confidence * (confidence - 1)
+
+`s` (shortness) is 1 up to 400 characters and falls with the square of the length: a short turn means little without its
+neighbours, a long text means too much to lend its words to them. `covered` is the share of the query's words, weighed by
+inverse document frequency, that the record or, discounted by distance, its neighbours have.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nsmallest
+
+from retain.memory.recall.preparation import SIGNATURE_BITS, WINDOW_LIMIT
+from retain.memory.recall.query import Query
+
+BM25_K1 = 1.2
+BM25_B = 0.75
+RELATED_POOL = 80
+"""Candidates among which relatedness is looked at."""
+RELATED_NEIGHBOURS = 10
+RECENCY_POOL = 50
+"""Recency is a rank among this many best candidates, not a span of time: there is no scale to tune."""
+RECENCY_OFFSET = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Everything that was chosen by measurement.
+
+    before, after: what a word counts that is one, two, three turns earlier or later: answers follow their questions.
+    short: characters up to which a record needs its neighbours.
+    """
+
+    vector: float = 6.0
+    words: float = 9.0
+    related: float = 3.0
+    recency: float = 0.5
+    temporal: float = 2.0
+    asking: float = -1.0
+    exact: float = 9.0
+    importance: float = 1.0
+    confidence: float = 1.0
+    before: tuple[float, ...] = (0.9, 0.7, 0.5)
+    after: tuple[float, ...] = (0.6, 0.4, 0.3)
+    short: int = 400
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A record that may be an answer, with all that the formula needs.
+
+    content_hash: what it has in common with its copies in other scopes. place: conversation and position, None outside a
+    conversation. has: those of the query's stems that it has.
+    order: the order in which it was recorded, by which recency ranks. signature: see `preparation.signature`.
+    bm25, exact: 0 when the full text did not find it. score, components: what `rank` fills in.
+    """
+
+    id: str
+    content_hash: str
+    place: tuple[str, int] | None
+    length: int
+    has: frozenset[str]
+    names_time: bool
+    asking: float
+    signature: int
+    order: int
+    importance: float
+    confidence: float
+    cosine: float = 0.0
+    bm25: float = 0.0
+    exact: float = 0.0
+    score: float = 0.0
+    components: dict[str, float] = field(default_factory=dict)
+
+
+Turns = Mapping[tuple[str, int], frozenset[str]]
+"""By conversation and position: those of the query's stems that the turn has."""
+
+
+def inverse_frequency(total: int, having: int) -> float:
+    """Return the inverse document frequency of a word that `having` of `total` records have.
+
+    Source: https://doi.org/10.1561/1500000019
+    """
+    return math.log(1 + (total - having + 0.5) / (having + 0.5))
+
+
+def rank(
+    query: Query,
+    candidates: Sequence[Candidate],
+    turns: Turns,
+    idf: Mapping[str, float],
+    weights: Weights | None = None,
+) -> list[Candidate]:
+    """Return the candidates ordered by the formula, best first; ties go to the smaller id."""
+    chosen = weights or Weights()
+    whole = sum(idf.values()) or 1.0
+    short = {c.id: _shortness(c.length, chosen) for c in candidates}
+    for c in candidates:
+        s = short[c.id]
+        covered = _covered(c, turns, idf, chosen) / whole if s else 0.0
+        c.components = {
+            "vector": chosen.vector * c.cosine,
+            "words": chosen.words * (s * covered + (1.0 - s) * c.bm25 / ((BM25_K1 + 1) * whole)),
+            "temporal": chosen.temporal if query.asks_when and c.names_time else 0.0,
+            "asking": chosen.asking * s * c.asking,
+            "exact": chosen.exact * c.exact,
+            "importance": chosen.importance * (c.importance - 0.5),
+            "confidence": chosen.confidence * (c.confidence - 1.0),
+        }
+        c.score = sum(c.components.values())
+    ordered = sorted(candidates, key=_by_score)
+    if query.message:
+        times = sorted([c.order for c in ordered[:RECENCY_POOL]])
+        for c in ordered:
+            newer = len(times) - bisect_right(times, c.order)
+            _add(c, "recency", -chosen.recency * math.log(newer + RECENCY_OFFSET))
+        ordered.sort(key=_by_score)
+    related = _related(ordered[:RELATED_POOL], short)
+    for c in ordered[:RELATED_POOL]:
+        if c.id in related:
+            _add(c, "related", chosen.related * (1.0 - short[c.id]) * related[c.id])
+    ordered.sort(key=_by_score)
+    return ordered
+
+
+def distinct(ranked: Sequence[Candidate]) -> list[Candidate]:
+    """Return the first candidate of each content."""
+    return list({c.content_hash: c for c in reversed(ranked)}.values())[::-1]
+
+
+def _by_score(candidate: Candidate) -> tuple[float, str]:
+    return -candidate.score, candidate.id
+
+
+def _add(candidate: Candidate, component: str, value: float) -> None:
+    candidate.components[component] = value
+    candidate.score += value
+
+
+def _shortness(length: int, weights: Weights) -> float:
+    """Return 1 for a turn, towards 0 for a document."""
+    return 0.0 if length > WINDOW_LIMIT else min(1.0, weights.short / max(length, 1)) ** 2
+
+
+def _covered(item: Candidate, turns: Turns, idf: Mapping[str, float], weights: Weights) -> float:
+    """Return the sum of idf of the query's words that the item has or, discounted by distance, its neighbours have."""
+    total = sum([idf[t] for t in item.has])
+    if item.place is None:
+        return total
+    conversation, position = item.place
+    best: dict[str, float] = {}
+    for step, discounts in ((-1, weights.before), (1, weights.after)):
+        for distance, discount in enumerate(discounts, start=1):
+            turn = turns.get((conversation, position + step * distance))
+            if turn:
+                for t in turn - item.has:
+                    if discount > best.get(t, 0.0):
+                        best[t] = discount
+    return total + sum([idf[t] * discount for t, discount in best.items()])
+
+
+def _related(pool: Sequence[Candidate], short: Mapping[str, float]) -> dict[str, float]:
+    """Return how hot the most similar candidates of each long one are, 0 to 1: its score smoothed over its neighbours."""
+    if len(pool) < 2 or all(short[c.id] == 1.0 for c in pool):
+        return {}
+    top = max(c.score for c in pool)
+    heat = [math.exp(0.5 * (c.score - top)) for c in pool]
+    signatures = [c.signature for c in pool]
+    half = SIGNATURE_BITS // 2
+    found: dict[str, float] = {}
+    for number, item in enumerate(pool):
+        if short[item.id] == 1.0:
+            continue
+        distances = [(signatures[number] ^ other).bit_count() for other in signatures]
+        distances[number] = SIGNATURE_BITS  # not its own neighbour
+        near = nsmallest(RELATED_NEIGHBOURS, zip(distances, heat, strict=True))
+        weighed = [(max(half - distance, 1), warmth) for distance, warmth in near]
+        found[item.id] = sum([w * h for w, h in weighed]) / sum([w for w, _ in weighed])
+    hottest = max(found.values(), default=0.0) or 1.0
+    return {candidate_id: heat_found / hottest for candidate_id, heat_found in found.items()}

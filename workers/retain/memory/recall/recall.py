@@ -1,0 +1,268 @@
+"""Recall: the union of what words, vectors and neighbours find, ranked by one formula. No language model takes part."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import Any
+
+from retain.errors import InvalidInput
+from retain.memory.filters import compile_filter
+from retain.memory.recall import candidates as sources
+from retain.memory.recall.candidates import CANDIDATES, Statistics, Visible, candidates_of, read_statistics
+from retain.memory.recall.preparation import signature
+from retain.memory.recall.query import Query, analyse
+from retain.memory.recall.ranking import BM25_K1, Candidate, Weights, distinct, rank
+from retain.memory.records.events import fold
+from retain.memory.records.record import Record, content_hash
+from retain.memory.records.rows import event_of, record_of
+from retain.memory.scope import Scope
+from retain.models.embedding import Embedder
+from retain.models.reranking import Reranker
+from retain.ports import Clock, MetadataFilter, Sql, SqlResult, Vector, VectorIndex
+
+MAX_TOP_K = 50
+KEEP = 80
+"""Candidates whose neighbours are read: the best by a first score of vectors, words and exact terms."""
+FRESH_MS = 300_000
+"""How long a write may stay invisible in the vector index: for that long its signature is compared here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A found record. components: what the score is the sum of. Sources stand in `record.source`."""
+
+    record: Record
+    score: float
+    components: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RecallQuery:
+    """What to recall.
+
+    top_k: 1 to 50. as_of_ms: what was known and held then, None for now. filter: on metadata and fields, see
+    `retain.memory.filters`. below: search the scopes at and below, as an administrator does, instead of those visible.
+
+    Raises: InvalidInput.
+    """
+
+    text: str
+    top_k: int = 5
+    as_of_ms: int | None = None
+    filter: Mapping[str, Any] = field(default_factory=dict)
+    below: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.top_k <= MAX_TOP_K:
+            raise InvalidInput(f"top_k must be 1 to {MAX_TOP_K}", code="invalid_top_k")
+        if self.as_of_ms is not None and not 0 <= self.as_of_ms < 2**53:
+            raise InvalidInput("as_of_ms must be epoch milliseconds", code="invalid_as_of")
+
+
+class Recall:
+    """Recalls what is visible from one scope."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        sql: Sql,
+        index: VectorIndex,
+        embedder: Embedder,
+        clock: Clock,
+        *,
+        weights: Weights | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
+        self._scope = scope
+        self._sql = sql
+        self._index = index
+        self._embedder = embedder
+        self._clock = clock
+        self._weights = weights or Weights()
+        self._reranker = reranker
+
+    async def search(self, wanted: RecallQuery) -> list[Hit]:
+        """Return the best records, best first, ties by id. Three round trips to D1, one to the vector index.
+
+        With a reranker, the best twice `top_k` are put into its order.
+        A record is found as soon as its write was answered. One whose words are found is never dropped for its vector.
+        Raises: InvalidInput, LimitExceeded for the query or its filter; Unavailable, UpstreamFailed.
+        """
+        query = analyse(wanted.text)
+        condition, values = compile_filter(wanted.filter)
+        [vector] = await self._embedder.embed([query.text])
+        statistics = await read_statistics(self._sql, self._scope, query, below=wanted.below)
+        at_ms = self._clock() if wanted.as_of_ms is None else wanted.as_of_ms
+        past = wanted.as_of_ms is not None
+        visible = Visible(self._scope.tenant_id, statistics.scope_ids, at_ms, past, condition, tuple(values))
+        query_signature = int(signature([vector]), 16) if any(vector) else 0
+        nearest = asyncio.ensure_future(self._nearest(vector, visible, wanted))
+        try:
+            found = await self._in_d1(query, statistics, visible, query_signature, filtered=bool(wanted.filter))
+        finally:
+            cosine, floor = await nearest
+        cosine = {**found.fresh, **cosine}
+        idf = statistics.idf(query)
+        chosen = self._first_choice(found, cosine, floor, sum(idf.values()) or 1.0)
+        around = await self._sql.run(*_spread(sources.with_neighbours(visible, sorted(chosen))))
+        rows = _listed(around)
+        candidates, turns = candidates_of(
+            rows,
+            query,
+            chosen,
+            cosine=cosine,
+            floor=floor,
+            query_signature=query_signature,
+            bm25=found.bm25,
+            exact=found.exact,
+        )
+        ranked = rank(query, candidates, turns, idf, self._weights)
+        once = distinct(ranked)
+        if len(once) < len(ranked):  # copies in several scopes must not lift each other, nor take others' places
+            ranked = rank(query, once, turns, idf, self._weights)
+        hits = await self._hydrate(ranked, wanted, visible)
+        if self._reranker is not None:
+            hits = await self._reranked(self._reranker, wanted.text, hits)
+        return hits[: wanted.top_k]
+
+    async def _reranked(self, reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
+        """Return the hits in the reranker's order, ties as they were; its relevance is shown as the component `rerank`."""
+        relevance = await reranker.rerank(query, [hit.record.content for hit in hits])
+        judged = [
+            Hit(hit.record, hit.score, {**hit.components, "rerank": value})
+            for hit, value in zip(hits, relevance, strict=True)
+        ]
+        return sorted(judged, key=lambda hit: -hit.components["rerank"])
+
+    async def _nearest(self, vector: Vector, visible: Visible, wanted: RecallQuery) -> tuple[dict[str, float], float]:
+        """Return each record's best part's cosine, and the least that was returned."""
+        if not any(vector) or not visible.scope_ids:
+            return {}, 0.0
+        criteria: MetadataFilter = {
+            "tenant_id": visible.tenant_id,
+            "scope_id": {"$in": list(visible.scope_ids)},
+            "model": self._embedder.model[:64],
+            **({} if wanted.as_of_ms is None else {"created_at": {"$lte": wanted.as_of_ms}}),
+        }
+        matches = await self._index.query(
+            vector, namespace=self._scope.vector_namespace, filter=criteria, top_k=CANDIDATES
+        )
+        cosine: dict[str, float] = {}
+        for match in matches:
+            record_id = match.id.partition("#")[0]
+            cosine[record_id] = max(match.score, cosine.get(record_id, -1.0))
+        return cosine, matches[-1].score if len(matches) == CANDIDATES else 0.0
+
+    async def _in_d1(
+        self, query: Query, statistics: Statistics, visible: Visible, query_signature: int, *, filtered: bool
+    ) -> _Found:
+        phrases = list(query.exact)
+        statements = [
+            sources.full_text(visible, statistics, query),
+            sources.fresh(visible, self._clock() - FRESH_MS),
+            *[sources.exact_term(visible, phrase) for phrase in phrases],
+        ]
+        if filtered:
+            statements.append(sources.matching(visible))
+        text, fresh, *rest = await self._sql.batch(statements)
+        whole = sum(query.exact.values())
+        exact: dict[str, float] = {}
+        for phrase, result in zip(phrases, rest, strict=False):
+            for row in result.rows:
+                exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
+        return _Found(
+            bm25={record_id: float(bm25) for record_id, bm25 in _listed(text)},
+            exact=exact,
+            fresh={record_id: sources.estimated(query_signature, bits) for record_id, bits in _listed(fresh)}
+            if query_signature
+            else {},
+            matching=[row["id"] for row in rest[-1].rows] if filtered else [],
+        )
+
+    def _first_choice(self, found: _Found, cosine: Mapping[str, float], floor: float, whole: float) -> frozenset[str]:
+        w = self._weights
+
+        def first(record_id: str) -> tuple[float, str]:
+            words = w.words * found.bm25.get(record_id, 0.0) / ((BM25_K1 + 1) * whole)
+            return w.vector * cosine.get(record_id, floor) + words + w.exact * found.exact.get(
+                record_id, 0.0
+            ), record_id
+
+        everything = {*found.bm25, *cosine, *found.exact}
+        return frozenset(nlargest(KEEP, everything, key=first)) | frozenset(found.matching)
+
+    async def _hydrate(self, ranked: Sequence[Candidate], wanted: RecallQuery, visible: Visible) -> list[Hit]:
+        """Return the best twice `top_k` with their records; more are read only when too few of them held then."""
+        hits: list[Hit] = []
+        seen: set[str] = set()
+        start, count = 0, 2 * wanted.top_k
+        while start < len(ranked) and len(hits) < wanted.top_k:
+            best = ranked[start : start + count]
+            records = await self._records([candidate.id for candidate in best], visible)
+            for candidate in best:
+                record = records.get(candidate.id)
+                if record is None:
+                    continue
+                digest = content_hash(record.content, record.utterance)
+                if digest not in seen:
+                    seen.add(digest)
+                    hits.append(Hit(record, candidate.score, candidate.components))
+            start, count = start + count, 4 * count
+        return hits
+
+    async def _records(self, ids: Sequence[str], visible: Visible) -> dict[str, Record]:
+        """Return those of the records that are visible, by id."""
+        where, values = visible.where()
+        rows = (
+            await self._sql.run(
+                f"SELECT r.* FROM json_each(?) c CROSS JOIN memory_records r ON r.id = c.value WHERE {where}",
+                json.dumps(list(ids)),
+                *values,
+            )
+        ).rows
+        records = {row["id"]: record_of(row) for row in rows}
+        return await self._as_of(records, visible.at_ms) if visible.past else records
+
+    async def _as_of(self, records: Mapping[str, Record], at_ms: int) -> dict[str, Record]:
+        """Return the records as they were known at a time, without those that did not hold then."""
+        changed = [record.id for record in records.values() if record.updated_at_ms > at_ms]
+        rows = (
+            await self._sql.run(
+                "SELECT * FROM memory_events WHERE record_id IN (SELECT value FROM json_each(?)) AND at_ms <= ?"
+                " ORDER BY event_id",
+                json.dumps(changed),
+                at_ms,
+            )
+        ).rows
+        events = [event_of(row) for row in rows]
+        known = {**records}
+        for record_id in changed:
+            before = fold(event for event in events if event.record_id == record_id)
+            if before is None:
+                del known[record_id]
+            else:
+                known[record_id] = before
+        return {record_id: record for record_id, record in known.items() if record.holds_at(at_ms)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    bm25: dict[str, float]
+    exact: dict[str, float]
+    fresh: dict[str, float]
+    matching: list[str]
+
+
+def _listed(result: SqlResult) -> list[Any]:
+    """Return what a statement gave as one JSON array."""
+    listed: list[Any] = json.loads(result.rows[0]["found"])
+    return listed
+
+
+def _spread(statement: tuple[str, tuple[Any, ...]]) -> tuple[Any, ...]:
+    sql, values = statement
+    return (sql, *values)

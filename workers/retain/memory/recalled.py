@@ -1,0 +1,108 @@
+"""Recalled text: how it is recognised, so that what was remembered is never learned again.
+
+An agent's context holds remembered text behind a fence, `<memory section="…" note="…">` to `</memory>`, and the tool
+`recall_memory` answers with JSON whose `memories` carry ids. Both come back when a model repeats what it read, or when
+somebody ingests a transcript of a run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+
+from retain.memory.semantic import RecallQuery, SemanticMemory
+
+COMPARED = 20
+"""Memories that are compared with a new content, best first."""
+_QUERY_BYTES = 8 * 1024
+
+# Attributes hold no angle brackets. The bound keeps the search linear in texts full of open tags.
+_MARK = re.compile(
+    r"(?P<escaped>&lt;)?(?(escaped)|<)(?:(?P<close>/)memory\s*|memory(?P<attributes>\s[^<>]{0,300}?)?)(?(escaped)&gt;|>)",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(r"\ssection\s*=", re.IGNORECASE)
+_ANSWER = re.compile(r'\{\s*"memories"\s*:\s*\[')
+_CUT_ANSWER = re.compile(r'\{\s*"memories"\s*:\s*\[\s*\{\s*"id"\s*:\s*"[0-7][0-9A-HJKMNP-TV-Z]{25}"')
+_MARGIN = " \t\r\n-*\u2022>\"'`\u201c\u201d\u2018\u2019.!,;:"
+
+
+def without_recalled(text: str) -> str:
+    """Return the text without what came from recall; the very same text when nothing did.
+
+    What stands behind a fence that is not closed is recalled to its end, and what stands before a closing mark without
+    an opening one is recalled from its start: the other end was cut off. Tags named `memory` without a section are
+    ordinary text. Parts that were apart are joined by a line break.
+    """
+    while True:
+        kept = _outside_answers(_outside_fences(text))
+        if kept == text:
+            return text
+        text = kept
+
+
+def normalised(text: str) -> str:
+    """Return what makes two texts the same memory: compatible characters, case, white space, outer marks left out."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip(_MARGIN)
+
+
+async def known_as(memory: SemanticMemory, content: str) -> str | None:
+    """Return the id of a memory, visible from the scope, that says the same as the content; None when there is none.
+
+    Raises: as `SemanticMemory.search`.
+    """
+    wanted = normalised(content)
+    query = content.strip().encode()[:_QUERY_BYTES].decode("utf-8", "ignore")
+    hits = await memory.search(RecallQuery(query, COMPARED))
+    return next((hit.record.id for hit in hits if normalised(hit.record.content) == wanted), None)
+
+
+def _outside_fences(text: str) -> str:
+    kept: list[str] = []
+    start, depth, escaped, bare = 0, 0, False, 0
+    for mark in _MARK.finditer(text):
+        closing, labelled = mark["close"] is not None, _LABEL.search(mark["attributes"] or "") is not None
+        if depth:
+            # Inside a fence its own kind counts: what is escaped there is somebody's text.
+            if (mark["escaped"] is not None) == escaped and (closing or labelled):
+                depth += -1 if closing else 1
+                start = mark.end()
+        elif not closing and labelled:
+            kept.append(text[start : mark.start()])
+            depth, escaped = 1, mark["escaped"] is not None
+        elif not closing:
+            bare += 1
+        elif bare:
+            bare -= 1
+        else:
+            kept = [""]
+            start = mark.end()
+    if not kept:
+        return text
+    return _joined([*kept, "" if depth else text[start:]])
+
+
+def _outside_answers(text: str) -> str:
+    for found in _ANSWER.finditer(text):
+        end = _end_of_answer(text, found.start())
+        if end is not None:
+            return _joined([text[: found.start()], text[end:]])
+    return text
+
+
+def _end_of_answer(text: str, start: int) -> int | None:
+    """Return where the answer of recall that starts here ends, None when it is none; a cut one ends with the text."""
+    try:
+        value, end = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return len(text) if _CUT_ANSWER.match(text, start) else None
+    memories = value["memories"]
+    if not isinstance(memories, list):
+        return None
+    ours = all(isinstance(memory, dict) and {"id", "content"} <= memory.keys() for memory in memories)
+    return end if ours else None
+
+
+def _joined(parts: list[str]) -> str:
+    return "\n".join([part.strip() for part in parts if part.strip()])

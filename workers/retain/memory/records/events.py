@@ -1,0 +1,85 @@
+"""Learning events: how a record came to be and changed. A record is the fold of its events, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from retain.memory.records.record import Record, Utterance
+
+EventKind = Literal["stored", "edited", "superseded", "invalidated", "restored", "deleted"]
+EDITABLE = (
+    "content",
+    "metadata",
+    "kind",
+    "subject",
+    "predicate",
+    "object",
+    "confidence",
+    "importance",
+    "expires_at_ms",
+)
+"""The fields that an edit may change."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearningEvent:
+    """One entry of the learning stream.
+
+    data: by kind. `stored`: every field of the record. `edited`: the changed fields. `superseded`: {"by", "valid_to_ms"}.
+    `invalidated`: {"valid_to_ms"}. `restored`: {"valid_from_ms"} when it holds anew since then. `deleted`: nothing.
+    source: who caused it, as `Source.to_json`.
+    """
+
+    event_id: str
+    record_id: str
+    kind: EventKind
+    data: Mapping[str, Any]
+    source: Mapping[str, Any]
+    at_ms: int
+
+
+def apply(record: Record | None, event: LearningEvent) -> Record | None:
+    """Return the record after the event; None when it does not exist (any more)."""
+    if event.kind == "stored":
+        return stored(event.data)
+    if record is None:
+        return None
+    match event.kind:
+        case "edited":
+            person = event.source.get("origin") == "person"
+            return replace(record, **event.data, updated_at_ms=event.at_ms, edited=record.edited or person)
+        case "superseded":
+            return replace(
+                record,
+                superseded_by=event.data["by"],
+                valid_to_ms=event.data["valid_to_ms"],
+                updated_at_ms=event.at_ms,
+            )
+        case "invalidated":
+            return replace(record, valid_to_ms=event.data["valid_to_ms"], updated_at_ms=event.at_ms)
+        case "restored":
+            return replace(
+                record,
+                valid_from_ms=event.data.get("valid_from_ms", record.valid_from_ms),
+                valid_to_ms=None,
+                superseded_by=None,
+                updated_at_ms=event.at_ms,
+            )
+        case "deleted":
+            return None
+
+
+def fold(events: Iterable[LearningEvent]) -> Record | None:
+    """Return the record that the events, oldest first, make."""
+    record: Record | None = None
+    for event in events:
+        record = apply(record, event)
+    return record
+
+
+def stored(data: Mapping[str, Any]) -> Record:
+    """Return the record that a `stored` event holds: the inverse of `Record.to_json`."""
+    utterance = data["utterance"]
+    return Record(**{**data, "utterance": None if utterance is None else Utterance(**utterance)})

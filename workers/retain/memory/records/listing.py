@@ -1,0 +1,66 @@
+"""Records in the order in which they were stored, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from retain.errors import InvalidInput
+from retain.memory.filters import compile_filter
+from retain.memory.records.record import Record
+from retain.memory.records.rows import record_of
+from retain.memory.scope import BELOW, Scope
+from retain.ports import Sql, SqlValue
+
+MAX_LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What to list.
+
+    filter: as in recall. held_at_ms: only records that hold at this time; None lists closed and expired ones as well.
+    cursor: from the page before. limit: 1 to 200.
+
+    Raises: InvalidInput.
+    """
+
+    filter: Mapping[str, Any] = field(default_factory=dict)
+    held_at_ms: int | None = None
+    cursor: str | None = None
+    limit: int = 50
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.limit <= MAX_LIMIT:
+            raise InvalidInput(f"limit must be 1 to {MAX_LIMIT}", code="invalid_limit")
+        if self.cursor is not None and not (
+            self.cursor.isascii() and self.cursor.isdecimal() and len(self.cursor) < 17
+        ):
+            raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+
+
+async def list_records(sql: Sql, scope: Scope, wanted: Listing) -> tuple[list[Record], str | None]:
+    """Return a page of the records at or below the scope, oldest first, and the cursor of the next page.
+
+    Raises: InvalidInput, LimitExceeded for the filter; Unavailable.
+    """
+    condition, values = compile_filter(wanted.filter)
+    conditions = [f"r.tenant_id = ?1 AND r.scope_id IN ({BELOW}) AND r.number > ?3"]
+    bound: list[SqlValue] = [scope.tenant_id, scope.scope_id, int(wanted.cursor or 0)]
+    if wanted.held_at_ms is not None:
+        conditions.append(
+            "r.valid_from_ms <= ?4 AND (r.valid_to_ms IS NULL OR r.valid_to_ms > ?4)"
+            " AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?4)"
+        )
+        bound.append(wanted.held_at_ms)
+    conditions.append(condition)
+    result = await sql.run(
+        f"SELECT r.* FROM memory_records r WHERE {' AND '.join(conditions)} ORDER BY r.number LIMIT ?",
+        *bound,
+        *values,
+        wanted.limit + 1,
+    )
+    rows = result.rows[: wanted.limit]
+    more = len(result.rows) > wanted.limit
+    return [record_of(row) for row in rows], str(rows[-1]["number"]) if more else None

@@ -1,0 +1,114 @@
+"""Where a memory belongs: tenant > house > agent > instance. The runtime makes scopes; no tool, prompt or body can."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Literal
+
+from retain.errors import InvalidInput
+from retain.identifiers import check_agent_type, check_instance_id, check_tenant
+from retain.ports import Statement
+
+ScopeKind = Literal["tenant", "house", "agent", "instance"]
+_HOUSE = re.compile(r"[a-z][a-z0-9_]{0,31}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One node of a tenant's tree of scopes: the innermost part that is given is what it names.
+
+    agent_type: None for a house or the whole tenant. house: the group the agent belongs to, if any. instance_id: only
+    with an agent.
+
+    Raises: InvalidInput when a part is not a valid identifier, so a scope cannot be empty or a wildcard.
+    """
+
+    tenant_id: str
+    agent_type: str | None = None
+    house: str | None = None
+    instance_id: str | None = None
+
+    def __post_init__(self) -> None:
+        check_tenant(self.tenant_id)
+        if self.agent_type is not None:
+            check_agent_type(self.agent_type)
+        if self.house is not None and _HOUSE.fullmatch(self.house) is None:
+            raise InvalidInput(f"a house must match {_HOUSE.pattern}", code="invalid_house")
+        if self.instance_id is not None:
+            check_instance_id(self.instance_id)
+            if self.agent_type is None:
+                raise InvalidInput("an instance belongs to an agent", code="invalid_scope")
+
+    @property
+    def kind(self) -> ScopeKind:
+        """What the scope names."""
+        if self.instance_id is not None:
+            return "instance"
+        if self.agent_type is not None:
+            return "agent"
+        return "house" if self.house is not None else "tenant"
+
+    @property
+    def scope_id(self) -> str:
+        """The scope's id inside its tenant, at most 64 bytes. An instance's is a digest: its parts are too long."""
+        match self.kind:
+            case "instance":
+                return f"instance.{sha256(f'{self.agent_type}:{self.instance_id}'.encode()).hexdigest()[:40]}"
+            case "agent":
+                return f"agent.{self.agent_type}"
+            case "house":
+                return f"house.{self.house}"
+            case "tenant":
+                return "tenant"
+
+    @property
+    def parent(self) -> Scope | None:
+        """The scope around this one, None for the tenant."""
+        match self.kind:
+            case "instance":
+                return replace(self, instance_id=None)
+            case "agent":
+                return replace(self, agent_type=None)
+            case "house":
+                return replace(self, house=None)
+            case "tenant":
+                return None
+
+    @property
+    def vector_namespace(self) -> str:
+        """The vector index's namespace of the tenant. At most 64 bytes."""
+        return f"agent_memory_semantic:{self.tenant_id}"
+
+    def path(self) -> list[Scope]:
+        """Return this scope and its ancestors, innermost first: what is visible from here."""
+        found, scope = [self], self.parent
+        while scope is not None:
+            found.append(scope)
+            scope = scope.parent
+        return found
+
+
+BELOW = """
+WITH RECURSIVE below (scope_id) AS (
+  SELECT scope_id FROM scopes WHERE tenant_id = ?1 AND scope_id = ?2
+  UNION
+  SELECT s.scope_id FROM scopes s JOIN below b ON s.tenant_id = ?1 AND s.parent_id = b.scope_id
+)
+SELECT scope_id FROM below
+"""
+"""The ids of a scope and its descendants: what may be changed from there. Parameters: tenant, scope."""
+
+
+def registration(scope: Scope) -> list[Statement]:
+    """Return the statements that make the scope and its ancestors known, or move it to the house it is in now."""
+    return [
+        (
+            "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (tenant_id, scope_id) DO UPDATE SET parent_id = excluded.parent_id"
+            " WHERE parent_id IS NOT excluded.parent_id",
+            (node.tenant_id, node.scope_id, node.parent.scope_id if node.parent else None, node.kind),
+        )
+        for node in scope.path()
+    ]

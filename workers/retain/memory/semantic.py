@@ -1,0 +1,404 @@
+"""Semantic memory as one scope reaches it: store, search, delete, and the life of a record.
+
+What is stored belongs to the scope. What is found is visible from it: itself and the scopes around it. What may be
+changed lies at or below it. D1 holds records and events; the vector index is written first and owed before that, so a
+record appears whole or not at all (see `retain.memory.indexer`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from retain.errors import Conflict, InvalidInput, NotFound, RetainError
+from retain.identifiers import check_id, new_id
+from retain.memory.history import Change, History
+from retain.memory.indexer import Indexed, Indexer, remove_rows
+from retain.memory.recall.recall import Hit, Recall, RecallQuery
+from retain.memory.records.events import EDITABLE, EventKind, LearningEvent, apply
+from retain.memory.records.record import NewRecord, Record, Source, check_content, check_metadata, content_hash
+from retain.memory.records.rows import (
+    Written,
+    append_event,
+    as_stored,
+    event_of,
+    record_of,
+    remove_record,
+    write_record,
+)
+from retain.memory.scope import BELOW, Scope, registration
+from retain.models.embedding import Embedder
+from retain.models.reranking import Reranker
+from retain.ports import Clock, Sql, Statement, VectorIndex
+
+__all__ = ["Hit", "RecallQuery", "SemanticMemory", "StoreResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreResult:
+    """What `store` did. created: False when an equal content was there already."""
+
+    id: str
+    created: bool
+
+
+class SemanticMemory:
+    """The semantic memory of one scope."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        sql: Sql,
+        index: VectorIndex,
+        embedder: Embedder,
+        clock: Clock,
+        *,
+        reranker: Reranker | None = None,
+    ) -> None:
+        self.scope = scope
+        self._sql = sql
+        self._clock = clock
+        self._indexer = Indexer(sql, index, embedder, clock)
+        self._history = History(sql, clock)
+        self._recall = Recall(scope, sql, index, embedder, clock, reranker=reranker)
+
+    async def store(self, new: NewRecord, source: Source) -> StoreResult:
+        """Remember the content; return when it is durable and can be found. Idempotent by content.
+
+        A newer fact of equal subject and predicate closes the older one's validity; both stay readable. A content whose
+        validity was closed before the new statement holds anew.
+        Raises: Unavailable, UpstreamFailed when a step failed; then no entry exists, but for one case: the answer of the
+            commit was lost. Repeating the call is right in both: it returns the entry's id.
+        """
+        return (await self.store_all([new], source))[0]
+
+    async def store_all(self, news: Sequence[NewRecord], source: Source | Sequence[Source]) -> list[StoreResult]:
+        """Remember several new contents, all of them or none; as `store`, in order. source: of all, or of each."""
+        sources = [source] * len(news) if isinstance(source, Source) else source
+        hashes = [new.content_hash for new in news]
+        known = await self._equal(hashes)
+        distinct = dict(zip(hashes, zip(news, sources, strict=True), strict=True))
+        fresh = [self._record(new, origin) for digest, (new, origin) in distinct.items() if digest not in known]
+        closed = await self._closed(list(known.values())) if known else set()
+        for digest, (new, origin) in distinct.items():
+            if known.get(digest) in closed:
+                await self._state_again(known[digest], new, origin)
+        if fresh:
+            indexed = await self._indexer.read(fresh)
+            known |= await self._write(fresh, indexed)
+        created = {record.id for record in fresh}
+        results: list[StoreResult] = []
+        for digest in hashes:
+            results.append(StoreResult(known[digest], known[digest] in created))
+            created.discard(known[digest])
+        return results
+
+    async def search(self, wanted: RecallQuery) -> list[Hit]:
+        """Return what is visible from the scope and fits the query, best first. Raises: as `Recall.search`."""
+        return await self._recall.search(wanted)
+
+    async def get(self, record_id: str) -> tuple[Record, list[LearningEvent]]:
+        """Return a record at or below the scope with its events, oldest first. Raises: NotFound; InvalidInput."""
+        record = await self._owned(record_id)
+        rows = (
+            await self._sql.run("SELECT * FROM memory_events WHERE record_id = ? ORDER BY event_id", record.id)
+        ).rows
+        return record, [event_of(row) for row in rows]
+
+    async def edit(self, record_id: str, changes: Mapping[str, Any], source: Source) -> Record:
+        """Change fields of a record at or below the scope; the old values stay in its events.
+
+        Raises: InvalidInput for a field that cannot be edited or a value that does not fit; Conflict (code
+            `duplicate_content`) when the scope holds the new content already; NotFound; Unavailable.
+        """
+        unknown = sorted(set(changes) - set(EDITABLE))
+        if unknown or not changes:
+            raise InvalidInput(f"editable are {', '.join(EDITABLE)}", code="invalid_edit", fields=unknown)
+        before = await self._owned(record_id)
+        _check_edit(before, changes)
+        edited = apply(before, self._event("edited", record_id, changes, source))
+        assert edited is not None
+        [indexed] = await self._indexer.read([edited])
+
+        async def edit(record: Record) -> tuple[Record, list[Written | Statement]]:
+            event = self._event("edited", record.id, changes, source)
+            changed = apply(record, event)
+            assert changed is not None
+            same = changed.content == edited.content
+            now = indexed if same else (await self._indexer.read([changed]))[0]
+            written = append_event(record.tenant_id, event)
+            return changed, [written, write_record(changed), *self._indexer.rows(changed, now)]
+
+        await self._sql.batch([self._indexer.owe(edited, len(indexed.vectors))])
+        try:
+            await self._indexer.write([(edited, indexed)])
+            changed = await self._change(record_id, edit)
+        except Conflict as error:
+            await self._indexer.try_to_settle(record_id)
+            raise Conflict("the scope holds this content already", code="duplicate_content") from error
+        except RetainError:
+            await self._indexer.try_to_settle(record_id)
+            raise
+        await self._indexer.try_to_settle(record_id, still_fresh=changed.content != before.content)
+        return changed
+
+    async def invalidate(self, record_id: str, at_ms: int, source: Source) -> Record:
+        """Say that the record holds no longer than until `at_ms`. Raises: NotFound; Unavailable."""
+        return await self._note(record_id, "invalidated", {"valid_to_ms": at_ms}, source)
+
+    async def restore(self, record_id: str, source: Source) -> Record:
+        """Say that the record holds after all. Raises: NotFound; Unavailable."""
+        return await self._note(record_id, "restored", {}, source)
+
+    async def delete(self, record_id: str, source: Source) -> None:
+        """Forget a record at or below the scope: it is not found from the moment this returns.
+
+        Raises: NotFound; Unavailable, after which the call may be repeated.
+        """
+
+        async def remove(record: Record) -> tuple[Record, list[Written | Statement]]:
+            return record, [
+                append_event(record.tenant_id, self._event("deleted", record.id, {}, source)),
+                self._indexer.owe(record, 0),
+                *remove_rows(record.id),
+                remove_record(record.id),
+            ]
+
+        await self._change(record_id, remove)
+        await self._indexer.try_to_settle(record_id)
+
+    def _record(self, new: NewRecord, source: Source) -> Record:
+        now = self._clock()
+        return Record(
+            id=new_id(),
+            tenant_id=self.scope.tenant_id,
+            scope_id=self.scope.scope_id,
+            kind=new.kind,
+            content=new.content,
+            metadata=new.metadata,
+            subject=new.subject,
+            predicate=new.predicate,
+            object=new.object,
+            confidence=new.confidence,
+            importance=new.importance,
+            valid_from_ms=_valid_from(new, now),
+            valid_to_ms=None,
+            expires_at_ms=new.expires_at_ms,
+            recorded_at_ms=now,
+            updated_at_ms=now,
+            superseded_by=None,
+            edited=source.origin == "person",
+            utterance=new.utterance,
+            source=source.to_json(),
+        )
+
+    async def _write(self, records: Sequence[Record], indexed: Sequence[Indexed]) -> dict[str, str]:
+        """Bring new records into both stores; return by content hash the ids that the contents have now.
+
+        A failure leaves none of them; a crash leaves an owed entry.
+        """
+        owed = [self._indexer.owe(record, len(one.vectors)) for record, one in zip(records, indexed, strict=True)]
+        await self._sql.batch([*registration(self.scope), *owed])
+        pairs = list(zip(records, indexed, strict=True))
+        ids: dict[str, str] = {}
+        try:
+            await self._indexer.write(pairs)
+            await self._history.transact(self.scope.tenant_id, lambda: self._birth(pairs, ids))
+        except RetainError:
+            for record in records:
+                await self._indexer.try_to_settle(record.id)
+            raise
+        return ids
+
+    async def _state_again(self, record_id: str, new: NewRecord, source: Source) -> None:
+        """Open a known record that was closed before it was stated again; nothing else about it changes."""
+        holds_from = _valid_from(new, self._clock())
+
+        async def decide() -> Change | None:
+            record = await self._owned(record_id)
+            if record.valid_to_ms is None or holds_from < record.valid_to_ms:
+                return None
+            event = self._event("restored", record.id, {"valid_from_ms": holds_from}, source)
+            opened = apply(record, event)
+            assert opened is not None
+            older, newer = await self._around(opened, {})
+            if newer is not None:
+                return None
+            parts: list[Written | Statement] = [append_event(record.tenant_id, event), write_record(opened)]
+            if older is not None:
+                data = {"by": record.id, "valid_to_ms": holds_from}
+                closing = self._event("superseded", older.id, data, Source("extraction", record_id=record.id))
+                closed = apply(older, closing)
+                assert closed is not None
+                parts += [append_event(older.tenant_id, closing), write_record(closed)]
+            return _change_of(parts)
+
+        await self._history.transact(self.scope.tenant_id, decide)
+
+    async def _birth(self, pairs: Sequence[tuple[Record, Indexed]], ids: dict[str, str]) -> Change | None:
+        """Decide what storing does now: which records are new, and whose validity they close.
+
+        ids: gets the id that each content will have, by its hash.
+        """
+        known = await self._equal([_hash(record) for record, _ in pairs])
+        ids.update({_hash(record): known.get(_hash(record), record.id) for record, _ in pairs})
+        parts: list[Written | Statement] = []
+        written: dict[str, Record] = {}
+        for new, indexed in pairs:
+            if _hash(new) in known:
+                continue  # another writer came first; what this one gave the index is settled later
+            older, newer = await self._around(new, written)
+            record = new if newer is None else _closed_by(new, newer)
+            written[record.id] = record
+            parts += [
+                append_event(record.tenant_id, _stored_event(record)),
+                write_record(record),
+                *self._indexer.rows(record, indexed),
+                self._indexer.sent(record),
+            ]
+            if older is not None:
+                data = {"by": record.id, "valid_to_ms": record.valid_from_ms}
+                event = self._event("superseded", older.id, data, Source("extraction", record_id=record.id))
+                changed = apply(older, event)
+                assert changed is not None
+                written[older.id] = changed
+                parts += [append_event(older.tenant_id, event), write_record(changed)]
+        return _change_of(parts) if parts else None
+
+    async def _around(self, record: Record, written: Mapping[str, Record]) -> tuple[Record | None, Record | None]:
+        """Return the facts of equal subject and predicate that hold before and begin after the record.
+
+        written: what this transaction writes of the scope, and D1 does not show yet.
+        """
+        if record.subject is None or record.predicate is None:
+            return None, None
+        key = (record.tenant_id, record.scope_id, record.subject, record.predicate)
+        same = "SELECT * FROM memory_records WHERE tenant_id = ? AND scope_id = ? AND subject = ? AND predicate = ?"
+        older, newer = await self._sql.batch(
+            [
+                (
+                    f"{same} AND valid_from_ms <= ? AND (valid_to_ms IS NULL OR valid_to_ms > ?)"
+                    " ORDER BY valid_from_ms DESC, id DESC LIMIT 1",
+                    (*key, record.valid_from_ms, record.valid_from_ms),
+                ),
+                (f"{same} AND valid_from_ms > ? ORDER BY valid_from_ms, id LIMIT 1", (*key, record.valid_from_ms)),
+            ]
+        )
+        found = {**{row["id"]: record_of(row) for row in (*older.rows, *newer.rows)}, **written}
+        facts = [one for one in found.values() if (one.subject, one.predicate) == (record.subject, record.predicate)]
+        since = record.valid_from_ms
+        after = [one for one in facts if one.valid_from_ms > since]
+        before = [
+            one for one in facts if one.valid_from_ms <= since and (one.valid_to_ms is None or one.valid_to_ms > since)
+        ]
+        return max(before, key=_beginning, default=None), min(after, key=_beginning, default=None)
+
+    async def _note(self, record_id: str, kind: EventKind, data: Mapping[str, Any], source: Source) -> Record:
+        async def note(record: Record) -> tuple[Record, list[Written | Statement]]:
+            event = self._event(kind, record.id, data, source)
+            changed = apply(record, event)
+            assert changed is not None
+            return changed, [append_event(record.tenant_id, event), write_record(changed)]
+
+        return await self._change(record_id, note)
+
+    async def _change(
+        self, record_id: str, decide: Callable[[Record], Awaitable[tuple[Record, list[Written | Statement]]]]
+    ) -> Record:
+        """Commit what `decide` makes of the record, and return that: a read after the commit might fail or see more."""
+        decided: list[Record] = []
+
+        async def change() -> Change:
+            record, parts = await decide(await self._owned(record_id))
+            decided.append(record)
+            return _change_of(parts)
+
+        await self._history.transact(self.scope.tenant_id, change)
+        return as_stored(decided[-1])
+
+    async def _owned(self, record_id: str) -> Record:
+        rows = (
+            await self._sql.run(
+                f"SELECT * FROM memory_records WHERE tenant_id = ?1 AND id = ?3 AND scope_id IN ({BELOW})",
+                self.scope.tenant_id,
+                self.scope.scope_id,
+                check_id(record_id),
+            )
+        ).rows
+        if not rows:
+            raise NotFound("there is no such memory", code="no_such_memory")
+        return record_of(rows[0])
+
+    async def _equal(self, hashes: Sequence[str]) -> dict[str, str]:
+        rows = (
+            await self._sql.run(
+                "SELECT id, content_hash FROM memory_records WHERE tenant_id = ? AND scope_id = ?"
+                " AND content_hash IN (SELECT value FROM json_each(?))",
+                self.scope.tenant_id,
+                self.scope.scope_id,
+                json.dumps(list(hashes)),
+            )
+        ).rows
+        return {row["content_hash"]: row["id"] for row in rows}
+
+    async def _closed(self, ids: Sequence[str]) -> set[str]:
+        rows = (
+            await self._sql.run(
+                "SELECT id FROM memory_records WHERE id IN (SELECT value FROM json_each(?)) AND valid_to_ms IS NOT NULL",
+                json.dumps(list(ids)),
+            )
+        ).rows
+        return {row["id"] for row in rows}
+
+    def _event(self, kind: EventKind, record_id: str, data: Mapping[str, Any], source: Source) -> LearningEvent:
+        return LearningEvent(new_id(), record_id, kind, data, source.to_json(), self._clock())
+
+
+def _valid_from(new: NewRecord, now_ms: int) -> int:
+    """Return since when a new record holds: as it says, else when it was said, else now."""
+    if new.valid_from_ms is not None:
+        return new.valid_from_ms
+    said = new.utterance.at_ms if new.utterance is not None else None
+    return now_ms if said is None else min(said, now_ms)
+
+
+def _stored_event(record: Record) -> LearningEvent:
+    return LearningEvent(new_id(), record.id, "stored", record.to_json(), record.source, record.recorded_at_ms)
+
+
+def _closed_by(record: Record, newer: Record) -> Record:
+    return replace(record, valid_to_ms=newer.valid_from_ms, superseded_by=newer.id)
+
+
+def _beginning(record: Record) -> tuple[int, str]:
+    return record.valid_from_ms, record.id
+
+
+def _hash(record: Record) -> str:
+    return content_hash(record.content, record.utterance)
+
+
+def _change_of(parts: Sequence[Written | Statement]) -> Change:
+    statements: list[Statement] = []
+    entries = []
+    for part in parts:
+        if isinstance(part, Written):
+            statements += part.statements
+            entries.append(part.entry)
+        else:
+            statements.append(part)
+    return Change(statements, entries)
+
+
+def _check_edit(record: Record, changes: Mapping[str, Any]) -> None:
+    """Raise InvalidInput or LimitExceeded for values that a record cannot have."""
+    if not isinstance(changes.get("content", ""), str) or not isinstance(changes.get("metadata", {}), Mapping):
+        raise InvalidInput("content is text and metadata an object", code="invalid_edit")
+    check_content(changes.get("content", record.content))
+    check_metadata(changes.get("metadata", record.metadata))
+    NewRecord(
+        content=changes.get("content", record.content),
+        **{name: changes.get(name, getattr(record, name)) for name in EDITABLE if name != "content"},
+    )

@@ -1,0 +1,48 @@
+"""Tenants: who exists. Everything else belongs to one of them."""
+
+from __future__ import annotations
+
+from retain.errors import NotFound
+from retain.identifiers import check_tenant
+from retain.ports import Clock, Sql
+
+_CACHE_MS = 60_000
+
+
+class Tenants:
+    """The register of tenants in D1, with the ones seen lately remembered for a minute."""
+
+    def __init__(self, sql: Sql, clock: Clock) -> None:
+        self._sql = sql
+        self._clock = clock
+        self._seen: dict[str, int] = {}
+
+    async def require(self, tenant_id: str) -> str:
+        """Return the tenant id when it is valid and registered.
+
+        Raises: InvalidInput; NotFound (code `unknown_tenant`); Unavailable.
+        """
+        check_tenant(tenant_id)
+        now = self._clock()
+        if self._seen.get(tenant_id, 0) > now:
+            return tenant_id
+        if not (await self._sql.run("SELECT 1 FROM tenants WHERE tenant_id = ?", tenant_id)).rows:
+            raise NotFound(
+                f"there is no tenant {tenant_id}; register it with PUT /admin/tenants/{tenant_id}",
+                code="unknown_tenant",
+            )
+        self._seen[tenant_id] = now + _CACHE_MS
+        return tenant_id
+
+    def forget(self, tenant_id: str) -> None:
+        """Do not remember a tenant that was seen lately: it is erased."""
+        self._seen.pop(tenant_id, None)
+
+    async def register(self, tenant_id: str) -> bool:
+        """Register a tenant; return False when it was registered already. Idempotent. Raises: InvalidInput."""
+        done = await self._sql.run(
+            "INSERT INTO tenants (tenant_id, created_at_ms) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1",
+            check_tenant(tenant_id),
+            self._clock(),
+        )
+        return bool(done.rows)

@@ -1,0 +1,159 @@
+"""Metadata filters of the vector index: which are valid, and what they let pass.
+
+The rules are Vectorize's. Two of its answers are undocumented, and the safe reading is taken: a filter on a property
+without a metadata index, which finds nothing there, is refused here; and an entry that lacks the property counts as
+different from every value, so that only `$ne` and `$nin` let it pass.
+
+Source: https://developers.cloudflare.com/vectorize/reference/metadata-filtering/
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from retain.errors import InvalidInput, LimitExceeded
+from retain.ports import MetadataFilter, MetadataValue
+
+PropertyType = Literal["string", "number", "boolean"]
+
+FILTERABLE: Final[Mapping[str, PropertyType]] = {
+    "tenant_id": "string",
+    "agent_id": "string",
+    "scope_id": "string",
+    "model": "string",
+    "kind": "string",
+    "created_at": "number",
+    "subject": "string",
+}
+"""The properties with a metadata index, as `vectorize/index.toml` provisions them, and the type of their values."""
+
+INDEXED_BYTES: Final = 64
+"""How much of a string a metadata index keeps, in bytes of UTF-8."""
+
+MAX_FILTER_BYTES: Final = 2047
+"""Size of the largest filter as compact JSON: it must be less than 2048 bytes."""
+
+_EXACT_INTEGER: Final = 2**53
+_UPPER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {"$lt": operator.lt, "$lte": operator.le}
+_LOWER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {"$gt": operator.gt, "$gte": operator.ge}
+_RANGES: Final = {**_UPPER, **_LOWER}
+_LISTS: Final = ("$in", "$nin")
+_OPERATORS: Final = ("$eq", "$ne", *_LISTS, *_RANGES)
+
+
+def indexed_text(text: str) -> str:
+    """Return what a metadata index keeps of a string: its first 64 bytes, cut at a character's boundary.
+
+    A filter cannot tell apart texts that share them.
+    """
+    return text.encode("utf-8", "replace")[:INDEXED_BYTES].decode("utf-8", "ignore")
+
+
+def check_filter(criteria: MetadataFilter, filterable: Mapping[str, PropertyType] = FILTERABLE) -> None:
+    """Check that the filter is one that every index answers alike.
+
+    An empty filter sets no condition. Vectorize refuses an empty object, so its adapter leaves it out.
+
+    Raises: InvalidInput (code `invalid_filter`) for a property without an index, an unknown operator, a value of
+        another type than the property's, an empty list, or operators that cannot be combined; LimitExceeded (code
+        `vector_filter_too_large`).
+    """
+    for name, given, operands in _conditions(criteria):
+        if name not in filterable:
+            raise _invalid(name, "it has no metadata index")
+        if given not in _OPERATORS:
+            raise _invalid(name, f"{given!r} is no operator")
+        if not operands:
+            raise _invalid(name, f"{given} needs at least one value")
+        if not all(_is_a(filterable[name], value) for value in operands):
+            raise _invalid(name, f"{given} needs a {filterable[name]}")
+        if given in _RANGES and filterable[name] == "boolean":
+            raise _invalid(name, f"booleans have no order, so {given} has no meaning")
+    for name, condition in criteria.items():
+        names = frozenset(condition) if isinstance(condition, Mapping) else frozenset({"$eq"})
+        if len(names) != 1 and not (len(names) == 2 and names & _UPPER.keys() and names & _LOWER.keys()):
+            raise _invalid(name, "it takes one operator, or a lower and an upper bound")
+    size = _json_bytes(criteria)
+    if size > MAX_FILTER_BYTES:
+        raise LimitExceeded(
+            f"the filter has {size} bytes, at most {MAX_FILTER_BYTES} are allowed",
+            code="vector_filter_too_large",
+            limit_bytes=MAX_FILTER_BYTES,
+        )
+
+
+def is_json_number(value: object) -> bool:
+    """Tell whether the value is a number that the index, which holds doubles, keeps exactly. A boolean is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) if isinstance(value, float) else abs(value) <= _EXACT_INTEGER
+
+
+def matches(criteria: MetadataFilter, metadata: Mapping[str, MetadataValue]) -> bool:
+    """Tell whether an entry with this metadata passes a filter that `check_filter` accepts.
+
+    Strings are compared on their first 64 bytes and ordered by code point. Values of different types are different,
+    and neither comes before the other.
+    """
+    return all(_passes(metadata.get(name), given, operands) for name, given, operands in _conditions(criteria))
+
+
+def _conditions(criteria: MetadataFilter) -> Iterator[tuple[str, str, Sequence[MetadataValue]]]:
+    """Yield the filter's conditions, all of which must hold: property, operator, operands."""
+    for name, condition in criteria.items():
+        if not isinstance(condition, Mapping):
+            yield name, "$eq", (condition,)
+            continue
+        for given, operand in condition.items():
+            if given not in _LISTS:
+                # Of a list, where none belongs, `check_filter` finds that it is not of the property's type.
+                yield name, given, (operand,)  # type: ignore[misc]
+            elif isinstance(operand, str | int | float):
+                raise _invalid(name, f"{given} needs a list")
+            else:
+                yield name, given, operand
+
+
+def _passes(got: MetadataValue | None, given: str, operands: Sequence[MetadataValue]) -> bool:
+    if given in _RANGES:
+        return got is not None and _in_range(got, operands[0], _RANGES[given])
+    found = any(_same(got, operand) for operand in operands)
+    return found if given in ("$eq", "$in") else not found
+
+
+def _same(a: MetadataValue | None, b: MetadataValue) -> bool:
+    if isinstance(a, str) and isinstance(b, str):
+        return indexed_text(a) == indexed_text(b)
+    if isinstance(a, bool) or isinstance(b, bool):  # to Python True equals 1, to JSON it does not
+        return a is b
+    return a == b
+
+
+def _in_range(got: MetadataValue, bound: MetadataValue, compare: Callable[[Any, Any], bool]) -> bool:
+    if isinstance(got, str) and isinstance(bound, str):
+        return compare(indexed_text(got), indexed_text(bound))
+    if isinstance(got, str | bool) or isinstance(bound, str | bool):
+        return False
+    return compare(got, bound)
+
+
+def _is_a(kind: PropertyType, value: object) -> bool:
+    if kind == "string":
+        return isinstance(value, str)
+    return isinstance(value, bool) if kind == "boolean" else is_json_number(value)
+
+
+def _json_bytes(criteria: MetadataFilter) -> int:
+    plain = {name: dict(value) if isinstance(value, Mapping) else value for name, value in criteria.items()}
+    try:
+        return len(json.dumps(plain, separators=(",", ":"), ensure_ascii=False).encode())
+    except UnicodeEncodeError as error:
+        raise InvalidInput("the filter holds text that is not Unicode", code="invalid_filter") from error
+
+
+def _invalid(name: str, reason: str) -> InvalidInput:
+    return InvalidInput(f"the filter on {name!r} is not valid: {reason}", code="invalid_filter", property=name)

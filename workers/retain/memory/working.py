@@ -1,0 +1,94 @@
+"""Working memory of one instance: small JSON values for an hour.
+
+The object's SQLite answers reads, because KV may lag its own writes; KV holds the same values under
+`agent_working:{tenant}:{instance_id}:{key}` for whoever looks from outside the object.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from retain.errors import InvalidInput, LimitExceeded
+from retain.ports import Clock, Kv, ObjectSql
+
+TTL_S = 3600
+MAX_TOTAL_BYTES = 128 * 1024
+"""Largest sum of keys and values of one instance, in bytes."""
+_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS working_memory (
+  key TEXT PRIMARY KEY,
+  value TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  expires_at_ms INTEGER NOT NULL
+)
+"""
+
+
+class WorkingMemory:
+    """The working keys of one instance."""
+
+    def __init__(self, local: ObjectSql, kv: Kv, clock: Clock, tenant_id: str, instance_id: str) -> None:
+        self._local = local
+        self._kv = kv
+        self._clock = clock
+        self._prefix = f"agent_working:{tenant_id}:{instance_id}:"
+
+    async def set(self, key: str, value: Any) -> None:
+        """Write a JSON value for an hour, replacing any.
+
+        Raises: InvalidInput for a key outside `[A-Za-z0-9_.-]{1,64}` or a value that is not JSON; LimitExceeded (code
+            `working_memory_full`) when the instance would hold more than 128 KiB; Unavailable when KV failed, in which
+            case the value is readable by the instance and the call may be repeated.
+        """
+        if _KEY.fullmatch(key) is None:
+            raise InvalidInput(f"a working key must match {_KEY.pattern}", code="invalid_working_key")
+        try:
+            text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput("a working value must be JSON", code="invalid_working_value") from error
+        size = len(key.encode()) + len(text.encode())
+        self._forget_expired()
+        others = self._local.run("SELECT COALESCE(SUM(bytes), 0) AS total FROM working_memory WHERE key <> ?", key)
+        if int(others.rows[0]["total"]) + size > MAX_TOTAL_BYTES:
+            raise LimitExceeded(
+                "the instance's working memory is full", code="working_memory_full", limit_bytes=MAX_TOTAL_BYTES
+            )
+        self._local.run(
+            "INSERT OR REPLACE INTO working_memory VALUES (?, ?, ?, ?)", key, text, size, self._clock() + TTL_S * 1000
+        )
+        await self._kv.put(self._prefix + key, text, ttl_s=TTL_S)
+
+    def get(self, key: str) -> Any:
+        """Return the value, or None when the key was not set in the last hour."""
+        rows = self._local.run(
+            "SELECT value FROM working_memory WHERE key = ? AND expires_at_ms > ?", key, self._clock()
+        ).rows
+        return json.loads(rows[0]["value"]) if rows else None
+
+    def all(self) -> dict[str, Any]:
+        """Return every live key with its value, in the order of the keys."""
+        rows = self._local.run(
+            "SELECT key, value FROM working_memory WHERE expires_at_ms > ? ORDER BY key", self._clock()
+        ).rows
+        return {row["key"]: json.loads(row["value"]) for row in rows}
+
+    async def clear(self) -> None:
+        """Remove every key, from KV as well."""
+        for row in self._local.run("SELECT key FROM working_memory").rows:
+            await self._kv.delete(self._prefix + row["key"])
+        self._local.run("DELETE FROM working_memory")
+
+    async def erase(self, names: Callable[[str], bool]) -> None:
+        """Remove the keys whose name or value names what is to be erased, from KV as well."""
+        for row in self._local.run("SELECT key, value FROM working_memory").rows:
+            if names(row["key"]) or names(row["value"]):
+                await self._kv.delete(self._prefix + row["key"])
+                self._local.run("DELETE FROM working_memory WHERE key = ?", row["key"])
+
+    def _forget_expired(self) -> None:
+        self._local.run("DELETE FROM working_memory WHERE expires_at_ms <= ?", self._clock())

@@ -1,0 +1,71 @@
+"""Reranking: a second look at the best candidates by a model that reads query and text together. Optional."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+from retain.errors import UpstreamFailed
+from retain.models.retry import Retries, with_retries
+from retain.models.workers_ai import AiRunner
+
+MAX_CHARACTERS = 2_000
+"""How much of a text is read: bge-reranker-base reads 512 tokens of query and text together.
+
+Source: https://developers.cloudflare.com/workers-ai/models/bge-reranker-base/
+"""
+
+
+class Reranker(Protocol):
+    """Judges how well texts answer a query. Equal input gives equal output."""
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        ...
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return one relevance a text, in order; greater is better.
+
+        Raises: Unavailable when retrying may help; UpstreamFailed when it will not.
+        """
+        ...
+
+
+class WorkersAiReranker:
+    """Reranks with a model of the bge-reranker family on Workers AI. Implements the `Reranker` port."""
+
+    def __init__(self, run: AiRunner, retries: Retries, *, model: str) -> None:
+        """Name the model (as `@cf/baai/bge-reranker-base`)."""
+        self._run = run
+        self._retries = retries
+        self._model = model
+
+    @property
+    def model(self) -> str:
+        """Return the model's name."""
+        return self._model
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return one relevance a text. The platform answers {"response": [{"id": place, "score": number}]}.
+
+        Raises: as the port; UpstreamFailed (code `malformed_answer`) for an answer that leaves a text out.
+        """
+        if not texts:
+            return []
+        inputs = {"query": query[:MAX_CHARACTERS], "contexts": [{"text": text[:MAX_CHARACTERS]} for text in texts]}
+        answer = await with_retries(lambda: self._run(self._model, inputs), self._retries)
+        listed = answer.get("response")
+        scores: dict[int, float] = {}
+        for entry in listed if isinstance(listed, list) else []:
+            if (
+                isinstance(entry, dict)
+                and isinstance(entry.get("id"), int)
+                and isinstance(entry.get("score"), int | float)
+            ):
+                scores[entry["id"]] = float(entry["score"])
+        found = [scores.get(place, math.nan) for place in range(len(texts))]
+        if not all(math.isfinite(score) for score in found):
+            raise UpstreamFailed("the reranker did not judge every text", code="malformed_answer")
+        return found

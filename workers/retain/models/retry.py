@@ -1,0 +1,94 @@
+"""Retries of calls to a model's server: capped exponential backoff with full jitter.
+
+Source: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol, TypeVar
+
+from retain.errors import Unavailable
+
+Result = TypeVar("Result")
+
+_HTTP_DATE = "%a, %d %b %Y %H:%M:%S GMT"
+
+
+class Sleep(Protocol):
+    """Waits. `asyncio.sleep` is one."""
+
+    async def __call__(self, delay_s: float, /) -> None:
+        """Return after `delay_s` seconds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often to try, and how long to wait in between.
+
+    sleep: waits. random: a number in [0, 1); `random.random` is one.
+    attempts: calls made at most, the first included. base_ms, cap_ms: the longest wait before the second attempt, and
+    before any.
+    """
+
+    sleep: Sleep
+    random: Callable[[], float]
+    attempts: int = 4
+    base_ms: int = 500
+    cap_ms: int = 8_000
+
+
+def delay_ms(attempt: int, retries: Retries, retry_after_ms: int | None = None) -> int | None:
+    """Return how long to wait after the failed attempt (the first is 0), or None to give up.
+
+    Full jitter: uniform between 0 and min(cap, base * 2**attempt). A server's wish to be left alone for longer is
+    honoured up to the cap; beyond it waiting is the caller's decision.
+    """
+    if attempt + 1 >= retries.attempts or (retry_after_ms or 0) > retries.cap_ms:
+        return None
+    jittered = int(retries.random() * min(retries.cap_ms, retries.base_ms * 2**attempt))
+    return max(jittered, retry_after_ms or 0)
+
+
+def retry_after_ms(headers: Mapping[str, str]) -> int | None:
+    """Return how long the server asks to be left alone, or None when it does not say, or not intelligibly.
+
+    `retry-after-ms` is OpenAI's, more precise. A date in `retry-after` is read against the answer's own `date`.
+    Source: https://www.rfc-editor.org/rfc/rfc9110#name-retry-after
+    """
+    for name, unit_ms in (("retry-after-ms", 1.0), ("retry-after", 1000.0)):
+        try:
+            return max(0, int(float(headers[name]) * unit_ms))
+        except (KeyError, ValueError, OverflowError):
+            continue
+    try:
+        until, now = (
+            datetime.strptime(headers[name], _HTTP_DATE).replace(tzinfo=UTC) for name in ("retry-after", "date")
+        )
+    except (KeyError, ValueError):
+        return None
+    return max(0, int((until - now).total_seconds() * 1000))
+
+
+async def with_retries(call: Callable[[], Awaitable[Result]], retries: Retries) -> Result:
+    """Return what `call` returns, trying again after each Unavailable.
+
+    `call` must have no side effect. The wait is at least the failure's detail `retry_after_ms`.
+
+    Raises: the last Unavailable when attempts are used up or the server asks for too long a wait; any other error at
+        once.
+    """
+    attempt = 0
+    while True:
+        try:
+            return await call()
+        except Unavailable as error:
+            asked = error.details.get("retry_after_ms")
+            delay = delay_ms(attempt, retries, asked if isinstance(asked, int) else None)
+            if delay is None:
+                raise
+        await retries.sleep(delay / 1000)
+        attempt += 1
