@@ -1,0 +1,80 @@
+"""`AgentRuntime`: the Durable Object of one agent instance. A thin shell around `retain.agents.instance.Instance`.
+
+Every public method is an RPC method: it takes JSON text and answers an envelope (`retain.rpc`), because the platform
+keeps only the text of an error. What agents need is imported by the first call: the isolate of a proxy never pays for it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from assembly import assembly_of
+from retain import errors
+from retain.rpc import answer, refusal
+from workers import DurableObject
+
+if TYPE_CHECKING:
+    from retain.agents.instance import Identity, Instance
+
+_log = logging.getLogger("retain.agent_runtime")
+
+
+class AgentRuntime(DurableObject):
+    """One living agent."""
+
+    def __init__(self, ctx: Any, env: Any) -> None:
+        super().__init__(ctx, env)
+        self._living_as: tuple[Identity, Instance] | None = None
+
+    async def run(self, request: str) -> str:
+        """Run the agent. request: JSON as `Instance.run` takes it."""
+        return await self._enveloped(request, lambda instance, content: instance.run(content))
+
+    async def describe(self, request: str) -> str:
+        """Return the turn state, the newest log entries and the working keys."""
+        return await self._enveloped(request, lambda instance, _: instance.describe())
+
+    async def erase(self, request: str) -> str:
+        """Forget everything, or what names a term. request: JSON as `Instance.erase` takes it."""
+        return await self._enveloped(request, self._erase)
+
+    async def alarm(self, alarm_info: Any = None) -> None:  # noqa: ARG002
+        """Do what is due. An object that was never called has nothing to do."""
+        from retain.agents.instance import claimed
+
+        identity = claimed(assembly_of(self.env).instance_ports(self.ctx.storage).local)
+        if identity is not None:
+            await self._living(identity).on_alarm()
+
+    async def _erase(self, instance: Instance, request: dict[str, Any]) -> dict[str, Any]:
+        done = await instance.erase(request)
+        if done["everything"]:
+            self._living_as = None  # the object has to claim its name again
+        return done
+
+    async def _enveloped(
+        self, request: str, act: Callable[[Instance, dict[str, Any]], Awaitable[dict[str, Any]]]
+    ) -> str:
+        try:
+            from retain.agents.instance import identity_of
+
+            content = json.loads(request)
+            return answer(await act(self._living(identity_of(content)), content))
+        except errors.RetainError as error:
+            return refusal(error)
+        except Exception:
+            _log.exception("unexpected error in an instance")
+            return refusal(errors.RetainError("an unexpected error occurred; it was logged"))
+
+    def _living(self, identity: Identity) -> Instance:
+        """Return the instance. Raises: Misconfigured when the object belongs to another one."""
+        if self._living_as is None or self._living_as[0] != identity:
+            from retain.agents.instance import Instance, claim
+
+            ports = assembly_of(self.env).instance_ports(self.ctx.storage)
+            claim(ports.local, identity)
+            self._living_as = (identity, Instance(identity, ports))
+        return self._living_as[1]

@@ -1,0 +1,241 @@
+"""Put the parts together: what each area works with, made from the platform. The composition root.
+
+Everything is made on first use and kept for the isolate's life; imports follow the path that needs them, so that the
+proxy's first request loads the gateway alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import bindings
+from bindings import Platform
+
+if TYPE_CHECKING:
+    from retain.admin.access import AccessSettings, AccessVerifier
+    from retain.admin.context import AdminContext
+    from retain.agents.catalogue import Catalogue
+    from retain.agents.definitions import AgentDefinition
+    from retain.agents.instance import InstancePorts
+    from retain.agents.routes import AgentsContext
+    from retain.agents.tools import Tool
+    from retain.gateway.routes import Gateway
+    from retain.memory.indexer import Indexer
+    from retain.memory.ingest.extraction import Extractor
+    from retain.memory.ingest.ingestion import Ingestion
+    from retain.memory.lifecycle.stores import Stores
+    from retain.memory.scope import Scope
+    from retain.memory.semantic import SemanticMemory
+    from retain.memory.tenants import Tenants
+    from retain.models.chat import ChatModel
+    from retain.models.embedding import Embedder
+    from retain.models.reranking import Reranker
+
+EMBEDDING_TABLE = "static-minilm-256-i8.bin"
+
+
+_isolate: dict[str, Assembly] = {}
+
+
+def assembly_of(env: Any) -> Assembly:
+    """Return the isolate's parts, made from the first `env` seen: an isolate only ever serves one deployment."""
+    if "parts" not in _isolate:
+        from retain.log import configure
+
+        configure()
+        _isolate["parts"] = Assembly(bindings.platform_of(env))
+    return _isolate["parts"]
+
+
+class Assembly:
+    """The parts of one isolate."""
+
+    def __init__(self, platform: Platform) -> None:
+        self.platform = platform
+
+    @cached_property
+    def gateway(self) -> Gateway:
+        """The tool proxy: it gets KV, a fetch, cryptography, a clock and its own settings, and nothing else."""
+        from retain.gateway.routes import Gateway
+        from retain.gateway.settings import GatewaySettings
+
+        platform = self.platform
+        settings = GatewaySettings(
+            credentials_key=platform.settings.credentials_key,
+            previous_credentials_key=platform.settings.previous_credentials_key,
+            allow_loopback=platform.settings.development,
+        )
+        return Gateway(platform.kv, bindings.fetch, platform.crypto, bindings.now_ms, settings)
+
+    @cached_property
+    def access(self) -> AccessSettings:
+        """What the deployment says about Cloudflare Access."""
+        from retain.admin.access import AccessSettings
+
+        settings = self.platform.settings
+        return AccessSettings(settings.access_team_domain, settings.access_audience, settings.environment)
+
+    @cached_property
+    def verifier(self) -> AccessVerifier:
+        """What checks Cloudflare Access tokens."""
+        from retain.admin.access import AccessVerifier
+
+        return AccessVerifier(bindings.fetch, self.platform.crypto, bindings.now_ms, self.access)
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """The agents that were staged with this Worker."""
+        from retain.agents.catalogue import Catalogue
+
+        return Catalogue.from_json(bindings.staged_text("agents.json"))
+
+    @cached_property
+    def tenants(self) -> Tenants:
+        """The register of tenants."""
+        from retain.memory.tenants import Tenants
+
+        return Tenants(self.platform.sql, bindings.now_ms)
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """The configured embedding model."""
+        from retain.models.selection import embedder
+
+        settings = self.platform.settings
+        return embedder(
+            settings.embedding,
+            settings.embedding_dimensions,
+            fetch=bindings.fetch,
+            ai=self.platform.ai,
+            table=lambda: bindings.staged_bytes(EMBEDDING_TABLE),
+        )
+
+    @cached_property
+    def reranker(self) -> Reranker | None:
+        """The configured reranker, if any."""
+        from retain.models.selection import reranker
+
+        return reranker(self.platform.settings.rerank_model, self.platform.ai)
+
+    @cached_property
+    def agents(self) -> AgentsContext:
+        """What the agents' routes work with."""
+        from retain.agents.routes import AgentsContext
+
+        return AgentsContext(self.tenants, self.catalogue, self.platform.instances)
+
+    @cached_property
+    def admin(self) -> AdminContext:
+        """What the administrator's routes work with."""
+        from retain.admin.context import AdminContext
+
+        return AdminContext(
+            tenants=self.tenants,
+            house_of=lambda agent_type: self.catalogue.agent(agent_type).house,
+            sql=self.platform.sql,
+            semantic=self.semantic,
+            clock=bindings.now_ms,
+            ingestion=self.ingestion,
+            background=bindings.in_background,
+            stores=self.stores,
+        )
+
+    @cached_property
+    def stores(self) -> Stores:
+        """Every store in which a tenant leaves something."""
+        from retain.memory.lifecycle.stores import Stores
+
+        platform = self.platform
+        return Stores(
+            sql=platform.sql,
+            kv=platform.kv,
+            objects=platform.objects,
+            index=platform.index,
+            instances=platform.instances,
+            embedder=lambda: self.embedder,
+            clock=bindings.now_ms,
+        )
+
+    def semantic(self, scope: Scope) -> SemanticMemory:
+        """Return the semantic memory of a scope."""
+        from retain.memory.semantic import SemanticMemory
+
+        platform = self.platform
+        return SemanticMemory(
+            scope, platform.sql, platform.index, self.embedder, bindings.now_ms, reranker=self.reranker
+        )
+
+    def ingestion(self, scope: Scope) -> Ingestion:
+        """Return the ingest of a scope."""
+        from retain.memory.ingest.ingestion import Ingestion
+
+        return Ingestion(self.semantic(scope), self.platform.sql, self._extractor, bindings.now_ms)
+
+    def _extractor(self) -> Extractor:
+        from retain.memory.ingest.selection import extractor
+
+        settings = self.platform.settings
+        return extractor(settings.extractor, self._extraction_model)
+
+    def _extraction_model(self) -> ChatModel:
+        from retain.models.selection import chat_model
+
+        return chat_model(self.platform.settings.chat, bindings.fetch, lambda: self.catalogue.script("extraction"))
+
+    def indexer(self) -> Indexer:
+        """Return what makes the vector index agree with D1."""
+        from retain.memory.indexer import Indexer
+
+        return Indexer(self.platform.sql, self.platform.index, self.embedder, bindings.now_ms)
+
+    def instance_ports(self, storage: Any) -> InstancePorts:
+        """Return what an instance works with. storage: the Durable Object's."""
+        from retain.agents.instance import InstancePorts
+
+        platform = self.platform
+        return InstancePorts(
+            local=bindings.DurableSql(storage),
+            alarm=bindings.DurableAlarm(storage),
+            sql=platform.sql,
+            kv=platform.kv,
+            index=platform.index,
+            embedder=lambda: self.embedder,
+            reranker=lambda: self.reranker,
+            chat=self._chat,
+            catalogue=self.catalogue,
+            instances=platform.instances,
+            gateway_tools=self._gateway_tools,
+            clock=bindings.now_ms,
+            background=bindings.in_background,
+        )
+
+    async def _gateway_tools(self, tenant_id: str, names: tuple[str, ...]) -> list[Tool]:
+        from retain.agents.proxied_tool import ProxiedTool
+        from retain.models.chat import ToolSpec
+
+        proxy = self.gateway.tools
+
+        async def proxied(name: str) -> Tool:
+            described = await proxy.describe(tenant_id, name)
+
+            async def upstream(arguments: Mapping[str, Any], idempotency_key: str) -> tuple[int, bytes]:
+                answer = await proxy.call(tenant_id, name, arguments, idempotency_key=idempotency_key)
+                return answer.status, answer.body
+
+            return ProxiedTool(
+                ToolSpec(name, described.description, described.parameters), described.idempotent, upstream
+            )
+
+        return [await proxied(name) for name in names]
+
+    def _chat(self, definition: AgentDefinition) -> ChatModel:
+        from dataclasses import replace
+
+        from retain.models.selection import chat_model
+
+        wish = definition.model
+        settings = self.platform.settings.chat
+        settings = replace(settings, provider=wish.provider or settings.provider, name=wish.name or settings.name)
+        return chat_model(settings, bindings.fetch, lambda: self.catalogue.script(wish.script))

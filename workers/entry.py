@@ -1,0 +1,112 @@
+"""The Worker: routes requests to the gateway, the agents or the administrator's side, and scheduled events to their work.
+
+Thin: it turns the platform's request into a value, asks who may, and turns the answer or the error back.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from adapters.web import Headers, discarded, platform_response
+from assembly import Assembly, assembly_of
+from bindings import now_ms
+from durable_objects.agent_runtime import AgentRuntime
+from retain import __version__, errors
+from retain.http import MAX_BODY_BYTES, Request, Response, find_route, json_response, problem
+from retain.identifiers import new_id
+from workers import WorkerEntrypoint
+
+__all__ = ["AgentRuntime", "Default"]
+
+MAX_INGEST_BYTES = 4 * 1024 * 1024
+"""Largest body of an ingest: one of 16 MiB takes Python alone beyond an isolate's 128 MB (docs/ingest.md)."""
+
+MAX_DISCARDED_BYTES = 32 * 1024 * 1024
+"""Largest body that is received and thrown away, so that its sender reads the answer instead of a broken connection."""
+
+_INGEST = re.compile(r"/admin/tenants/[^/]+/memories/ingest")
+_log = logging.getLogger("retain.entry")
+
+
+class Default(WorkerEntrypoint):
+    """The Worker's entrypoint."""
+
+    async def fetch(self, request: Any) -> Any:
+        """Answer one HTTP request."""
+        request_id = new_id()
+        try:
+            answer = await _answer(assembly_of(self.env), request, request_id)
+        except errors.RetainError as error:
+            answer = problem(error, request_id)
+        except Exception:
+            _log.exception("unexpected error", extra={"request_id": request_id})
+            answer = problem(errors.RetainError("an unexpected error occurred; it was logged"), request_id)
+        return platform_response(answer, request_id)
+
+    async def scheduled(self, controller: Any, env: Any = None, ctx: Any = None) -> None:  # noqa: ARG002
+        """Do what the cron expression is for. An expression without work is an error."""
+        from retain.admin import maintenance
+
+        assembly = assembly_of(self.env)
+        platform = assembly.platform
+        match controller.cron:
+            case maintenance.PRUNE | maintenance.PRUNE_IN_CRON:
+                await maintenance.prune(platform.sql, now_ms)
+            case maintenance.BRIEF:
+                kept_up = await maintenance.keep_up(assembly.stores)
+                kept_up["ingests"] = await maintenance.ingests(assembly.stores, assembly.ingestion)
+                await maintenance.brief(platform.sql, platform.objects, assembly.indexer(), now_ms, kept_up)
+            case other:
+                raise errors.Misconfigured(f"there is no work for the schedule '{other}'", code="unknown_schedule")
+
+
+async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Response:
+    url = urlsplit(incoming.url)
+    if url.path == "/healthz":
+        return json_response({"status": "ok", "version": __version__})
+    limit = MAX_INGEST_BYTES if _INGEST.fullmatch(url.path) else MAX_BODY_BYTES
+    body = "" if incoming.js_object.method in ("GET", "HEAD") else await _body(incoming, limit)
+    request = Request(
+        method=str(incoming.js_object.method),
+        path=url.path,
+        query=dict(parse_qsl(url.query, keep_blank_values=True)),
+        headers=Headers(incoming.js_object.headers),
+        body=body,
+        host=url.netloc,
+        request_id=request_id,
+    )
+    if url.path.startswith("/api/v1/"):
+        return await assembly.gateway.handle(request)
+    return await _guarded(assembly, request)
+
+
+async def _guarded(assembly: Assembly, request: Request) -> Response:
+    """Answer a route behind Cloudflare Access."""
+    from retain.admin import routes as admin
+    from retain.admin.access import authorise
+    from retain.agents import routes as agents
+
+    if not request.path.startswith(("/v1/agents/", "/admin/")):
+        raise errors.NotFound("there is no such route", code="no_such_route")
+    await authorise(request, assembly.access, assembly.verifier)
+    if request.path.startswith("/v1/agents/"):
+        run, parameters = find_route(agents.ROUTES, request.method, request.path)
+        return await run(assembly.agents, request, parameters)
+    administer, parameters = find_route(admin.ROUTES, request.method, request.path)
+    return await administer(assembly.admin, request, parameters)
+
+
+async def _body(incoming: Any, limit: int) -> str:
+    """Return the request's text. Raises: LimitExceeded before reading when its length says so, else after."""
+    announced = incoming.js_object.headers.get("content-length")
+    if isinstance(announced, str) and announced.isdecimal() and int(announced) > limit:
+        if int(announced) <= MAX_DISCARDED_BYTES:
+            await discarded(incoming.js_object)
+        raise errors.LimitExceeded("the body is too large", code="body_too_large", limit_bytes=limit)
+    text: str = await incoming.js_object.text()
+    if len(text) > limit or len(text.encode("utf-8", "replace")) > limit:
+        raise errors.LimitExceeded("the body is too large", code="body_too_large", limit_bytes=limit)
+    return text

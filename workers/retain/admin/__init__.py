@@ -1,0 +1,1 @@
+"""The administrator's side: Access, runs, memories, scheduled work."""

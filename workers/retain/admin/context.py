@@ -1,0 +1,44 @@
+"""What the administrator's routes work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from retain.errors import InvalidInput
+from retain.identifiers import check_agent_type
+from retain.memory.ingest.ingestion import Ingestion
+from retain.memory.lifecycle.stores import Stores
+from retain.memory.scope import Scope
+from retain.memory.semantic import SemanticMemory
+from retain.memory.tenants import Tenants
+from retain.ports import Background, Clock, Sql
+
+
+@dataclass(frozen=True, slots=True)
+class AdminContext:
+    """What the routes work with.
+
+    house_of: an agent's house, raising NotFound for an agent that does not exist. semantic: makes the semantic memory of
+    a scope. ingestion: makes the ingest of a scope. stores: everything in which a tenant leaves something.
+    """
+
+    tenants: Tenants
+    house_of: Callable[[str], str | None]
+    sql: Sql
+    semantic: Callable[[Scope], SemanticMemory]
+    clock: Clock
+    ingestion: Callable[[Scope], Ingestion]
+    background: Background
+    stores: Stores
+
+    async def scope(self, tenant_id: str, agent_type: str | None = None, house: str | None = None) -> Scope:
+        """Return the scope of an agent, of a house, or of the whole tenant when neither is given.
+
+        Raises: InvalidInput; NotFound (codes `unknown_tenant`, `unknown_agent`); Unavailable.
+        """
+        if agent_type is not None and house is not None:
+            raise InvalidInput("name an agent or a house, not both", code="invalid_scope")
+        if agent_type is not None:
+            house = self.house_of(check_agent_type(agent_type))
+        return Scope(await self.tenants.require(tenant_id), agent_type, house)

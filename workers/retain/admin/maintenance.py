@@ -1,0 +1,150 @@
+"""Scheduled work: the weekly pruning and the daily brief."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from retain.errors import RetainError
+from retain.memory.episodes import WARN_PER_TENANT, prune_episodes
+from retain.memory.indexer import Indexer
+from retain.memory.ingest.ingestion import Ingestion, continue_interrupted
+from retain.memory.lifecycle.consolidation import consolidate
+from retain.memory.lifecycle.erasure import Erasure
+from retain.memory.lifecycle.heads import keep_heads
+from retain.memory.lifecycle.reindexing import Reindexing
+from retain.memory.lifecycle.stores import Stores
+from retain.memory.scope import Scope
+from retain.ports import Clock, Objects, Sql
+
+_log = logging.getLogger(__name__)
+
+PRUNE = "0 3 * * SUN"
+"""Sunday, 03:00 UTC. Cloudflare refuses 0 as a weekday: it counts them from 1.
+
+Source: https://developers.cloudflare.com/workers/configuration/cron-triggers/#supported-cron-expressions
+"""
+PRUNE_IN_CRON = "0 3 * * 0"
+"""The same as cron elsewhere writes it."""
+BRIEF = "0 4 * * *"
+"""Every day, 04:00 UTC."""
+
+JOBS_A_DAY = 10
+"""Open jobs of a kind that one brief goes on with …"""
+CALLS_A_JOB = 5
+"""… and for how long: as many times as a request does."""
+
+_COUNTED = (
+    "tenants",
+    "agent_runs",
+    "run_events",
+    "memory_episodes",
+    "memory_records",
+    "memory_outbox",
+    "outbox_failures",
+)
+
+
+async def prune(sql: Sql, clock: Clock) -> dict[str, int]:
+    """Delete episodes and run events older than 90 days; return how many episodes each tenant lost. Idempotent."""
+    pruned = await prune_episodes(sql, clock())
+    _log.info("episodes pruned", extra={"pruned": sum(pruned.values()), "tenants": len(pruned)})
+    return pruned
+
+
+async def keep_up(stores: Stores) -> dict[str, Any]:
+    """Consolidate memories, go on with erasures and reindexings, and keep the heads of histories; return what was done.
+
+    Bounded; the next day goes on. What fails is logged and named, and does not stop the rest.
+    """
+    return {
+        "consolidation": await _done("consolidation", _consolidated(stores)),
+        "erasures": await _done("erasures", _erasures(stores)),
+        "reindexings": await _done("reindexings", _reindexings(stores)),
+        "histories_that_lost_their_head": await _done("history heads", keep_heads(stores)),
+    }
+
+
+async def ingests(stores: Stores, ingestion: Callable[[Scope], Ingestion]) -> object:
+    """Go on with ingests that were interrupted or failed; return how many are in which state now."""
+    return await _done("ingests", continue_interrupted(stores.sql, stores.clock, ingestion, limit=JOBS_A_DAY))
+
+
+async def _done(what: str, work: Awaitable[object]) -> object:
+    try:
+        return await work
+    except RetainError as error:
+        _log.error("%s failed", what, extra={"code": error.code})
+        return {"error": error.code}
+
+
+async def _consolidated(stores: Stores) -> dict[str, int]:
+    return (await consolidate(stores)).to_json()
+
+
+async def _erasures(stores: Stores) -> dict[str, int]:
+    """Go on with open erasures; return how many are in which state now."""
+    erasure = Erasure(stores)
+    states: Counter[str] = Counter()
+    for receipt in (await erasure.open())[:JOBS_A_DAY]:
+        try:
+            for _ in range(CALLS_A_JOB):
+                outcome = await erasure.resume(receipt)
+                if outcome.retry_after_ms != 0:
+                    break
+            states[outcome.receipt.state] += 1
+        except RetainError:  # logged and noted in the receipt
+            states["stopped"] += 1
+    return dict(states)
+
+
+async def _reindexings(stores: Stores) -> dict[str, int]:
+    """Go on with open reindexings; return how many are in which state now."""
+    reindexing = Reindexing(stores)
+    states: Counter[str] = Counter()
+    for tenant_id in (await reindexing.open_tenants())[:JOBS_A_DAY]:
+        try:
+            for _ in range(CALLS_A_JOB):
+                job = await reindexing.advance(tenant_id)
+                if job.state != "running":
+                    break
+            states[job.state] += 1
+        except RetainError:  # logged and noted in the job
+            states["failed"] += 1
+    return dict(states)
+
+
+async def brief(
+    sql: Sql, objects: Objects, indexer: Indexer, clock: Clock, kept_up: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Settle what the vector index is owed, count the tables, warn of full tenants, and keep the brief in R2.
+
+    kept_up: what `keep_up` did, to be reported as well.
+    The object is `briefs/{epoch day}.json`; a second brief of a day replaces the first.
+    """
+    settled = await indexer.reconcile()
+    now = clock()
+    counts = await sql.batch([(f"SELECT COUNT(*) AS n FROM {table}", ()) for table in _COUNTED])  # noqa: S608
+    full = await sql.run(
+        "SELECT tenant_id, episodes FROM episode_counts WHERE episodes >= ? ORDER BY episodes DESC, tenant_id",
+        WARN_PER_TENANT,
+    )
+    near = {row["tenant_id"]: int(row["episodes"]) for row in full.rows}
+    rows = {table: int(result.rows[0]["n"]) for table, result in zip(_COUNTED, counts, strict=True)}
+    report: dict[str, Any] = {
+        "at_ms": now,
+        "rows": rows,
+        "tenants_near_episode_limit": near,
+        "vector_outbox": {"settled": settled.settled, "failed": settled.failed},
+        **(kept_up or {}),
+    }
+    for tenant_id, episodes in near.items():
+        _log.warning("a tenant nears the episode limit", extra={"tenant_id": tenant_id, "episodes": episodes})
+    if rows["outbox_failures"] or settled.failed:
+        _log.error("outbox entries failed", extra={"report": report})
+    _log.info("daily brief", extra={"report": report})
+    await objects.put(f"briefs/{now // 86_400_000}.json", json.dumps(report).encode(), content_type="application/json")
+    return report

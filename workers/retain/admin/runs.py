@@ -1,0 +1,108 @@
+"""Runs as the administrator reads them: from D1, by tenant, newest first."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from retain.errors import InvalidInput, NotFound
+from retain.identifiers import check_id
+from retain.ports import Row, Sql, SqlValue
+
+MAX_LIMIT = 200
+_LIMIT = re.compile(r"[1-9][0-9]{0,2}")
+_CURSOR = re.compile(r"([0-9]{1,15})\.([0-9A-Z]{26})")
+_EVENT_CURSOR = re.compile(r"[0-9]{1,15}")
+
+
+def page_limit(text: str | None, default: int = 50) -> int:
+    """Return a page's size from the query. Raises: InvalidInput."""
+    if text is None:
+        return default
+    if _LIMIT.fullmatch(text) is None or int(text) > MAX_LIMIT:
+        raise InvalidInput(f"limit must be 1 to {MAX_LIMIT}", code="invalid_limit")
+    return int(text)
+
+
+async def list_runs(
+    sql: Sql, tenant_id: str, *, agent_type: str | None, limit: int, cursor: str | None
+) -> dict[str, Any]:
+    """Return {"runs", "cursor"}: newest first; the cursor is None at the end.
+
+    Raises: InvalidInput for a cursor that is not one of ours; Unavailable.
+    """
+    conditions = ["tenant_id = ?"]
+    values: list[SqlValue] = [tenant_id]
+    if agent_type is not None:
+        conditions.append("agent_type = ?")
+        values.append(agent_type)
+    if cursor is not None:
+        found = _CURSOR.fullmatch(cursor)
+        if found is None:
+            raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+        conditions.append("(created_at_ms, run_id) < (?, ?)")
+        values += [int(found[1]), found[2]]
+    result = await sql.run(
+        "SELECT run_id, tenant_id, agent_type, instance_id, parent_run_id, status, model, steps, input_tokens,"  # noqa: S608
+        " output_tokens, created_at_ms, completed_at_ms FROM agent_runs"
+        f" WHERE {' AND '.join(conditions)} ORDER BY created_at_ms DESC, run_id DESC LIMIT ?",
+        *values,
+        limit + 1,
+    )
+    runs = [dict(row) for row in result.rows[:limit]]
+    more = len(result.rows) > limit
+    return {"runs": runs, "cursor": f"{runs[-1]['created_at_ms']}.{runs[-1]['run_id']}" if more else None}
+
+
+async def show_run(sql: Sql, tenant_id: str, run_id: str) -> dict[str, Any]:
+    """Return a run with its input, its context's episodes, and the episodes it left.
+
+    Raises: NotFound (code `no_such_run`), also for another tenant's run; InvalidInput; Unavailable.
+    """
+    row = await _run_row(sql, tenant_id, run_id)
+    episodes = await sql.run(
+        "SELECT episode_id, turn, content, created_at_ms FROM memory_episodes WHERE run_id = ? AND tenant_id = ?"
+        " ORDER BY turn",
+        run_id,
+        tenant_id,
+    )
+    children = await sql.run(
+        "SELECT run_id, agent_type, status FROM agent_runs WHERE parent_run_id = ? AND tenant_id = ? ORDER BY run_id",
+        run_id,
+        tenant_id,
+    )
+    return {
+        **row,
+        "input": json.loads(row["input"]),
+        "error": None if row["error"] is None else json.loads(row["error"]),
+        "episodes": [dict(episode) for episode in episodes.rows],
+        "delegated": [dict(child) for child in children.rows],
+    }
+
+
+async def list_events(sql: Sql, tenant_id: str, run_id: str, *, limit: int, cursor: str | None) -> dict[str, Any]:
+    """Return {"events", "cursor"}: the run's timeline, oldest first. Raises: as `show_run`."""
+    await _run_row(sql, tenant_id, run_id)
+    if cursor is not None and _EVENT_CURSOR.fullmatch(cursor) is None:
+        raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+    result = await sql.run(
+        "SELECT seq, turn, kind, data, at_ms FROM run_events WHERE run_id = ? AND tenant_id = ? AND seq > ?"
+        " ORDER BY seq LIMIT ?",
+        run_id,
+        tenant_id,
+        int(cursor or 0),
+        limit + 1,
+    )
+    events = [{**row, "data": json.loads(row["data"])} for row in result.rows[:limit]]
+    more = len(result.rows) > limit
+    return {"events": events, "cursor": str(events[-1]["seq"]) if more else None}
+
+
+async def _run_row(sql: Sql, tenant_id: str, run_id: str) -> Row:
+    rows = (
+        await sql.run("SELECT * FROM agent_runs WHERE run_id = ? AND tenant_id = ?", check_id(run_id), tenant_id)
+    ).rows
+    if not rows:
+        raise NotFound("there is no such run", code="no_such_run")
+    return rows[0]

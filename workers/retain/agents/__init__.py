@@ -1,0 +1,1 @@
+"""Agents: definitions, the run loop, tools and the life of an instance."""

@@ -1,0 +1,84 @@
+"""Agent definitions: what a YAML file in `agents/` says, validated.
+
+pydantic checks them when they are staged and again when the Worker loads them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+BUILT_IN = frozenset({"recall_memory", "store_memory", "get_working_memory", "set_working_memory", "delegate"})
+"""Names of the runtime's own tools, which no tool of the gateway may take."""
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class MemoryConfig(_Strict):
+    """What an agent remembers and how it recalls.
+
+    long_term_enabled: gives the agent semantic memory. recall: `tool` offers `recall_memory`, `context` recalls before
+    the first turn, `both` does both. store: whether `store_memory` is offered. episodes: how many past turns come into
+    the context. top_k: how many records a recall into the context brings.
+    """
+
+    long_term_enabled: bool = False
+    recall: Literal["tool", "context", "both"] = "tool"
+    store: bool = True
+    episodes: int = Field(default=10, ge=0, le=50)
+    top_k: int = Field(default=5, ge=1, le=20)
+
+
+class ModelConfig(_Strict):
+    """Which chat model an agent uses. Absent fields take the deployment's.
+
+    script: the script in `agents/scripts/` that answers when the provider is `scripted`.
+    """
+
+    provider: Literal["openai", "scripted"] | None = None
+    name: str | None = None
+    script: Name | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_output_tokens: int = Field(default=1024, ge=1, le=32_768)
+
+
+class Limits(_Strict):
+    """Where a run ends at the latest. context_tokens: estimated tokens of the whole prompt."""
+
+    max_turns: int = Field(default=8, ge=1, le=50)
+    context_tokens: int = Field(default=16_000, ge=500, le=1_000_000)
+
+
+class AgentDefinition(_Strict):
+    """One agent.
+
+    house: the group of agents whose shared memories it sees.
+    tools: names of gateway tools of the tenant. delegates: agents it may hand work to. working_memory: offers the tools
+    `get_working_memory` and `set_working_memory`.
+    """
+
+    type: Name
+    house: Name | None = None
+    description: str = Field(min_length=1, max_length=500)
+    instructions: str = Field(min_length=1, max_length=20_000)
+    model: ModelConfig = ModelConfig()
+    tools: tuple[Name, ...] = ()
+    delegates: tuple[Name, ...] = ()
+    working_memory: bool = False
+    memory_config: MemoryConfig = MemoryConfig()
+    limits: Limits = Limits()
+
+    @model_validator(mode="after")
+    def _names_are_distinct(self) -> AgentDefinition:
+        if len(set(self.tools)) < len(self.tools) or len(set(self.delegates)) < len(self.delegates):
+            raise ValueError("tools and delegates must each be named once")
+        if self.type in self.delegates:
+            raise ValueError("an agent cannot delegate to itself")
+        taken = BUILT_IN & set(self.tools)
+        if taken:
+            raise ValueError(f"these tools are the runtime's own: {', '.join(sorted(taken))}")
+        return self

@@ -1,0 +1,108 @@
+"""Run events: what happens in a run, as values, and their JSON form in `run_log`.
+
+A side effect has two events: one before it (`ModelAsked`, `ToolCalled`) and one after it (`ModelAnswered`,
+`ToolAnswered`). What a crash leaves between the two tells the resumed run what may have happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from retain.models.chat import ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAsked:
+    """The model is about to be asked for this turn."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswered:
+    """The model answered: text, tool calls, or both."""
+
+    turn: int
+    content: str
+    calls: tuple[ToolCall, ...]
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalled:
+    """The turn's tool call number `index` is about to be made."""
+
+    turn: int
+    index: int
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswered:
+    """A tool call ended.
+
+    content: what the model will read. failed: the tool reported an error. recalled: ids and scores of the records in
+    the answer. summary: what an episode says instead of `content`, so that recalled text is not remembered again.
+    """
+
+    turn: int
+    index: int
+    name: str
+    content: str
+    failed: bool = False
+    recalled: tuple[tuple[str, float], ...] = ()
+    summary: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCompleted:
+    """The run ended with an answer."""
+
+    turn: int
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailed:
+    """The run ended without an answer."""
+
+    turn: int
+    code: str
+    message: str
+
+
+RunEvent = ModelAsked | ModelAnswered | ToolCalled | ToolAnswered | RunCompleted | RunFailed
+
+KINDS: dict[str, type[RunEvent]] = {
+    "model_asked": ModelAsked,
+    "model_answered": ModelAnswered,
+    "tool_called": ToolCalled,
+    "tool_answered": ToolAnswered,
+    "run_completed": RunCompleted,
+    "run_failed": RunFailed,
+}
+_NAMES = {kind: name for name, kind in KINDS.items()}
+
+
+def kind_of(event: RunEvent) -> str:
+    """Return the event's kind as stored."""
+    return _NAMES[type(event)]
+
+
+def to_json(event: RunEvent) -> dict[str, Any]:
+    """Return the event's data as JSON, without its kind."""
+    return asdict(event)
+
+
+def from_json(kind: str, data: Mapping[str, Any]) -> RunEvent:
+    """Return the event of this kind with this data: the inverse of `kind_of` and `to_json`."""
+    fields = dict(data)
+    if kind == "model_answered":
+        fields["calls"] = tuple(ToolCall(**call) for call in fields["calls"])
+    if kind == "tool_answered":
+        fields["recalled"] = tuple((record_id, score) for record_id, score in fields["recalled"])
+    return KINDS[kind](**fields)
