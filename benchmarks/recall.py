@@ -1,0 +1,181 @@
+"""Measure recall on conversation benchmarks: full text alone, vectors alone, rank fusion, and Retain's own code path.
+
+The data stays outside the repository; its format is in the README beside it. Each conversation becomes a tenant, each
+item a record stored through `SemanticMemory.store`, each question a `SemanticMemory.search`, on the host's SQLite and
+its exact vector index. `before` limits a question to what was recorded before an item: `as_of_ms`.
+
+    make bench-recall DATA=path/to/bench-data
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import json
+import math
+import re
+import sqlite3
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from retain.host.clock import ManualClock
+from retain.host.sql import SqliteSql
+from retain.host.vectors import SqliteVectorIndex
+from retain.memory.recall.words import STOP, words
+from retain.memory.records.record import NewRecord, Source, Utterance
+from retain.memory.scope import Scope
+from retain.memory.semantic import RecallQuery, SemanticMemory
+from retain.models.static import StaticEmbedder
+
+ROOT = Path(__file__).resolve().parent.parent
+METHODS = ("full text", "vectors", "rank fusion", "retain")
+MEASURES = ("R@5", "R@10", "hit@10", "NDCG@10")
+START_MS = 1_800_000_000_000
+_TIMES = ("%I:%M %p on %d %B, %Y", "%Y-%m-%d (%A)", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """One conversation in Retain and in a full-text table of its own."""
+
+    memory: SemanticMemory
+    plain: sqlite3.Connection
+    items: Sequence[Mapping[str, Any]]
+    item_of: Mapping[str, str]
+    index: SqliteVectorIndex
+    scope: Scope
+
+
+def conversations(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the conversations of a gzipped JSON-lines file."""
+    with gzip.open(path, "rt") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def said_at(text: str) -> int | None:
+    """Return an item's time in epoch milliseconds, None when it has none that is understood."""
+    for form in _TIMES:
+        try:
+            return int(datetime.strptime(text, form).replace(tzinfo=UTC).timestamp() * 1000)
+        except ValueError:
+            continue
+    return None
+
+
+async def load(number: int, conversation: Mapping[str, Any], embedder: StaticEmbedder) -> Loaded:
+    """Store a conversation's items, one millisecond apart."""
+    clock = ManualClock(START_MS)
+    sql = SqliteSql.open()
+    sql.migrate(ROOT / "migrations")
+    index = SqliteVectorIndex.open(embedder.dimensions)
+    scope = Scope(f"bench-{number}", "reader")
+    memory = SemanticMemory(scope, sql, index, embedder, clock)
+    plain = sqlite3.connect(":memory:")
+    plain.execute("CREATE VIRTUAL TABLE t USING fts5 (content, tokenize = 'porter unicode61')")
+    positions: dict[str, int] = defaultdict(int)
+    item_of: dict[str, str] = {}
+    for place, item in enumerate(conversation["items"]):
+        clock.advance(1)
+        session = str(item["session"])
+        utterance = Utterance(session, positions[session], item["speaker"] or "?", said_at(item["at"]))
+        positions[session] += 1
+        new = NewRecord(item["text"], kind="event", utterance=utterance)
+        stored = await memory.store(new, Source("ingest", message=item["id"]))
+        item_of[stored.id] = item["id"]
+        plain.execute("INSERT INTO t (rowid, content) VALUES (?, ?)", (place + 1, item["text"]))
+    clock.advance(3_600_000)
+    return Loaded(memory, plain, conversation["items"], item_of, index, scope)
+
+
+def full_text(loaded: Loaded, question: str, before: int | None) -> list[str]:
+    """Return items by FTS5 alone: Porter stemming, OR of the words without stop words, bm25 order."""
+    found = [word for word in words(question) if word not in STOP] or words(question)
+    rows = loaded.plain.execute(
+        "SELECT rowid FROM t WHERE t MATCH ? AND rowid <= ? ORDER BY bm25(t), rowid LIMIT 100",
+        (" OR ".join(f'"{word}"' for word in dict.fromkeys(found)), before if before is not None else 1 << 40),
+    )
+    return [loaded.items[row[0] - 1]["id"] for row in rows]
+
+
+async def vectors(loaded: Loaded, embedder: StaticEmbedder, question: str, as_of_ms: int | None) -> list[str]:
+    """Return items by the cosine of their best part alone."""
+    [vector] = await embedder.embed([question])
+    if not any(vector):
+        return []
+    criteria = {} if as_of_ms is None else {"created_at": {"$lte": as_of_ms}}
+    matches = await loaded.index.query(vector, namespace=loaded.scope.vector_namespace, filter=criteria, top_k=100)
+    return list(dict.fromkeys(loaded.item_of[match.id.partition("#")[0]] for match in matches))
+
+
+def fused(lists: Sequence[Sequence[str]], k: int = 60) -> list[str]:
+    """Return the reciprocal rank fusion of several rankings. Source: https://doi.org/10.1145/1571941.1572114"""
+    scores: dict[str, float] = defaultdict(float)
+    for ranking in lists:
+        for rank, item in enumerate(ranking, start=1):
+            scores[item] += 1 / (k + rank)
+    return sorted(scores, key=lambda item: (-scores[item], item))
+
+
+def measures(ranking: Sequence[str], evidence: Sequence[str]) -> tuple[float, ...]:
+    """Return R@5, R@10, hit@10 and NDCG@10 of a ranking, each in [0, 1]."""
+    wanted = set(evidence)
+    gain = sum(1 / math.log2(place + 2) for place, item in enumerate(ranking[:10]) if item in wanted)
+    best = sum(1 / math.log2(place + 2) for place in range(min(10, len(wanted))))
+    at_5, at_10 = len(wanted & set(ranking[:5])), len(wanted & set(ranking[:10]))
+    return at_5 / len(wanted), at_10 / len(wanted), float(at_10 > 0), gain / best
+
+
+async def measure(path: Path, embedder: StaticEmbedder) -> None:
+    """Print the tables of one file."""
+    results: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
+    spent_ms: list[float] = []
+    for number, conversation in enumerate(conversations(path)):
+        loaded = await load(number, conversation, embedder)
+        for question in conversation["questions"]:
+            before = question["before"]
+            as_of_ms = None if before is None else START_MS + before
+            text = full_text(loaded, question["text"], before)
+            near = await vectors(loaded, embedder, question["text"], as_of_ms)
+            started = time.perf_counter()
+            hits = await loaded.memory.search(RecallQuery(question["text"], 10, as_of_ms))
+            spent_ms.append((time.perf_counter() - started) * 1000)
+            own = [loaded.item_of[hit.record.id] for hit in hits]
+            for method, ranking in zip(METHODS, (text, near, fused([text, near]), own), strict=True):
+                scores = measures(ranking, question["evidence"])
+                results[method, "all"].append(scores)
+                results[method, str(question["category"])].append(scores)
+    print(f"\n{path.name.removesuffix('.jsonl.gz')}: {len(spent_ms)} questions")
+    categories = sorted({category for _, category in results}, key=lambda name: (name != "all", name))
+    for category in categories if len(categories) > 2 else ["all"]:
+        print(f"  {category} ({len(results[METHODS[0], category])})".ljust(28) + "".join(f"{m:>9}" for m in MEASURES))
+        for method in METHODS:
+            means = [100 * statistics.fmean(column) for column in zip(*results[method, category], strict=True)]
+            print(f"    {method}".ljust(28) + "".join(f"{mean:9.1f}" for mean in means))
+    quantiles = statistics.quantiles(spent_ms, n=20)
+    print(f"  latency of retain on the host: median {statistics.median(spent_ms):.1f} ms, p95 {quantiles[18]:.1f} ms")
+
+
+def main() -> None:
+    """Measure every file of a folder, or those that are named."""
+    parser = argparse.ArgumentParser(description="Measure recall.")
+    parser.add_argument("data", type=Path, help="folder of *.jsonl.gz files")
+    parser.add_argument("--only", help="measure only files whose name holds this")
+    options = parser.parse_args()
+    files = sorted(path for path in options.data.glob("*.jsonl.gz") if re.search(options.only or "", path.name))
+    if not files:
+        raise SystemExit(f"there is no benchmark data in {options.data}: give the folder of *.jsonl.gz files")
+    embedder = StaticEmbedder(ROOT / "models" / "static-minilm-256-i8.bin")
+    for path in files:
+        asyncio.run(measure(path, embedder))
+
+
+if __name__ == "__main__":
+    main()

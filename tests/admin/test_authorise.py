@@ -1,0 +1,138 @@
+"""Who may ask: the token of a request, and the development mode that production never has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retain.admin.access import DEVELOPER, AccessSettings, AccessVerifier, Identity, authorise, token_of
+from retain.errors import Misconfigured, RetainError, Unauthenticated, Unavailable
+from retain.host.clock import ManualClock
+from retain.host.crypto import HostCrypto
+from retain.http import Request
+from retain.ports import HttpResponse
+from tests.admin.access_team import AUDIENCE, NOW_S, SETTINGS, Sign
+
+
+@pytest.mark.parametrize(
+    ("headers", "token"),
+    [
+        pytest.param({"cf-access-jwt-assertion": "a.b.c"}, "a.b.c", id="header"),
+        pytest.param({"cookie": "CF_Authorization=a.b.c"}, "a.b.c", id="cookie"),
+        pytest.param({"cookie": "x=1; CF_Authorization=a.b.c; y=2"}, "a.b.c", id="cookie_among_others"),
+        pytest.param({"cookie": "x;CF_Authorization=a.b.c=="}, "a.b.c==", id="cookie_with_equals"),
+        pytest.param({"cookie": "CF_Authorization=d.e.f", "cf-access-jwt-assertion": "a.b.c"}, "a.b.c", id="both"),
+        pytest.param({"cookie": "CF_Authorization=d.e.f", "cf-access-jwt-assertion": " "}, "d.e.f", id="empty_header"),
+    ],
+)
+def test_the_token_is_the_headers_or_else_the_cookies(headers: dict[str, str], token: str) -> None:
+    assert token_of(headers) == token
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"authorization": "Bearer a.b.c"}, id="bearer"),
+        pytest.param(
+            {"cookie": "CF_AppSession=a.b.c; cf_authorization=a.b.c; XCF_Authorization=a"}, id="other_cookies"
+        ),
+        pytest.param({"cookie": "CF_Authorization="}, id="empty_cookie"),
+        pytest.param({"cf-access-authenticated-user-email": "admin@example.com"}, id="only_a_name"),
+    ],
+)
+def test_a_request_without_a_token_is_refused(headers: dict[str, str]) -> None:
+    with pytest.raises(Unauthenticated) as raised:
+        token_of(headers)
+    assert raised.value.code == "missing_access_token"
+
+
+def _request(host: str, **headers: str) -> Request:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Request("GET", "/admin/agents/acme/runs", {}, named, "", host, "req-1")
+
+
+async def test_a_request_through_access_is_its_users(verifier: AccessVerifier, sign: Sign) -> None:
+    request = _request("agents.example.com", cf_access_jwt_assertion=sign())
+    assert (await authorise(request, SETTINGS, verifier)).name == "user@example.com"
+
+
+class _NoFetch:
+    async def __call__(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
+    ) -> HttpResponse:
+        raise Unavailable("there is no network", code="upstream_unreachable")
+
+
+async def _authorised(environment: str, host: str, team_domain: str, audience: str) -> Identity | None:
+    settings = AccessSettings(team_domain, audience, environment)
+    verifier = AccessVerifier(_NoFetch(), HostCrypto(), ManualClock(NOW_S * 1000), settings)
+    try:
+        return await authorise(_request(host), settings, verifier)
+    except RetainError:
+        return None
+
+
+LOOPBACK = ["localhost", "127.0.0.1", "[::1]", "localhost:8787", "127.0.0.1:80", "[::1]:65535"]
+ALMOST_LOOPBACK = [
+    "",
+    "localhost.example.com",
+    "localhost.",
+    "localhost:",
+    "localhost:8787.example.com",
+    "localhost:8787:1",
+    "localhost\n",
+    "user@localhost",
+    "127.0.0.1.nip.io",
+    "127.0.0.10",
+    "::1",
+    "[::1].example.com",
+    "0.0.0.0",
+    "notlocalhost",
+    "agents.example.com",
+]
+
+_environments = st.sampled_from(["production", "staging", "", "Development", "development ", "dev"]) | st.text()
+_hosts = st.sampled_from(LOOPBACK + ALMOST_LOOPBACK) | st.text()
+_domains = st.sampled_from(["", "acme.cloudflareaccess.com"]) | st.text()
+_audiences = st.sampled_from(["", AUDIENCE]) | st.text()
+
+
+@given(_environments.filter(lambda name: name != "development"), _hosts, _domains, _audiences)
+async def test_production_never_accepts_the_development_identity(
+    environment: str, host: str, team_domain: str, audience: str
+) -> None:
+    assert await _authorised(environment, host, team_domain, audience) is None
+
+
+@given(_hosts, _domains, _audiences)
+async def test_the_development_identity_needs_a_loopback_host_and_no_access_settings(
+    host: str, team_domain: str, audience: str
+) -> None:
+    expected = DEVELOPER if host in LOOPBACK and not team_domain and not audience else None
+    assert await _authorised("development", host, team_domain, audience) == expected
+
+
+@pytest.mark.parametrize("host", LOOPBACK)
+async def test_development_needs_no_token_on_a_loopback_host(host: str) -> None:
+    assert await _authorised("development", host, "", "") == DEVELOPER
+
+
+@pytest.mark.parametrize("host", ALMOST_LOOPBACK, ids=repr)
+async def test_a_host_that_only_looks_like_loopback_gets_no_development_identity(host: str) -> None:
+    assert await _authorised("development", host, "", "") is None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [AccessSettings(), AccessSettings("acme.cloudflareaccess.com", ""), AccessSettings("", AUDIENCE, "development")],
+    ids=["nothing", "no_audience", "no_team"],
+)
+async def test_incomplete_settings_are_named_before_the_missing_token(settings: AccessSettings) -> None:
+    verifier = AccessVerifier(_NoFetch(), HostCrypto(), ManualClock(), settings)
+    with pytest.raises(Misconfigured) as raised:
+        await authorise(_request("localhost"), settings, verifier)
+    assert raised.value.code == "access_not_configured"

@@ -1,0 +1,136 @@
+"""Scheduled work: pruning and the daily brief."""
+
+from __future__ import annotations
+
+import json
+import logging
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from retain.admin.maintenance import BRIEF, PRUNE, brief, prune
+from retain.errors import Unavailable
+from retain.host.objects import SqliteObjects
+from retain.memory.episodes import MAX_PER_TENANT, RETENTION_MS, WARN_PER_TENANT
+from retain.memory.indexer import Indexer
+from tests.support.faults import Fault
+from tests.support.instances import ROOT, Deployment, shipped_embedder
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with closing(Deployment()) as made:
+        yield made
+
+
+@pytest.fixture
+def objects() -> Iterator[SqliteObjects]:
+    with closing(SqliteObjects.open()) as made:
+        yield made
+
+
+async def briefed(deployment: Deployment, objects: SqliteObjects, *, down: str | None = None) -> dict[str, Any]:
+    """Return the brief. down: a port that fails meanwhile."""
+    life = deployment.faults.life("cron")
+    sql = deployment.faults.wrap("sql", deployment.sql, life)
+    index = deployment.faults.wrap("index", deployment.index, life)
+    if down is not None:
+        deployment.faults.down.add(down)
+    return await brief(sql, objects, Indexer(sql, index, shipped_embedder(), deployment.clock), deployment.clock)
+
+
+def test_the_deployment_schedules_exactly_what_there_is_work_for() -> None:
+    config = tomllib.loads((ROOT / "wrangler.toml").read_text())
+    assert sorted(config["triggers"]["crons"]) == sorted([PRUNE, BRIEF])
+    assert (PRUNE, BRIEF) == ("0 3 * * SUN", "0 4 * * *")
+
+
+async def test_pruning_goes_by_the_clock_and_tells_each_tenant_s_loss(deployment: Deployment) -> None:
+    await deployment.rows("INSERT INTO tenants VALUES ('acme', 0)")
+    for number, age in enumerate((RETENTION_MS + 1, RETENTION_MS, 0)):
+        await deployment.rows(
+            "INSERT INTO memory_episodes VALUES (?, 'acme', 'sdr', 'main', 'r', 1, 'text', ?)",
+            str(number),
+            deployment.clock() - age,
+        )
+    assert await prune(deployment.sql, deployment.clock) == {"acme": 1, "default": 0}
+    assert await prune(deployment.sql, deployment.clock) == {"acme": 0, "default": 0}
+    deployment.clock.advance(1)
+    assert await prune(deployment.sql, deployment.clock) == {"acme": 1, "default": 0}
+
+
+async def test_the_brief_counts_the_tables_and_is_kept_under_its_day(
+    deployment: Deployment, objects: SqliteObjects
+) -> None:
+    await deployment.run("order_triage", "ann@shop.example wants a refund of AB-1001")
+    await deployment.recover()
+    report = await briefed(deployment, objects)
+    tables = ("tenants", "agent_runs", "run_events", "memory_episodes", "memory_records", "outbox_failures")
+    for table in tables:
+        [row] = await deployment.rows(f"SELECT COUNT(*) AS n FROM {table}")
+        assert report["rows"][table] == row["n"], table
+    assert (report["rows"]["agent_runs"], report["rows"]["memory_records"]) == (2, 1)
+    assert report["at_ms"] == deployment.clock()
+    kept = await objects.get(f"briefs/{deployment.clock() // DAY_MS}.json")
+    assert kept is not None
+    assert json.loads(kept) == report
+
+
+async def test_a_second_brief_of_a_day_replaces_the_first(deployment: Deployment, objects: SqliteObjects) -> None:
+    await briefed(deployment, objects)
+    await deployment.rows("INSERT INTO tenants VALUES ('acme', 0)")
+    second = await briefed(deployment, objects)
+    deployment.clock.advance(DAY_MS)
+    await briefed(deployment, objects)
+    day = deployment.clock() // DAY_MS - 1
+    assert (await objects.list("briefs/")).keys == [f"briefs/{day}.json", f"briefs/{day + 1}.json"]
+    assert json.loads(await objects.get(f"briefs/{day}.json") or b"") == second
+
+
+async def test_the_brief_warns_of_tenants_from_80000_episodes_on(
+    deployment: Deployment, objects: SqliteObjects, caplog: pytest.LogCaptureFixture
+) -> None:
+    held = {"below": WARN_PER_TENANT - 1, "near": WARN_PER_TENANT, "full": MAX_PER_TENANT}
+    for tenant, episodes in held.items():
+        await deployment.rows("INSERT INTO episode_counts VALUES (?, ?)", tenant, episodes)
+    report = await briefed(deployment, objects)
+    assert report["tenants_near_episode_limit"] == {"full": 100_000, "near": 80_000}
+    warned = [vars(record)["tenant_id"] for record in caplog.records if record.levelno == logging.WARNING]
+    assert warned == ["full", "near"]
+
+
+async def test_the_brief_is_an_error_in_the_log_while_outbox_entries_failed(
+    deployment: Deployment, objects: SqliteObjects, caplog: pytest.LogCaptureFixture
+) -> None:
+    await briefed(deployment, objects)
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+    await deployment.rows("INSERT INTO outbox_failures VALUES ('sdr:acme:main', 1, 'acme', 's', '[]', 'e', 0)")
+    report = await briefed(deployment, objects)
+    assert report["rows"]["outbox_failures"] == 1
+    assert len([record for record in caplog.records if record.levelno >= logging.ERROR]) == 1
+
+
+async def test_the_brief_settles_what_the_vector_index_is_owed(deployment: Deployment, objects: SqliteObjects) -> None:
+    await deployment.seed("sdr", ["Ann prefers blue."])
+    await deployment.rows("UPDATE memory_outbox SET state = 'owed'")
+    [record] = await deployment.rows("SELECT id FROM memory_records")
+    await deployment.index.delete_by_ids([f"{record['id']}#0"])
+    deployment.clock.advance(DAY_MS)
+    failed = await briefed(deployment, objects, down="index")
+    assert failed["vector_outbox"] == {"settled": 0, "failed": 1}
+    deployment.faults.down.clear()
+    settled = await briefed(deployment, objects)
+    assert settled["vector_outbox"] == {"settled": 1, "failed": 0}
+    assert len(await deployment.index.get_by_ids([f"{record['id']}#0"])) == 1
+
+
+async def test_a_brief_that_cannot_count_is_no_brief(deployment: Deployment, objects: SqliteObjects) -> None:
+    deployment.faults.plan(Fault(Unavailable("D1 is down"), 2, "sql.batch"))
+    with pytest.raises(Unavailable):
+        await briefed(deployment, objects)
+    assert (await objects.list("")).keys == []

@@ -1,0 +1,215 @@
+"""Runs as the administrator reads them: paged, newest first, and never another tenant's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from retain.admin.runs import MAX_LIMIT, list_events, list_runs, page_limit, show_run
+from retain.errors import InvalidInput, NotFound
+from retain.host.sql import SqliteSql
+from tests.support.instances import migrated_d1
+
+RUN = "01HZZZZZZZZZZZZZZZZZZZZZZ"
+"""A run's id but for its last character."""
+
+
+@pytest.fixture
+async def sql() -> AsyncIterator[SqliteSql]:
+    with closing(migrated_d1()) as database:
+        yield database
+
+
+async def add_run(
+    sql: SqliteSql,
+    run_id: str,
+    at_ms: int,
+    *,
+    tenant: str = "acme",
+    agent: str = "sdr",
+    parent: str | None = None,
+    error: str | None = None,
+) -> None:
+    await sql.run(
+        "INSERT INTO agent_runs VALUES (?, ?, ?, 'main', ?, ?, ?, ?, ?, 'scripted', 3, 20, 4, ?, ?)",
+        run_id,
+        tenant,
+        agent,
+        parent,
+        "completed" if error is None else "failed",
+        json.dumps({"input": "hello", "metadata": {}, "episodes": []}),
+        "bye" if error is None else None,
+        error,
+        at_ms,
+        at_ms + 5,
+    )
+
+
+async def add_event(sql: SqliteSql, run_id: str, seq: int, *, tenant: str = "acme") -> None:
+    data = json.dumps({"turn": 1, "n": seq})
+    await sql.run(
+        "INSERT INTO run_events VALUES (?, ?, ?, 'model_asked', 1, ?, ?)", run_id, seq, tenant, data, 100 + seq
+    )
+
+
+async def all_pages(page: Callable[[str | None], Awaitable[dict[str, Any]]], what: str, size: int) -> list[Any]:
+    """Follow the cursors to the end; every page but the last is full."""
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(50):
+        answer = await page(cursor)
+        found += answer[what]
+        cursor = answer["cursor"]
+        assert len(answer[what]) == size if cursor else len(answer[what]) <= size
+        if cursor is None:
+            return found
+    raise AssertionError("the pages never end")
+
+
+runs = st.dictionaries(
+    st.sampled_from([RUN + last for last in "0123456789ABCDEF"]),
+    st.tuples(st.integers(1, 4), st.sampled_from(["acme", "rival"]), st.sampled_from(["sdr", "clerk"])),
+    max_size=16,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(runs=runs, size=st.integers(1, 5), agent=st.none() | st.sampled_from(["sdr", "clerk"]))
+async def test_the_pages_together_are_the_tenant_s_runs_newest_first(
+    runs: dict[str, tuple[int, str, str]], size: int, agent: str | None
+) -> None:
+    with closing(migrated_d1()) as sql:
+        for run_id, (at_ms, tenant, agent_type) in runs.items():
+            await add_run(sql, run_id, at_ms, tenant=tenant, agent=agent_type)
+        found = await all_pages(
+            lambda cursor: list_runs(sql, "acme", agent_type=agent, limit=size, cursor=cursor), "runs", size
+        )
+        wanted = [(at, r) for r, (at, tenant, a) in runs.items() if tenant == "acme" and agent in (None, a)]
+        assert [(run["created_at_ms"], run["run_id"]) for run in found] == sorted(wanted, reverse=True)
+
+
+async def test_a_listed_run_says_what_it_was_and_cost(sql: SqliteSql) -> None:
+    await add_run(sql, RUN + "0", 50, parent=RUN + "9")
+    assert (await list_runs(sql, "acme", agent_type=None, limit=10, cursor=None))["runs"] == [
+        {
+            "run_id": RUN + "0",
+            "tenant_id": "acme",
+            "agent_type": "sdr",
+            "instance_id": "main",
+            "parent_run_id": RUN + "9",
+            "status": "completed",
+            "model": "scripted",
+            "steps": 3,
+            "input_tokens": 20,
+            "output_tokens": 4,
+            "created_at_ms": 50,
+            "completed_at_ms": 55,
+        }
+    ]
+
+
+async def test_a_run_is_shown_with_its_input_its_episodes_and_its_delegations(sql: SqliteSql) -> None:
+    await add_run(sql, RUN + "0", 50)
+    await add_run(sql, RUN + "2", 52, parent=RUN + "0", agent="clerk")
+    await add_run(sql, RUN + "1", 51, parent=RUN + "0", error='{"code": "turn_limit", "message": "no"}')
+    await add_run(sql, RUN + "3", 53, parent=RUN + "1")
+    await add_run(sql, RUN + "4", 54, parent=RUN + "0", tenant="rival")
+    for turn, run in ((2, "0"), (1, "0"), (1, "1")):
+        await sql.run(
+            "INSERT INTO memory_episodes VALUES (?, 'acme', 'sdr', 'main', ?, ?, 'text', 60)",
+            f"{RUN}{run}.{turn:03d}",
+            RUN + run,
+            turn,
+        )
+    shown = await show_run(sql, "acme", RUN + "0")
+    assert shown["input"] == {"input": "hello", "metadata": {}, "episodes": []}
+    assert (shown["output"], shown["error"]) == ("bye", None)
+    assert shown["episodes"] == [
+        {"episode_id": f"{RUN}0.{turn:03d}", "turn": turn, "content": "text", "created_at_ms": 60} for turn in (1, 2)
+    ]
+    assert shown["delegated"] == [
+        {"run_id": RUN + "1", "agent_type": "sdr", "status": "failed"},
+        {"run_id": RUN + "2", "agent_type": "clerk", "status": "completed"},
+    ]
+    assert (await show_run(sql, "acme", RUN + "1"))["error"] == {"code": "turn_limit", "message": "no"}
+
+
+@settings(max_examples=20, deadline=None)
+@given(events=st.sets(st.integers(1, 30), max_size=20), size=st.integers(1, 6))
+async def test_the_pages_of_a_timeline_are_its_events_in_order(events: set[int], size: int) -> None:
+    with closing(migrated_d1()) as sql:
+        await add_run(sql, RUN + "0", 50)
+        for seq in events:
+            await add_event(sql, RUN + "0", seq)
+            await add_event(sql, RUN + "1", seq)
+        found = await all_pages(
+            lambda cursor: list_events(sql, "acme", RUN + "0", limit=size, cursor=cursor), "events", size
+        )
+        assert found == [
+            {"seq": n, "turn": 1, "kind": "model_asked", "data": {"turn": 1, "n": n}, "at_ms": 100 + n}
+            for n in sorted(events)
+        ]
+
+
+async def test_another_tenant_s_run_does_not_exist(sql: SqliteSql) -> None:
+    await add_run(sql, RUN + "0", 50, tenant="rival")
+    await add_event(sql, RUN + "0", 1, tenant="rival")
+    for run_id in (RUN + "0", RUN + "1"):
+        with pytest.raises(NotFound) as shown:
+            await show_run(sql, "acme", run_id)
+        with pytest.raises(NotFound) as listed:
+            await list_events(sql, "acme", run_id, limit=10, cursor=None)
+        assert (shown.value.code, listed.value.code) == ("no_such_run", "no_such_run")
+    assert (await show_run(sql, "rival", RUN + "0"))["run_id"] == RUN + "0"
+
+
+@pytest.mark.parametrize("run_id", ["", "x", RUN, RUN + "00", RUN.lower() + "0", RUN + "%", "' OR 1=1 --"])
+async def test_what_cannot_be_a_run_id_is_refused(sql: SqliteSql, run_id: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        await show_run(sql, "acme", run_id)
+    assert raised.value.code == "invalid_id"
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["", "x", "5", f"5.{RUN}", f"-5.{RUN}0", f"5.{RUN}0 ", f"9999999999999999.{RUN}0", f"\u0665.{RUN}0", "9" * 5000],
+    ids=["empty", "letters", "no id", "short id", "negative", "space", "too large", "other digits", "very long"],
+)
+async def test_a_cursor_that_is_not_ours_is_refused(sql: SqliteSql, cursor: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        await list_runs(sql, "acme", agent_type=None, limit=10, cursor=cursor)
+    assert raised.value.code == "invalid_cursor"
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["", "x", "-1", "1.5", " 1", "\u0661", "\u00b2", "9" * 16, "9" * 5000],
+    ids=["empty", "letters", "negative", "fraction", "space", "other digits", "superscript", "too large", "very long"],
+)
+async def test_a_timeline_s_cursor_that_is_not_ours_is_refused(sql: SqliteSql, cursor: str) -> None:
+    await add_run(sql, RUN + "0", 50)
+    with pytest.raises(InvalidInput) as raised:
+        await list_events(sql, "acme", RUN + "0", limit=10, cursor=cursor)
+    assert raised.value.code == "invalid_cursor"
+
+
+@pytest.mark.parametrize(("text", "limit"), [(None, 50), ("1", 1), ("50", 50), (str(MAX_LIMIT), MAX_LIMIT)])
+def test_a_page_has_1_to_200_entries(text: str | None, limit: int) -> None:
+    assert page_limit(text) == limit
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "0", "201", "-1", "1.0", "ten", " 5", "5\n", "\u0665", "\u00b2", "9" * 5000],
+    ids=["empty", "0", "201", "-1", "1.0", "ten", "space", "newline", "other digits", "superscript", "very long"],
+)
+def test_any_other_page_size_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        page_limit(text)
+    assert raised.value.code == "invalid_limit"

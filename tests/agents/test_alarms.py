@@ -1,0 +1,119 @@
+"""What the alarm of an instance is set to, and what it does when it fires."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from tests.agents.remembered import check_d1_agrees
+from tests.agents.stepped_chat import SteppedChat, calls, says
+from tests.support.instances import HOUR_MS, Deployment
+
+Deploy = Callable[..., Deployment]
+DESK = "sdr:acme:main"
+LEASE_MS = 30_000
+DAY_MS = 24 * HOUR_MS
+
+
+async def test_after_a_run_the_alarm_waits_for_a_day_of_idleness(deploy: Deploy) -> None:
+    deployment = deploy(chat=SteppedChat())
+    await deployment.run("sdr", "hello")
+    await deployment.settled()
+    assert await deployment.next_alarm_ms() == deployment.clock() + DAY_MS
+
+
+async def test_a_run_under_way_keeps_its_lease_and_is_not_disturbed_by_the_alarm(deploy: Deploy) -> None:
+    chat = SteppedChat(hold=True)
+    deployment = deploy(chat=chat)
+    run = asyncio.create_task(deployment.run("sdr", "hello"))
+    await chat.asked.wait()
+    for _ in range(3):
+        at_ms = await deployment.next_alarm_ms()
+        assert at_ms == deployment.clock() + LEASE_MS
+        deployment.clock.set(at_ms)
+        assert await deployment.fire_alarms() == 1
+    chat.let_go()
+    assert (await run)["status"] == "completed"
+    await deployment.settled()
+    assert len(chat.requests) == 1
+    assert await deployment.next_alarm_ms() == deployment.clock() + DAY_MS
+
+
+async def test_while_d1_is_down_the_alarm_tries_again_after_doubling_times_of_at_most_five_minutes(
+    deploy: Deploy,
+) -> None:
+    chat = SteppedChat(hold=True)
+    deployment = deploy(chat=chat)
+    run = asyncio.create_task(deployment.run("sdr", "hello"))
+    await chat.asked.wait()
+    deployment.faults.down.add("sql")
+    chat.let_go()
+    await run
+    await deployment.settled()
+    waits: list[int] = []
+    for _ in range(12):
+        at_ms = await deployment.next_alarm_ms()
+        assert at_ms is not None
+        waits.append(at_ms - deployment.clock())
+        deployment.clock.set(at_ms)
+        await deployment.fire_alarms()
+    assert waits[0] >= 1000
+    assert waits[1:] == [min(2 * before, 300_000) for before in waits[:-1]]
+    assert waits[-1] == 300_000
+    deployment.faults.down.clear()
+    await deployment.recover()
+    await check_d1_agrees(deployment)
+    assert deployment.alarm_failures == []
+
+
+async def test_invariant_5_after_a_day_without_a_run_the_object_forgets_and_d1_does_not(deploy: Deploy) -> None:
+    chat = SteppedChat(calls(("set_working_memory", {"key": "k", "value": 1})), says("bye"))
+    deployment = deploy(chat=chat)
+    await deployment.run("sdr", "hello", key="k")
+    await deployment.settled()
+    deployment.clock.advance(DAY_MS - 1)
+    assert await deployment.fire_alarms() == 0
+    assert len(deployment.local(DESK, "SELECT 1 FROM turn_state")) == 1
+    deployment.clock.advance(1)
+    assert await deployment.fire_alarms() == 1
+    for table in ("turn_state", "run_log", "working_memory", "outbox"):
+        assert deployment.local(DESK, f"SELECT 1 FROM {table}") == [], table
+    assert await deployment.next_alarm_ms() is None
+    assert len(await deployment.rows("SELECT 1 FROM agent_runs")) == 1
+    again = await deployment.run("sdr", "hello again")
+    assert again["memory"]["episodes_used"] == 2
+
+
+async def test_another_run_postpones_the_clearing(deploy: Deploy) -> None:
+    deployment = deploy(chat=SteppedChat())
+    await deployment.run("sdr", "hello")
+    await deployment.settled()
+    deployment.clock.advance(DAY_MS - 1)
+    await deployment.run("sdr", "hello again")
+    await deployment.settled()
+    deployment.clock.advance(DAY_MS - 1)
+    assert await deployment.fire_alarms() == 0
+    assert len(deployment.local(DESK, "SELECT 1 FROM turn_state")) == 2
+    deployment.clock.advance(1)
+    await deployment.fire_alarms()
+    assert deployment.local(DESK, "SELECT 1 FROM turn_state") == []
+
+
+async def test_nothing_is_cleared_that_d1_does_not_have(deploy: Deploy) -> None:
+    chat = SteppedChat(hold=True)
+    deployment = deploy(chat=chat)
+    run = asyncio.create_task(deployment.run("sdr", "hello"))
+    await chat.asked.wait()
+    deployment.faults.down.add("sql")
+    chat.let_go()
+    await run
+    await deployment.settled()
+    deployment.clock.advance(3 * DAY_MS)
+    await deployment.fire_alarms()
+    assert len(deployment.local(DESK, "SELECT 1 FROM turn_state")) == 1
+    log = deployment.local(DESK, "SELECT * FROM run_log")
+    deployment.faults.down.clear()
+    deployment.clock.advance(HOUR_MS)
+    await deployment.fire_alarms()
+    assert len(await deployment.rows("SELECT 1 FROM run_events")) == len(log) > 0
+    assert deployment.local(DESK, "SELECT 1 FROM turn_state") == []

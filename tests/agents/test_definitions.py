@@ -1,0 +1,83 @@
+"""Agent definitions and the catalogue: what is accepted, and what is refused with its place named."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from retain.agents.catalogue import Catalogue
+from retain.agents.definitions import AgentDefinition
+from retain.errors import Misconfigured, NotFound
+from tests.agents.conftest import agent
+
+
+def test_a_definition_needs_type_description_and_instructions_and_has_defaults_for_the_rest() -> None:
+    definition = AgentDefinition.model_validate(agent("clerk"))
+    assert (definition.tools, definition.delegates, definition.working_memory) == ((), (), False)
+    assert definition.memory_config.model_dump() == {
+        "long_term_enabled": False,
+        "recall": "tool",
+        "store": True,
+        "episodes": 10,
+        "top_k": 5,
+    }
+    assert definition.limits.model_dump() == {"max_turns": 8, "context_tokens": 16_000}
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        pytest.param({"type": "Clerk"}, "type", id="upper case"),
+        pytest.param({"type": "c:lerk"}, "type", id="the delimiter"),
+        pytest.param({"type": "c" * 33}, "type", id="a name that is too long"),
+        pytest.param({"type": "clerk\n"}, "type", id="a line end after the name"),
+        pytest.param({"description": ""}, "description", id="no description"),
+        pytest.param({"instructions": ""}, "instructions", id="no instructions"),
+        pytest.param({"instructions": "x" * 20_001}, "instructions", id="a book of instructions"),
+        pytest.param({"tenant": "acme"}, "tenant", id="an unknown field"),
+        pytest.param({"memory_config": {"episodes": 51}}, "memory_config.episodes", id="too many episodes"),
+        pytest.param({"memory_config": {"episodes": -1}}, "memory_config.episodes", id="fewer than no episodes"),
+        pytest.param({"memory_config": {"recall": "always"}}, "memory_config.recall", id="an unknown recall"),
+        pytest.param({"memory_config": {"top_k": 21}}, "memory_config.top_k", id="too many records"),
+        pytest.param({"memory_config": {"scope": "x"}}, "memory_config.scope", id="a scope"),
+        pytest.param({"limits": {"max_turns": 0}}, "limits.max_turns", id="no turn"),
+        pytest.param({"limits": {"max_turns": 51}}, "limits.max_turns", id="too many turns"),
+        pytest.param({"limits": {"context_tokens": 499}}, "limits.context_tokens", id="too small a context"),
+        pytest.param({"model": {"provider": "magic"}}, "model.provider", id="an unknown provider"),
+        pytest.param({"model": {"temperature": 2.1}}, "model.temperature", id="too hot"),
+        pytest.param({"model": {"max_output_tokens": 0}}, "model.max_output_tokens", id="no output"),
+        pytest.param({"tools": ["a", "a"]}, "", id="a tool named twice"),
+        pytest.param({"tools": ["A"]}, "tools.0", id="an invalid tool"),
+        pytest.param({"delegates": ["a", "a"]}, "", id="a delegate named twice"),
+        pytest.param({"delegates": ["clerk"]}, "", id="delegation to itself"),
+        *(
+            pytest.param({"tools": [name]}, "", id=f"{name} as a gateway tool")
+            for name in ("recall_memory", "store_memory", "get_working_memory", "set_working_memory", "delegate")
+        ),
+    ],
+)
+def test_an_invalid_definition_is_refused_and_says_where(change: dict[str, Any], place: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        AgentDefinition.model_validate({**agent("clerk"), **change})
+    assert [".".join(map(str, error["loc"])) for error in raised.value.errors()] == [place]
+
+
+def test_the_catalogue_gives_what_was_staged() -> None:
+    staged = {"agents": {"clerk": agent("clerk")}, "scripts": {"clerk": {"name": "clerk", "rules": []}}}
+    catalogue = Catalogue.from_json(json.dumps(staged))
+    assert catalogue.agent("clerk").instructions == "Do clerk."
+    assert catalogue.script("clerk") == {"name": "clerk", "rules": []}
+
+
+def test_what_was_not_staged_is_named() -> None:
+    catalogue = Catalogue.from_json('{"agents": {}, "scripts": {}}')
+    with pytest.raises(NotFound) as unknown:
+        catalogue.agent("clerk")
+    assert unknown.value.code == "unknown_agent"
+    for name in ("clerk", None):
+        with pytest.raises(Misconfigured) as missing:
+            catalogue.script(name)
+        assert missing.value.code == "no_such_script"

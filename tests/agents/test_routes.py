@@ -1,0 +1,147 @@
+"""The agents' routes: what they check before an instance is asked, and what they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from retain.agents.routes import MAX_INPUT_BYTES, MAX_METADATA_BYTES, ROUTES, AgentsContext
+from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound, RetainError
+from retain.http import Request, find_route
+from retain.memory.tenants import Tenants
+from tests.agents.stepped_chat import SteppedChat, says
+from tests.support.instances import Deployment, LocalInstances
+
+Deploy = Callable[..., Deployment]
+
+
+async def context_of(deployment: Deployment) -> AgentsContext:
+    tenants = Tenants(deployment.sql, deployment.clock)
+    await tenants.register("acme")
+    return AgentsContext(tenants, deployment.catalogue, LocalInstances(deployment))
+
+
+async def asked(
+    context: AgentsContext, method: str, path: str, body: Any = None, key: str | None = None
+) -> tuple[int, Any]:
+    """Return the status and the JSON of an answer."""
+    text = "" if body is None else body if isinstance(body, str) else json.dumps(body)
+    headers = {} if key is None else {"idempotency-key": key}
+    handle, parameters = find_route(ROUTES, method, path)
+    answer = await handle(context, Request(method, path, {}, headers, text, "host", "request-1"), parameters)
+    return answer.status, json.loads(answer.body)
+
+
+async def run(context: AgentsContext, body: Any, key: str | None = None, path: str = "acme/sdr") -> tuple[int, Any]:
+    return await asked(context, "POST", f"/v1/agents/{path}/run", body, key)
+
+
+async def test_a_run_answers_its_result_and_the_instance_is_shown(deploy: Deploy) -> None:
+    deployment = deploy(chat=SteppedChat(says("hi")))
+    context = await context_of(deployment)
+    status, result = await run(context, {"input": "hello", "instance_id": "desk-1"})
+    assert (status, result["status"], result["output"], result["instance_id"]) == (200, "completed", "hi", "desk-1")
+    status, shown = await asked(context, "GET", "/v1/agents/acme/sdr/instances/desk-1")
+    assert (status, shown["turn_state"][0]["run_id"]) == (200, result["run_id"])
+
+
+async def test_without_an_instance_each_run_gets_a_new_one(deploy: Deploy) -> None:
+    context = await context_of(deploy(chat=SteppedChat()))
+    instances = {(await run(context, {"input": "hello"}))[1]["instance_id"] for _ in range(3)}
+    assert len(instances) == 3
+
+
+async def test_an_equal_key_without_an_instance_meets_the_same_run(deploy: Deploy) -> None:
+    context = await context_of(deploy(chat=SteppedChat(says("one"), says("two"))))
+    first = await run(context, {"input": "hello"}, key="k")
+    assert await run(context, {"input": "hello"}, key="k") == first
+    assert (await run(context, {"input": "hello"}, key="K"))[1]["output"] == "two"
+    with pytest.raises(Conflict):
+        await run(context, {"input": "other"}, key="k")
+
+
+async def test_a_run_that_goes_on_is_answered_with_202(deploy: Deploy) -> None:
+    chat = SteppedChat(hold=True)
+    context = await context_of(deploy(chat=chat))
+    first = asyncio.create_task(run(context, {"input": "hello"}, key="k"))
+    await chat.asked.wait()
+    status, result = await run(context, {"input": "hello"}, key="k")
+    assert (status, result["status"]) == (202, "running")
+    chat.let_go()
+    assert (await first)[1]["run_id"] == result["run_id"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "key", "kind", "code"),
+    [
+        pytest.param("acme/sdr", "{", None, InvalidInput, "malformed_json", id="no JSON"),
+        pytest.param("acme/sdr", {}, None, InvalidInput, "invalid_body", id="no input"),
+        pytest.param("acme/sdr", {"input": 7}, None, InvalidInput, "invalid_body", id="a number as input"),
+        pytest.param("acme/sdr", {"input": None}, None, InvalidInput, "invalid_body", id="null as input"),
+        pytest.param("acme/sdr", {"input": "x", "tenant_id": "b"}, None, InvalidInput, "invalid_body", id="a tenant"),
+        pytest.param("acme/sdr", {"input": "x", "depth": -9}, None, InvalidInput, "invalid_body", id="a depth"),
+        pytest.param(
+            "acme/sdr", {"input": "x", "metadata": []}, None, InvalidInput, "invalid_body", id="metadata list"
+        ),
+        pytest.param("acme/sdr", ["x"], None, InvalidInput, "invalid_body", id="a list"),
+        pytest.param(
+            "acme/sdr", {"input": "x", "instance_id": "a:b"}, None, InvalidInput, "invalid_instance_id", id="delimiter"
+        ),
+        pytest.param(
+            "acme/sdr",
+            {"input": "x", "instance_id": ""},
+            None,
+            InvalidInput,
+            "invalid_instance_id",
+            id="empty instance",
+        ),
+        pytest.param("acme/Sdr", {"input": "x"}, None, InvalidInput, "invalid_agent_type", id="an invalid agent"),
+        pytest.param("acme/nobody", {"input": "x"}, None, NotFound, "unknown_agent", id="an unknown agent"),
+        pytest.param("ACME/sdr", {"input": "x"}, None, InvalidInput, "invalid_tenant", id="an invalid tenant"),
+        pytest.param("%2A/sdr", {"input": "x"}, None, InvalidInput, "invalid_tenant", id="a wildcard tenant"),
+        pytest.param("rival/sdr", {"input": "x"}, None, NotFound, "unknown_tenant", id="an unknown tenant"),
+        pytest.param("acme/sdr", {"input": "x"}, "", InvalidInput, "invalid_idempotency_key", id="an empty key"),
+        pytest.param("acme/sdr", {"input": "x"}, "k" * 256, InvalidInput, "invalid_idempotency_key", id="a long key"),
+        pytest.param(
+            "acme/sdr", {"input": "x" * MAX_INPUT_BYTES}, None, LimitExceeded, "input_too_large", id="a large input"
+        ),
+        pytest.param(
+            "acme/sdr",
+            {"input": "x", "metadata": {"k": "x" * MAX_METADATA_BYTES}},
+            None,
+            LimitExceeded,
+            "metadata_too_large",
+            id="large metadata",
+        ),
+    ],
+)
+async def test_what_is_wrong_is_refused_before_an_instance_is_asked(
+    deploy: Deploy, path: str, body: Any, key: str | None, kind: type[RetainError], code: str
+) -> None:
+    deployment = deploy(chat=SteppedChat())
+    context = await context_of(deployment)
+    with pytest.raises(kind) as raised:
+        await run(context, body, key, path)
+    assert raised.value.code == code
+    assert deployment.storages == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        pytest.param("acme/sdr/instances/a%3Ab", "invalid_instance_id", id="delimiter"),
+        pytest.param("acme/nobody/instances/a", "unknown_agent", id="an unknown agent"),
+        pytest.param("rival/sdr/instances/a", "unknown_tenant", id="an unknown tenant"),
+    ],
+)
+async def test_only_what_exists_is_shown(deploy: Deploy, path: str, code: str) -> None:
+    deployment = deploy()
+    context = await context_of(deployment)
+    with pytest.raises(RetainError) as raised:
+        await asked(context, "GET", f"/v1/agents/{path}")
+    assert raised.value.code == code
+    assert deployment.storages == {}

@@ -1,0 +1,294 @@
+"""The run's state and the decision what comes next: tables, and laws over runs that are interrupted anywhere."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retain.agents.events import (
+    KINDS,
+    ModelAnswered,
+    ModelAsked,
+    RunCompleted,
+    RunEvent,
+    RunFailed,
+    ToolAnswered,
+    ToolCalled,
+    from_json,
+    kind_of,
+    to_json,
+)
+from retain.agents.run_state import (
+    AskModel,
+    CallTool,
+    Closed,
+    Complete,
+    Fail,
+    GiveUpTool,
+    RunState,
+    Step,
+    apply,
+    fold,
+    next_step,
+)
+from retain.models.chat import ToolCall
+
+LOOK = ToolCall("c1", "look", {"at": "it"})
+PAY = ToolCall("c2", "pay", {"amount": 5})
+IDEMPOTENT = frozenset({"look"})
+
+
+def answered(turn: int, *calls: ToolCall, content: str = "") -> ModelAnswered:
+    return ModelAnswered(turn, content, calls, 10, 2)
+
+
+def called(turn: int, index: int, call: ToolCall) -> ToolCalled:
+    return ToolCalled(turn, index, call.name, call.arguments)
+
+
+def result(turn: int, index: int, call: ToolCall) -> ToolAnswered:
+    return ToolAnswered(turn, index, call.name, "seen")
+
+
+@pytest.mark.parametrize(
+    ("events", "step"),
+    [
+        pytest.param([], AskModel(1), id="a new run asks the model"),
+        pytest.param([ModelAsked(1)], AskModel(1), id="an interrupted question is asked again"),
+        pytest.param([answered(1, content="hi")], Complete(1, "hi"), id="an answer without calls ends the run"),
+        pytest.param([answered(1)], Complete(1, ""), id="an empty answer ends the run too"),
+        pytest.param([answered(1, LOOK, PAY)], CallTool(1, 0, LOOK), id="the first call comes first"),
+        pytest.param(
+            [answered(1, LOOK, PAY), called(1, 0, LOOK), result(1, 0, LOOK)],
+            CallTool(1, 1, PAY),
+            id="calls are made in order",
+        ),
+        pytest.param(
+            [answered(1, LOOK), called(1, 0, LOOK)],
+            CallTool(1, 0, LOOK, repeated=True),
+            id="an interrupted idempotent call is repeated",
+        ),
+        pytest.param(
+            [answered(1, PAY), called(1, 0, PAY)],
+            GiveUpTool(1, 0, PAY),
+            id="an interrupted call that must not be repeated is given up",
+        ),
+        pytest.param(
+            [answered(1, PAY, LOOK), called(1, 0, PAY), result(1, 0, PAY)],
+            CallTool(1, 1, LOOK),
+            id="after a call was given up the next one is made",
+        ),
+        pytest.param(
+            [answered(1, LOOK), called(1, 0, LOOK), result(1, 0, LOOK)],
+            AskModel(2),
+            id="after the tools the model is asked again",
+        ),
+        pytest.param(
+            [
+                answered(1, LOOK),
+                result(1, 0, LOOK),
+                answered(2, LOOK),
+                result(2, 0, LOOK),
+                answered(3, LOOK),
+                result(3, 0, LOOK),
+            ],
+            Fail(3, "turn_limit", "the run did not end within 3 turns"),
+            id="the turn limit fails the run",
+        ),
+        pytest.param(
+            [answered(1, LOOK), result(1, 0, LOOK), answered(2, LOOK), result(2, 0, LOOK), answered(3, content="done")],
+            Complete(3, "done"),
+            id="an answer in the last turn is in time",
+        ),
+        pytest.param([answered(1), RunCompleted(1, "")], Closed(), id="a completed run is closed"),
+        pytest.param([ModelAsked(1), RunFailed(1, "unavailable", "no")], Closed(), id="a failed run is closed"),
+    ],
+)
+def test_the_next_step_follows_from_the_events(events: list[RunEvent], step: Step) -> None:
+    assert next_step(fold(events), max_turns=3, idempotent=IDEMPOTENT) == step
+
+
+def test_a_side_effect_is_pending_from_its_beginning_to_its_end() -> None:
+    state = apply(RunState(), ModelAsked(1))
+    assert state.pending == ModelAsked(1)
+    state = apply(state, answered(1, LOOK))
+    assert state.pending is None
+    state = apply(state, called(1, 0, LOOK))
+    assert state.pending == called(1, 0, LOOK)
+    state = apply(state, result(1, 0, LOOK))
+    assert (state.pending, len(state.turns), state.turns[0].results) == (None, 1, (result(1, 0, LOOK),))
+
+
+class Interrupted(Exception):
+    """The run stops here; only its log is left."""
+
+
+@dataclass
+class Driver:
+    """Carries a run out as the loop does: one event before a side effect, one after it.
+
+    turns: for each turn the tools that the model calls; after the last it answers. interruptions: at which of the places
+    between an event and a side effect the run stops, counted over all its lives.
+    """
+
+    turns: Sequence[Sequence[str]]
+    max_turns: int
+    interruptions: frozenset[int] = frozenset()
+    log: list[str] = field(default_factory=list)
+    effects: Counter[tuple[int, int]] = field(default_factory=Counter)
+    places: int = 0
+    lives: int = 1
+
+    def finish(self) -> RunState:
+        """Resume the run until it is closed."""
+        while True:
+            try:
+                return self._live()
+            except Interrupted:
+                self.lives += 1
+
+    def events(self) -> list[RunEvent]:
+        """Return the log as read back from its JSON."""
+        return [from_json(kind, data) for kind, data in map(json.loads, self.log)]
+
+    def _live(self) -> RunState:
+        state = fold(self.events())
+        while True:
+            step = next_step(state, max_turns=self.max_turns, idempotent=IDEMPOTENT)
+            match step:
+                case Closed():
+                    return state
+                case AskModel(turn):
+                    state = self._append(state, ModelAsked(turn))
+                    calls = self.turns[turn - 1] if turn <= len(self.turns) else ()
+                    made = tuple(ToolCall(f"{turn}.{n}", name, {"n": n}) for n, name in enumerate(calls))
+                    state = self._append(state, ModelAnswered(turn, f"turn {turn}", made, 1, 1))
+                case CallTool(turn, index, call, repeated):
+                    if not repeated:
+                        state = self._append(state, ToolCalled(turn, index, call.name, call.arguments))
+                    self.effects[turn, index] += 1
+                    self._place()
+                    state = self._append(state, ToolAnswered(turn, index, call.name, f"{turn}.{index}"))
+                case GiveUpTool(turn, index, call):
+                    state = self._append(state, ToolAnswered(turn, index, call.name, "unknown", failed=True))
+                case Complete(turn, output):
+                    state = self._append(state, RunCompleted(turn, output))
+                case Fail(turn, code, message):
+                    state = self._append(state, RunFailed(turn, code, message))
+
+    def _append(self, state: RunState, event: RunEvent) -> RunState:
+        self._place()
+        self.log.append(json.dumps([kind_of(event), to_json(event)]))
+        self._place()
+        return apply(state, event)
+
+    def _place(self) -> None:
+        self.places += 1
+        if self.places in self.interruptions:
+            raise Interrupted
+
+
+def runs(tools: Sequence[str]) -> st.SearchStrategy[list[list[str]]]:
+    return st.lists(st.lists(st.sampled_from(tools), min_size=1, max_size=3), max_size=4)
+
+
+interruptions = st.frozensets(st.integers(1, 60), max_size=8)
+
+
+def without_repeated_questions(events: list[RunEvent]) -> list[RunEvent]:
+    """Return the events without the questions that were asked again: a model call has no side effect."""
+    following = [*events[1:], None]
+    return [e for e, after in zip(events, following, strict=True) if not (isinstance(e, ModelAsked) and e == after)]
+
+
+@given(turns=runs(["look"]), interrupted_at=interruptions, max_turns=st.integers(1, 5))
+def test_a_run_with_idempotent_tools_ends_the_same_wherever_it_is_interrupted(
+    turns: list[list[str]], interrupted_at: frozenset[int], max_turns: int
+) -> None:
+    undisturbed, disturbed = Driver(turns, max_turns), Driver(turns, max_turns, interrupted_at)
+    assert disturbed.finish() == undisturbed.finish()
+    assert without_repeated_questions(disturbed.events()) == undisturbed.events()
+
+
+@given(turns=runs(["look", "pay"]), max_turns=st.integers(1, 5), data=st.data())
+def test_folding_a_prefix_and_going_on_is_folding_the_whole(
+    turns: list[list[str]], max_turns: int, data: st.DataObject
+) -> None:
+    driver = Driver(turns, max_turns)
+    end = driver.finish()
+    events = driver.events()
+    cut = data.draw(st.integers(0, len(events)))
+    state = fold(events[:cut])
+    for event in events[cut:]:
+        state = apply(state, event)
+    assert state == end
+
+
+@given(turns=runs(["look", "pay", "unknown"]), interrupted_at=interruptions, max_turns=st.integers(1, 5))
+def test_a_call_that_is_not_idempotent_is_never_made_twice(
+    turns: list[list[str]], interrupted_at: frozenset[int], max_turns: int
+) -> None:
+    driver = Driver(turns, max_turns, interrupted_at)
+    end = driver.finish()
+    for number, turn in enumerate(end.turns, start=1):
+        for index, call in enumerate(turn.answer.calls):
+            made = driver.effects[number, index]
+            assert made <= 1 or call.name in IDEMPOTENT
+            assert made == 1 or call.name in IDEMPOTENT or turn.results[index].failed
+
+
+@given(turns=runs(["look", "pay"]), interrupted_at=interruptions, max_turns=st.integers(1, 5))
+def test_a_run_ends_once_and_within_its_turns(
+    turns: list[list[str]], interrupted_at: frozenset[int], max_turns: int
+) -> None:
+    driver = Driver(turns, max_turns, interrupted_at)
+    end = driver.finish()
+    assert len(end.turns) <= max_turns
+    closing = [event for event in driver.events() if isinstance(event, RunCompleted | RunFailed)]
+    assert closing == [end.closed] == driver.events()[-1:]
+    assert isinstance(end.closed, RunFailed) == (len(turns) >= max_turns)
+    assert all(len(turn.results) == len(turn.answer.calls) for turn in end.turns)
+
+
+texts = st.text(st.characters(), max_size=20)
+numbers = st.integers(0, 2**53)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+arguments = st.dictionaries(texts, json_values, max_size=3)
+calls = st.lists(st.builds(ToolCall, texts, texts, arguments), max_size=3).map(tuple)
+scores = st.floats(-1, 1)
+EVENTS: dict[type[RunEvent], st.SearchStrategy[RunEvent]] = {
+    ModelAsked: st.builds(ModelAsked, numbers),
+    ModelAnswered: st.builds(ModelAnswered, numbers, texts, calls, numbers, numbers),
+    ToolCalled: st.builds(ToolCalled, numbers, numbers, texts, arguments),
+    ToolAnswered: st.builds(
+        ToolAnswered,
+        numbers,
+        numbers,
+        texts,
+        texts,
+        st.booleans(),
+        st.lists(st.tuples(texts, scores), max_size=3).map(tuple),
+        st.none() | texts,
+    ),
+    RunCompleted: st.builds(RunCompleted, numbers, texts),
+    RunFailed: st.builds(RunFailed, numbers, texts, texts),
+}
+
+
+def test_every_kind_of_event_is_tried() -> None:
+    assert EVENTS.keys() == set(KINDS.values())
+
+
+@given(event=st.one_of(list(EVENTS.values())))
+def test_an_event_survives_its_json(event: RunEvent) -> None:
+    assert from_json(kind_of(event), json.loads(json.dumps(to_json(event)))) == event

@@ -1,0 +1,76 @@
+"""Retain on the real workerd for every test area: one server a session, a tenant of its own for each test that asks.
+
+A test that uses any of these fixtures is marked `workerd`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.e2e.local_state import LocalState
+from tests.e2e.servers import client_of, serving, staged
+from tools.local_server import LocalServer, migrate
+from tools.paths import PRODUCTION_CONFIG
+
+
+@pytest.fixture(scope="session")
+def migrated_state(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Make fresh states with an empty, migrated database. Migrating takes seconds, copying does not."""
+    template = tmp_path_factory.mktemp("migrated")
+    migrate(template, PRODUCTION_CONFIG)
+
+    def fresh() -> Path:
+        state = tmp_path_factory.mktemp("state")
+        shutil.copytree(template, state, dirs_exist_ok=True)
+        return state
+
+    return fresh
+
+
+@pytest.fixture(scope="session")
+def server(migrated_state: Callable[[], Path]) -> Iterator[LocalServer]:
+    """The running server."""
+    with staged("e2e") as config, serving(migrated_state(), config) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def api(server: LocalServer) -> Iterator[httpx.Client]:
+    """A client of the server."""
+    with client_of(server) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def state(server: LocalServer) -> LocalState:
+    """What the server keeps on disk."""
+    return LocalState(server.log.parent)
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def tenant(api: httpx.Client) -> Callable[[], str]:
+    """Register a tenant that no other test knows, and return its id."""
+
+    def register() -> str:
+        tenant_id = f"tenant-{next(_numbers)}"
+        assert api.put(f"/admin/tenants/{tenant_id}").status_code == 201
+        return tenant_id
+
+    return register
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests on workerd to one process, which starts each server once; the others share the rest."""
+    for item in items:
+        if item.get_closest_marker("workerd"):
+            item.add_marker(pytest.mark.xdist_group("workerd"))

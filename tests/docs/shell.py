@@ -1,0 +1,36 @@
+"""The commands of a page's `sh` blocks, as a reader would paste them, and what `make` needs to run one."""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from tests.docs.markdown import Page
+
+
+def commands(page: Page) -> list[str]:
+    """Return the commands in order, each with the lines that its quotes and trailing backslashes take in.
+
+    Comments are left out.
+    """
+    found: list[str] = []
+    for block in page.blocks("sh"):
+        pending = ""
+        for line in block.splitlines():
+            pending += line + "\n"
+            if line.endswith("\\"):
+                continue
+            try:
+                words = shlex.split(pending, comments=True)
+            except ValueError:  # a quote is still open
+                continue
+            if words:
+                found.append(pending.strip())
+            pending = ""
+        assert not pending, f"{page.name}: a quote is never closed: {pending}"
+    return found
+
+
+def make_environment() -> dict[str, str]:
+    """Return an environment for a `make` that is none of `make test`'s own: without its flags and its job server."""
+    return {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}

@@ -1,0 +1,27 @@
+"""The list of decision records is complete."""
+
+from __future__ import annotations
+
+import re
+
+from tests.docs.markdown import Page, page
+from tools.paths import ROOT
+
+_FOLDER = ROOT / "docs" / "decisions"
+_LINE = re.compile(r"^- \[(\d{4})\]\((\d{4}-[a-z0-9-]+\.md)\) (.+)$", re.MULTILINE)
+
+
+def _records() -> list[Page]:
+    return [Page(path) for path in sorted(_FOLDER.glob("[0-9]*.md"))]
+
+
+def test_every_record_has_one_line_in_the_list() -> None:
+    listed = _LINE.findall(page("docs/decisions/README.md").text)
+    assert [name for _, name, _ in listed] == [record.path.name for record in _records()]
+    assert all(name.startswith(f"{number}-") for number, name, _ in listed)
+
+
+def test_records_are_numbered_without_gaps_and_say_their_number() -> None:
+    for expected, record in enumerate(_records(), start=1):
+        assert record.path.name.startswith(f"{expected:04}-")
+        assert record.text.startswith(f"# {expected}. "), record.name

@@ -1,0 +1,95 @@
+"""What the local server keeps on disk, read beside it: D1, KV, R2 and the SQLite of Durable Objects.
+
+Miniflare keeps each database in a file of its own under `v3/`, in write-ahead mode, so that another process can read it
+while the server runs. Values of KV and R2 are files, which an entry in a database names.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class LocalState:
+    """The state that one server works on. root: what was given to wrangler as `--persist-to`."""
+
+    root: Path
+
+    def d1(self, sql: str, *values: object) -> Rows:
+        """Return the rows that D1 holds."""
+        return _rows(self._database("d1/miniflare-D1DatabaseObject"), sql, *values)
+
+    @contextmanager
+    def d1_transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write to D1 past the server. Until the block ends nobody else can write, the server included."""
+        path = self._database("d1/miniflare-D1DatabaseObject")
+        with closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield database
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
+            database.execute("COMMIT")
+
+    def kv(self, prefix: str) -> dict[str, tuple[str, int | None]]:
+        """Return the values under the keys with this prefix, each with its expiry in epoch milliseconds."""
+        entries = _rows(self._database("kv/miniflare-KVNamespaceObject"), "SELECT * FROM _mf_entries ORDER BY key")
+        return {
+            entry["key"]: (self._blob("kv", entry["blob_id"]).decode(), entry["expiration"])
+            for entry in entries
+            if entry["key"].startswith(prefix)
+        }
+
+    def r2(self, prefix: str) -> dict[str, bytes]:
+        """Return the objects under the keys with this prefix."""
+        entries = _rows(self._database("r2/miniflare-R2BucketObject"), "SELECT * FROM _mf_objects ORDER BY key")
+        return {
+            entry["key"]: self._blob("r2", entry["blob_id"]) for entry in entries if entry["key"].startswith(prefix)
+        }
+
+    def instance(self, tenant_id: str, agent_type: str, instance_id: str, sql: str) -> Rows:
+        """Return rows of an instance's own SQLite."""
+        for path in sorted(self._databases("do/retain-AgentRuntime"), key=lambda path: -path.stat().st_mtime):
+            if _rows(path, "SELECT 1 FROM sqlite_master WHERE name = 'identity'") and _rows(
+                path, "SELECT 1 FROM identity WHERE (tenant_id, agent_type, instance_id) = (?, ?, ?)",
+                tenant_id, agent_type, instance_id,
+            ):  # fmt: skip
+                return _rows(path, sql)
+        raise LookupError(f"there is no instance {agent_type}:{tenant_id}:{instance_id}")
+
+    def make_alarm_due(self, key: str) -> None:
+        """Let an instance's alarm be long overdue when the stopped server starts again. key: its namespace key.
+
+        workerd keeps an alarm's time twice, in its schedule and in the object, and believes the object.
+        """
+        folder = self.root / "v3" / "do" / "retain-AgentRuntime"
+        with closing(sqlite3.connect(folder / "metadata.sqlite", isolation_level=None)) as schedule:
+            [(actor_id,)] = schedule.execute("SELECT actor_id FROM _cf_ALARM WHERE actor_name = ?", (key,)).fetchall()
+            schedule.execute("UPDATE _cf_ALARM SET scheduled_time = 1 WHERE actor_id = ?", (actor_id,))
+        with closing(sqlite3.connect(folder / f"{actor_id}.sqlite", isolation_level=None)) as object_:
+            assert object_.execute("UPDATE _cf_METADATA SET value = 1 WHERE key = 1").rowcount == 1
+
+    def _database(self, folder: str) -> Path:
+        [path] = self._databases(folder)
+        return path
+
+    def _databases(self, folder: str) -> list[Path]:
+        return [path for path in (self.root / "v3" / folder).glob("*.sqlite") if path.stem != "metadata"]
+
+    def _blob(self, kind: str, blob_id: str) -> bytes:
+        [path] = (self.root / "v3" / kind).glob(f"*/blobs/{blob_id}")
+        return path.read_bytes()
+
+
+def _rows(path: Path, sql: str, *values: object) -> Rows:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)) as database:
+        database.row_factory = sqlite3.Row
+        return [dict(row) for row in database.execute(sql, values)]

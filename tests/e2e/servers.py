@@ -1,0 +1,58 @@
+"""Retain on the local server, staged once: a file that somebody saves while the tests run does not restart it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from tools.local_config import write_local_config
+from tools.local_server import LocalServer, start, stop
+from tools.paths import ROOT
+from tools.stage import mirror, read_config, wanted_files
+
+
+@contextmanager
+def staged(name: str, overrides: Mapping[str, str] | None = None) -> Iterator[Path]:
+    """Stage the Worker with these variables and yield the configuration that serves it; remove both at the end.
+
+    name: part of the files' names, with the process's number, so that two test sessions do not share them.
+    """
+    config = ROOT / f"wrangler.{name}-{os.getpid()}.local.json"
+    target = ROOT / f".build-{name}-{os.getpid()}"
+    try:
+        write_local_config(config, overrides=dict(overrides or {}))
+        content = read_config(config)
+        del content["build"]
+        content["main"] = f"{target.name}/entry.py"
+        config.write_text(json.dumps(content, indent=2) + "\n")
+        mirror(wanted_files(content), target)
+        yield config
+    finally:
+        config.unlink(missing_ok=True)
+        shutil.rmtree(target, ignore_errors=True)
+
+
+@contextmanager
+def serving(state: Path, config: Path) -> Iterator[LocalServer]:
+    """Serve a staged configuration on a migrated state until the block ends."""
+    server = start(state, config=config)
+    try:
+        yield server
+    finally:
+        stop(server)
+
+
+def client_of(server: LocalServer) -> httpx.Client:
+    """Return a client of the server, to be closed. Each request has a connection of its own.
+
+    One that is kept may be closed by the server in the moment in which it is used again.
+    """
+    return httpx.Client(
+        base_url=server.base_url, timeout=60, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+    )

@@ -1,0 +1,168 @@
+"""DESIGN.md, invariants 1, 2, 8 and 9, as far as the tool proxy keeps them."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+import retain.gateway
+from retain.errors import InvalidInput, RetainError
+from retain.gateway.proxy import ToolProxy
+from retain.gateway.routes import Gateway
+from retain.gateway.settings import GatewaySettings
+from retain.host.crypto import HostCrypto
+from retain.http import Response
+from tests.gateway.setting import TENANT, TOOL, CountingKv, Setting, request
+
+_PACKAGE = Path(retain.gateway.__file__).parent
+_MODULES = sorted(path.stem for path in _PACKAGE.glob("*.py") if path.stem != "__init__")
+_FORBIDDEN = ("retain.memory", "retain.agents", "retain.admin", "retain.models", "retain.host", "pydantic", "jwt")
+
+
+class Untouchable:
+    """A binding that must not be used."""
+
+    def __getattribute__(self, name: str) -> NoReturn:
+        raise AssertionError(f"the proxy touched {name}")
+
+
+class Environment:
+    """A Worker's environment in which everything but KV raises on any access."""
+
+    def __init__(self, kv: CountingKv) -> None:
+        self.KV = kv
+        self.DB = Untouchable()
+        self.VECTORIZE = Untouchable()
+        self.COLD = Untouchable()
+        self.AGENT_RUNTIME = Untouchable()
+        self.AI = Untouchable()
+
+
+async def test_invariant_1_the_proxy_answers_where_every_other_binding_raises_on_access(setting: Setting) -> None:
+    await setting.add_tool()
+    env = Environment(setting.kv)
+    settings = GatewaySettings(setting.credentials_key, allow_loopback=True)
+    gateway = Gateway(env.KV, setting.fetch, HostCrypto(), setting.clock, settings)
+    assert (await gateway.handle(request(await setting.add_key()))).status == 200
+
+
+@pytest.mark.parametrize("kind", [Gateway, ToolProxy])
+def test_invariant_1_the_proxy_is_built_from_kv_fetch_crypto_clock_and_settings_alone(kind: type) -> None:
+    assert list(inspect.signature(kind).parameters) == ["kv", "fetch", "crypto", "clock", "settings"]
+
+
+async def test_invariant_1_a_call_reads_kv_three_times_key_tool_and_credential(setting: Setting) -> None:
+    await setting.add_tool()
+    api_key = await setting.add_key()
+    gateway = setting.gateway()
+    for _ in range(2):  # a cold isolate, then a warm one
+        setting.kv.reads.clear()
+        await gateway.handle(request(api_key))
+        key, *others = setting.kv.reads
+        assert key.startswith("gateway_key:")
+        assert sorted(others) == [f"gateway_credential:{TENANT}:{TOOL}", f"gateway_tool:{TENANT}:{TOOL}"]
+
+
+@pytest.mark.parametrize(
+    ("api_key", "tool", "reads"),
+    [
+        pytest.param(None, TOOL, 0, id="no key"),
+        pytest.param("not a key", TOOL, 0, id="no possible key"),
+        pytest.param("retain_acme_" + "A" * 117, TOOL, 0, id="a key that is too long"),
+        pytest.param("retain_acme_unknown", TOOL, 1, id="an unknown key"),
+        pytest.param("good", "Not a name", 0, id="no possible tool"),
+        pytest.param("good", "never_was", 3, id="an unknown tool"),
+        pytest.param("scoped", "never_was", 1, id="a tool the key does not allow"),
+    ],
+)
+async def test_invariant_1_a_refused_call_reads_no_more_than_it_needs(
+    setting: Setting, api_key: str | None, tool: str, reads: int
+) -> None:
+    known = {"good": await setting.add_key(), "scoped": await setting.add_key(TOOL)}
+    setting.kv.reads.clear()
+    with pytest.raises(RetainError):
+        await setting.gateway().handle(request(known.get(api_key or "", api_key), tool=tool))
+    assert len(setting.kv.reads) == reads
+
+
+async def test_the_tool_and_its_credential_are_read_at_the_same_time(setting: Setting) -> None:
+    await setting.add_tool()
+    both_asked = asyncio.Barrier(2)
+
+    class MeetingKv(CountingKv):
+        async def get(self, key: str) -> str | None:
+            value = await setting.kv.get(key)
+            if not key.startswith("gateway_key:"):
+                await both_asked.wait()
+            return value
+
+    settings = GatewaySettings(setting.credentials_key, allow_loopback=True)
+    gateway = Gateway(MeetingKv(setting.clock), setting.fetch, HostCrypto(), setting.clock, settings)
+    async with asyncio.timeout(5):
+        assert (await gateway.handle(request(await setting.add_key()))).status == 200
+
+
+async def test_no_task_is_left_behind_when_a_read_fails(setting: Setting) -> None:
+    class FailingKv(CountingKv):
+        async def get(self, key: str) -> str | None:
+            await asyncio.sleep(0)
+            raise InvalidInput(key)
+
+    proxy = ToolProxy(FailingKv(setting.clock), setting.fetch, HostCrypto(), setting.clock, GatewaySettings())
+    with pytest.raises(InvalidInput):
+        await proxy.call(TENANT, TOOL, {})
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+def test_invariants_1_and_2_importing_the_gateway_loads_nothing_that_could_reach_more() -> None:
+    imports = "; ".join(f"import retain.gateway.{module}" for module in _MODULES)
+    code = f"import sys; {imports}; print('\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=_PACKAGE.parents[1], capture_output=True, text=True, check=True
+    )
+    loaded = done.stdout.splitlines()
+    assert "retain.gateway.routes" in loaded
+    assert [name for name in loaded if name.startswith(_FORBIDDEN)] == []
+    # What only the first call of a tool needs, or nobody does, must not slow the first request.
+    assert not {"fastjsonschema", "urllib.request", "http.client", "ulid"} & set(loaded)
+
+
+@pytest.mark.parametrize("module", _MODULES)
+def test_invariant_1_no_module_of_the_gateway_names_what_it_must_not_import(module: str) -> None:
+    tree = ast.parse((_PACKAGE / f"{module}.py").read_text())
+    names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    own = {name for name in names if name.startswith("retain")}
+    allowed = (
+        "retain.gateway.",
+        "retain.ports",
+        "retain.errors",
+        "retain.http",
+        "retain.identifiers",
+        "retain.json_text",
+    )
+    assert {name for name in own if not name.startswith(allowed)} == set()
+    assert {name for name in names if name.startswith(_FORBIDDEN)} == set()
+
+
+async def test_invariant_9_building_the_gateway_does_no_work(setting: Setting) -> None:
+    broken = GatewaySettings("not a key")
+    gateway = Gateway(setting.kv, setting.fetch, HostCrypto(), setting.clock, broken)
+    assert setting.kv.reads == []
+    assert isinstance(gateway.tools, ToolProxy)
+
+
+def test_invariant_9_settings_do_not_show_their_secrets() -> None:
+    assert "swordfish" not in repr(GatewaySettings("swordfish", "swordfish"))
+
+
+async def test_the_answer_is_a_plain_response(setting: Setting) -> None:
+    await setting.add_tool()
+    assert isinstance(await setting.gateway().handle(request(await setting.add_key())), Response)

@@ -1,0 +1,108 @@
+"""A local HTTP server for the fetch contract: it echoes, and misbehaves on demand.
+
+`python -m tests.host.echo_server PORT` serves it to a client in another process.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class EchoServer(ThreadingHTTPServer):
+    """Serves until it is closed. `released` lets go of the requests that it keeps waiting."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.released = threading.Event()
+
+    @property
+    def origin(self) -> str:
+        """The server's address, without a slash."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: EchoServer
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        if status != 204:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _echo(self, body: bytes) -> None:
+        echoed = {
+            "method": self.command,
+            "target": self.path,
+            "headers": {name.lower(): value for name, value in self.headers.items()},
+            "body": body.decode(),
+        }
+        self._answer(200, json.dumps(echoed).encode(), X_Mixed_Case="Kept", Content_Type="application/json")
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", "0")))
+        path = self.path.split("?")[0]
+        if path == "/bytes":
+            self._answer(200, bytes(range(256)))
+        elif path.startswith("/status/"):
+            self._answer(int(path.removeprefix("/status/")), b"")
+        elif path == "/redirect":
+            self._answer(302, b"", Location="/echo")
+        elif path == "/gzip":
+            self._answer(200, gzip.compress(b"squeezed " * 100), Content_Encoding="gzip")
+        elif path == "/cookie":
+            self._answer(200, b"", Set_Cookie="session=1; Path=/")
+        elif path == "/silent":
+            self.server.released.wait()
+        elif path == "/stalled":
+            self._start_of_an_answer()
+            self.server.released.wait()
+        elif path == "/truncated":
+            self._start_of_an_answer()
+        elif path == "/hangup":
+            self.close_connection = True
+        else:
+            self._echo(body)
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 -- the base class's names
+
+    def _start_of_an_answer(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "100")
+        self.end_headers()
+        self.wfile.write(b"0123456789")
+        self.wfile.flush()
+        self.close_connection = True
+
+    def log_message(self, *args: object) -> None:
+        """Stay silent."""
+
+
+@contextmanager
+def echo_server() -> Iterator[EchoServer]:
+    """Serve on a free port of the loopback interface while the block runs."""
+    with EchoServer() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.released.set()
+            server.shutdown()
+            thread.join()
+
+
+if __name__ == "__main__":
+    EchoServer(int(sys.argv[1])).serve_forever()

@@ -1,0 +1,282 @@
+"""Consolidation: what rules do over night, and what they must not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retain.errors import RetainError, Unavailable
+from retain.memory.lifecycle import consolidation
+from retain.memory.lifecycle.consolidation import Consolidated, consolidate, likeness
+from retain.memory.lifecycle.verification import verify_page
+from retain.memory.recall.words import stem, words
+from retain.memory.records.record import NewRecord, Record, Utterance
+from tests.lifecycle.world import AGENT, PERSON, World, living
+from tests.support.faults import Crash, Fault
+from tests.support.instances import shipped_embedder
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with living() as world:
+        yield world
+
+
+async def _record(world: World, record_id: str) -> Record:
+    return (await world.memory().get(record_id))[0]
+
+
+async def _superseded(world: World, *ids: str) -> list[str | None]:
+    return [(await _record(world, record_id)).superseded_by for record_id in ids]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Ann prefers e-mail.", "ann prefers e-mail"),
+        ("The customer prefers a call in the morning.", "Customer prefers calls in mornings!"),
+        ("Ann's order, SO-4411, was refunded", "Ann\u2019s order \u201cSO 4411\u201d was refunded."),
+        ("Café orders go to Zoë", "cafe orders go to zoe"),
+    ],
+)
+async def test_near_duplicates_are_superseded_by_the_oldest(world: World, first: str, second: str) -> None:
+    kept = await world.store(first)
+    world.clock.advance(1000)
+    other = await world.store(second)
+    done = await consolidate(world.stores())
+    assert (done.superseded, done.compared) == (1, 2)
+    assert await _superseded(world, kept, other) == [None, kept]
+    record, events = await world.memory().get(other)
+    assert (record.valid_to_ms, [event.kind for event in events]) == (world.clock(), ["stored", "superseded"])
+    assert events[-1].source == {"origin": "rule", "rule": "near_duplicate"}
+    assert [hit.record.id for hit in await world.recall(second)] == [kept]
+    assert (await world.stores().history().verify("acme")).problem is None
+
+
+_TWINS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"content": "Ann owes Bob five."}, {"content": "Bob owes Ann five."}),
+    ({"content": "Ann is a customer."}, {"content": "Ann is not a customer."}),
+    ({"content": "Ann is a customer."}, {"content": "Is Ann a customer?"}),
+    ({"content": "Ann is a customer"}, {"content": "Ann is a customer?"}),
+    ({"content": "Refund order 4411."}, {"content": "Refund order 4412."}),
+    ({"content": "Her blood is O+."}, {"content": "Her blood is O-."}),
+    ({"content": "Bob writes C."}, {"content": "Bob writes C#."}),
+    ({"content": "Bob was paid $5"}, {"content": "Bob was paid €5"}),
+    ({"content": "Bob likes tea."}, {"content": "Bob likes tea and coffee."}),
+    ({"content": "Prefers mail.", "subject": "ann"}, {"content": "Prefers mails.", "subject": "bob"}),
+    ({"content": "Prefers mail.", "metadata": {"of": "ann"}}, {"content": "Prefers mails.", "metadata": {"of": "bob"}}),
+    ({"content": "Send a report.", "kind": "task"}, {"content": "Send a reports.", "kind": "instruction"}),
+    (
+        {"content": "Send a report.", "kind": "task", "expires_at_ms": 2 * 10**12},
+        {"content": "Send reports.", "kind": "task", "expires_at_ms": 2 * 10**12 + 1},
+    ),
+    (
+        {"content": "Ann came.", "kind": "event", "valid_from_ms": 1},
+        {"content": "Ann came!", "kind": "event", "valid_from_ms": 2},
+    ),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), _TWINS, ids=[str(second) for _, second in _TWINS])
+async def test_what_differs_in_more_than_words_that_say_nothing_stays(
+    world: World, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    ids = [await world.store(**first), await world.store(**second)]
+    assert (await consolidate(world.stores())).superseded == 0
+    assert await _superseded(world, *ids) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("said", "one", "other"),
+    [
+        ("Customer Ann Miller asked that the refund of {} euros for the broken lamp be sent"
+         " to the card that she paid with last week", "50", "60"),
+        ("Customer Ann Miller of the office in Rome {} our delivery in the morning between nine and ten o'clock"
+         " at the main entrance of the building.", "accepts", "refuses"),
+        ("After the call on Monday the customer Ann Miller asked that the refund for her broken lamp {} be sent"
+         " to the card that she paid with.", "should", "should not"),
+    ],
+    ids=["amount", "verb", "negation"],
+)  # fmt: skip
+async def test_similarity_of_words_and_vectors_would_merge_what_differs_in_a_value(
+    world: World, said: str, one: str, other: str
+) -> None:
+    texts = [said.format(one), said.format(other)]
+    stems = [{stem(word) for word in words(text)} for text in texts]
+    assert len(stems[0] & stems[1]) / len(stems[0] | stems[1]) >= 0.9
+    a, b = await shipped_embedder().embed(texts)
+    assert sum(x * y for x, y in zip(a, b, strict=True)) >= 0.97
+    await world.store_all([NewRecord(text) for text in texts])
+    assert (await consolidate(world.stores())).superseded == 0
+
+
+async def test_scopes_and_turns_of_conversations_are_not_compared(world: World) -> None:
+    ids = [
+        await world.store("Bob likes tea."),
+        await world.store("Bob likes teas.", agent_type="sales"),
+        await world.store("Bob like tea.", tenant="other"),
+        await world.store("Bob likes tea!", utterance=Utterance("chat", 0, "Bob")),
+        await world.store("Bob likes tea!!", utterance=Utterance("chat", 1, "Bob")),
+    ]
+    assert (await consolidate(world.stores())).superseded == 0
+    assert len(ids) == len(set(ids))
+
+
+async def test_what_a_person_wrote_or_edited_is_not_touched(world: World) -> None:
+    machine = await world.store("Bob likes tea.")
+    world.clock.advance(1)
+    written = await world.store("Bob likes tea!", source=PERSON)
+    edited = await world.store("Bob likes cake.")
+    await world.memory().edit(edited, {"content": "Bob likes teas."}, PERSON)
+    world.clock.advance(1)
+    late = await world.store("Bob likes the tea.")
+    before = [await _record(world, record_id) for record_id in (written, edited)]
+    assert (await consolidate(world.stores())).superseded == 2
+    assert [await _record(world, record_id) for record_id in (written, edited)] == before
+    assert set(await _superseded(world, machine, late)) <= {written, edited}
+
+
+async def test_repetition_does_not_raise_trust(world: World) -> None:
+    kept = await world.store("Bob likes tea.", confidence=0.4, importance=0.3)
+    before = await _record(world, kept)
+    for number in range(5):
+        world.clock.advance(1000)
+        await world.store("Bob likes tea" + "!" * (number + 1), confidence=1.0, importance=1.0)
+        await consolidate(world.stores())
+    assert await _record(world, kept) == before
+    assert [(hit.record.id, hit.record.confidence) for hit in await world.recall("tea")] == [(kept, 0.4)]
+
+
+async def test_a_duplicate_that_comes_later_is_found_and_a_changed_one_is_looked_at_again(world: World) -> None:
+    kept = await world.store("Bob likes tea.")
+    other = await world.store("Bob likes coffee.")
+    assert (await consolidate(world.stores())).compared == 2
+    assert await consolidate(world.stores()) == Consolidated()
+    await world.memory().edit(other, {"content": "Bob likes teas."}, AGENT)
+    assert (await consolidate(world.stores())).superseded == 1
+    assert await _superseded(world, kept, other) == [None, kept]
+
+
+async def test_a_superseded_duplicate_can_be_restored_and_stays(world: World) -> None:
+    await world.store("Bob likes tea.")
+    other = await world.store("Bob likes teas.")
+    await consolidate(world.stores())
+    await world.memory().restore(other, PERSON)
+    assert (await consolidate(world.stores())).superseded == 0
+    assert await _superseded(world, other) == [None]
+
+
+async def test_expired_tasks_are_closed_and_other_expired_records_deleted(world: World) -> None:
+    soon = world.clock() + HOUR_MS
+    task = await world.store("Write the report.", kind="task", expires_at_ms=soon)
+    fact = await world.store("The code is 1234.", expires_at_ms=soon)
+    persons = await world.store("The door is open.", expires_at_ms=soon, source=PERSON)
+    later = await world.store("The shop is open.", expires_at_ms=soon + HOUR_MS)
+    assert await consolidate(world.stores()) == Consolidated(compared=4)
+    world.clock.advance(HOUR_MS)
+    assert await consolidate(world.stores()) == Consolidated(closed=1, deleted=2)
+    assert (await _record(world, task)).valid_to_ms == soon
+    assert {row["id"] for row in world.sql_now("SELECT id FROM memory_records")} == {task, later}
+    assert {vector.partition("#")[0] for vector in world.vectors()} == {task, later}
+    kinds = {row["record_id"]: row["kind"] for row in world.sql_now("SELECT * FROM memory_events ORDER BY event_id")}
+    assert kinds == {task: "invalidated", fact: "deleted", persons: "deleted", later: "stored"}
+    assert world.sql_now("SELECT * FROM memory_outbox WHERE state = 'owed'") == []
+    assert await consolidate(world.stores()) == Consolidated()
+
+
+async def test_an_end_that_was_moved_meanwhile_counts(world: World) -> None:
+    fact = await world.store("The code is 1234.", expires_at_ms=world.clock() + 1)
+    world.clock.advance(10)
+    await world.memory().edit(fact, {"expires_at_ms": world.clock() + HOUR_MS}, PERSON)
+    assert (await consolidate(world.stores())).deleted == 0
+
+
+async def test_a_run_is_bounded_and_the_next_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consolidation, "COMPARED_PER_RUN", 4)
+    monkeypatch.setattr(consolidation, "EXPIRED_PER_RUN", 3)
+    monkeypatch.setattr(consolidation, "CHUNK", 2)
+    await world.store_all([NewRecord(f"Lamp {n}", expires_at_ms=world.clock() + 1) for n in range(5)])
+    await world.store_all([NewRecord("Bob likes tea" + "." * n) for n in range(1, 6)])
+    world.clock.advance(2)
+    done = [await consolidate(world.stores()) for _ in range(4)]
+    assert [one.deleted for one in done] == [3, 2, 0, 0]
+    assert sum(one.superseded for one in done) == 4
+    assert len(await world.recall("tea")) == 1
+
+
+async def test_a_tenant_that_fails_does_not_stop_the_others(world: World) -> None:
+    for tenant in ("acme", "other"):
+        await world.store("Bob likes tea.", tenant=tenant)
+        await world.store("Bob likes teas.", tenant=tenant)
+    world.sql_now("INSERT INTO erased_tenants VALUES ('acme', '', 1)")
+    done = await consolidate(world.stores())
+    assert (done.superseded, done.failed) == (1, 1)
+    world.sql_now("DELETE FROM erased_tenants")
+    assert (await consolidate(world.stores())).superseded == 1
+
+
+async def test_a_consolidation_that_stops_anywhere_is_finished_by_the_next(world: World) -> None:
+    ends = world.clock() + 1
+    await world.store("Bob likes tea.")
+    await world.store("Bob likes teas.")
+    await world.store("The code is 1234.", expires_at_ms=ends)
+    await world.store("Write the report.", kind="task", expires_at_ms=ends)
+    await world.rest()
+    base = world.snapshot()
+    await consolidate(world.stores())
+    await world.rest()
+    undisturbed = _state(world)
+    for error in (Crash(), Unavailable("down")):
+        points = 0
+        while True:
+            points += 2
+            with living(base) as stopped:
+                stopped.faults.plan(Fault(error, nth=points))
+                with suppress(Crash, RetainError):
+                    await consolidate(stopped.stores())
+                if stopped.faults.pending:
+                    break
+                await stopped.restart()
+                await consolidate(stopped.stores())
+                await stopped.rest()
+                assert _state(stopped) == undisturbed, f"stopped at point {points}"
+                assert (await verify_page(stopped.stores(), "acme", None, repair=False)).drift == {}
+        assert points > 15
+
+
+def _state(world: World) -> dict[str, Any]:
+    records = world.sql_now("SELECT id, superseded_by, valid_to_ms IS NULL AS holds FROM memory_records ORDER BY id")
+    events = sorted((row["record_id"], row["kind"]) for row in world.sql_now("SELECT * FROM memory_events"))
+    return {
+        "records": records,
+        "events": events,
+        "vectors": world.vectors(),
+        "outbox": world.everything()["d1/memory_outbox"],
+    }
+
+
+_WORDS = st.lists(st.sampled_from(["ann", "bob", "owes", "not", "5", "6", "tea", "the", "a", "?", "-"]), min_size=1)
+
+
+@given(one=_WORDS, other=_WORDS)
+def test_near_duplicates_have_the_same_words_but_articles_in_the_same_order(one: list[str], other: list[str]) -> None:
+    def said(words: list[str]) -> list[str]:
+        return [word for word in words if word not in ("the", "a")]
+
+    alike = likeness(_made(" ".join(one))) == likeness(_made(" ".join(other)))
+    assert alike == (said(one) == said(other))
+
+
+def _made(content: str) -> Record:
+    return Record(
+        id="x", tenant_id="acme", scope_id="tenant", kind="fact", content=content, metadata={}, subject=None,
+        predicate=None, object=None, confidence=1, importance=1, valid_from_ms=0, valid_to_ms=None, expires_at_ms=None,
+        recorded_at_ms=0, updated_at_ms=0, superseded_by=None, edited=False, utterance=None, source={},
+    )  # fmt: skip

@@ -1,0 +1,147 @@
+"""Erasure: nothing of it is left in any store, and a receipt proves it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+
+import pytest
+
+from retain.errors import InvalidInput
+from retain.gateway.credentials import credential_name
+from retain.gateway.keys import STORED_PREFIX
+from retain.gateway.tool_config import tool_name_in_kv
+from retain.memory.lifecycle.erasing.tenant import KEPT, RECORD_TABLES, ROW_KEYS
+from tests.lifecycle.erasable import ANN, erased, filled, rows_of
+from tests.lifecycle.world import World, living
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with living(filled()) as world:
+        yield world
+
+
+async def test_erasing_a_tenant_leaves_nothing_of_it_in_any_store_and_its_neighbour_whole(world: World) -> None:
+    neighbour = rows_of(world, "neighbour")
+    assert {table.partition("/")[0] for table in rows_of(world, "acme")} >= {"d1", "kv", "r2", "vectors"}
+    outcome = await erased(world, "acme")
+    assert rows_of(world, "acme") == {}
+    assert rows_of(world, "neighbour") == neighbour
+    assert all(not rows for name, rows in world.everything().items() if name.startswith("object order_triage:acme"))
+    counts = outcome.receipt.counts
+    assert {name: counts[name] > 0 for name in counts} == dict.fromkeys(counts, True)
+    assert {name.partition(".")[0] for name in counts} == {"d1", "kv", "r2", "vectorize", "durable_objects"}
+
+
+async def test_an_erased_tenants_full_text_is_gone_though_it_names_no_tenant(world: World) -> None:
+    texts = world.sql_now("SELECT COUNT(*) AS n FROM memory_text")[0]["n"]
+    await erased(world, "acme")
+    assert world.sql_now("SELECT COUNT(*) AS n FROM memory_text")[0]["n"] == texts // 2
+    assert world.sql_now("SELECT COUNT(*) AS n FROM memory_text")[0]["n"] == len(
+        world.sql_now("SELECT 1 FROM memory_records")
+    )
+
+
+async def test_history_verifies_after_an_erasure_and_names_it(world: World) -> None:
+    for tenant, kind in ((None, "subject_erased"), ("acme", "tenant_erased")):
+        outcome = await erased(world, tenant)
+        verdict = await world.stores().history().verify("acme")
+        [entry] = world.sql_now("SELECT * FROM world_history WHERE tenant_id = 'acme' AND kind = ?", kind)
+        assert (verdict.problem, entry["subject_id"]) == (None, outcome.receipt.receipt_id)
+        assert entry["digest"] == outcome.receipt.digest
+
+
+async def test_erasing_by_mention_leaves_the_term_in_no_store(world: World) -> None:
+    assert {name.partition("/")[0].partition(" ")[0] for name in world.mentions(ANN, tenant="acme")} >= {
+        "d1",
+        "vectors",
+    }
+    await erased(world)
+    left = [row for rows in rows_of(world, "acme").values() for row in rows if ANN in str(row).lower()]
+    # What remains is another's address, of which the subject's is a part.
+    assert [row for row in left if f"jo{ANN}.com" not in str(row)] == []
+    for name, rows in world.everything().items():
+        if name.startswith("object") and ":acme:" in name:
+            assert ANN not in str(rows), name
+    assert world.mentions(ANN, tenant="neighbour")
+
+
+async def test_erasing_by_mention_keeps_what_does_not_mention(world: World) -> None:
+    await erased(world)
+    hits = {hit.record.content for hit in await world.recall("Bob Rome lamp fact", top_k=50)}
+    assert {content for content in hits if "Fact" not in content} == {"Lives in Rome.", f"Bob likes jo{ANN}.com."}
+    messages = world.sql_now("SELECT position, content, state FROM ingest_messages WHERE tenant_id = 'acme'")
+    assert [tuple(message.values()) for message in messages] == [(1, None, "learned"), (2, "Bye.", "received")]
+    assert await world.kv.get("agent_working:acme:main:count") == "17"
+    assert await world.objects_store.get("tenants/acme/mails/2") == b"nothing"
+    inputs = [json.loads(row["input"]) for row in world.sql_now("SELECT * FROM agent_runs WHERE tenant_id = 'acme'")]
+    assert sorted(bool(logged.get("erased")) for logged in inputs) == [False, True, True]
+    kept = world.sql_now("SELECT DISTINCT run_id FROM run_events WHERE tenant_id = 'acme'")
+    assert len(kept) == 1
+
+
+async def test_erasing_by_subject_takes_its_records_and_their_past_alone(world: World) -> None:
+    records = {row["id"]: row for row in world.sql_now("SELECT * FROM memory_records WHERE tenant_id = 'acme'")}
+    outcome = await erased(world, match="subject")
+    left = {row["id"]: row for row in world.sql_now("SELECT * FROM memory_records WHERE tenant_id = 'acme'")}
+    assert {records[gone]["content"] for gone in set(records) - set(left)} == {
+        f"{ANN} likes tea.",
+        f"{ANN} likes coffee.",
+    }
+    assert outcome.receipt.counts["d1.memory_records"] == 2
+    assert {
+        row["data"] for row in world.sql_now("SELECT data FROM memory_events") if f'"subject": "{ANN}"' in row["data"]
+    } == {
+        row["data"]
+        for row in world.sql_now("SELECT data FROM memory_events WHERE tenant_id = 'neighbour'")
+        if f'"subject": "{ANN}"' in row["data"]
+    }
+    assert {v["fact_id"] for v in world.vectors().values() if v["tenant_id"] == "acme"} == set(left)
+
+
+async def test_a_record_that_is_about_another_now_keeps_its_present_state(world: World) -> None:
+    [before] = world.sql_now("SELECT * FROM memory_records WHERE tenant_id = 'acme' AND content = 'Lives in Rome.'")
+    await erased(world, match="subject")
+    record, events = await world.memory().get(before["id"])
+    assert (record.subject, record.edited, [event.kind for event in events]) == ("bob", True, ["stored"])
+    assert ANN not in str(events)
+    assert world.sql_now("SELECT * FROM memory_records WHERE id = ?", before["id"]) == [before]
+
+
+async def test_the_receipt_says_nothing_of_whom_it_is_about_but_to_who_holds_the_salt(world: World) -> None:
+    outcome = await erased(world, match="subject")
+    [row] = world.sql_now("SELECT * FROM erasure_receipts")
+    assert ANN not in str(row)
+    assert (row["salt"], row["request"], row["cursor"], row["pending"], row["step"]) == (None,) * 5
+    asked = json.dumps({"match": "subject", "subject": ANN}, separators=(",", ":"))
+    assert row["request_digest"] == sha256(f"{outcome.salt}\n{asked}".encode()).hexdigest()
+    assert str(outcome.salt) not in str(world.everything())
+
+
+async def test_erasing_again_finds_nothing(world: World) -> None:
+    await erased(world)
+    before = rows_of(world, "acme")
+    again = await erased(world)
+    assert {name: n for name, n in again.receipt.counts.items() if name != "durable_objects"} == {}
+    assert rows_of(world, "acme") == before
+
+
+async def test_a_subject_without_words_is_refused_for_a_mention(world: World) -> None:
+    for subject, match in (("…", "mention"), (" ", "subject"), ("x" * 513, "subject")):
+        with pytest.raises(InvalidInput):
+            await erased(world, subject=subject, match=match)
+
+
+def test_every_table_with_a_tenants_rows_is_erased_or_kept_on_purpose(world: World) -> None:
+    tables = world.sql_now(
+        "SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'tenant_id'"
+    )
+    assert {row["name"] for row in tables} == {*ROW_KEYS, *RECORD_TABLES, *KEPT}
+
+
+def test_the_gateways_keys_are_found_by_the_prefixes_that_the_gateway_uses(world: World) -> None:
+    assert tool_name_in_kv("acme", "ship").startswith("gateway_tool:acme:")
+    assert credential_name("acme", "ship").startswith("gateway_credential:acme:")
+    assert STORED_PREFIX == "gateway_key:"

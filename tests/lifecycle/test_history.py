@@ -1,0 +1,161 @@
+"""World history: whatever is tampered with shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from retain.memory.lifecycle.erasure import Erasure
+from retain.memory.lifecycle.heads import Head, keep_heads, verified
+from tests.lifecycle.world import PERSON, Snapshot, World, living
+
+HISTORY_COLUMNS = ("tenant_id", "seq", "kind", "subject_id", "digest", "at_ms", "previous_hash", "hash")
+EVENT_COLUMNS = ("event_id", "tenant_id", "record_id", "kind", "data", "source", "nonce", "digest", "at_ms")
+
+
+@pytest.fixture(scope="module")
+def lived() -> Snapshot:
+    """A tenant that stored, edited, deleted and erased; its head is kept."""
+
+    async def made() -> Snapshot:
+        with living() as world:
+            tea = await world.store("Bob likes tea.", subject="bob", predicate="likes", object="tea")
+            await world.store("Bob likes coffee.", subject="bob", predicate="likes", object="coffee")
+            await world.memory().edit(tea, {"importance": 0.9}, PERSON)
+            await world.memory().delete(await world.store("Forget this."), PERSON)
+            await world.store("Ann has a lamp.", subject="ann")
+            await Erasure(world.stores()).erase_subject("acme", "ann", "subject")
+            await world.store("The last word.")
+            assert await keep_heads(world.stores()) == []
+            return world.snapshot()
+
+    return asyncio.run(made())
+
+
+@pytest.fixture
+def world(lived: Snapshot) -> Iterator[World]:
+    with living(lived) as world:
+        yield world
+
+
+def _problem(world: World) -> str | None:
+    return asyncio.run(verified(world.stores(), "acme")).problem
+
+
+async def test_an_honest_history_verifies_page_by_page(world: World) -> None:
+    history = world.stores().history()
+    whole = await history.verify("acme")
+    assert (whole.problem, whole.entries) == (None, len(world.sql_now("SELECT * FROM world_history")))
+    assert await history.verify("acme", page=1) == await history.verify("acme", page=3) == whole
+    assert (await verified(world.stores(), "acme")).problem is None
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_change_to_any_column_of_any_row_is_detected(lived: Snapshot, data: st.DataObject) -> None:
+    table, columns = data.draw(
+        st.sampled_from([("world_history", HISTORY_COLUMNS), ("memory_events", EVENT_COLUMNS)]), label="table"
+    )
+    with living(lived) as world:
+        world.sql_now("PRAGMA ignore_check_constraints = ON")
+        rows = world.sql_now(
+            f"SELECT rowid AS number, * FROM {table}" if table == "memory_events" else f"SELECT * FROM {table}"
+        )
+        row = data.draw(st.sampled_from(rows), label="row")
+        column = data.draw(st.sampled_from(columns), label="column")
+        old = row[column]
+        new: object
+        if isinstance(old, int):
+            new = data.draw(st.integers(0, 2**50).filter(lambda value: value != old), label="new")
+        else:
+            others = [other[column] for other in rows if other[column] != old] or ["x"]
+            fresh = st.text("abcdef0123456789{}", min_size=1)
+            new = data.draw(st.one_of(st.sampled_from(others), fresh).filter(lambda value: value != old), label="new")
+        key = ("tenant_id", "seq") if table == "world_history" else ("event_id",)
+        where = " AND ".join(f"{name} = ?" for name in key)
+        taken = [
+            r for r in rows if tuple({**row, column: new}[k] for k in key) == tuple(r[k] for k in key) and r is not row
+        ]
+        for other in taken:  # a meddler may overwrite a row as well
+            world.sql_now(f"DELETE FROM {table} WHERE {where}", *(other[name] for name in key))
+        world.sql_now(f"UPDATE {table} SET {column} = ? WHERE {where}", new, *(row[name] for name in key))
+        assert _problem(world) is not None
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_removed_row_is_detected(lived: Snapshot, data: st.DataObject) -> None:
+    table = data.draw(st.sampled_from(["world_history", "memory_events"]))
+    with living(lived) as world:
+        row = data.draw(st.sampled_from(world.sql_now(f"SELECT * FROM {table}")))
+        if table == "memory_events":
+            world.sql_now("DELETE FROM memory_events WHERE event_id = ?", row["event_id"])
+        else:
+            world.sql_now("DELETE FROM world_history WHERE seq = ?", row["seq"])
+        assert _problem(world) is not None
+
+
+@given(count=st.integers(1, 9))
+@settings(max_examples=9, deadline=None)
+def test_a_history_cut_off_with_its_events_shows_against_the_kept_head(lived: Snapshot, count: int) -> None:
+    with living(lived) as world:
+        cut = world.sql_now("SELECT * FROM world_history ORDER BY seq DESC LIMIT ?", count)
+        for entry in cut:
+            world.sql_now("DELETE FROM world_history WHERE seq = ?", entry["seq"])
+            world.sql_now("DELETE FROM memory_events WHERE digest = ?", entry["digest"])
+        assert _problem(world) is not None
+
+
+async def test_a_history_written_anew_shows_and_stays_broken_when_the_next_head_is_kept(world: World) -> None:
+    last = world.sql_now("SELECT * FROM world_history ORDER BY seq DESC LIMIT 1")[0]
+    world.sql_now("DELETE FROM world_history WHERE seq = ?", last["seq"])
+    world.sql_now("DELETE FROM memory_events WHERE digest = ?", last["digest"])
+    world.sql_now("DELETE FROM memory_records WHERE content = 'The last word.'")
+    assert (await world.stores().history().verify("acme")).problem is None  # by itself it looks whole
+    await world.store("Another last word.")
+    await world.store("And one more.")
+    for _ in range(2):
+        assert (await verified(world.stores(), "acme")).problem == "head_differs"
+        assert await keep_heads(world.stores()) == ["acme"]
+        world.clock.advance(86_400_000)
+
+
+async def test_heads_are_kept_by_day_and_the_others_go_on(world: World) -> None:
+    await world.store("Elsewhere.", tenant="other")
+    world.clock.advance(86_400_000)
+    assert await keep_heads(world.stores()) == []
+    page = await world.objects_store.list("history_heads/")
+    assert page.keys == [
+        f"history_heads/{world.clock() // 86_400_000 - 1}.json",
+        f"history_heads/{world.clock() // 86_400_000}.json",
+        "history_heads/latest.json",
+    ]
+    await world.store("More.", tenant="other")
+    assert (await verified(world.stores(), "other")).problem is None
+
+
+async def test_a_head_that_the_caller_kept_is_compared(world: World) -> None:
+    rows = world.sql_now("SELECT * FROM world_history ORDER BY seq")
+    third = Head(3, rows[2]["hash"])
+    assert (await verified(world.stores(), "acme", third)).problem is None
+    assert (await verified(world.stores(), "acme", Head(4, third.hash))).problem == "head_differs"
+    assert (await verified(world.stores(), "acme", Head(999, third.hash))).broken_at == 999
+
+
+async def test_an_event_that_comes_back_after_its_erasure_is_detected(world: World) -> None:
+    await world.store("Cora has a cat.", subject="cora")
+    [event] = world.sql_now("SELECT * FROM memory_events WHERE data LIKE '%Cora%'")
+    await Erasure(world.stores()).erase_subject("acme", "cora", "subject")
+    assert (await verified(world.stores(), "acme")).problem is None
+    world.sql_now(f"INSERT INTO memory_events VALUES ({', '.join('?' * len(event))})", *event.values())
+    assert (await verified(world.stores(), "acme")).problem == "event_not_erased"
+
+
+async def test_an_event_without_an_entry_is_detected(world: World) -> None:
+    await world.store("Elsewhere.", tenant="other")
+    world.sql_now("DELETE FROM world_history WHERE tenant_id = 'other'")
+    assert (await verified(world.stores(), "other")).problem == "event_added"

@@ -1,0 +1,91 @@
+"""`python -m tools.history`: verifies a history that a server answers, or that stands in a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.lifecycle.world import living
+from tools.history import main
+
+Rows = list[dict[str, Any]]
+PATH = "/admin/tenants/acme/history"
+
+
+@pytest.fixture
+async def entries() -> Rows:
+    with living() as world:
+        for number in range(5):
+            await world.store(f"Lamp {number}.")
+        return [dict(row) for row in await world.stores().history().page("acme", after=0, limit=100)]
+
+
+def _connected(rows: Rows, problem: str | None = None) -> Callable[[str], httpx.Client]:
+    def answered(request: httpx.Request) -> httpx.Response:
+        if request.url.path == f"{PATH}/verify":
+            return httpx.Response(200, json={"problem": problem, "broken_at": 3})
+        if request.url.path != PATH:
+            return httpx.Response(404, text="no such tenant")
+        page = [row for row in rows if row["seq"] > int(request.url.params["after"])][:2]
+        return httpx.Response(200, json={"entries": page, "cursor": str(page[-1]["seq"]) if len(page) == 2 else None})
+
+    return lambda url: httpx.Client(base_url=url, transport=httpx.MockTransport(answered))
+
+
+def _verify(rows: Rows, *more: str, problem: str | None = None) -> int:
+    arguments = ["verify", "--url", "http://retain.example", "--tenant", "acme", *more]
+    return main(arguments, _connected(rows, problem))
+
+
+def test_an_honest_history_verifies_and_its_head_is_printed(entries: Rows, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _verify(entries) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"5 entries, head 5:{entries[-1]['hash']}"
+
+
+def test_a_kept_head_is_compared(entries: Rows, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _verify(entries, "--head", f"3:{entries[2]['hash']}") == 0
+    assert _verify(entries[:2], "--head", f"3:{entries[2]['hash']}") == 1
+    assert _verify(entries, "--head", f"3:{entries[1]['hash']}") == 1
+    assert _verify(entries, "--head", "three") == 1
+    assert "invalid_head" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("column", ["seq", "kind", "subject_id", "digest", "at_ms", "previous_hash", "hash"])
+def test_a_change_is_found_whatever_the_server_says(
+    entries: Rows, column: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries[2][column] = entries[2][column] + 1 if isinstance(entries[2][column], int) else "changed"
+    assert _verify(entries) == 1
+    assert "broken at entry 3" in capsys.readouterr().out
+
+
+def test_what_only_the_server_can_see_counts_as_well(entries: Rows, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _verify(entries, problem="event_removed") == 1
+    assert "event_removed at entry 3" in capsys.readouterr().out
+
+
+def test_a_dump_verifies_from_its_file(entries: Rows, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dump", "--url", "http://retain.example", "--tenant", "acme"], _connected(entries)) == 0
+    dumped = capsys.readouterr().out
+    assert [json.loads(line) for line in dumped.splitlines()] == entries
+    file = tmp_path / "acme.jsonl"
+    file.write_text(dumped)
+    assert main(["verify", "--file", str(file), "--tenant", "acme"]) == 0
+    assert main(["verify", "--file", str(file), "--tenant", "another"]) == 1
+    file.write_text(dumped.replace("record_stored", "record_edited", 1))
+    assert main(["verify", "--file", str(file), "--tenant", "acme"]) == 1
+
+
+def test_what_cannot_be_read_is_an_error(entries: Rows, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "no.jsonl").write_text("{")
+    assert main(["verify", "--file", str(tmp_path / "no.jsonl"), "--tenant", "acme"]) == 1
+    assert main(["verify", "--file", str(tmp_path / "absent"), "--tenant", "acme"]) == 1
+    assert main(["verify", "--url", "http://retain.example", "--tenant", "nobody"], _connected(entries)) == 1
+    assert main(["verify", "--url", "http://retain.example", "--tenant", "A B"], _connected(entries)) == 1
+    said = capsys.readouterr().err
+    assert [code in said for code in ("invalid_dump", "server_failed", "invalid_tenant")] == [True, True, True]

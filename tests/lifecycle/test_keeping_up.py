@@ -1,0 +1,65 @@
+"""What the daily brief does for the life cycle of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from retain.admin.maintenance import brief, keep_up
+from retain.errors import Unavailable
+from retain.memory.lifecycle.erasure import Erasure
+from retain.memory.lifecycle.reindexing import Reindexing
+from retain.memory.records.record import NewRecord
+from tests.lifecycle.other_models import OtherModel
+from tests.lifecycle.world import MINUTE_MS, World, living
+from tests.support.faults import Fault
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with living() as world:
+        yield world
+
+
+async def test_a_brief_reports_what_was_kept_up(world: World) -> None:
+    await world.store("Bob likes tea.")
+    await world.store("Bob likes teas.")
+    stores = world.stores()
+    done = await keep_up(stores)
+    report = await brief(stores.sql, stores.objects, stores.indexer(), world.clock, done)
+    assert report["consolidation"] == {"closed": 0, "deleted": 0, "superseded": 1, "compared": 2, "failed": 0}
+    assert (report["erasures"], report["reindexings"], report["histories_that_lost_their_head"]) == ({}, {}, [])
+    assert (await world.objects_store.list("history_heads/")).keys != []
+
+
+async def test_open_jobs_go_on_and_one_that_fails_does_not_stop_the_others(world: World) -> None:
+    for tenant in ("acme", "other"):
+        await world.sql.run("INSERT INTO tenants VALUES (?, 0)", tenant)
+        await world.store_all([NewRecord(f"{tenant} has lamp {n}.", subject="lamps") for n in range(30)], tenant=tenant)
+    await world.rest()
+    world.embedder = OtherModel()
+    for tenant in ("acme", "other"):
+        world.faults.plan(Fault(Unavailable("down"), point="index.upsert"))
+        with pytest.raises(Unavailable):
+            await Reindexing(world.stores()).advance(tenant)
+    for tenant in ("acme", "other"):
+        world.faults.plan(Fault(Unavailable("down"), point="sql.batch", nth=3))
+        with pytest.raises(Unavailable):
+            await Erasure(world.stores()).erase_subject(tenant, "lamps", "mention")
+        world.faults.cancel()
+    world.clock.advance(2 * MINUTE_MS)  # else what the reindexings owe may be a write under way
+    world.faults.plan(Fault(Unavailable("down"), point="index.delete_by_ids"))
+    done = await keep_up(world.stores())
+    assert done["erasures"] == {"stopped": 1, "completed": 1}
+    assert done["reindexings"] == {"completed": 2}
+    assert (await keep_up(world.stores()))["erasures"] == {"completed": 1}
+    assert world.sql_now("SELECT * FROM memory_records") == []
+
+
+async def test_a_store_that_is_down_is_named_and_does_not_stop_the_rest(world: World) -> None:
+    await world.store("Bob likes tea.")
+    world.faults.down = {"objects"}
+    done = await keep_up(world.stores())
+    assert done["histories_that_lost_their_head"] == {"error": "objects_unavailable"}
+    assert done["consolidation"]["compared"] == 1

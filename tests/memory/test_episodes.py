@@ -1,0 +1,255 @@
+"""Episodic memory in D1: which episodes a run gets, how many a tenant may have, and how old ones go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from retain.errors import QuotaExceeded, Unavailable
+from retain.host.sql import SqliteSql
+from retain.memory.episodes import (
+    MAX_PER_TENANT,
+    RETENTION_MS,
+    STATEMENTS,
+    WARN_PER_TENANT,
+    Episode,
+    episode_id,
+    last_episodes,
+    prune_episodes,
+)
+from retain.memory.scope import Scope
+from retain.ports import Sql, SqlResult, SqlValue, Statement
+from tests.support.faults import Fault, Faults
+from tests.support.instances import migrated_d1
+
+SDR = Scope("acme", "sdr")
+DAY_MS = 24 * 3_600_000
+
+
+@pytest.fixture
+async def sql() -> AsyncIterator[SqliteSql]:
+    with closing(migrated_d1()) as database:
+        yield database
+
+
+def appended(
+    run_id: str, turn: int = 1, *, tenant: str = "acme", agent: str = "sdr", at_ms: int = 0, content: str = "text"
+) -> Statement:
+    """Return the statement with which an instance's outbox brings an episode to D1."""
+    row = (episode_id(run_id, turn), tenant, agent, "main", run_id, turn, content, at_ms)
+    return STATEMENTS["append_episode"], row
+
+
+async def counts(sql: SqliteSql) -> dict[str, int]:
+    """Return the kept counts that are not zero."""
+    rows = (await sql.run("SELECT * FROM episode_counts WHERE episodes <> 0")).rows
+    return {row["tenant_id"]: row["episodes"] for row in rows}
+
+
+async def counted(sql: SqliteSql) -> dict[str, int]:
+    """Return how many episodes each tenant has."""
+    rows = (await sql.run("SELECT tenant_id, COUNT(*) AS n FROM memory_episodes GROUP BY tenant_id")).rows
+    return {row["tenant_id"]: row["n"] for row in rows}
+
+
+async def test_the_newest_come_oldest_first(sql: SqliteSql) -> None:
+    await sql.batch([appended(f"run-{n}", at_ms=n, content=f"text {n}") for n in (3, 1, 5, 2, 4)])
+    found = await last_episodes(sql, SDR, 3)
+    assert found == [Episode(f"run-{n}.001", f"run-{n}", 1, f"text {n}", n) for n in (3, 4, 5)]
+
+
+async def test_of_equal_times_the_greater_id_is_newer(sql: SqliteSql) -> None:
+    await sql.batch(
+        [appended(run, turn, at_ms=7) for run, turn in (("b", 1), ("a", 2), ("b", 12), ("a", 10), ("b", 2))]
+    )
+    found = [(one.run_id, one.turn) for one in await last_episodes(sql, SDR, 4)]
+    assert found == [("a", 10), ("b", 1), ("b", 2), ("b", 12)]
+
+
+async def test_no_other_agent_s_and_no_other_tenant_s_come(sql: SqliteSql) -> None:
+    await sql.batch([appended("mine"), appended("other-agent", agent="sdr2"), appended("other-tenant", tenant="acme2")])
+    assert [one.run_id for one in await last_episodes(sql, SDR, 10)] == ["mine"]
+
+
+async def test_none_are_read_when_none_are_wanted(sql: SqliteSql) -> None:
+    await sql.batch([appended("mine")])
+    assert await last_episodes(sql, SDR, 0) == []
+
+
+rows = st.lists(
+    st.tuples(
+        st.sampled_from(["r1", "r2", "r3"]),
+        st.integers(1, 12),
+        st.sampled_from(["acme", "rival"]),
+        st.sampled_from(["sdr", "clerk"]),
+        st.integers(0, 3),
+    ),
+    unique_by=lambda row: row[:2],
+    max_size=25,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=rows, count=st.integers(0, 12))
+async def test_the_last_episodes_are_those_of_the_scope_by_time_and_id(
+    rows: list[tuple[str, int, str, str, int]], count: int
+) -> None:
+    with closing(migrated_d1()) as sql:
+        await sql.batch([appended(r, turn, tenant=t, agent=a, at_ms=at) for r, turn, t, a, at in rows])
+        mine = sorted((at, episode_id(r, turn)) for r, turn, t, a, at in rows if (t, a) == ("acme", "sdr"))
+        found = [(one.created_at_ms, one.episode_id) for one in await last_episodes(sql, SDR, count)]
+        assert found == (mine[-count:] if count else [])
+
+
+async def test_invariant_6_an_episode_is_written_once_however_often_it_is_sent(sql: SqliteSql) -> None:
+    for content in ("first", "again"):
+        await sql.batch([appended("run", content=content)])
+    assert [one.content for one in await last_episodes(sql, SDR, 10)] == ["first"]
+    assert await counts(sql) == {"acme": 1}
+
+
+def test_ids_sort_as_the_turns_do() -> None:
+    ids = [episode_id("run", turn) for turn in range(1, 51)]
+    assert sorted(ids) == ids
+    assert len(set(ids)) == 50
+
+
+@pytest.mark.parametrize("held", [MAX_PER_TENANT - 1, MAX_PER_TENANT, MAX_PER_TENANT + 1])
+async def test_invariant_8_a_tenant_that_holds_as_many_as_it_may_is_refused(sql: SqliteSql, held: int) -> None:
+    await sql.run("INSERT INTO episode_counts VALUES ('acme', ?), ('rival', 5)", held)
+    assert await last_episodes(sql, Scope("rival", "sdr"), 10) == []
+    if held < MAX_PER_TENANT:
+        assert await last_episodes(sql, SDR, 10) == []
+    else:
+        with pytest.raises(QuotaExceeded) as raised:
+            await last_episodes(sql, SDR, 10)
+        assert (raised.value.code, raised.value.details["limit"]) == ("episode_limit", 100_000)
+
+
+def test_the_limits_are_those_of_the_requirements() -> None:
+    assert (MAX_PER_TENANT, WARN_PER_TENANT, RETENTION_MS) == (100_000, 80_000, 90 * DAY_MS)
+
+
+NOW = 1_700_000_000_000
+RUN = (
+    "INSERT INTO agent_runs (run_id, tenant_id, agent_type, instance_id, status, input, model, created_at_ms)"
+    " VALUES ('old', 'acme', 'sdr', 'main', 'completed', '{}', 'm', 0)"
+)
+
+
+async def test_only_what_is_older_than_90_days_is_pruned_for_each_tenant(sql: SqliteSql) -> None:
+    ages = {"old": RETENTION_MS + 1, "older": 2 * RETENTION_MS, "just": RETENTION_MS, "new": 0}
+    await sql.batch(
+        [
+            ("INSERT INTO tenants VALUES ('acme', 0), ('rival', 0), ('quiet', 0)", ()),
+            *(
+                appended(f"{tenant}-{name}", tenant=tenant, at_ms=NOW - age)
+                for name, age in ages.items()
+                for tenant in ("acme", "rival")
+            ),
+            appended("rival-more", tenant="rival", at_ms=0),
+            *(_event(name, NOW - age) for name, age in ages.items()),
+            (RUN, ()),
+        ]
+    )
+    assert await prune_episodes(sql, NOW) == {"acme": 2, "default": 0, "quiet": 0, "rival": 3}
+    kept = (await sql.run("SELECT run_id FROM memory_episodes ORDER BY run_id")).rows
+    assert [row["run_id"] for row in kept] == ["acme-just", "acme-new", "rival-just", "rival-new"]
+    events = (await sql.run("SELECT run_id FROM run_events ORDER BY run_id")).rows
+    assert [row["run_id"] for row in events] == ["just", "new"]
+    assert len((await sql.run("SELECT 1 FROM agent_runs")).rows) == 1
+    assert await counts(sql) == await counted(sql) == {"acme": 2, "rival": 2}
+    assert await prune_episodes(sql, NOW) == {"acme": 0, "default": 0, "quiet": 0, "rival": 0}
+
+
+def _event(run_id: str, at_ms: int) -> Statement:
+    return "INSERT INTO run_events VALUES (?, 1, 'acme', 'model_asked', 1, '{}', ?)", (run_id, at_ms)
+
+
+MANY = (
+    "INSERT INTO memory_episodes WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)"
+    " SELECT 'e' || i, 'acme', 'sdr', 'main', 'r', 1, 'text', i FROM n"
+)
+
+
+class Watched:
+    """Implements `Sql` on another one, and notes how many episodes each statement deletes for "acme"."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self.deleted: list[int] = []
+
+    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        result = await self._sql.run(sql, *values)
+        if sql.startswith("DELETE FROM memory_episodes") and "acme" in values:
+            self.deleted.append(len(result.rows))
+        return result
+
+    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
+        return await self._sql.batch(statements)
+
+
+async def test_more_than_a_statement_may_delete_goes_in_slices(sql: SqliteSql) -> None:
+    await sql.batch([("INSERT INTO tenants VALUES ('acme', 0)", ()), (MANY, ()), appended("new", at_ms=NOW)])
+    watched = Watched(sql)
+    assert (await prune_episodes(watched, NOW))["acme"] == 2500
+    assert watched.deleted == [1000, 1000, 500]
+    assert await counts(sql) == await counted(sql) == {"acme": 1}
+
+
+@pytest.mark.parametrize("at", [2, 3, 4, 5])
+async def test_pruning_that_failed_goes_on_where_it_stopped(sql: SqliteSql, at: int) -> None:
+    await sql.batch([("INSERT INTO tenants VALUES ('acme', 0)", ()), (MANY, ()), appended("new", at_ms=NOW)])
+    faults = Faults(lambda owner: None)
+    faults.plan(Fault(Unavailable("D1 is down"), at, "sql.run"))
+    failing = faults.wrap("sql", sql, faults.life("cron"))
+    with pytest.raises(Unavailable):
+        await prune_episodes(failing, NOW)
+    before = await counted(sql)
+    assert (await prune_episodes(failing, NOW))["acme"] == before["acme"] - 1
+    assert await counts(sql) == await counted(sql) == {"acme": 1}
+
+
+operations = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("append"),
+            st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.sampled_from(["acme", "rival"]))),
+        ),
+        st.tuples(st.just("prune"), st.integers(0, 8)),
+        st.tuples(st.just("erase"), st.sampled_from(["acme", "rival"])),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(operations=operations)
+async def test_the_kept_counts_equal_the_rows_after_any_history(
+    operations: list[tuple[str, object]],
+) -> None:
+    expected: dict[str, tuple[str, int]] = {}  # episode: tenant, time
+    with closing(migrated_d1()) as sql:
+        await sql.run("INSERT INTO tenants VALUES ('acme', 0), ('rival', 0)")
+        for time, (kind, amount) in enumerate(operations):
+            match kind, amount:
+                case "append", list(episodes):
+                    await sql.batch([appended(run, turn, tenant=tenant, at_ms=time) for run, turn, tenant in episodes])
+                    for run, turn, tenant in episodes:
+                        expected.setdefault(episode_id(run, turn), (tenant, time))
+                case "prune", int(horizon):
+                    await prune_episodes(sql, horizon + RETENTION_MS)
+                    expected = {name: kept for name, kept in expected.items() if kept[1] >= horizon}
+                case "erase", tenant:
+                    await sql.run("DELETE FROM memory_episodes WHERE tenant_id = ?", str(tenant))
+                    expected = {name: kept for name, kept in expected.items() if kept[0] != tenant}
+            assert await counts(sql) == await counted(sql) == _by_tenant(list(expected.values()))
+
+
+def _by_tenant(episodes: Sequence[tuple[str, int]]) -> dict[str, int]:
+    return dict(Counter(tenant for tenant, _ in episodes))

@@ -1,0 +1,250 @@
+"""The outbox: what an instance owes to D1 arrives once, in order, whatever fails on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from retain.errors import Unavailable
+from retain.host.clock import ManualClock
+from retain.memory.outbox import BATCH, MAX_REFUSALS, SCHEMA, Outbox
+from retain.ports import Row
+from tests.support.faults import Crash, Fault, Faults
+from tests.support.instances import migrated_d1
+from tests.support.object_storage import ObjectStorage
+
+STATEMENTS = {
+    "put": "INSERT OR IGNORE INTO delivered (n) VALUES (?)",
+    "strict": "INSERT INTO delivered (n) VALUES (?)",
+}
+DELIVERED = "CREATE TABLE delivered (place INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER UNIQUE CHECK (n >= 0))"
+REFUSED = -1
+"""A number that the table's constraint refuses."""
+
+
+class Office:
+    """An outbox between the storage of one object and a D1, with faults on demand."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.storage = ObjectStorage()
+        self.sql = migrated_d1()
+        self.faults = Faults(lambda owner: self.storage.lose_turn())
+        self.outbox = self.opened()
+
+    def opened(self) -> Outbox:
+        """Return an outbox on the same storage, as an object that wakes up makes it."""
+        life = self.faults.life("office")
+        local = self.faults.wrap("local", self.storage, life)
+        remote = self.faults.wrap("sql", self.sql, life, before=self.storage.commit)
+        local.run(SCHEMA)
+        return Outbox(local, remote, STATEMENTS, self.clock, "sdr:acme:main")
+
+    def add(self, *numbers: int, statement: str = "put") -> None:
+        for number in numbers:
+            self.outbox.add("acme", statement, number)
+
+    async def delivered(self) -> list[int]:
+        return [row["n"] for row in (await self.sql.run("SELECT n FROM delivered ORDER BY place")).rows]
+
+    def owed(self) -> list[Row]:
+        return self.storage.run("SELECT * FROM outbox ORDER BY entry_id").rows
+
+    async def failures(self) -> list[Row]:
+        return (await self.sql.run("SELECT * FROM outbox_failures ORDER BY entry_id")).rows
+
+    def close(self) -> None:
+        self.storage.close()
+        self.sql.close()
+
+
+@pytest.fixture
+async def office() -> AsyncIterator[Office]:
+    with closing(Office()) as made:
+        await made.sql.run(DELIVERED)
+        yield made
+
+
+async def test_entries_arrive_in_the_order_in_which_they_came(office: Office) -> None:
+    numbers = [(7 * n) % (2 * BATCH + 11) for n in range(2 * BATCH + 11)]
+    office.add(*numbers)
+    assert await office.outbox.flush() is True
+    assert await office.delivered() == numbers
+    assert office.owed() == []
+    batches = [point for _, point in office.faults.trace if point == "sql.batch"]
+    assert len(batches) == 3
+
+
+async def test_an_empty_outbox_asks_d1_nothing(office: Office) -> None:
+    assert await office.outbox.flush() is True
+    assert office.outbox.next_due_ms() is None
+    assert [point for _, point in office.faults.trace if point.startswith("sql.")] == []
+
+
+async def test_what_d1_has_and_nobody_knows_is_written_again_without_effect(office: Office) -> None:
+    office.add(1, 2, 3)
+    office.faults.plan(Fault(Unavailable("the answer was lost"), point="sql.batch done"))
+    assert await office.outbox.flush() is False
+    assert await office.delivered() == [1, 2, 3]
+    assert [json.loads(row["parameters"]) for row in office.owed()] == [[1], [2], [3]]
+    assert await office.outbox.flush() is True
+    assert await office.delivered() == [1, 2, 3]
+
+
+async def test_entries_outlive_the_object(office: Office) -> None:
+    office.add(1, 2)
+    office.faults.plan(Fault(Crash(), point="sql.batch done"))
+    with pytest.raises(Crash):
+        await office.outbox.flush()
+    office.outbox = office.opened()
+    assert await office.outbox.flush() is True
+    assert await office.delivered() == [1, 2]
+
+
+async def test_while_d1_is_down_entries_wait_longer_and_longer(office: Office) -> None:
+    office.add(1, 2)
+    office.faults.down.add("sql")
+    waits: list[int] = []
+    for _ in range(12):
+        assert await office.outbox.flush() is False
+        due = office.outbox.next_due_ms()
+        assert due is not None
+        waits.append(due - office.clock())
+    assert waits == [1000 * 2**n for n in range(9)] + [300_000] * 3
+    assert await office.failures() == []
+    assert [json.loads(row["parameters"]) for row in office.owed()] == [[1], [2]]
+    office.faults.down.clear()
+    assert await office.outbox.flush() is True
+    assert await office.delivered() == [1, 2]
+
+
+async def test_an_entry_that_d1_refuses_is_put_aside_and_the_others_go_on(office: Office) -> None:
+    office.add(1, 2)
+    office.add(REFUSED, statement="strict")
+    office.add(3, 4)
+    for attempt in range(1, MAX_REFUSALS):
+        assert await office.outbox.flush() is False, attempt
+        assert await office.delivered() == [1, 2], "what came before it arrives, what came after it keeps its place"
+        assert await office.failures() == []
+    assert await office.outbox.flush() is True
+    assert await office.delivered() == [1, 2, 3, 4]
+    [failure] = await office.failures()
+    assert dict(failure) == {
+        "instance_key": "sdr:acme:main",
+        "entry_id": 3,
+        "tenant_id": "acme",
+        "statement": "strict",
+        "parameters": "[-1]",
+        "error": "constraint: a constraint of the database forbids it",
+        "failed_at_ms": office.clock(),
+    }
+
+
+async def test_several_refused_entries_are_each_put_aside(office: Office) -> None:
+    for number in (1, 2, 3):
+        office.add(REFUSED, statement="strict")
+        office.add(number)
+    for _ in range(3 * MAX_REFUSALS - 1):
+        await office.outbox.flush()
+    assert await office.outbox.flush() is True
+    assert await office.delivered() == [1, 2, 3]
+    assert [row["entry_id"] for row in await office.failures()] == [1, 3, 5]
+
+
+@pytest.mark.parametrize("point", ["sql.run", "sql.run done"])
+async def test_an_entry_is_put_aside_once_though_d1_fails_meanwhile(office: Office, point: str) -> None:
+    office.add(REFUSED, statement="strict")
+    office.add(1)
+    for _ in range(MAX_REFUSALS - 1):
+        await office.outbox.flush()
+    # The entry's own statement is the first call of the next attempt; putting it aside is the second, or the first that
+    # ends.
+    office.faults.plan(Fault(Unavailable("it failed"), 2 if point == "sql.run" else 1, point))
+    assert await office.outbox.flush() is False
+    assert len(office.owed()) == 2
+    assert await office.outbox.flush() is True
+    assert await office.delivered() == [1]
+    assert len(await office.failures()) == 1
+
+
+async def test_a_statement_that_this_version_does_not_know_waits_for_one_that_does(office: Office) -> None:
+    office.add(1)
+    office.outbox.add("acme", "of_the_future", 2)
+    office.add(3)
+    assert await office.outbox.flush() is False
+    assert await office.delivered() == [1]
+    assert [row["statement"] for row in office.owed()] == ["of_the_future", "put"]
+    assert office.outbox.next_due_ms() == office.clock() + 1000
+    future = {**STATEMENTS, "of_the_future": STATEMENTS["put"]}
+    assert await Outbox(office.storage, office.sql, future, office.clock, "sdr:acme:main").flush() is True
+    assert await office.delivered() == [1, 2, 3]
+
+
+async def test_a_second_flush_waits_for_the_first_and_nothing_is_sent_twice(office: Office) -> None:
+    office.add(1, 2, statement="strict")
+    assert await asyncio.gather(*[office.outbox.flush() for _ in range(4)]) == [True] * 4
+    assert await office.delivered() == [1, 2]
+    assert await office.failures() == []
+
+
+async def test_what_is_added_during_a_flush_is_delivered_by_it(office: Office) -> None:
+    office.add(1)
+    flush = asyncio.create_task(office.outbox.flush())
+    while not office.faults.trace[-1][1].startswith("sql."):
+        await asyncio.sleep(0)
+    office.add(2)
+    assert await flush is True
+    assert await office.delivered() == [1, 2]
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(1, 70)),
+        st.tuples(st.just("refused"), st.just(0)),
+        st.tuples(st.just("flush"), st.just(0)),
+        st.tuples(st.just("lost before"), st.integers(1, 3)),
+        st.tuples(st.just("lost after"), st.integers(1, 3)),
+        st.tuples(st.just("crash"), st.integers(1, 12)),
+    ),
+    max_size=15,
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(steps=steps)
+async def test_invariant_4_whatever_fails_everything_arrives_once_and_in_order(steps: list[tuple[str, int]]) -> None:
+    with closing(Office()) as office:
+        await office.sql.run(DELIVERED)
+        added = refused = 0
+        for step, amount in steps:
+            match step:
+                case "add":
+                    office.add(*range(added, added + amount))
+                    added += amount
+                case "refused":
+                    office.add(REFUSED, statement="strict")
+                    refused += 1
+                case "lost before":
+                    office.faults.plan(Fault(Unavailable("lost"), amount, "sql.batch"))
+                case "lost after":
+                    office.faults.plan(Fault(Unavailable("lost"), amount, "sql.batch done"))
+                case "crash":
+                    office.storage.commit()
+                    office.faults.plan(Fault(Crash(), amount))
+            try:
+                await office.outbox.flush()
+            except Crash:
+                office.outbox = office.opened()
+            if step == "crash":
+                office.faults.cancel()
+        office.faults.cancel()
+        while not await office.outbox.flush():
+            pass
+        assert await office.delivered() == list(range(added))
+        assert len(await office.failures()) == refused

@@ -1,0 +1,86 @@
+"""The register of tenants: nothing is asked of one that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from retain.errors import InvalidInput, NotFound, Unavailable
+from retain.host.clock import ManualClock
+from retain.memory.tenants import Tenants
+from tests.support.faults import Faults
+from tests.support.instances import migrated_d1
+
+MINUTE_MS = 60_000
+
+
+class Register:
+    """A register on a D1 that can be down."""
+
+    def __init__(self) -> None:
+        self.sql = migrated_d1()
+        self.clock = ManualClock()
+        self.faults = Faults(lambda owner: None)
+        self.tenants = Tenants(self.faults.wrap("sql", self.sql, self.faults.life("entry")), self.clock)
+
+    @property
+    def asked(self) -> int:
+        """How often D1 was asked."""
+        return sum(point == "sql.run" for _, point in self.faults.trace)
+
+    def close(self) -> None:
+        self.sql.close()
+
+
+@pytest.fixture
+def register() -> Iterator[Register]:
+    with closing(Register()) as made:
+        yield made
+
+
+async def test_a_tenant_is_registered_once(register: Register) -> None:
+    assert await register.tenants.register("acme") is True
+    assert await register.tenants.register("acme") is False
+    [row] = (await register.sql.run("SELECT created_at_ms FROM tenants WHERE tenant_id = 'acme'")).rows
+    assert row["created_at_ms"] == register.clock()
+    assert await register.tenants.require("acme") == "acme"
+
+
+async def test_the_default_tenant_is_there_from_the_beginning(register: Register) -> None:
+    assert await register.tenants.require("default") == "default"
+
+
+async def test_an_unknown_tenant_is_not_found_until_it_is_registered(register: Register) -> None:
+    for _ in range(2):
+        with pytest.raises(NotFound) as raised:
+            await register.tenants.require("acme")
+        assert raised.value.code == "unknown_tenant"
+        assert "PUT /admin/tenants/acme" in raised.value.message
+    await register.tenants.register("acme")
+    assert await register.tenants.require("acme") == "acme"
+
+
+@pytest.mark.parametrize("tenant", ["", "*", "Acme", "a:b", "-a", "a" * 41, "a/b", "a\n", "%2e"])
+async def test_what_cannot_be_a_tenant_is_refused_and_d1_is_not_asked(register: Register, tenant: str) -> None:
+    for refuse in (register.tenants.require, register.tenants.register):
+        with pytest.raises(InvalidInput) as raised:
+            await refuse(tenant)
+        assert raised.value.code == "invalid_tenant"
+    assert register.asked == 0
+
+
+async def test_a_tenant_that_was_seen_is_not_looked_up_again_for_a_minute(register: Register) -> None:
+    await register.tenants.require("default")
+    register.faults.down.add("sql")
+    register.clock.advance(MINUTE_MS - 1)
+    assert await register.tenants.require("default") == "default"
+    register.clock.advance(1)
+    with pytest.raises(Unavailable):
+        await register.tenants.require("default")
+    register.faults.down.clear()
+    before = register.asked
+    await register.tenants.require("default")
+    await register.tenants.require("default")
+    assert register.asked == before + 1

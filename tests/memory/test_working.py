@@ -1,0 +1,208 @@
+"""Working memory: small JSON values for an hour, within 128 KiB, readable by the instance and mirrored in KV."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from retain.errors import InvalidInput, LimitExceeded, Unavailable
+from retain.host.clock import ManualClock
+from retain.host.kv import SqliteKv
+from retain.host.object_sql import SqliteObjectSql
+from retain.memory.working import MAX_TOTAL_BYTES, SCHEMA, WorkingMemory
+
+HOUR_MS = 3_600_000
+
+
+class Desk:
+    """One instance's working memory on a database of its own. kv, clock: shared with other desks when given."""
+
+    def __init__(
+        self, tenant: str = "acme", instance: str = "main", kv: SqliteKv | None = None, clock: ManualClock | None = None
+    ) -> None:
+        self.clock = clock or ManualClock()
+        self.kv = kv or SqliteKv.open(self.clock)
+        self.local = SqliteObjectSql.open()
+        self.local.run(SCHEMA)
+        self.memory = WorkingMemory(self.local, self.kv, self.clock, tenant, instance)
+
+    def close(self) -> None:
+        self.local.close()
+        self.kv.close()
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    with closing(Desk()) as made:
+        yield made
+
+
+async def test_a_value_lives_for_an_hour_and_not_longer(desk: Desk) -> None:
+    await desk.memory.set("k", {"x": 1})
+    desk.clock.advance(HOUR_MS - 1)
+    assert (desk.memory.get("k"), desk.memory.all()) == ({"x": 1}, {"k": {"x": 1}})
+    assert await desk.kv.get("agent_working:acme:main:k") == '{"x":1}'
+    desk.clock.advance(1)
+    assert (desk.memory.get("k"), desk.memory.all()) == (None, {})
+    assert await desk.kv.get("agent_working:acme:main:k") is None
+
+
+async def test_writing_again_begins_the_hour_anew(desk: Desk) -> None:
+    await desk.memory.set("k", 1)
+    desk.clock.advance(HOUR_MS - 1)
+    await desk.memory.set("k", 2)
+    desk.clock.advance(HOUR_MS - 1)
+    assert desk.memory.get("k") == 2
+    assert await desk.kv.get("agent_working:acme:main:k") == "2"
+
+
+async def test_a_value_outlives_its_object(desk: Desk) -> None:
+    await desk.memory.set("k", 1)
+    woken = WorkingMemory(desk.local, desk.kv, desk.clock, "acme", "main")
+    assert woken.get("k") == 1
+
+
+async def test_all_values_come_in_the_order_of_their_keys(desk: Desk) -> None:
+    for key in ("b", "a.1", "B", "a"):
+        await desk.memory.set(key, key)
+    assert list(desk.memory.all()) == ["B", "a", "a.1", "b"]
+
+
+async def test_invariant_8_128_kib_fit_exactly(desk: Desk) -> None:
+    room = MAX_TOTAL_BYTES - len('k""')
+    await desk.memory.set("k", "x" * room)
+    for key, value in (("k", "x" * (room + 1)), ("j", 0)):
+        with pytest.raises(LimitExceeded) as raised:
+            await desk.memory.set(key, value)
+        assert (raised.value.code, raised.value.details["limit_bytes"]) == ("working_memory_full", 131_072)
+    assert desk.memory.all() == {"k": "x" * room}
+    assert await desk.kv.get("agent_working:acme:main:j") is None
+    await desk.memory.set("k", "x" * (room - 2))
+    await desk.memory.set("j", 0)
+    assert desk.memory.get("j") == 0
+
+
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from("abc"), st.integers(0, MAX_TOTAL_BYTES + 10), st.sampled_from("x\u00e9\n")),
+        st.integers(1, HOUR_MS),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(operations=operations)
+async def test_a_value_is_taken_exactly_when_it_fits_beside_what_is_alive(
+    operations: list[tuple[str, int, str] | int],
+) -> None:
+    alive: dict[str, tuple[str, int, int]] = {}  # key: value, bytes, time of death
+    with closing(Desk()) as desk:
+        for operation in operations:
+            if isinstance(operation, int):
+                desk.clock.advance(operation)
+            else:
+                key, length, letter = operation
+                value = letter * length
+                size = len(key) + len(json.dumps(value))
+                now = desk.clock()
+                alive = {name: entry for name, entry in alive.items() if entry[2] > now}
+                if size + sum(entry[1] for name, entry in alive.items() if name != key) <= MAX_TOTAL_BYTES:
+                    await desk.memory.set(key, value)
+                    alive[key] = (value, size, now + HOUR_MS)
+                else:
+                    with pytest.raises(LimitExceeded):
+                        await desk.memory.set(key, value)
+            now = desk.clock()
+            assert desk.memory.all() == {name: entry[0] for name, entry in sorted(alive.items()) if entry[2] > now}
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(value=json_values)
+async def test_any_json_value_comes_back_and_stands_in_kv(value: Any) -> None:
+    with closing(Desk()) as desk:
+        await desk.memory.set("k", value)
+        assert desk.memory.get("k") == value
+        assert json.loads(await desk.kv.get("agent_working:acme:main:k") or "") == value
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, {1, 2}, b"x", object()], ids=lambda value: type(value).__name__)
+async def test_what_is_not_json_is_refused(desk: Desk, value: Any) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        await desk.memory.set("k", value)
+    assert raised.value.code == "invalid_working_value"
+    assert desk.memory.all() == {}
+
+
+@pytest.mark.parametrize("key", ["a", "A.b_c-9", "k" * 64, "...", "-"])
+async def test_a_key_is_one_to_64_letters_digits_dots_dashes_and_underscores(desk: Desk, key: str) -> None:
+    await desk.memory.set(key, 1)
+    assert desk.memory.get(key) == 1
+
+
+@pytest.mark.parametrize("key", ["", "k" * 65, "a:b", "a b", "a/b", "*", "é", "a\n", "a\0"])
+async def test_any_other_key_is_refused(desk: Desk, key: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        await desk.memory.set(key, 1)
+    assert raised.value.code == "invalid_working_key"
+    assert (await desk.kv.list("")).keys == []
+
+
+async def test_the_value_is_readable_when_kv_fails_and_the_call_may_be_repeated(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(key: str, value: str, *, ttl_s: int | None = None) -> None:
+        raise Unavailable("KV is down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(desk.kv, "put", fail)
+        with pytest.raises(Unavailable):
+            await desk.memory.set("k", 1)
+    assert desk.memory.get("k") == 1
+    await desk.memory.set("k", 1)
+    assert await desk.kv.get("agent_working:acme:main:k") == "1"
+
+
+async def test_clearing_removes_this_instance_s_keys_and_no_other_s(desk: Desk) -> None:
+    others = [Desk(tenant, instance, desk.kv, desk.clock) for tenant, instance in (("acme", "main2"), ("acm", "e"))]
+    for one in (desk, *others):
+        await one.memory.set("k", 1)
+        await one.memory.set("k2", 2)
+    await desk.memory.clear()
+    assert desk.memory.all() == {}
+    assert (await desk.kv.list("")).keys == [
+        "agent_working:acm:e:k",
+        "agent_working:acm:e:k2",
+        "agent_working:acme:main2:k",
+        "agent_working:acme:main2:k2",
+    ]
+    for other in others:
+        assert other.memory.all() == {"k": 1, "k2": 2}
+        other.local.close()
+
+
+async def test_what_an_instance_keeps_is_its_own_though_all_share_kv(desk: Desk) -> None:
+    other = Desk("rival", "main", desk.kv, desk.clock)
+    await desk.memory.set("k", "mine")
+    assert other.memory.get("k") is None
+    await other.memory.set("k", "theirs")
+    assert desk.memory.get("k") == "mine"
+    other.local.close()

@@ -1,0 +1,185 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retain.errors import Misconfigured, Unavailable, UpstreamFailed
+from retain.models.chat import ChatReply, ChatRequest, Message, ToolCall, ToolSpec, Usage
+from retain.models.openai_chat import OpenAiChat, from_wire, to_wire
+from retain.models.openai_endpoint import OpenAiEndpoint
+from retain.models.scripted import Script
+from tests.support.model_server import Failure, ModelServer, chat_reply_to_wire, chat_request_from_wire
+
+EndpointOf = Callable[..., OpenAiEndpoint]
+
+WEATHER: Script = {
+    "name": "weather",
+    "rules": [
+        {
+            "rule": "look it up",
+            "when": {"last": "user", "find": {"user": r"in (?P<city>\w+)"}},
+            "reply": {
+                "text": "One moment.",
+                "calls": [{"tool": "forecast", "arguments": {"city": "{city}", "days": 2, "units": ["\u00b0C"]}}],
+            },
+        },
+        {
+            "rule": "tell it",
+            "when": {"tool": "forecast", "find": {"result": r'"degrees": (?P<degrees>-?\d+)'}},
+            "reply": {"text": "It will be {degrees} \u00b0C."},
+        },
+    ],
+}
+FORECAST = ToolSpec("forecast", "Tell the weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
+
+
+@pytest.fixture
+def model(server: ModelServer, endpoint_of: EndpointOf) -> OpenAiChat:
+    server.scripts = {"gpt-test": WEATHER}
+    return OpenAiChat(endpoint_of(server), model="gpt-test")
+
+
+async def test_a_conversation_with_a_tool_goes_over_the_wire_and_back(server: ModelServer, model: OpenAiChat) -> None:
+    messages = [Message("system", "Be brief."), Message("user", "How is the weather in Oslo?")]
+    first = await model.complete(ChatRequest(messages, [FORECAST], max_output_tokens=50, temperature=0.0))
+    assert first.content == "One moment."
+    assert first.tool_calls == (ToolCall("call_1_1", "forecast", {"city": "Oslo", "days": 2, "units": ["\u00b0C"]}),)
+    assert first.usage.input_tokens > 0
+    messages += [
+        Message("assistant", first.content, first.tool_calls),
+        Message("tool", '{"degrees": -3}', tool_call_id="call_1_1"),
+    ]
+    second = await model.complete(ChatRequest(messages, [FORECAST]))
+    assert (second.content, second.tool_calls) == ("It will be -3 \u00b0C.", ())
+    sent = server.received[0].body
+    assert (sent["model"], sent["max_completion_tokens"], sent["temperature"]) == ("gpt-test", 50, 0.0)
+    assert sent["tools"] == [
+        {
+            "type": "function",
+            "function": {
+                "name": "forecast",
+                "description": "Tell the weather.",
+                "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+            },
+        }
+    ]
+    assert server.received[1].body["messages"][2]["content"] == "One moment."
+    assert server.received[1].body["messages"][3] == {
+        "role": "tool",
+        "content": '{"degrees": -3}',
+        "tool_call_id": "call_1_1",
+    }
+
+
+def test_what_is_not_set_is_not_sent() -> None:
+    payload = to_wire(ChatRequest([Message("user", "hello")]), model="m", limit_field="max_tokens")
+    assert payload == {"model": "m", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 1024}
+
+
+def test_an_assistant_that_only_called_tools_has_no_content() -> None:
+    request = ChatRequest([Message("assistant", "", (ToolCall("1", "forecast", {}),))])
+    payload: Any = to_wire(request, model="m", limit_field="max_tokens")
+    assert payload["messages"][0]["content"] is None
+
+
+arguments = st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text()))
+calls = st.lists(st.builds(ToolCall, st.text(min_size=1), st.text(min_size=1), arguments), max_size=3).map(tuple)
+messages = st.one_of(
+    st.builds(Message, st.sampled_from(["system", "user"]), st.text()),
+    st.builds(Message, st.just("assistant"), st.text(), calls),
+    st.builds(Message, st.just("tool"), st.text(), st.just(()), st.text(min_size=1)),
+)
+
+
+@given(st.lists(messages), st.lists(st.builds(ToolSpec, st.text(), st.text(), arguments)), st.integers(1, 10_000))
+def test_a_request_survives_the_wire(sent: list[Message], tools: list[ToolSpec], limit: int) -> None:
+    request = ChatRequest(sent, tools, limit, 0.5)
+    wire = json.loads(json.dumps(to_wire(request, model="m", limit_field="max_completion_tokens")))
+    assert chat_request_from_wire(wire) == request
+
+
+@given(st.builds(ChatReply, st.text(), calls, st.builds(Usage, st.integers(0), st.integers(0))))
+def test_a_reply_survives_the_wire(reply: ChatReply) -> None:
+    assert from_wire(json.loads(json.dumps(chat_reply_to_wire(reply, "m")))) == reply
+
+
+def answer_with(message: object, **more: object) -> dict[str, object]:
+    return {"choices": [{"index": 0, "message": message, **more}]}
+
+
+def call_with(**fields: object) -> dict[str, object]:
+    call = {"id": "1", "type": "function", "function": {"name": "forecast", "arguments": "{}", **fields}}
+    return answer_with({"role": "assistant", "content": None, "tool_calls": [call]})
+
+
+TOLERATED = {
+    "no usage": (answer_with({"content": "hello"}), ChatReply("hello")),
+    "a refusal in words": (answer_with({"content": None, "refusal": "I cannot."}), ChatReply("I cannot.")),
+    "null for no calls": (answer_with({"content": "hello", "tool_calls": None}), ChatReply("hello")),
+    "empty arguments": (call_with(arguments=""), ChatReply("", (ToolCall("1", "forecast", {}),))),
+    "cut off at the limit": (answer_with({"content": "hel"}, finish_reason="length"), ChatReply("hel")),
+    "usage without numbers": (
+        {**answer_with({"content": "hello"}), "usage": {"prompt_tokens": None}},
+        ChatReply("hello"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "expected"), TOLERATED.values(), ids=TOLERATED)
+def test_the_habits_of_other_servers_are_understood(answer: dict[str, object], expected: ChatReply) -> None:
+    assert from_wire(answer) == expected
+
+
+NO_ID: dict[str, object] = {"type": "function", "function": {"name": "forecast", "arguments": "{}"}}
+MALFORMED: dict[str, tuple[dict[str, object], str]] = {
+    "no choices": ({}, "malformed_answer"),
+    "empty choices": ({"choices": []}, "malformed_answer"),
+    "no message": ({"choices": [{"index": 0}]}, "malformed_answer"),
+    "content in parts": (answer_with({"content": [{"type": "text", "text": "hello"}]}), "malformed_answer"),
+    "calls that are no list": (answer_with({"content": None, "tool_calls": {"0": NO_ID}}), "malformed_answer"),
+    "withheld": (answer_with({"content": None}, finish_reason="content_filter"), "content_filtered"),
+    "arguments that are no JSON": (call_with(arguments='{"city": "Os'), "malformed_tool_call"),
+    "arguments that are a list": (call_with(arguments="[1]"), "malformed_tool_call"),
+    "arguments that are an object": (call_with(arguments={"city": "Oslo"}), "malformed_tool_call"),
+    "no name": (call_with(name=None), "malformed_tool_call"),
+    "no id": (answer_with({"content": None, "tool_calls": [NO_ID]}), "malformed_tool_call"),
+    "no function": (answer_with({"content": None, "tool_calls": [{"id": "1"}]}), "malformed_tool_call"),
+    "no object": (answer_with({"content": None, "tool_calls": ["forecast"]}), "malformed_tool_call"),
+}
+
+
+@pytest.mark.parametrize(("answer", "code"), MALFORMED.values(), ids=MALFORMED)
+def test_an_answer_that_is_no_message_is_a_failure_of_the_server(answer: dict[str, object], code: str) -> None:
+    with pytest.raises(UpstreamFailed) as caught:
+        from_wire(answer)
+    assert caught.value.code == code
+
+
+async def test_passing_failures_are_retried(server: ModelServer, model: OpenAiChat) -> None:
+    server.fail(Failure(status=429, retry_after="0"))
+    server.fail(Failure("drop"))
+    reply = await model.complete(ChatRequest([Message("user", "How is the weather in Oslo?")], [FORECAST]))
+    assert (reply.tool_calls[0].name, len(server.received)) == ("forecast", 3)
+
+
+async def test_a_server_that_does_not_answer_is_unavailable(server: ModelServer, endpoint_of: EndpointOf) -> None:
+    server.fail(Failure("never"), times=3)
+    with pytest.raises(Unavailable) as caught:
+        await OpenAiChat(endpoint_of(server, timeout_ms=100), model="m").complete(ChatRequest([Message("user", "?")]))
+    assert caught.value.code == "upstream_timeout"
+
+
+async def test_refused_credentials_are_a_matter_of_configuration(server: ModelServer, endpoint_of: EndpointOf) -> None:
+    with pytest.raises(Misconfigured) as caught:
+        await OpenAiChat(endpoint_of(server, api_key="wrong"), model="m").complete(ChatRequest([Message("user", "?")]))
+    assert caught.value.code == "model_credentials"
+
+
+async def test_a_request_that_the_server_refuses_is_not_repeated(server: ModelServer, model: OpenAiChat) -> None:
+    with pytest.raises(UpstreamFailed) as caught:
+        await model.complete(ChatRequest([Message("user", "Sing!")]))
+    assert caught.value.details == {"status": 400, "upstream_code": "script_exhausted"}
+    assert len(server.received) == 1

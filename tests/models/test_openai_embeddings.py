@@ -1,0 +1,109 @@
+from collections.abc import Callable
+
+import pytest
+
+from retain.errors import Misconfigured, Unavailable, UpstreamFailed
+from retain.models.openai_embeddings import OpenAiEmbedder, from_wire
+from retain.models.openai_endpoint import OpenAiEndpoint
+from retain.models.static import StaticEmbedder
+from tests.contracts import Case, cases
+from tests.models import embedder_contract
+from tests.support.model_server import Failure, ModelServer
+
+EndpointOf = Callable[..., OpenAiEndpoint]
+
+
+@pytest.fixture
+def embedder(server: ModelServer, endpoint_of: EndpointOf) -> OpenAiEmbedder:
+    return OpenAiEmbedder(endpoint_of(server), model="text-embedding-test", dimensions=256)
+
+
+@pytest.mark.parametrize("case", cases(embedder_contract).values(), ids=cases(embedder_contract))
+async def test_the_contract_of_embedders(embedder: OpenAiEmbedder, case: Case) -> None:
+    await case(embedder)
+
+
+async def test_vectors_are_those_of_the_server_in_the_order_of_the_texts(
+    embedder: OpenAiEmbedder, static: StaticEmbedder
+) -> None:
+    texts = ["one apple", "two pears", "three plums"]
+    for vector, expected in zip(await embedder.embed(texts), await static.embed(texts), strict=True):
+        assert vector == pytest.approx(expected)
+
+
+async def test_the_request_names_model_and_format_and_no_dimensions(
+    server: ModelServer, embedder: OpenAiEmbedder
+) -> None:
+    await embedder.embed(["one apple"])
+    assert server.received[0].body == {
+        "model": "text-embedding-test",
+        "input": ["one apple"],
+        "encoding_format": "float",
+    }
+    assert (embedder.model, embedder.dimensions) == ("text-embedding-test", 256)
+
+
+async def test_texts_over_the_batch_size_go_in_several_requests(server: ModelServer, endpoint_of: EndpointOf) -> None:
+    embedder = OpenAiEmbedder(endpoint_of(server), model="m", dimensions=256, max_texts=2)
+    assert len(await embedder.embed(["a", "b", "", "c", "d", "e"])) == 6
+    assert [received.body["input"] for received in server.received] == [["a", "b"], ["c", "d"], ["e"]]
+
+
+async def test_blank_texts_alone_need_no_request(server: ModelServer, embedder: OpenAiEmbedder) -> None:
+    assert await embedder.embed(["", " "]) == [[0.0] * 256] * 2
+    assert server.received == []
+
+
+async def test_a_model_that_can_be_shortened_is_asked_for_the_dimensions(
+    server: ModelServer, endpoint_of: EndpointOf
+) -> None:
+    embedder = OpenAiEmbedder(endpoint_of(server), model="m", dimensions=64, shorten=True)
+    [vector] = await embedder.embed(["one apple"])
+    assert (len(vector), server.received[0].body["dimensions"]) == (64, 64)
+
+
+async def test_a_model_that_cannot_be_shortened_refuses(server: ModelServer, endpoint_of: EndpointOf) -> None:
+    server.matryoshka = False
+    with pytest.raises(UpstreamFailed) as caught:
+        await OpenAiEmbedder(endpoint_of(server), model="m", dimensions=64, shorten=True).embed(["one apple"])
+    assert (caught.value.code, caught.value.details["upstream_code"]) == ("model_refused", "invalid_dimensions")
+
+
+async def test_vectors_of_another_length_than_the_index_are_refused(
+    server: ModelServer, embedder: OpenAiEmbedder
+) -> None:
+    server.fail(Failure("wrong_dimensions"))
+    with pytest.raises(Misconfigured) as caught:
+        await embedder.embed(["one apple"])
+    assert caught.value.code == "embedding_dimensions"
+    assert caught.value.details == {"expected": 256, "found": 255}
+
+
+async def test_e3_a_failure_in_a_later_batch_is_an_error_not_some_vectors(
+    server: ModelServer, endpoint_of: EndpointOf
+) -> None:
+    embedder = OpenAiEmbedder(endpoint_of(server), model="m", dimensions=256, max_texts=1)
+    server.fail(Failure(status=503), times=3, after=1)
+    with pytest.raises(Unavailable):
+        await embedder.embed(["one apple", "two pears"])
+    assert len(server.received) == 4
+
+
+ENTRY = {"object": "embedding", "index": 0, "embedding": [1.0]}
+MALFORMED: dict[str, dict[str, object]] = {
+    "no data": {},
+    "data of another shape": {"data": {"0": [1.0]}},
+    "an entry too few": {"data": [ENTRY]},
+    "an entry too many": {"data": [ENTRY, {**ENTRY, "index": 1}, {**ENTRY, "index": 2}]},
+    "an index twice": {"data": [ENTRY, ENTRY]},
+    "an entry without index": {"data": [ENTRY, {"embedding": [1.0]}]},
+    "an entry without vector": {"data": [ENTRY, {"index": 1}]},
+    "base64 in place of numbers": {"data": [ENTRY, {"index": 1, "embedding": "AACAPw=="}]},
+}
+
+
+@pytest.mark.parametrize("answer", MALFORMED.values(), ids=MALFORMED)
+def test_an_answer_without_exactly_one_vector_a_text_is_refused(answer: dict[str, object]) -> None:
+    with pytest.raises(UpstreamFailed) as caught:
+        from_wire(answer, count=2, dimensions=1)
+    assert caught.value.code == "malformed_answer"

@@ -1,0 +1,135 @@
+import json
+from collections.abc import Callable
+
+import pytest
+
+from retain.errors import Misconfigured, RetainError, Unavailable, UpstreamFailed
+from retain.host.fetch import HostFetch
+from retain.models.openai_endpoint import OpenAiEndpoint
+from retain.models.retry import Retries
+from tests.models.conftest import Waits
+from tests.support.model_server import Failure, ModelServer
+
+EndpointOf = Callable[..., OpenAiEndpoint]
+BODY = {"model": "static", "input": ["a refund"], "encoding_format": "float"}
+
+
+async def test_a_request_is_json_with_the_key_as_bearer_token(server: ModelServer, endpoint_of: EndpointOf) -> None:
+    answer = await endpoint_of(server).post("/embeddings", BODY)
+    assert answer["object"] == "list"
+    [received] = server.received
+    assert received.path == "/v1/embeddings"
+    assert received.headers["authorization"] == "Bearer test-model-key"
+    assert received.headers["content-type"] == "application/json"
+    assert received.body == BODY
+
+
+async def test_without_a_key_no_token_is_sent(server: ModelServer, endpoint_of: EndpointOf) -> None:
+    with pytest.raises(Misconfigured):
+        await endpoint_of(server, api_key="").post("/embeddings", BODY)
+    assert "authorization" not in server.received[0].headers
+
+
+PASSING = {
+    "429 with a wait": (Failure(status=429, retry_after="0.4"), 0.4),
+    "429 without a wait": (Failure(status=429), 0.05),
+    "408": (Failure(status=408), 0.05),
+    "500": (Failure(status=500), 0.05),
+    "503 with a wait": (Failure(status=503, retry_after="0.2"), 0.2),
+    "a dropped connection": (Failure("drop"), 0.05),
+}
+
+
+@pytest.mark.parametrize(("failure", "wait_s"), PASSING.values(), ids=PASSING)
+async def test_a_passing_failure_is_retried_after_a_wait(
+    server: ModelServer, endpoint_of: EndpointOf, waits: Waits, failure: Failure, wait_s: float
+) -> None:
+    server.fail(failure)
+    answer = await endpoint_of(server).post("/embeddings", BODY)
+    assert answer["object"] == "list"
+    assert (len(server.received), waits.asked_s) == (2, [wait_s])
+
+
+async def test_a_slow_answer_is_given_up_and_asked_for_again(
+    server: ModelServer, endpoint_of: EndpointOf, waits: Waits
+) -> None:
+    server.fail(Failure("never"), times=3)
+    with pytest.raises(Unavailable) as caught:
+        await endpoint_of(server, timeout_ms=100).post("/embeddings", BODY)
+    assert caught.value.code == "upstream_timeout"
+    assert waits.asked_s == [0.05, 0.1]
+
+
+LASTING = {
+    "429": (Failure(status=429), "model_rate_limited"),
+    "500": (Failure(status=500), "model_unavailable"),
+    "dropped connections": (Failure("drop"), "upstream_unreachable"),
+}
+
+
+@pytest.mark.parametrize(("failure", "code"), LASTING.values(), ids=LASTING)
+async def test_a_failure_that_lasts_is_unavailable(
+    server: ModelServer, endpoint_of: EndpointOf, failure: Failure, code: str
+) -> None:
+    server.fail(failure, times=3)
+    with pytest.raises(Unavailable) as caught:
+        await endpoint_of(server).post("/embeddings", BODY)
+    assert (caught.value.code, len(server.received)) == (code, 3)
+
+
+async def test_a_server_that_asks_for_a_long_wait_is_not_asked_again(
+    server: ModelServer, endpoint_of: EndpointOf
+) -> None:
+    server.fail(Failure(status=429, retry_after="20"))
+    with pytest.raises(Unavailable) as caught:
+        await endpoint_of(server).post("/embeddings", BODY)
+    assert (caught.value.details["retry_after_ms"], len(server.received)) == (20_000, 1)
+
+
+TERMINAL: dict[str, tuple[Failure, type[RetainError], str]] = {
+    "401": (Failure(status=401, code="invalid_api_key"), Misconfigured, "model_credentials"),
+    "403": (Failure(status=403), Misconfigured, "model_credentials"),
+    "400": (Failure(status=400, code="context_length_exceeded"), UpstreamFailed, "model_refused"),
+    "404": (Failure(status=404, code="model_not_found"), UpstreamFailed, "model_refused"),
+    "302": (Failure(status=302), UpstreamFailed, "model_refused"),
+    "no credit": (Failure(status=429, code="insufficient_quota"), UpstreamFailed, "model_quota"),
+    "no JSON": (Failure("malformed"), UpstreamFailed, "malformed_answer"),
+}
+
+
+@pytest.mark.parametrize(("failure", "kind", "code"), TERMINAL.values(), ids=TERMINAL)
+async def test_a_failure_that_retrying_cannot_mend_is_raised_at_once(
+    server: ModelServer, endpoint_of: EndpointOf, failure: Failure, kind: type[RetainError], code: str
+) -> None:
+    server.fail(failure)
+    with pytest.raises(kind) as caught:
+        await endpoint_of(server).post("/embeddings", BODY)
+    assert (caught.value.code, len(server.received)) == (code, 1)
+    if failure.fault == "status":
+        upstream_code = failure.code or "invalid_request_error"
+        assert caught.value.details == {"status": failure.status, "upstream_code": upstream_code}
+
+
+@pytest.mark.parametrize("status", [400, 401, 429, 500])
+async def test_neither_the_key_nor_the_servers_words_are_in_an_error(
+    server: ModelServer, endpoint_of: EndpointOf, status: int
+) -> None:
+    server.fail(Failure(status=status, code="no such code: test-model-key"), times=3)
+    with pytest.raises(RetainError) as caught:
+        await endpoint_of(server).post("/embeddings", BODY)
+    told = f"{caught.value} {json.dumps(dict(caught.value.details))} {caught.value.__cause__!r}"
+    assert "test-model-key" not in told
+    assert "you sent" not in told
+
+
+@pytest.mark.parametrize("base_url", ["", "/v1", "ftp://127.0.0.1/v1"])
+async def test_an_address_that_cannot_be_called_is_a_matter_of_configuration(
+    fetch: HostFetch, retries: Retries, base_url: str
+) -> None:
+    with pytest.raises(Misconfigured) as caught:
+        await OpenAiEndpoint(base_url, fetch, retries, api_key="k").post("/embeddings", BODY)
+    assert caught.value.code == "model_endpoint"
+
+
+def test_the_key_is_not_in_the_endpoints_representation(server: ModelServer, endpoint_of: EndpointOf) -> None:
+    assert server.api_key not in repr(endpoint_of(server))

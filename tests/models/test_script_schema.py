@@ -1,0 +1,90 @@
+import copy
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from retain.errors import InvalidInput
+from retain.models import scripted
+from retain.models.chat import ChatRequest, Message
+from retain.models.script_schema import check_script
+from retain.models.scripted import ScriptedChat
+from tests.models.test_openai_chat import WEATHER
+from tests.models.test_scripted import REFUNDS
+
+
+@pytest.mark.parametrize("script", [REFUNDS, WEATHER], ids=["refunds", "weather"])
+def test_a_valid_script_comes_back_as_plain_data_that_survives_json(script: Any) -> None:
+    checked = check_script(script)
+    assert json.loads(json.dumps(checked)) == checked
+    assert check_script(checked) == checked
+
+
+async def test_a_checked_script_answers_as_the_written_one() -> None:
+    request = ChatRequest([Message("user", "refund for sara@example.com")])
+    written = await ScriptedChat(REFUNDS).complete(request)
+    assert await ScriptedChat(check_script(REFUNDS)).complete(request) == written
+
+
+def rule(**changes: Any) -> dict[str, Any]:
+    return {"rule": "only", "when": {"find": {"user": r"(?P<n>\d)"}}, "reply": {"text": "{n}"}, **changes}
+
+
+def call(arguments: object) -> dict[str, Any]:
+    return {"calls": [{"tool": "look", "arguments": arguments}]}
+
+
+INVALID: dict[str, tuple[Any, str]] = {
+    "not a script": ([], "script"),
+    "no name": ({"rules": [rule()]}, "name"),
+    "no rules": ({"name": "x", "rules": []}, "rules"),
+    "an unknown field": ({"name": "x", "rules": [rule(then={})]}, "rules.0.then"),
+    "an unknown condition": (rule(when={"first": "user"}), "first"),
+    "an unknown role": (rule(when={"last": "system"}), "last"),
+    "an unknown place": (rule(when={"find": {"mail": "x"}}), "mail"),
+    "a tool's name": (rule(when={"tool": "Look Up"}, reply={"text": "x"}), "tool name"),
+    "a tool's result from the user": (rule(when={"last": "user", "tool": "look"}, reply={"text": "x"}), "never"),
+    "a pattern that does not compile": (rule(when={"find": {"user": "("}}, reply={"text": "x"}), "not valid"),
+    "a counted pattern that does not compile": (
+        rule(when={"count": {"n": {"place": "user", "pattern": "("}}}),
+        "not valid",
+    ),
+    "a count that cannot be": (
+        rule(when={"count": {"n": {"place": "user", "pattern": "x", "at_least": 2, "at_most": 1}}}),
+        "at_most",
+    ),
+    "a name defined twice": (rule(when={"find": {"user": "(?P<n>x)", "result": "(?P<n>y)"}}), "n is defined twice"),
+    "a group in capitals": (rule(when={"find": {"user": "(?P<N>x)"}}, reply={"text": "x"}), "'N'"),
+    "a text with an unknown name": (rule(reply={"text": "{m}"}), "{m} is used"),
+    "an argument with an unknown name": (rule(reply=call({"deep": [{"er": "{m}"}]})), "{m} is used"),
+    "a pattern with a name of a later one": (
+        rule(when={"find": {"context": "{n}", "user": "(?P<n>x)"}}),
+        "{n} is used",
+    ),
+    "a number within a text": (rule(reply=call({"x": "about {n:int}"})), "{n:int} must be the whole argument"),
+    "an empty reply": (rule(reply={}), "text, calls, or both"),
+    "an unreachable rule": (
+        {"name": "x", "rules": [{"rule": "all", "when": {}, "reply": {"text": "x"}}, rule()]},
+        "never tried",
+    ),
+    "two rules of one name": ({"name": "x", "rules": [rule(), rule()]}, "'only'"),
+}
+
+
+@pytest.mark.parametrize(("data", "problem"), INVALID.values(), ids=INVALID)
+def test_a_defect_is_found_when_the_script_is_staged(data: Any, problem: str) -> None:
+    script = {"name": "x", "rules": [data]} if "rule" in data else data
+    with pytest.raises(InvalidInput) as caught:
+        check_script(copy.deepcopy(script))
+    assert caught.value.code == "invalid_script"
+    problems = caught.value.details["problems"]
+    assert isinstance(problems, list)
+    assert any(problem in found for found in problems), problems
+
+
+def test_the_example_in_the_documentation_is_a_valid_script() -> None:
+    example = re.search(r"\n\n((?:    .*\n)+)\n", scripted.__doc__ or "")
+    assert example is not None
+    assert check_script(yaml.safe_load(example[1]))["name"] == "refund_decision"

@@ -1,0 +1,86 @@
+from collections.abc import Mapping
+
+import pytest
+
+from retain.errors import Misconfigured, Unavailable, UpstreamFailed
+from retain.models.retry import Retries
+from retain.models.static import StaticEmbedder
+from retain.models.workers_ai import WorkersAiEmbedder
+from tests.contracts import Case, cases
+from tests.models import embedder_contract
+
+MODEL = "@cf/baai/bge-base-en-v1.5"
+
+
+class Platform:
+    """A bge model's answers with real vectors, scaled so that they are not of length one."""
+
+    def __init__(self, static: StaticEmbedder, *failures: Exception) -> None:
+        self.static = static
+        self.failures = list(failures)
+        self.calls: list[tuple[str, Mapping[str, object]]] = []
+
+    async def __call__(self, model: str, inputs: Mapping[str, object]) -> Mapping[str, object]:
+        self.calls.append((model, inputs))
+        if self.failures:
+            raise self.failures.pop(0)
+        texts = inputs["text"]
+        assert isinstance(texts, list)
+        assert 1 <= len(texts) <= 100
+        assert all(texts)
+        data = [[value * 3 for value in vector] for vector in await self.static.embed(texts)]
+        return {"shape": [len(data), 256], "data": data, "pooling": "mean"}
+
+
+@pytest.mark.parametrize("case", cases(embedder_contract).values(), ids=cases(embedder_contract))
+async def test_the_contract_of_embedders(static: StaticEmbedder, retries: Retries, case: Case) -> None:
+    await case(WorkersAiEmbedder(Platform(static), retries, model=MODEL, dimensions=256))
+
+
+async def test_at_most_a_hundred_texts_go_in_one_call(static: StaticEmbedder, retries: Retries) -> None:
+    platform = Platform(static)
+    texts = [f"text number {number}" for number in range(250)]
+    vectors = await WorkersAiEmbedder(platform, retries, model=MODEL, dimensions=256).embed(texts)
+    assert vectors[170] == pytest.approx((await static.embed([texts[170]]))[0])
+    assert platform.calls == [
+        (MODEL, {"text": texts[:100]}),
+        (MODEL, {"text": texts[100:200]}),
+        (MODEL, {"text": texts[200:]}),
+    ]
+
+
+async def test_a_platform_out_of_capacity_is_asked_again(static: StaticEmbedder, retries: Retries) -> None:
+    platform = Platform(static, Unavailable("out of capacity"), Unavailable("out of capacity"))
+    vectors = await WorkersAiEmbedder(platform, retries, model=MODEL, dimensions=256).embed(["a"])
+    assert (len(vectors), len(platform.calls)) == (1, 3)
+
+
+async def test_e3_a_refusal_is_raised_at_once(static: StaticEmbedder, retries: Retries) -> None:
+    platform = Platform(static, UpstreamFailed("no such model"))
+    with pytest.raises(UpstreamFailed):
+        await WorkersAiEmbedder(platform, retries, model=MODEL, dimensions=256).embed(["a"])
+    assert len(platform.calls) == 1
+
+
+async def test_vectors_of_another_length_than_the_index_are_refused(static: StaticEmbedder, retries: Retries) -> None:
+    with pytest.raises(Misconfigured) as caught:
+        await WorkersAiEmbedder(Platform(static), retries, model=MODEL, dimensions=768).embed(["a"])
+    assert caught.value.code == "embedding_dimensions"
+
+
+MALFORMED: dict[str, dict[str, object]] = {
+    "an asynchronous request's ticket": {"request_id": "1", "status": "queued", "model": MODEL},
+    "too few vectors": {"shape": [1, 1], "data": [[1.0]]},
+    "no numbers": {"shape": [2, 1], "data": [["a"], ["b"]]},
+    "no vectors": {"shape": [2, 1], "data": [1.0, 2.0]},
+}
+
+
+@pytest.mark.parametrize("answer", MALFORMED.values(), ids=MALFORMED)
+async def test_an_answer_without_one_vector_a_text_is_refused(answer: dict[str, object], retries: Retries) -> None:
+    async def run(model: str, inputs: Mapping[str, object]) -> Mapping[str, object]:
+        return answer
+
+    with pytest.raises(UpstreamFailed) as caught:
+        await WorkersAiEmbedder(run, retries, model=MODEL, dimensions=1).embed(["a", "b"])
+    assert caught.value.code == "malformed_answer"

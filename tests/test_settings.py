@@ -1,0 +1,80 @@
+"""The deployment's settings: what is read, what is production, and that secrets are not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from retain.errors import Misconfigured
+from retain.settings import NAMES, read_settings
+
+VALUES = {name: f"value-of-{name}" for name in NAMES} | {"EMBEDDING_DIMENSIONS": "256"}
+
+
+class Watched(Mapping[str, str]):
+    """Variables that remember which of them were asked for."""
+
+    def __init__(self) -> None:
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> str:
+        self.asked.add(name)
+        return VALUES[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VALUES)
+
+    def __len__(self) -> int:
+        return len(VALUES)
+
+
+def test_every_value_lands_where_it_belongs() -> None:
+    settings = read_settings(VALUES)
+    assert settings.environment == "value-of-RETAIN_ENVIRONMENT"
+    assert settings.access_team_domain == "value-of-ACCESS_TEAM_DOMAIN"
+    assert settings.access_audience == "value-of-ACCESS_AUDIENCE"
+    assert settings.credentials_key == "value-of-CREDENTIALS_KEY"
+    assert settings.previous_credentials_key == "value-of-PREVIOUS_CREDENTIALS_KEY"
+    assert settings.embedding_dimensions == 256
+    for prefix, model in (("CHAT", settings.chat), ("EMBEDDING", settings.embedding)):
+        assert (model.provider, model.name, model.base_url, model.api_key) == (
+            f"value-of-{prefix}_PROVIDER",
+            f"value-of-{prefix}_MODEL",
+            f"value-of-{prefix}_BASE_URL",
+            f"value-of-{prefix}_API_KEY",
+        )
+
+
+def test_the_names_are_exactly_those_that_are_read() -> None:
+    variables = Watched()
+    read_settings(variables)
+    assert variables.asked == set(NAMES)
+    assert len(NAMES) == len(set(NAMES))
+
+
+def test_invariant_9_no_secret_is_shown() -> None:
+    settings = read_settings(VALUES)
+    shown = f"{settings!r} {settings}"
+    for name in ("CHAT_API_KEY", "EMBEDDING_API_KEY", "CREDENTIALS_KEY", "PREVIOUS_CREDENTIALS_KEY"):
+        assert f"value-of-{name}" not in shown
+    assert "value-of-CHAT_MODEL" in shown
+
+
+@pytest.mark.parametrize("environment", ["production", "", "Development", "development ", "dev", "test"])
+def test_anything_but_the_exact_word_is_production(environment: str) -> None:
+    assert read_settings({**VALUES, "RETAIN_ENVIRONMENT": environment}).development is False
+
+
+def test_the_exact_word_is_development_and_nothing_is_production() -> None:
+    assert read_settings({**VALUES, "RETAIN_ENVIRONMENT": "development"}).development is True
+    unset = {name: value for name, value in VALUES.items() if name != "RETAIN_ENVIRONMENT"}
+    assert (read_settings(unset).environment, read_settings(unset).development) == ("production", False)
+
+
+@pytest.mark.parametrize("dimensions", ["", "many", "-1", "256.0", " 256", "1e3"])
+def test_dimensions_that_are_no_number_are_refused(dimensions: str) -> None:
+    with pytest.raises(Misconfigured) as raised:
+        read_settings({**VALUES, "EMBEDDING_DIMENSIONS": dimensions})
+    assert raised.value.code == "invalid_setting"
+    assert "EMBEDDING_DIMENSIONS" in raised.value.message

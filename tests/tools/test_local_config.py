@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import local_config as module
+from tools.local_config import local_config, write_local_config
+from tools.offline_runtime import COMPATIBILITY_FLAG
+from tools.paths import PRODUCTION_CONFIG
+from tools.stage import read_config
+
+
+@pytest.fixture
+def production() -> dict[str, Any]:
+    """The configuration that is deployed."""
+    return read_config(PRODUCTION_CONFIG)
+
+
+def test_production_carries_no_development_setting(production: dict[str, Any]) -> None:
+    assert COMPATIBILITY_FLAG not in production["compatibility_flags"]
+    assert production["vars"]["RETAIN_ENVIRONMENT"] == "production"
+    assert "services" not in production
+    assert not [name for name in production["vars"] if name.endswith(("_KEY", "_SECRET", "_TOKEN"))]
+
+
+def test_only_what_has_to_differ_locally_differs(production: dict[str, Any]) -> None:
+    before = copy.deepcopy(production)
+    local = local_config(production)
+    assert production == before
+    assert local["compatibility_flags"] == [*production["compatibility_flags"], COMPATIBILITY_FLAG]
+    assert local["services"] == [{"binding": "VECTORIZE", "service": "retain-vectorize"}]
+    changed = {"compatibility_flags", "vars", "services", "vectorize", "ai"}
+    assert {name: local[name] for name in local.keys() - changed} == {
+        name: production[name] for name in production.keys() - changed
+    }
+    assert not {"vectorize", "ai"} & local.keys()
+    assert local["vars"].keys() == production["vars"].keys()
+    assert local["vars"]["RETAIN_ENVIRONMENT"] == "development"
+
+
+def test_overrides_win_and_leave_the_rest(production: dict[str, Any]) -> None:
+    local = local_config(production, {"CHAT_PROVIDER": "openai", "CHAT_API_KEY": "key"})
+    assert local["vars"] == {**local_config(production)["vars"], "CHAT_PROVIDER": "openai", "CHAT_API_KEY": "key"}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout without secrets."""
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_development_secrets_are_made_once(checkout: Path) -> None:
+    write_local_config(checkout / "wrangler.local.json")
+    name, _, value = (checkout / ".dev.vars").read_text().strip().partition("=")
+    assert (name, len(base64.b64decode(value, validate=True))) == ("CREDENTIALS_KEY", 32)
+    before = (checkout / ".dev.vars").read_text()
+    write_local_config(checkout / "wrangler.local.json")
+    assert (checkout / ".dev.vars").read_text() == before
+
+
+def test_an_unchanged_configuration_is_not_written_again(checkout: Path) -> None:
+    path = write_local_config(checkout / "wrangler.local.json")
+    before = path.stat().st_mtime_ns
+    write_local_config(path)
+    assert path.stat().st_mtime_ns == before
+    write_local_config(path, overrides={"CHAT_MODEL": "another"})
+    assert json.loads(path.read_text())["vars"]["CHAT_MODEL"] == "another"
+
+
+def test_configurations_of_other_names_are_built_into_folders_of_their_own(checkout: Path) -> None:
+    built = {}
+    for name in ("wrangler.local.json", "wrangler.second.local.json", "wrangler.third.local.json"):
+        content = json.loads(write_local_config(checkout / name).read_text())
+        folder = content["main"].removesuffix("/entry.py")
+        assert folder.startswith(".build-")
+        assert content["build"]["command"].endswith(f"--config {name} --target {folder}")
+        built[name] = folder
+    assert len(set(built.values())) == 3

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools import offline_runtime
+from tools.offline_runtime import environment, prepare
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout whose workerd prints its arguments, one a line. Its folder's name has a space in it."""
+    root = tmp_path / "a checkout"
+    programs = root / "node_modules" / ".bin"
+    programs.mkdir(parents=True)
+    workerd = programs / "workerd"
+    workerd.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    workerd.chmod(0o755)
+    bundle = root / ".cache" / "pyodide" / "0123"
+    bundle.mkdir(parents=True)
+    monkeypatch.setattr(offline_runtime, "NODE_BIN", programs)
+    monkeypatch.setattr(offline_runtime, "build", lambda package, out: bundle)
+    return root
+
+
+def test_the_wrapper_adds_the_bundle_s_folder_after_the_command_and_passes_the_rest_on(installed: Path) -> None:
+    wrapper = prepare()
+    done = subprocess.run(
+        [str(wrapper), "serve", "--experimental", "two words", "-"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [
+        "serve",
+        f"--pyodide-bundle-disk-cache-dir={installed / '.cache' / 'pyodide' / '0123'}",
+        "--experimental",
+        "two words",
+        "-",
+    ]
+
+
+def test_the_wrapper_takes_workerd_s_place_and_ends_as_it_does(installed: Path) -> None:
+    (installed / "node_modules" / ".bin" / "workerd").write_text("#!/bin/sh\nexit 7\n")
+    assert subprocess.run([str(prepare()), "serve"], check=False).returncode == 7
+
+
+def test_the_wrapper_is_written_once_and_anew_when_workerd_moves(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapper = prepare()
+    before = wrapper.stat().st_mtime_ns
+    assert prepare() == wrapper
+    assert wrapper.stat().st_mtime_ns == before
+    elsewhere = installed / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "workerd").write_text("#!/bin/sh\n")
+    monkeypatch.setattr(offline_runtime, "NODE_BIN", elsewhere)
+    assert str(elsewhere / "workerd") in prepare().read_text()
+    assert os.access(wrapper, os.X_OK)
+    assert {path.name for path in wrapper.parent.iterdir()} == {"workerd"}
+
+
+def test_wrangler_s_environment_puts_this_checkout_s_programs_first(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin")
+    made = environment()
+    assert made["PATH"] == f"{installed / 'node_modules' / '.bin'}{os.pathsep}/usr/bin"
+    assert made["MINIFLARE_WORKERD_PATH"] == str(prepare())
+    assert made["WRANGLER_SEND_METRICS"] == "false"

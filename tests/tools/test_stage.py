@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tools.local_config import local_config
+from tools.paths import PRODUCTION_CONFIG
+from tools.stage import EMBEDDING_TABLE, mirror, read_config, stage, wanted_files
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Return the files below the folder."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_production_stages_the_worker_its_objects_and_its_agents_and_nothing_else() -> None:
+    staged = wanted_files(read_config(PRODUCTION_CONFIG))
+    assert {"entry.py", "assembly.py", "bindings.py", "retain/__init__.py", "agents.json"} <= staged.keys()
+    assert "durable_objects/agent_runtime.py" in staged
+    assert "workers/__init__.py" not in staged, "Cloudflare's SDK is a package of that name"
+    assert "__init__.py" not in staged, "the module root is no package"
+    others = [name for name in staged if not name.endswith(".py")]
+    assert others == ["agents.json"]
+    assert not [name for name in staged if name.startswith(("retain/host/", "tests/", "tools/"))]
+
+
+def test_the_staged_agents_are_those_of_the_folder() -> None:
+    staged = json.loads(wanted_files({})["agents.json"])
+    assert {"order_triage", "refund_decision", "sdr"} <= staged["agents"].keys()
+    assert staged["agents"]["order_triage"]["delegates"] == ["refund_decision"]
+    assert {agent["model"]["script"] for agent in staged["agents"].values()} - {None} <= staged["scripts"].keys()
+
+
+@pytest.mark.parametrize(("provider", "there"), [("static", True), ("workers-ai", False), ("openai", False)])
+def test_the_embedding_table_rides_along_only_when_it_is_asked_for(provider: str, there: bool) -> None:
+    assert (EMBEDDING_TABLE.name in wanted_files({"vars": {"EMBEDDING_PROVIDER": provider}})) is there
+
+
+def test_a_production_configuration_with_the_development_flag_is_refused(tmp_path: Path) -> None:
+    config = local_config(read_config(PRODUCTION_CONFIG), {"RETAIN_ENVIRONMENT": "production"})
+    with pytest.raises(SystemExit, match="python_workers_development"):
+        stage(config, tmp_path / "build")
+    assert not (tmp_path / "build").exists()
+
+
+def test_staging_twice_changes_nothing(tmp_path: Path) -> None:
+    config = read_config(PRODUCTION_CONFIG)
+    assert stage(config, tmp_path) == len(wanted_files(config))
+    assert stage(config, tmp_path) == 0
+    assert tree(tmp_path) == wanted_files(config)
+
+
+def test_the_target_holds_exactly_what_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "old" / "deep").mkdir(parents=True)
+    (tmp_path / "old" / "deep" / "gone.py").write_text("gone")
+    (tmp_path / "same.py").write_text("same")
+    (tmp_path / "changed.py").write_text("before")
+    wanted = {"same.py": b"same", "changed.py": b"after", "new/module.py": b"new"}
+    assert mirror(wanted, tmp_path) == 3
+    assert tree(tmp_path) == wanted
+    assert not (tmp_path / "old").exists()
+
+
+def test_a_file_that_did_not_change_is_not_written(tmp_path: Path) -> None:
+    mirror({"a.py": b"1", "b.py": b"2"}, tmp_path)
+    (tmp_path / "a.py").chmod(0o444)
+    before = (tmp_path / "a.py").stat().st_mtime_ns
+    assert mirror({"a.py": b"1", "b.py": b"3"}, tmp_path) == 1
+    assert (tmp_path / "a.py").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("wrangler.toml", 'name = "retain"\n[vars]\nA = "1"\n'),
+        ("wrangler.json", '{"name": "retain", "vars": {"A": "1"}}'),
+    ],
+)
+def test_a_configuration_is_read_from_toml_and_from_json(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert read_config(tmp_path / name) == {"name": "retain", "vars": {"A": "1"}}

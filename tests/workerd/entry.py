@@ -1,0 +1,93 @@
+"""The test Worker: runs contract cases and probes on the real bindings. Staged as `test_worker.py`, never deployed.
+
+`POST /cases/{suite}/{case}` runs one case, `POST /probes/{probe}` one probe; both take and answer JSON.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+# First of all, production's entry module: what it loads is what an isolate pays for at its start.
+_before = frozenset(sys.modules)
+_production: Any = import_module("entry")
+_loaded_by_entry = sorted(sys.modules.keys() - _before)
+for _name in ("retain.gateway.routes", "retain.gateway.settings", "fastjsonschema"):
+    import_module(_name)
+_loaded_by_proxy = sorted(sys.modules.keys() - _before)
+
+import json  # noqa: E402
+import traceback  # noqa: E402
+
+from tests.workerd.inside import gateway, object_probes, probes, suites  # noqa: E402
+from tests.workerd.inside.platform import DurableObject, Response, WorkerEntrypoint  # noqa: E402
+
+AgentRuntime: Any = _production.AgentRuntime
+
+__all__ = ["AgentRuntime", "Default", "Probe", "RefusingRuntime"]
+
+
+class Default(WorkerEntrypoint):  # type: ignore[misc]
+    """The test Worker's entrypoint."""
+
+    async def fetch(self, request: Any) -> Any:
+        """Answer one request of the host's tests."""
+        parts = str(request.url).split("?", maxsplit=1)[0].split("/")[3:]
+        asked = json.loads(await request.text() or "{}") if request.js_object.method == "POST" else {}
+        try:
+            answer = await self._answer(parts, asked)
+        except Exception:  # noqa: BLE001 -- the host's test shows it
+            return Response(traceback.format_exc(), status=500)
+        return Response(json.dumps(answer), headers={"content-type": "application/json"})
+
+    async def _answer(self, parts: list[str], asked: dict[str, Any]) -> Any:
+        match parts:
+            case ["healthz"]:
+                return {}
+            case ["cases"]:
+                return suites.listing()
+            case ["loaded"]:
+                return {"entry": _loaded_by_entry, "proxy": _loaded_by_proxy}
+            case ["cases", suite, case] if suite in suites.IN_OBJECT:
+                stub = self.env.PROBE.getByName(f"{suite}/{case}")
+                return json.loads(await stub.run_case(suite, case))
+            case ["cases", suite, case]:
+                return await suites.run(suite, case, suites.worker_ports(suite, self.env, asked))
+            case ["objects", name, method]:
+                return json.loads(await getattr(self.env.PROBE.getByName(name), method)(json.dumps(asked)))
+            case ["probes", "gateway"]:
+                return await gateway.proxied(self.env, asked)
+            case ["probes", name]:
+                return await probes.PROBES[name](self.env, asked)
+        raise LookupError(f"no such path: {parts}")
+
+
+class Probe(DurableObject):  # type: ignore[misc]
+    """A Durable Object for cases and probes that need one. Every public method is called by RPC."""
+
+    async def run_case(self, suite: str, case: str) -> str:
+        """Run a case on the ports of this object."""
+        return json.dumps(await suites.run(suite, case, suites.object_ports(suite, self.ctx.storage)))
+
+    async def probe(self, asked: str) -> str:
+        """Run a probe. asked: JSON with its name as `probe`."""
+        content = json.loads(asked)
+        return json.dumps(await object_probes.PROBES[content["probe"]](self.ctx, self.env, content))
+
+    async def alarm(self, alarm_info: Any = None) -> None:
+        """Note that the alarm fired."""
+        object_probes.note_alarm(self.ctx.storage)
+
+
+class RefusingRuntime(AgentRuntime):  # type: ignore[misc]
+    """An `AgentRuntime` that raises what it is asked to."""
+
+    async def refuse(self, request: str) -> str:
+        """Raise the error that the request describes, on the way that every method of an instance takes."""
+
+        async def refused(_instance: Any, content: dict[str, Any]) -> dict[str, Any]:
+            raise probes.described_error(content["error"])
+
+        answer: str = await self._enveloped(request, refused)
+        return answer

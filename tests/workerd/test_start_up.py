@@ -1,0 +1,30 @@
+"""Invariant 9: no work at import. What an isolate loads at its start is paid for by every first request."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.workerd.server import TestWorker
+
+pytestmark = pytest.mark.workerd
+
+HEAVY = ("pydantic", "pydantic_core", "jwt", "ulid", "fastjsonschema", "annotated_types", "typing_inspection")
+LATER = ("retain.agents", "retain.admin", "retain.models", "retain.gateway", "retain.memory.semantic")
+
+
+def _below(modules: list[str], *packages: str) -> list[str]:
+    return [module for module in modules if module.startswith(packages) and module.split(".")[0] != "tests"]
+
+
+def test_the_entry_module_loads_no_heavy_library_and_no_area(worker: TestWorker) -> None:
+    loaded = worker.get("/loaded")["entry"]
+    assert "durable_objects.agent_runtime" in loaded
+    assert _below(loaded, *HEAVY) == []
+    assert _below(loaded, *LATER) == []
+
+
+def test_the_proxy_needs_no_validation_library_but_the_schema_compiler(worker: TestWorker) -> None:
+    loaded = worker.get("/loaded")["proxy"]
+    assert "retain.gateway.proxy" in loaded
+    assert _below(loaded, *HEAVY) == _below(loaded, "fastjsonschema")
+    assert _below(loaded, "retain.agents", "retain.admin", "retain.models", "retain.memory.semantic") == []
