@@ -1,0 +1,78 @@
+"""Canonical keys: `<service>:<tenantId>:<sessionId>`, and `<namespaceKey>:<memoryKind>:<entityId>` for one item in it.
+
+One parser and one formatter; formatting what was parsed gives the same text. `:` is a delimiter only.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+
+from retain.errors import InvalidInput
+from retain.identifiers import check_tenant
+
+_SEGMENT = re.compile(r"[A-Za-z0-9._@+-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """Where the items of one session live. str() gives the namespace key.
+
+    Raises: InvalidInput (codes `invalid_namespace`, `invalid_tenant`) for an empty or wildcard segment, a delimiter or
+        another character that a segment must not hold.
+    """
+
+    service: str
+    tenant_id: str
+    session_id: str
+
+    def __post_init__(self) -> None:
+        _check(self)
+        check_tenant(self.tenant_id)
+
+    def __str__(self) -> str:
+        return f"{self.service}:{self.tenant_id}:{self.session_id}"
+
+    @staticmethod
+    def parse(text: str) -> Namespace:
+        """Return the namespace that the text is the key of. Raises: InvalidInput, as the constructor."""
+        return Namespace(*_segments(text, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class ItemKey:
+    """The key of one item. str() gives its text, at most 324 bytes. Raises: InvalidInput, as `Namespace`."""
+
+    namespace: Namespace
+    kind: str
+    entity_id: str
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}:{self.kind}:{self.entity_id}"
+
+    @staticmethod
+    def parse(text: str) -> ItemKey:
+        """Return the item's key that the text is. Raises: InvalidInput, as the constructor."""
+        service, tenant_id, session_id, kind, entity_id = _segments(text, 5)
+        return ItemKey(Namespace(service, tenant_id, session_id), kind, entity_id)
+
+
+def _segments(text: str, count: int) -> list[str]:
+    segments = text.split(":")
+    if len(segments) != count:
+        raise InvalidInput(f"a key of this kind has {count} segments", code="invalid_namespace")
+    return segments
+
+
+def _check(key: Namespace | ItemKey) -> None:
+    for part in fields(key):
+        segment = getattr(key, part.name)
+        if isinstance(segment, Namespace):
+            continue
+        if not isinstance(segment, str) or _SEGMENT.fullmatch(segment) is None:
+            raise InvalidInput(
+                f"not a valid {part.name.replace('_', ' ')}: it must match {_SEGMENT.pattern}", code="invalid_namespace"
+            )

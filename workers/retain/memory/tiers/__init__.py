@@ -1,0 +1,1 @@
+"""Tiered memory: hot, warm and cold stores behind one client."""
