@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import select
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -181,6 +183,18 @@ def test_a_body_that_names_no_length_is_measured_as_it_comes(api: httpx.Client, 
 
     response = api.post(RUN.replace("{tenant}", known), content=parts())
     assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
+
+
+def test_a_body_that_is_refused_by_its_length_is_received_to_its_end(api: httpx.Client) -> None:
+    """An answer that comes before leaves the sender with a broken connection in place of the reason."""
+    length = 2_000_000
+    head = f"POST /admin/seed-memory HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n"
+    with socket.create_connection((api.base_url.host, api.base_url.port or 80), timeout=30) as sender:
+        sender.sendall(head.encode() + b"z" * (length // 2))
+        answered_early, _, _ = select.select([sender], [], [], 1)
+        assert not answered_early
+        sender.sendall(b"z" * (length - length // 2))
+        assert sender.recv(100).startswith(b"HTTP/1.1 413 ")
 
 
 def test_every_answer_carries_a_request_id_of_its_own(api: httpx.Client, known: str) -> None:
