@@ -36,6 +36,8 @@ ROW_KEYS: Mapping[str, tuple[str, ...]] = {
     "ingest_messages": ("tenant_id", "scope_id", "conversation", "position"),
     "ingest_jobs": ("job_id",),
     "index_jobs": ("job_id",),
+    "procedure_outcomes": ("run_id",),
+    "procedure_priors": ("tenant_id", "agent_type", "instance_id", "task_type", "workflow_id"),
     "episode_counts": ("tenant_id",),
     "scopes": ("number",),
     "memory_likeness": ("record_id",),

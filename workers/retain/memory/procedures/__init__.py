@@ -1,0 +1,1 @@
+"""Procedural memory: which of an agent's workflows works, learned from outcomes."""
