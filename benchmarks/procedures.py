@@ -28,7 +28,7 @@ def uniformly(posteriors: Mapping[str, Posterior], random: Random) -> str:
     return random.choice(sorted(posteriors))
 
 
-def greedily(posteriors: Mapping[str, Posterior], random: Random) -> str:
+def greedily(posteriors: Mapping[str, Posterior], random: Random) -> str:  # noqa: ARG001
     """Choose the workflow with the highest expected rate, ties by id."""
     return max(sorted(posteriors), key=lambda name: posteriors[name].mean)
 
