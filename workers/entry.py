@@ -78,7 +78,7 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Respons
         host=url.netloc,
         request_id=request_id,
     )
-    if url.path.startswith("/api/v1/"):
+    if url.path == "/mcp" or url.path.startswith("/api/v1/"):
         return await assembly.gateway.handle(request)
     return await _guarded(assembly, request)
 

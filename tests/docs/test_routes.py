@@ -10,13 +10,13 @@ from pydantic import BaseModel
 from retain import admin, agents
 from retain.admin.routes import ROUTES as ADMIN
 from retain.agents.routes import ROUTES as AGENTS
-from retain.gateway.routes import PREFIX
+from retain.gateway.routes import MCP_PATH, PREFIX
 from retain.memory.records.events import EDITABLE
 from tests.docs.error_codes import error_codes
 from tests.docs.markdown import page, spans
 
 _HTTP = page("docs/http.md")
-_ELSEWHERE = {"GET /healthz", f"POST {PREFIX}{{tool_name}}"}
+_ELSEWHERE = {"GET /healthz", f"POST {PREFIX}{{tool_name}}", f"POST {MCP_PATH}"}
 """Routes without a row in a table of routes."""
 
 
@@ -48,9 +48,8 @@ def test_every_route_is_documented_and_every_documented_route_exists() -> None:
 def test_every_route_says_who_may_use_it() -> None:
     for row in _routes():
         path = spans(row[0])[0].split()[1]
-        wanted = (
-            "Access" if path.startswith(("/admin/", "/v1/")) else "API key" if path.startswith("/api/") else "anyone"
-        )
+        key = path.startswith("/api/") or path == MCP_PATH
+        wanted = "Access" if path.startswith(("/admin/", "/v1/")) else "API key" if key else "anyone"
         assert row[1] == wanted, path
 
 

@@ -14,11 +14,13 @@ from typing import Any
 
 import httpx
 import pytest
+from mcp_types import TextContent
 
 from retain.gateway.provisioning import KvEntry, credential_entry, new_api_key, tool_entry
 from retain.host.crypto import HostCrypto
 from tests.e2e.local_state import LocalState
 from tests.host.echo_server import EchoServer, echo_server
+from tests.support.mcp_client import MODES, Mode, connected
 from tools.gateway import find_credentials_key, run_wrangler
 from tools.paths import PRODUCTION_CONFIG, ROOT
 
@@ -158,6 +160,18 @@ def test_a_body_that_is_no_object_of_arguments_is_refused(
     response = api.post("/api/v1/tools/create_order", content=body, headers=headers)
     assert response.status_code == 400, response.text
     assert response.json()["code"] in {"malformed_json", "invalid_arguments"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_official_mcp_client_finds_a_tool_and_calls_it(
+    api: httpx.Client, provisioned: Provisioned, mode: Mode
+) -> None:
+    headers = {"authorization": f"Bearer {provisioned.keys['one tool']}"}
+    async with connected(f"{api.base_url}/mcp", mode=mode, headers=headers) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["show_order"]
+        result = await client.call_tool("show_order", {"order_id": "AB-1"})
+    assert isinstance(result.content[0], TextContent)
+    assert json.loads(result.content[0].text)["target"] == "/orders/AB-1"
 
 
 def test_an_upstream_s_own_error_is_passed_on(api: httpx.Client, provisioned: Provisioned) -> None:

@@ -17,8 +17,13 @@ def parsed(model: type[Body], request: Request) -> Body:
 
     Raises: InvalidInput (code `malformed_json`, or `invalid_body` with `problems` naming each place).
     """
+    return parsed_value(model, request.json())
+
+
+def parsed_value(model: type[Body], value: object) -> Body:
+    """Return the value as the model. Raises: InvalidInput (code `invalid_body` with `problems` naming each place)."""
     try:
-        return model.model_validate(request.json())
+        return model.model_validate(value)
     except ValidationError as error:
         problems = [f"{'.'.join(map(str, found['loc'])) or 'body'}: {found['msg']}" for found in error.errors()]
         raise InvalidInput("the body does not fit", code="invalid_body", problems=problems) from error

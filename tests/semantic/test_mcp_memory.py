@@ -1,0 +1,78 @@
+"""A tenant's memory through the official MCP client, on the real workerd."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from mcp import Client, MCPError
+from mcp_types import TextContent
+
+from tests.support.mcp_client import MODES, Mode, connected
+
+pytestmark = pytest.mark.workerd
+
+
+async def called(client: Client, tool: str, **arguments: Any) -> Any:
+    result = await client.call_tool(tool, arguments)
+    assert isinstance(result.content[0], TextContent)
+    assert not result.is_error, result.content[0].text
+    return json.loads(result.content[0].text)
+
+
+async def failure(client: Client, tool: str, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments)
+    assert isinstance(result.content[0], TextContent)
+    assert result.is_error
+    return result.content[0].text.partition(":")[0]
+
+
+def address(api: httpx.Client, tenant_id: str, scope: str = "") -> str:
+    return f"{api.base_url}/admin/tenants/{tenant_id}/mcp{scope}"
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_memory_is_remembered_recalled_edited_and_forgotten(
+    api: httpx.Client, tenant: Callable[[], str], mode: Mode
+) -> None:
+    async with connected(address(api, tenant()), mode=mode) as client:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == ["remember", "recall", "list", "get", "edit", "forget"]
+        made = await called(client, "remember", content="Ann likes green tea.", metadata={"checked": True})
+        assert await called(client, "remember", content="Ann likes green tea.") == {**made, "created": False}
+        [hit] = (await called(client, "recall", query="what does Ann drink?", filter={"checked": True}))["memories"]
+        assert hit["id"] == made["id"]
+        await called(client, "edit", id=made["id"], content="Ann likes black tea.")
+        shown = await called(client, "get", id=made["id"])
+        assert (shown["content"], [event["kind"] for event in shown["events"]]) == (
+            "Ann likes black tea.",
+            ["stored", "edited"],
+        )
+        assert shown["source"] == {"origin": "person"}
+        listed = (await called(client, "list", filter={"checked": True}, limit=5))["memories"]
+        assert [memory["id"] for memory in listed] == [made["id"]]
+        await called(client, "forget", id=made["id"])
+        assert await failure(client, "get", id=made["id"]) == "no_such_memory"
+
+
+async def test_the_address_alone_says_whose_memory_it_is(api: httpx.Client, tenant: Callable[[], str]) -> None:
+    mine, other = tenant(), tenant()
+    async with connected(address(api, mine, "?agent_type=sdr"), mode="legacy") as sdr:
+        made = await called(sdr, "remember", content="Bea prefers mornings.")
+        assert await failure(sdr, "remember", content="x", agent_type="refund_decision") == "invalid_body"
+        assert await failure(sdr, "recall", query="x", tenant=other) == "invalid_body"
+        assert [hit["id"] for hit in (await called(sdr, "recall", query="mornings"))["memories"]] == [made["id"]]
+    async with connected(address(api, mine, "?agent_type=refund_decision"), mode="legacy") as refunds:
+        assert (await called(refunds, "recall", query="mornings"))["memories"] == []
+    async with connected(address(api, other), mode="legacy") as neighbour:
+        assert (await called(neighbour, "list"))["memories"] == []
+        assert await failure(neighbour, "get", id=made["id"]) == "no_such_memory"
+
+
+async def test_a_tool_that_does_not_exist_is_a_protocol_error(api: httpx.Client, tenant: Callable[[], str]) -> None:
+    async with connected(address(api, tenant()), mode="legacy") as client:
+        with pytest.raises(MCPError, match="no tool 'erase'"):
+            await client.call_tool("erase", {})

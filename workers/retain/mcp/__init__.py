@@ -1,0 +1,1 @@
+"""Model Context Protocol over streamable HTTP: the server's side, without the tools that it serves."""

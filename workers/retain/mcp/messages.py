@@ -1,0 +1,157 @@
+"""JSON-RPC messages of the protocol: reading them from a request, and writing answers.
+
+Two eras of the protocol are spoken. Until 2025-11-25 a client begins with `initialize`; since 2026-07-28 each request
+carries its version and capabilities in `_meta`, with headers that repeat what intermediaries route by. No state is kept
+between requests in either.
+Source: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports and
+https://modelcontextprotocol.io/specification/2026-07-28/basic/transports
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retain.errors import InvalidInput
+from retain.http import Request, Response
+
+HANDSHAKE_VERSIONS = ("2025-03-26", "2025-06-18", "2025-11-25")
+ENVELOPE_VERSIONS = ("2026-07-28",)
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+HEADER_MISMATCH = -32020
+UNSUPPORTED_VERSION = -32022
+_STATUS = {METHOD_NOT_FOUND: 404}
+
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+_ENCODED = re.compile(r"=\?base64\?(.*)\?=")
+
+
+class McpError(Exception):
+    """A request that the protocol itself refuses. code: of JSON-RPC."""
+
+    def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a client. id: None for a notification. enveloped: of the era without a handshake."""
+
+    id: str | int | None
+    method: str
+    params: Mapping[str, Any]
+    enveloped: bool
+
+
+def read_message(request: Request) -> Message | None:
+    """Return the message, None for one that wants no answer because it is an answer itself.
+
+    Raises: McpError.
+    """
+    try:
+        body = request.json()
+    except InvalidInput as error:
+        raise McpError(PARSE_ERROR, error.message) from error
+    if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
+        raise McpError(INVALID_REQUEST, "the body must be one JSON-RPC 2.0 message; batches are not served")
+    if "method" not in body and ("result" in body or "error" in body):
+        return None
+    method, params, number = body.get("method"), body.get("params", {}), body.get("id")
+    if not isinstance(method, str) or not isinstance(params, dict):
+        raise McpError(INVALID_REQUEST, "a message has a method, a text, and params, an object")
+    if isinstance(number, bool) or not isinstance(number, str | int | None) or ("id" in body and number is None):
+        raise McpError(INVALID_REQUEST, "an id is a text or a whole number")
+    meta = params.get("_meta")
+    enveloped = isinstance(meta, dict) and _VERSION_KEY in meta
+    if not enveloped:
+        _check_handshake_version(request, method)
+    elif number is not None:
+        _check_envelope(request, method, params)
+    return Message(number, method, params, enveloped)
+
+
+def id_of(request: Request) -> str | int | None:
+    """Return the id to which a refusal belongs, None when the body has none that can be read."""
+    try:
+        body = request.json()
+    except InvalidInput:
+        return None
+    number = body.get("id") if isinstance(body, dict) else None
+    return number if isinstance(number, str | int) and not isinstance(number, bool) else None
+
+
+def result(message: Message, value: Mapping[str, Any]) -> Response:
+    """Return the answer to a request."""
+    content = {"resultType": "complete", **value} if message.enveloped else dict(value)
+    return _json({"jsonrpc": "2.0", "id": message.id, "result": content}, 200)
+
+
+def accepted() -> Response:
+    """Return the answer to a message that wants none."""
+    return Response(202, "")
+
+
+def refusal(error: McpError, number: str | int | None, *, enveloped: bool) -> Response:
+    """Return a refusal. What reached a method is answered with status 200 in the era with a handshake."""
+    content: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        content["data"] = dict(error.data)
+    transport = error.code in (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH, UNSUPPORTED_VERSION)
+    status = _STATUS.get(error.code, 400) if enveloped or transport else 200
+    return _json({"jsonrpc": "2.0", "id": number, "error": content}, status)
+
+
+def _check_handshake_version(request: Request, method: str) -> None:
+    named = request.headers.get("mcp-protocol-version")
+    if named is not None and method != "initialize" and named not in HANDSHAKE_VERSIONS:
+        raise _unsupported(named, [*HANDSHAKE_VERSIONS, *ENVELOPE_VERSIONS])
+
+
+def _check_envelope(request: Request, method: str, params: Mapping[str, Any]) -> None:
+    """Refuse a request that says one thing in its headers and another in its body: who routes it reads the headers."""
+    meta: Mapping[str, Any] = params["_meta"]
+    if _CAPABILITIES_KEY not in meta:
+        raise McpError(INVALID_PARAMS, f"params._meta lacks '{_CAPABILITIES_KEY}'")
+    headers = request.headers
+    version = meta[_VERSION_KEY]
+    if headers.get("mcp-protocol-version") != version:
+        raise McpError(HEADER_MISMATCH, "the header mcp-protocol-version is not the version in params._meta")
+    if headers.get("mcp-method") != method:
+        raise McpError(HEADER_MISMATCH, "the header mcp-method is not the message's method")
+    name = params.get("name")
+    if method == "tools/call" and name is not None and _decoded(headers.get("mcp-name")) != name:
+        raise McpError(HEADER_MISMATCH, "the header mcp-name is not the called tool's name")
+    if version not in ENVELOPE_VERSIONS:
+        raise _unsupported(str(version), ENVELOPE_VERSIONS)
+
+
+def _unsupported(requested: str, supported: Sequence[str]) -> McpError:
+    data = {"supported": list(supported), "requested": requested}
+    return McpError(UNSUPPORTED_VERSION, "this version of the protocol is not spoken here", data)
+
+
+def _decoded(value: str | None) -> str | None:
+    encoded = _ENCODED.fullmatch(value or "")
+    if encoded is None:
+        return value
+    try:
+        return base64.b64decode(encoded[1], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+def _json(content: Mapping[str, Any], status: int) -> Response:
+    return Response(status, json.dumps(content, separators=(",", ":")), {"content-type": "application/json"})

@@ -1,0 +1,118 @@
+"""Answer one MCP request: a pure translation between the protocol and the tools of one caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from retain import __version__
+from retain.errors import Forbidden, InvalidInput, MethodNotAllowed, NotFound, RetainError
+from retain.http import Request, Response
+from retain.mcp.messages import (
+    ENVELOPE_VERSIONS,
+    HANDSHAKE_VERSIONS,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    McpError,
+    Message,
+    accepted,
+    id_of,
+    read_message,
+    refusal,
+    result,
+)
+from retain.mcp.tools import McpTool, McpTools
+
+LIST_TTL_MS = 60_000
+"""For how long a client may take a list of tools for current: as long as KV may lag."""
+
+
+def check_transport(request: Request) -> None:
+    """Refuse what streamable HTTP without sessions and streams does not have.
+
+    To be called before the caller is authenticated. Raises: MethodNotAllowed for all but POST; Forbidden (code
+        `cross_origin`) for a page of another origin, which may have been led here by DNS rebinding.
+    Source: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#security-warning
+    """
+    if request.method != "POST":
+        raise MethodNotAllowed("the route exists, the method does not", allowed=["POST"])
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.host:
+        raise Forbidden("pages of another origin may not call this", code="cross_origin")
+
+
+async def answer(request: Request, tools: McpTools, name: str, instructions: str) -> Response:
+    """Return the answer to one message. name, instructions: how the server introduces itself.
+
+    What the protocol refuses is answered as a JSON-RPC error, a tool's failure as a failed call.
+    Raises: what the tools raise when they are listed.
+    """
+    try:
+        message = read_message(request)
+    except McpError as error:
+        return refusal(error, id_of(request), enveloped="mcp-method" in request.headers)
+    if message is None or message.id is None:
+        return accepted()
+    try:
+        return result(message, await _respond(message, tools, name, instructions))
+    except McpError as error:
+        return refusal(error, message.id, enveloped=message.enveloped)
+
+
+async def _respond(message: Message, tools: McpTools, name: str, instructions: str) -> Mapping[str, Any]:
+    introduction = {"capabilities": {"tools": {}}, "instructions": instructions}
+    server = {"name": name, "version": __version__}
+    match message.method:
+        case "initialize" if not message.enveloped:
+            asked = message.params.get("protocolVersion")
+            version = asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+            return {"protocolVersion": version, "serverInfo": server, **introduction}
+        case "server/discover" if message.enveloped:
+            meta = {"_meta": {"io.modelcontextprotocol/serverInfo": server}}
+            versions = {"supportedVersions": [*ENVELOPE_VERSIONS, *HANDSHAKE_VERSIONS]}
+            return {**introduction, **versions, **meta, "ttlMs": LIST_TTL_MS, "cacheScope": "private"}
+        case "ping":
+            return {}
+        case "tools/list":
+            return await _list(message, tools)
+        case "tools/call":
+            return await _call(message, tools)
+        case other:
+            raise McpError(METHOD_NOT_FOUND, f"there is no method '{other}'")
+
+
+async def _list(message: Message, tools: McpTools) -> Mapping[str, Any]:
+    cursor = message.params.get("cursor")
+    try:
+        page = await tools.page(cursor if isinstance(cursor, str) else None)
+    except InvalidInput as error:
+        raise McpError(INVALID_PARAMS, error.message) from error
+    listed: dict[str, Any] = {"tools": [_shown(tool) for tool in page.tools]}
+    if page.cursor is not None:
+        listed["nextCursor"] = page.cursor
+    return {**listed, "ttlMs": LIST_TTL_MS, "cacheScope": "private"} if message.enveloped else listed
+
+
+def _shown(tool: McpTool) -> Mapping[str, Any]:
+    shown = {"name": tool.name, "description": tool.description, "inputSchema": dict(tool.input_schema)}
+    return {**shown, "annotations": dict(tool.hints)} if tool.hints else shown
+
+
+async def _call(message: Message, tools: McpTools) -> Mapping[str, Any]:
+    name, arguments = message.params.get("name"), message.params.get("arguments") or {}
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        raise McpError(INVALID_PARAMS, "a call has a name, a text, and arguments, an object")
+    try:
+        given = await tools.call(name, arguments)
+    except NotFound as error:
+        if error.code != "no_such_tool":
+            return _content(f"{error.code}: {error.message}", failed=True)
+        raise McpError(INVALID_PARAMS, f"there is no tool '{name}'") from error
+    except RetainError as error:
+        return _content(f"{error.code}: {error.message}", failed=True)
+    return _content(given.text, failed=given.failed)
+
+
+def _content(text: str, *, failed: bool) -> Mapping[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": failed}

@@ -1,0 +1,52 @@
+"""What an MCP server serves: tools that describe themselves and answer calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class McpTool:
+    """A tool as clients see it.
+
+    input_schema: JSON Schema of type object. hints: the protocol's annotations, such as `idempotentHint`.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    hints: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class McpToolPage:
+    """Some of the tools, and the cursor of the next page (None at the end)."""
+
+    tools: Sequence[McpTool]
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class McpAnswer:
+    """What a call gave. failed: the text says what went wrong, for the model to read."""
+
+    text: str
+    failed: bool = False
+
+
+class McpTools(Protocol):
+    """The tools that one caller may use. Made for a caller after its request was authenticated."""
+
+    async def page(self, cursor: str | None) -> McpToolPage:
+        """Return tools in a fixed order. Raises: InvalidInput (code `invalid_cursor`)."""
+        ...
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> McpAnswer:
+        """Call a tool once.
+
+        Raises: NotFound (code `no_such_tool`) for a tool that the caller does not have. Any other RetainError is told
+            to the model as a failed call.
+        """
+        ...
