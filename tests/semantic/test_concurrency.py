@@ -172,7 +172,7 @@ async def test_a_writer_that_dies_while_another_one_finishes_leaves_nothing_wron
             race = Race(substrate, turns=Turns(dies={0: one + 1}))
             outcomes = await race.run([0] * one + [1] * 99, (first, second))
             if not isinstance(outcomes[0], Crash):
-                assert one > 1
+                assert one > 0
                 return  # it makes no more calls
             try:
                 await check_after(race, (first, second), outcomes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from retain.errors import Conflict, InvalidInput, NotFound, RetainError
@@ -28,6 +28,7 @@ from retain.memory.records.rows import (
     remove_record,
     write_record,
 )
+from retain.memory.records.supersession import Standing, Telling
 from retain.memory.scope import BELOW, Scope, registration
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
@@ -77,22 +78,46 @@ class SemanticMemory:
     async def store_all(self, news: Sequence[NewRecord], source: Source | Sequence[Source]) -> list[StoreResult]:
         """Remember several new contents, all of them or none; as `store`, in order. source: of all, or of each."""
         sources = [source] * len(news) if isinstance(source, Source) else source
-        hashes = [new.content_hash for new in news]
-        known = await self._equal(hashes)
-        distinct = dict(zip(hashes, zip(news, sources, strict=True), strict=True))
-        fresh = [self._record(new, origin) for digest, (new, origin) in distinct.items() if digest not in known]
-        closed = await self._closed(list(known.values())) if known else set()
-        for digest, (new, origin) in distinct.items():
-            if known.get(digest) in closed:
-                await self._state_again(known[digest], new, origin)
-        if fresh:
-            indexed = await self._indexer.read(fresh)
-            known |= await self._write(fresh, indexed)
-        created = {record.id for record in fresh}
+        told = [self._record(new, origin) for new, origin in zip(news, sources, strict=True)]
+        contents = [_hash(record) for record in told]
+        ready: dict[str, tuple[Record, Indexed]] = {}
+        ids: dict[str, str] = {}
+
+        async def tell() -> Change | None:
+            known = await self._standing(contents)
+            ids.clear()
+            telling = Telling(self._sql, self._clock)
+            for record, content in zip(told, contents, strict=True):
+                standing = known.get(content)
+                if standing is not None:
+                    await telling.again(standing, record)
+                elif content in ready:
+                    new, indexed = ready[content]
+                    await telling.anew(new, [*self._indexer.rows(new, indexed), self._indexer.sent(new)])
+                    known[content] = standing = Standing(new.id, new.valid_to_ms)
+                else:
+                    return None  # it was deleted meanwhile: it is told again as a new one
+                ids[content] = standing.record_id
+            return _change_of(telling.parts) if telling.parts else None
+
+        try:
+            while len(ids) < len(set(contents)):
+                known = await self._standing(contents)
+                fresh = [record for record in told if _hash(record) not in known.keys() | ready.keys()]
+                await self._make_ready({_hash(record): record for record in reversed(fresh)}, ready)
+                if ready or not all(standing.holds for standing in known.values()):
+                    await self._history.transact(self.scope.tenant_id, tell)
+                else:
+                    ids = {content: standing.record_id for content, standing in known.items()}
+        except RetainError:
+            for record, _ in ready.values():
+                await self._indexer.try_to_settle(record.id)
+            raise
+        created = {record.id for record, _ in ready.values()}
         results: list[StoreResult] = []
-        for digest in hashes:
-            results.append(StoreResult(known[digest], known[digest] in created))
-            created.discard(known[digest])
+        for content in contents:
+            results.append(StoreResult(ids[content], ids[content] in created))
+            created.discard(ids[content])
         return results
 
     async def search(self, wanted: RecallQuery) -> list[Hit]:
@@ -194,106 +219,17 @@ class SemanticMemory:
             source=source.to_json(),
         )
 
-    async def _write(self, records: Sequence[Record], indexed: Sequence[Indexed]) -> dict[str, str]:
-        """Bring new records into both stores; return by content hash the ids that the contents have now.
-
-        A failure leaves none of them; a crash leaves an owed entry.
-        """
+    async def _make_ready(self, fresh: Mapping[str, Record], ready: dict[str, tuple[Record, Indexed]]) -> None:
+        """Owe and give the vector index what new records become; add them to `ready` as soon as they are owed."""
+        if not fresh:
+            return
+        records = list(fresh.values())
+        indexed = await self._indexer.read(records)
         owed = [self._indexer.owe(record, len(one.vectors)) for record, one in zip(records, indexed, strict=True)]
         await self._sql.batch([*registration(self.scope), *owed])
         pairs = list(zip(records, indexed, strict=True))
-        ids: dict[str, str] = {}
-        try:
-            await self._indexer.write(pairs)
-            await self._history.transact(self.scope.tenant_id, lambda: self._birth(pairs, ids))
-        except RetainError:
-            for record in records:
-                await self._indexer.try_to_settle(record.id)
-            raise
-        return ids
-
-    async def _state_again(self, record_id: str, new: NewRecord, source: Source) -> None:
-        """Open a known record that was closed before it was stated again; nothing else about it changes."""
-        holds_from = _valid_from(new, self._clock())
-
-        async def decide() -> Change | None:
-            record = await self._owned(record_id)
-            if record.valid_to_ms is None or holds_from < record.valid_to_ms:
-                return None
-            event = self._event("restored", record.id, {"valid_from_ms": holds_from}, source)
-            opened = apply(record, event)
-            assert opened is not None
-            older, newer = await self._around(opened, {})
-            if newer is not None:
-                return None
-            parts: list[Written | Statement] = [append_event(record.tenant_id, event), write_record(opened)]
-            if older is not None:
-                data = {"by": record.id, "valid_to_ms": holds_from}
-                closing = self._event("superseded", older.id, data, Source("extraction", record_id=record.id))
-                closed = apply(older, closing)
-                assert closed is not None
-                parts += [append_event(older.tenant_id, closing), write_record(closed)]
-            return _change_of(parts)
-
-        await self._history.transact(self.scope.tenant_id, decide)
-
-    async def _birth(self, pairs: Sequence[tuple[Record, Indexed]], ids: dict[str, str]) -> Change | None:
-        """Decide what storing does now: which records are new, and whose validity they close.
-
-        ids: gets the id that each content will have, by its hash.
-        """
-        known = await self._equal([_hash(record) for record, _ in pairs])
-        ids.update({_hash(record): known.get(_hash(record), record.id) for record, _ in pairs})
-        parts: list[Written | Statement] = []
-        written: dict[str, Record] = {}
-        for new, indexed in pairs:
-            if _hash(new) in known:
-                continue  # another writer came first; what this one gave the index is settled later
-            older, newer = await self._around(new, written)
-            record = new if newer is None else _closed_by(new, newer)
-            written[record.id] = record
-            parts += [
-                append_event(record.tenant_id, _stored_event(record)),
-                write_record(record),
-                *self._indexer.rows(record, indexed),
-                self._indexer.sent(record),
-            ]
-            if older is not None:
-                data = {"by": record.id, "valid_to_ms": record.valid_from_ms}
-                event = self._event("superseded", older.id, data, Source("extraction", record_id=record.id))
-                changed = apply(older, event)
-                assert changed is not None
-                written[older.id] = changed
-                parts += [append_event(older.tenant_id, event), write_record(changed)]
-        return _change_of(parts) if parts else None
-
-    async def _around(self, record: Record, written: Mapping[str, Record]) -> tuple[Record | None, Record | None]:
-        """Return the facts of equal subject and predicate that hold before and begin after the record.
-
-        written: what this transaction writes of the scope, and D1 does not show yet.
-        """
-        if record.subject is None or record.predicate is None:
-            return None, None
-        key = (record.tenant_id, record.scope_id, record.subject, record.predicate)
-        same = "SELECT * FROM memory_records WHERE tenant_id = ? AND scope_id = ? AND subject = ? AND predicate = ?"
-        older, newer = await self._sql.batch(
-            [
-                (
-                    f"{same} AND valid_from_ms <= ? AND (valid_to_ms IS NULL OR valid_to_ms > ?)"
-                    " ORDER BY valid_from_ms DESC, id DESC LIMIT 1",
-                    (*key, record.valid_from_ms, record.valid_from_ms),
-                ),
-                (f"{same} AND valid_from_ms > ? ORDER BY valid_from_ms, id LIMIT 1", (*key, record.valid_from_ms)),
-            ]
-        )
-        found = {**{row["id"]: record_of(row) for row in (*older.rows, *newer.rows)}, **written}
-        facts = [one for one in found.values() if (one.subject, one.predicate) == (record.subject, record.predicate)]
-        since = record.valid_from_ms
-        after = [one for one in facts if one.valid_from_ms > since]
-        before = [
-            one for one in facts if one.valid_from_ms <= since and (one.valid_to_ms is None or one.valid_to_ms > since)
-        ]
-        return max(before, key=_beginning, default=None), min(after, key=_beginning, default=None)
+        ready |= zip(fresh, pairs, strict=True)
+        await self._indexer.write(pairs)
 
     async def _note(self, record_id: str, kind: EventKind, data: Mapping[str, Any], source: Source) -> Record:
         async def note(record: Record) -> tuple[Record, list[Written | Statement]]:
@@ -331,26 +267,18 @@ class SemanticMemory:
             raise NotFound("there is no such memory", code="no_such_memory")
         return record_of(rows[0])
 
-    async def _equal(self, hashes: Sequence[str]) -> dict[str, str]:
+    async def _standing(self, contents: Sequence[str]) -> dict[str, Standing]:
+        """Return what the scope knows of the contents, by hash."""
         rows = (
             await self._sql.run(
-                "SELECT id, content_hash FROM memory_records WHERE tenant_id = ? AND scope_id = ?"
+                "SELECT id, content_hash, valid_to_ms FROM memory_records WHERE tenant_id = ? AND scope_id = ?"
                 " AND content_hash IN (SELECT value FROM json_each(?))",
                 self.scope.tenant_id,
                 self.scope.scope_id,
-                json.dumps(list(hashes)),
+                json.dumps(list(contents)),
             )
         ).rows
-        return {row["content_hash"]: row["id"] for row in rows}
-
-    async def _closed(self, ids: Sequence[str]) -> set[str]:
-        rows = (
-            await self._sql.run(
-                "SELECT id FROM memory_records WHERE id IN (SELECT value FROM json_each(?)) AND valid_to_ms IS NOT NULL",
-                json.dumps(list(ids)),
-            )
-        ).rows
-        return {row["id"] for row in rows}
+        return {row["content_hash"]: Standing(row["id"], row["valid_to_ms"]) for row in rows}
 
     def _event(self, kind: EventKind, record_id: str, data: Mapping[str, Any], source: Source) -> LearningEvent:
         return LearningEvent(new_id(), record_id, kind, data, source.to_json(), self._clock())
@@ -362,18 +290,6 @@ def _valid_from(new: NewRecord, now_ms: int) -> int:
         return new.valid_from_ms
     said = new.utterance.at_ms if new.utterance is not None else None
     return now_ms if said is None else min(said, now_ms)
-
-
-def _stored_event(record: Record) -> LearningEvent:
-    return LearningEvent(new_id(), record.id, "stored", record.to_json(), record.source, record.recorded_at_ms)
-
-
-def _closed_by(record: Record, newer: Record) -> Record:
-    return replace(record, valid_to_ms=newer.valid_from_ms, superseded_by=newer.id)
-
-
-def _beginning(record: Record) -> tuple[int, str]:
-    return record.valid_from_ms, record.id
 
 
 def _hash(record: Record) -> str:
