@@ -143,11 +143,40 @@ def test_case_makes_no_difference(text: str) -> None:
         ("заказ ёж", ["заказ", "еж"]),
         ("한국어", [fold("한국어")]),
         ("x²", ["x²"]),
+        ("客户的订单已取消", ["客户", "户的", "的订", "订单", "单已", "已取", "取消"]),
+        ("订单", ["订单"]),
+        ("茶", ["茶"]),
+        ("订单AB-1001号", ["订单", "ab", "1001", "号"]),
+        ("がんばれ。", ["かん", "んは", "はれ"]),
+        ("ｶﾀｶﾅ", ["ｶﾀ", "ﾀｶ", "ｶﾅ"]),
+        ("คำสั่ง ๑๒๓", ["คำ", "ำส", "สง", "๑๒๓"]),
+        ("\u0e31", []),
     ],
     ids=ascii,
 )
 def test_words_are_folded_runs_of_letters_and_digits(text: str, expected: list[str]) -> None:
     assert words(text) == expected
+
+
+UNSPACED = "客户的订单已取消お茶がกำลังລາວကမြန်ខ្មែរ"
+
+
+@given(sentence=st.text(UNSPACED, min_size=1, max_size=12), data=st.data())
+def test_every_part_of_a_run_without_spaces_is_found_in_it(sentence: str, data: st.DataObject) -> None:
+    """Word by word and in order, as full text looks for a phrase; a single letter by itself."""
+    [letters] = ["".join(filter(str.isalnum, fold(sentence)))]
+    if not letters:
+        return
+    start = data.draw(st.integers(0, len(letters) - 1))
+    part = letters[start : data.draw(st.integers(start + 1, len(letters)))]
+    indexed, asked = list(prepare(sentence, None).stems), words(part)
+    assert any(indexed[place : place + len(asked)] == asked for place in range(len(indexed)))
+    assert len(indexed) <= 2 * len(letters)
+
+
+@given(text=st.text(st.characters(max_codepoint=0x0DFF), max_size=60))
+def test_a_text_with_spaces_is_indexed_as_its_words(text: str) -> None:
+    assert prepare(text, None).stems == tuple(stem(word) for word in words(text))
 
 
 def test_stop_words_are_words_and_few() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from retain.memory.recall.words import stem, words
+from retain.memory.recall.words import single_letters, stem, words
 from retain.memory.records.record import Utterance
 from retain.ports import Vector
 
@@ -36,7 +36,8 @@ NAMES_TIME = re.compile(
 class Prepared:
     """What the index holds of one record, but for its vectors.
 
-    parts: the texts to embed, each with the head. stems: every word's, in order. terms: the distinct ones, for records
+    parts: the texts to embed, each with the head. stems: every word's, in order, then single letters of scripts
+    without spaces. terms: the distinct ones, for records
     short enough to have a window. length: characters. asking: share of its sentences that are questions.
     """
 
@@ -52,7 +53,7 @@ class Prepared:
 def prepare(content: str, utterance: Utterance | None) -> Prepared:
     """Return what the index shall hold of a record."""
     head = _head(utterance)
-    stems = tuple(stem(word) for word in words(head + content))
+    stems = tuple(stem(word) for word in [*words(head + content), *single_letters(head + content)])
     short = len(content) <= WINDOW_LIMIT
     return Prepared(
         parts=tuple(head + part for part in cut(content)),

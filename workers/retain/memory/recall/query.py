@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retain.errors import InvalidInput, LimitExceeded
-from retain.memory.recall.words import STOP, stem, words
+from retain.memory.recall.words import STOP, stem, without_runs, words
 
 MAX_QUERY_BYTES = 8 * 1024
 MAX_EXACT_TERMS = 8
@@ -49,7 +49,7 @@ def analyse(text: str) -> Query:
     stems = dict.fromkeys(stem(word) for word in [word for word in found if word not in STOP] or found)
     exact: dict[tuple[str, ...], float] = {}
     for pattern, weight in ((_EXACT, 1.0), (_QUOTED, QUOTATION)):
-        for match in pattern.findall(text):
+        for match in pattern.findall(without_runs(text) if pattern is _EXACT else text):
             if pattern is _EXACT and not _is_exact(match):
                 continue
             phrase = tuple(stem(word) for word in words(match))

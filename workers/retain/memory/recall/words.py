@@ -22,7 +22,16 @@ STOP = frozenset(
 )
 """English words that say nothing about what a text is about."""
 
+_UNSPACED = (
+    "\u0e01-\u0e4e\u0e81-\u0ece\u0edc-\u0edf"  # Thai, Lao
+    "\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17d7\u17dc\u17dd"  # Myanmar, Khmer
+    "\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Japanese
+    "\u3105-\u312f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"  # Chinese
+)
+"""Letters, and signs on them, of scripts that put no spaces between words."""
 _WORD = re.compile(r"[^\W_]+")
+_RUN = re.compile(f"[{_UNSPACED}]+")
+_WORD_OR_RUN = re.compile(f"([{_UNSPACED}]+)|(?:(?![{_UNSPACED}])[^\\W_])+")
 
 
 def fold(text: str) -> str:
@@ -36,8 +45,43 @@ def fold(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the folded words of a text, in order."""
-    return _WORD.findall(fold(text))
+    """Return the folded words of a text, in order.
+
+    A run of a script without spaces, as Chinese, Japanese and Thai are written, gives each two letters that follow on
+    each other, so that a word is found inside a sentence; a single letter gives itself. Signs above and below the letters
+    are left out, since FTS5 takes them for separators.
+    """
+    folded = fold(text)
+    if folded.isascii() or _RUN.search(folded) is None:
+        return _WORD.findall(folded)
+    found: list[str] = []
+    for match in _WORD_OR_RUN.finditer(folded):
+        if match[1] is None:
+            found.append(match[0])
+            continue
+        letters = _letters(match[1])
+        found += [letters[place : place + 2] for place in range(max(len(letters) - 1, min(len(letters), 1)))]
+    return found
+
+
+def single_letters(text: str) -> list[str]:
+    """Return the letters of a text's runs without spaces, each once: what finds a word of one letter in a sentence.
+
+    They stand behind the text's words in the index, so that phrases stay together.
+    """
+    if text.isascii() or _RUN.search(text) is None:
+        return []
+    runs = [_letters(run) for run in _RUN.findall(fold(text))]
+    return list(dict.fromkeys(letter for run in runs if len(run) > 1 for letter in run))
+
+
+def without_runs(text: str) -> str:
+    """Return the text with spaces for its runs of scripts without spaces: ids and addresses stand between them."""
+    return text if text.isascii() else _RUN.sub(" ", text)
+
+
+def _letters(run: str) -> str:
+    return "".join(filter(str.isalnum, run))
 
 
 @lru_cache(maxsize=50_000)
