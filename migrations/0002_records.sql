@@ -111,17 +111,20 @@ CREATE VIRTUAL TABLE memory_vocabulary USING fts5vocab ('memory_text', 'row');
 CREATE VIRTUAL TABLE memory_occurrences USING fts5vocab ('memory_text', 'instance');
 
 -- What the vector index is owed ('owed'), and what it was given so lately that it may not show it yet ('sent'): recall
--- judges those by their signatures.
+-- judges both by their signatures.
 CREATE TABLE memory_outbox (
   record_id TEXT PRIMARY KEY,
   tenant_id TEXT NOT NULL,
   scope_id TEXT NOT NULL,
   parts INTEGER NOT NULL,            -- the most vectors that the record may have in the index
   state TEXT NOT NULL CHECK (state IN ('owed', 'sent')),
+  changed INTEGER NOT NULL DEFAULT 0, -- the index may show what the record was before
   writers INTEGER NOT NULL DEFAULT 1, -- that owe it and have not settled it: while there are any it stays
   attempts INTEGER NOT NULL DEFAULT 0,
   last_error TEXT,
-  at_ms INTEGER NOT NULL
+  at_ms INTEGER NOT NULL,
+  due_at_ms INTEGER NOT NULL         -- when the reconciler is to take it: later after each failure
 );
 CREATE INDEX memory_outbox_by_age ON memory_outbox (state, at_ms);
-CREATE INDEX memory_outbox_fresh ON memory_outbox (tenant_id, at_ms) WHERE state = 'sent';
+CREATE INDEX memory_outbox_by_turn ON memory_outbox (due_at_ms) WHERE state = 'owed';
+CREATE INDEX memory_outbox_fresh ON memory_outbox (tenant_id, state, at_ms);

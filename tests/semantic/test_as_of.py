@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.semantic.substrate import AGENT, PERSON, TENANT, Substrate
 
 CITY: dict[str, Any] = {"subject": "ann", "predicate": "lives_in"}
@@ -121,7 +119,6 @@ async def test_the_past_is_filtered_by_what_it_was(substrate: Substrate) -> None
     ] == [0.5]
 
 
-@pytest.mark.xfail(strict=True, reason="the filter is applied to what the record says now")
 async def test_the_past_is_filtered_by_the_metadata_it_had(substrate: Substrate) -> None:
     record_id = await substrate.store(BERLIN, metadata={"state": "open"})
     start = substrate.clock()

@@ -27,6 +27,10 @@ UPSERT_LIMIT = 500
 """Vectors of one call. Vectorize takes 1,000 from a Worker."""
 GRACE_MS = 60_000
 """Entries younger than this belong to a write that may still be under way."""
+FIRST_PAUSE_MS = 60_000
+"""After a first failure, until the reconciler takes an entry again. It doubles with each failure …"""
+LONGEST_PAUSE_MS = 3_600_000
+"""… up to this."""
 DELETE_LIMIT = 1000
 """Ids of one call."""
 MAX_TRIES = 5
@@ -87,23 +91,26 @@ class Indexer:
             found.append(Indexed(one, own if all(any(vector) for vector in own) else [v for v in own if any(v)]))
         return found
 
-    def owe(self, record: Record, parts: int) -> Statement:
+    def owe(self, record: Record, parts: int, *, changed: bool = False) -> Statement:
         """Return the statement that owes the vector index this record.
 
-        parts: how many vectors it may get there; how many it has is known while its search row stands.
+        parts: how many vectors it may get there; how many it has is known while its search row stands. changed: the
+        index has vectors of what it was before, so that its signature is to be believed for a while.
         """
+        now = self._clock()
         return (
-            "INSERT INTO memory_outbox (record_id, tenant_id, scope_id, parts, state, at_ms)"
-            f" VALUES (?, ?, ?, MAX(?, COALESCE(({_PARTS}), 0)), 'owed', ?)"
+            "INSERT INTO memory_outbox (record_id, tenant_id, scope_id, parts, state, changed, at_ms, due_at_ms)"
+            f" VALUES (?, ?, ?, MAX(?, COALESCE(({_PARTS}), 0)), 'owed', ?, ?, ?)"
             " ON CONFLICT (record_id) DO UPDATE SET state = 'owed', parts = MAX(parts, excluded.parts),"
+            " changed = MAX(changed, excluded.changed), due_at_ms = excluded.due_at_ms,"
             " at_ms = MAX(excluded.at_ms, at_ms + 1), writers = CASE state WHEN 'sent' THEN 1 ELSE writers + 1 END",
-            (record.id, record.tenant_id, record.scope_id, parts, record.id, self._clock()),
+            (record.id, record.tenant_id, record.scope_id, parts, record.id, int(changed), now, now),
         )
 
     def sent(self, record: Record) -> Statement:
         """Return the statement that says the index was given the record's vectors, which it may not show yet."""
         return (
-            "UPDATE memory_outbox SET state = 'sent', writers = 0, at_ms = ?, attempts = 0, last_error = NULL"
+            "UPDATE memory_outbox SET state = 'sent', changed = 0, writers = 0, at_ms = ?, attempts = 0, last_error = NULL"
             " WHERE record_id = ?",
             (self._clock(), record.id),
         )
@@ -195,7 +202,7 @@ class Indexer:
             ]
             for record_id in parts:
                 sent = record_id in still_fresh and record_id in records
-                statements += _crossed(record_id, before[record_id], sent=sent)
+                statements += _crossed(record_id, before[record_id], self._clock() if sent else None)
             listed = json.dumps(list(parts))
             found, versions = (await self._sql.batch([*statements, (_RECORDS, (listed,)), (_VERSIONS, (listed,))]))[-2:]
             changed = {row["record_id"] for row in versions.rows if row["version"] != before[row["record_id"]]}
@@ -217,29 +224,36 @@ class Indexer:
         return True
 
     async def reconcile(self, limit: int = 500) -> Settled:
-        """Settle what is owed since before the grace time, oldest first, and forget what the index shows by now."""
-        horizon = self._clock() - GRACE_MS
+        """Settle what is owed since before the grace time, and forget what the index shows by now.
+
+        Up to `limit` records, those first whose turn came first: one that failed gets another turn after a while that
+        doubles with each failure, up to an hour, so that records which cannot be settled do not keep others from it.
+        """
+        now = self._clock()
+        horizon = now - GRACE_MS
         _, owed, _ = await self._sql.batch(
             [
                 # Those who owe it did not come back: the reconciler takes their place.
                 ("UPDATE memory_outbox SET writers = 1 WHERE state = 'owed' AND at_ms <= ?", (horizon,)),
                 (
-                    "SELECT record_id FROM memory_outbox WHERE state = 'owed' AND at_ms <= ? ORDER BY at_ms, record_id"
-                    " LIMIT ?",
-                    (horizon, limit),
+                    "SELECT record_id FROM memory_outbox WHERE state = 'owed' AND at_ms <= ? AND due_at_ms <= ?"
+                    " ORDER BY due_at_ms, record_id LIMIT ?",
+                    (horizon, now, limit),
                 ),
-                ("DELETE FROM memory_outbox WHERE state = 'sent' AND at_ms <= ?", (self._clock() - 10 * GRACE_MS,)),
+                ("DELETE FROM memory_outbox WHERE state = 'sent' AND at_ms <= ?", (now - 10 * GRACE_MS,)),
             ]
         )
-        worked = [await self.try_to_settle(row["record_id"]) for row in owed.rows]
+        worked = [await self.try_to_settle(row["record_id"], still_fresh=True) for row in owed.rows]
         return Settled(sum(worked), len(worked) - sum(worked))
 
     async def _note_failure(self, record_id: str, error: RetainError) -> None:
         _log.warning("vector index not settled", extra={"record_id": record_id, "code": error.code})
         try:
             await self._sql.run(
-                "UPDATE memory_outbox SET attempts = attempts + 1, last_error = ? WHERE record_id = ?",
+                f"UPDATE memory_outbox SET attempts = attempts + 1, last_error = ?1, due_at_ms = ?2"
+                f" + MIN({FIRST_PAUSE_MS} << MIN(attempts, 16), {LONGEST_PAUSE_MS}) WHERE record_id = ?3",
                 error.code,
+                self._clock(),
                 record_id,
             )
         except RetainError as second:
@@ -266,20 +280,18 @@ class Indexer:
         return {name: value for name, value in said.items() if value is not None}
 
 
-def _crossed(record_id: str, version: str | None, *, sent: bool) -> list[Statement]:
+def _crossed(record_id: str, version: str | None, sent_at_ms: int | None) -> list[Statement]:
     """Return the statements that take one writer off an entry, and cross it out after the last one.
 
-    They do nothing when the record changed since this version of it. sent: leave the entry as sent instead.
+    They do nothing when the record changed since this version of it. sent_at_ms: leave the entry as sent then instead.
     """
     unchanged = f"record_id = ?1 AND ({_VERSION}) IS ?2"
     last = f"{unchanged} AND writers <= 0"
-    crossed = (
-        f"UPDATE memory_outbox SET state = 'sent' WHERE {last}" if sent else f"DELETE FROM memory_outbox WHERE {last}"
-    )
-    return [
-        (f"UPDATE memory_outbox SET writers = writers - 1 WHERE {unchanged}", (record_id, version)),
-        (crossed, (record_id, version)),
-    ]
+    taken = (f"UPDATE memory_outbox SET writers = writers - 1 WHERE {unchanged}", (record_id, version))
+    if sent_at_ms is None:
+        return [taken, (f"DELETE FROM memory_outbox WHERE {last}", (record_id, version))]
+    sent = f"UPDATE memory_outbox SET state = 'sent', at_ms = ?3, attempts = 0, last_error = NULL WHERE {last}"
+    return [taken, (sent, (record_id, version, sent_at_ms))]
 
 
 def remove_rows(record_id: str) -> list[Statement]:

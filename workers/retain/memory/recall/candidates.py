@@ -11,13 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.errors import LimitExceeded
+from retain.memory.filters import FIELDS
 from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, WINDOW_LIMIT
 from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import BM25_B, BM25_K1, Candidate, inverse_frequency
 from retain.memory.recall.words import scope_tag
+from retain.memory.records.record import Record
 from retain.memory.scope import BELOW, Scope
 from retain.ports import Row, Sql, SqlValue, Statement
 
+_PLACE_FIELDS = ("conversation", "speaker")
 TEXT_CANDIDATES = 200
 """By words."""
 CANDIDATES = 100
@@ -41,7 +44,8 @@ REACH = 1
 class Visible:
     """What may be seen: the tenant's scopes, the time in question, and a condition on `memory_records r`.
 
-    past: the time is an earlier one. What changed since then is let through, to be judged by its events.
+    past: the time is an earlier one. What changed since then is let through, to be judged by what its events made of it:
+    `meeting` asks whether that meets the condition.
     """
 
     tenant_id: str
@@ -59,15 +63,32 @@ class Visible:
         return (
             "+r.tenant_id = ? AND +r.scope_id IN (SELECT value FROM json_each(?)) AND r.recorded_at_ms <= ?"
             " AND (((r.valid_to_ms IS NULL OR r.valid_to_ms > ?) AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?)"
-            f" AND r.valid_from_ms <= ?) OR (? AND r.updated_at_ms > ?)) AND {self.condition}",
+            f" AND r.valid_from_ms <= ? AND {self.condition}) OR (? AND r.updated_at_ms > ?))",
             (
                 self.tenant_id,
                 json.dumps(self.scope_ids),
                 *[self.at_ms] * 4,
+                *self.condition_values,
                 int(self.past),
                 self.at_ms,
-                *self.condition_values,
             ),
+        )
+
+    def meeting(self, records: Sequence[Record]) -> Statement:
+        """Return the statement for the ids of those of the records, as they are given, that meet the condition.
+
+        D1 judges them like its rows, so a filter means the same of the past as of the present.
+        """
+        columns = ", ".join(f"value ->> '{name}' AS {name}" for name in ("id", *FIELDS))
+        given = [
+            {name: getattr(record, name) for name in ("id", "metadata", *FIELDS) if hasattr(record, name)}
+            | ({} if record.utterance is None else {name: getattr(record.utterance, name) for name in _PLACE_FIELDS})
+            for record in records
+        ]
+        return (
+            f"SELECT r.id FROM (SELECT {columns}, value -> 'metadata' AS metadata FROM json_each(?)) r"
+            f" WHERE {self.condition}",
+            (json.dumps(given), *self.condition_values),
         )
 
 
@@ -194,15 +215,19 @@ def exact_term(visible: Visible, phrase: Sequence[str]) -> Statement:
     )
 
 
-def fresh(visible: Visible, since_ms: int) -> Statement:
-    """Return the statement for [id, signature] of records that the vector index may not show yet, as one JSON array."""
+def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
+    """Return the statement for [id, signature, changed] of records that the index may not show yet, as one JSON array.
+
+    changed: it may show what the record was before, so the signature is to be believed. model: whose signatures to read.
+    """
     return (
-        "SELECT json_group_array(json_array(id, signature)) AS found FROM ("
-        "SELECT r.id, s.signature FROM memory_outbox o"
+        "SELECT json_group_array(json_array(id, signature, changed)) AS found FROM ("
+        "SELECT r.id, s.signature, o.changed FROM memory_outbox o"
         " CROSS JOIN memory_records r ON r.id = o.record_id CROSS JOIN memory_search s ON s.number = r.number"
-        " WHERE o.tenant_id = ? AND o.state = 'sent' AND o.at_ms >= ?"
-        " AND o.scope_id IN (SELECT value FROM json_each(?)) AND s.parts > 0 ORDER BY o.at_ms DESC, r.id LIMIT ?)",
-        (visible.tenant_id, since_ms, json.dumps(visible.scope_ids), FRESH_LIMIT),
+        " WHERE o.tenant_id = ? AND o.state IN ('sent', 'owed') AND (o.state = 'owed' OR o.at_ms >= ?)"
+        " AND o.scope_id IN (SELECT value FROM json_each(?)) AND s.parts > 0 AND s.embedding_model = ?"
+        " ORDER BY o.at_ms DESC, r.id LIMIT ?)",
+        (visible.tenant_id, since_ms, json.dumps(visible.scope_ids), model, FRESH_LIMIT),
     )
 
 

@@ -105,7 +105,7 @@ class Recall:
             found = await self._in_d1(query, statistics, visible, query_signature, filtered=bool(wanted.filter))
         finally:
             cosine, floor = await nearest
-        cosine = {**found.fresh, **cosine}
+        cosine = {**found.fresh, **cosine, **found.changed}
         idf = statistics.idf(query)
         chosen = self._first_choice(found, cosine, floor, sum(idf.values()) or 1.0)
         around = await self._sql.run(*_spread(sources.with_neighbours(visible, sorted(chosen))))
@@ -163,7 +163,7 @@ class Recall:
         phrases = list(query.exact)
         statements = [
             sources.full_text(visible, statistics, query),
-            sources.fresh(visible, self._clock() - FRESH_MS),
+            sources.fresh(visible, self._clock() - FRESH_MS, self._embedder.model),
             *[sources.exact_term(visible, phrase) for phrase in phrases],
         ]
         if filtered:
@@ -174,12 +174,15 @@ class Recall:
         for phrase, result in zip(phrases, rest, strict=False):
             for row in result.rows:
                 exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
+        lately = [
+            (record_id, sources.estimated(query_signature, bits), changed)
+            for record_id, bits, changed in (_listed(fresh) if query_signature else [])
+        ]
         return _Found(
             bm25={record_id: float(bm25) for record_id, bm25 in _listed(text)},
             exact=exact,
-            fresh={record_id: sources.estimated(query_signature, bits) for record_id, bits in _listed(fresh)}
-            if query_signature
-            else {},
+            fresh={record_id: cosine for record_id, cosine, _ in lately},
+            changed={record_id: cosine for record_id, cosine, changed in lately if changed},
             matching=[row["id"] for row in rest[-1].rows] if filtered else [],
         )
 
@@ -225,10 +228,11 @@ class Recall:
             )
         ).rows
         records = {row["id"]: record_of(row) for row in rows}
-        return await self._as_of(records, visible.at_ms) if visible.past else records
+        return await self._as_of(records, visible) if visible.past else records
 
-    async def _as_of(self, records: Mapping[str, Record], at_ms: int) -> dict[str, Record]:
-        """Return the records as they were known at a time, without those that did not hold then."""
+    async def _as_of(self, records: Mapping[str, Record], visible: Visible) -> dict[str, Record]:
+        """Return the records as they were known at a time, without those that did not hold or were something else then."""
+        at_ms = visible.at_ms
         changed = [record.id for record in records.values() if record.updated_at_ms > at_ms]
         rows = (
             await self._sql.run(
@@ -246,7 +250,13 @@ class Recall:
                 del known[record_id]
             else:
                 known[record_id] = before
-        return {record_id: record for record_id, record in known.items() if record.holds_at(at_ms)}
+        held = {record_id: record for record_id, record in known.items() if record.holds_at(at_ms)}
+        judged = [held[record_id] for record_id in changed if record_id in held]
+        if not judged:
+            return held
+        sql, values = visible.meeting(judged)
+        met = {row["id"] for row in (await self._sql.run(sql, *values)).rows}
+        return {record_id: record for record_id, record in held.items() if record_id in met or record not in judged}
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +264,7 @@ class _Found:
     bm25: dict[str, float]
     exact: dict[str, float]
     fresh: dict[str, float]
+    changed: dict[str, float]
     matching: list[str]
 
 
