@@ -18,6 +18,7 @@ from retain.identifiers import (
     check_instance_id,
     check_tenant,
     check_tool_name,
+    id_after,
     namespace_key,
     new_id,
 )
@@ -176,3 +177,26 @@ def test_a_namespace_segment_that_is_empty_a_wildcard_or_holds_the_delimiter_is_
     with pytest.raises(InvalidInput) as raised:
         namespace_key(*segments)
     assert raised.value.code == "invalid_namespace"
+
+
+_ulids = st.integers(0, 2**128 - 2).map(lambda number: str(ULID.from_int(number)))
+
+
+@given(new=_ulids, last=_ulids)
+def test_an_id_after_another_is_the_new_one_or_follows_on_the_last(new: str, last: str) -> None:
+    after = id_after(new, last)
+    assert after > last
+    assert after == (new if new > last else str(ULID.from_int(int(ULID.from_str(last)) + 1)))
+
+
+@pytest.mark.parametrize(
+    ("last", "after"),
+    [("0" * 26, "0" * 25 + "1"), ("0" * 23 + "HZZ", "0" * 23 + "J00"), ("7" + "Z" * 24 + "Y", "7" + "Z" * 25)],
+)
+def test_an_id_carries_over(last: str, after: str) -> None:
+    assert id_after("0" * 26, last) == after
+
+
+def test_no_id_follows_on_the_greatest() -> None:
+    with pytest.raises(InvalidInput):
+        id_after(_ULID, "7" + "Z" * 25)

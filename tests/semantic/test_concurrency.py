@@ -38,7 +38,7 @@ def edit(**changes: object) -> Operation:
 
 
 def invalidate(memory: SemanticMemory, record_id: str) -> Awaitable[object]:
-    return memory.invalidate(record_id, 1_600_000_000_000, PERSON)
+    return memory.invalidate(record_id, 1_600_000_000_000, AGENT_SOURCE)
 
 
 def restore(memory: SemanticMemory, record_id: str) -> Awaitable[object]:
@@ -93,15 +93,18 @@ MOST_CALLS = 24
 
 @dataclass
 class Race:
-    """Writers on one substrate, where a record with `TEA` was before. record_id: its id."""
+    """Writers on one substrate, where a record with `TEA` was before. record_id: its id. closed: it did not hold."""
 
     substrate: Substrate
+    closed: bool = False
     record_id: str = ""
     turns: Turns = field(default_factory=Turns)
 
     async def run(self, order: Sequence[int], names: Sequence[str]) -> list[Outcome]:
         """Run the operations in this order of calls, each with ports of its own."""
         self.record_id = await self.substrate.store(TEA, **LIKES)
+        if self.closed:
+            await self.substrate.memory().invalidate(self.record_id, self.substrate.clock(), AGENT_SOURCE)
         await self.substrate.reconcile()
         return await self.turns.run(
             order, [self._writer(number, OPERATIONS[name]) for number, name in enumerate(names)]
@@ -163,6 +166,23 @@ async def test_two_writers_are_serialised_wherever_one_waits_for_the_other(first
             except Exception as error:
                 error.add_note(f"{first} waits after {one} calls, {second} after {other}")
                 raise
+
+
+async def test_what_is_deleted_while_it_is_told_again_is_a_new_memory() -> None:
+    created: set[bool] = set()
+    for one in range(MOST_CALLS):
+        with closing(Substrate()) as substrate:
+            race = Race(substrate, closed=True)
+            told, deleted = await race.run([0] * one + [1] * 99, ("store again", "delete"))
+            assert isinstance(told, StoreResult)
+            assert deleted is None
+            assert told.created == (told.id != race.record_id)
+            assert [record.id for record in await substrate.listed()] == ([told.id] if told.created else [])
+            assert await substrate.found("tea") == ([TEA] if told.created else [])
+            await substrate.reconcile()
+            await check_agreement(substrate)
+            created.add(told.created)
+    assert created == {True, False}
 
 
 @pytest.mark.parametrize(("first", "second"), [pair for pair in PAIRS if pair[0] not in ("invalidate", "restore")])

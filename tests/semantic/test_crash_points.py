@@ -112,7 +112,7 @@ async def begun(scenario: Scenario) -> AsyncIterator[tuple[Substrate, str]]:
     with closing(Substrate()) as substrate:
         record_id = await substrate.store(scenario.before, **LIKES)
         if scenario.closed:
-            await substrate.memory().invalidate(record_id, substrate.clock(), PERSON)
+            await substrate.memory().invalidate(record_id, substrate.clock(), AGENT_SOURCE)
         await substrate.reconcile()
         substrate.clock.advance(3_600_000)
         yield substrate, record_id

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound
 from retain.identifiers import new_id
 from retain.memory import semantic
+from retain.memory.records import supersession
 from retain.memory.records.events import EDITABLE, LearningEvent, apply, fold, stored
 from retain.memory.records.record import (
     MAX_CONTENT_BYTES,
@@ -94,7 +95,6 @@ def test_events_of_a_record_that_does_not_exist_make_none() -> None:
     assert fold([]) is None
 
 
-@pytest.mark.xfail(strict=True, reason="events are ordered by ids, which every isolate makes by its own clock")
 async def test_events_are_told_in_the_order_in_which_they_happened_whatever_the_clocks_said(
     substrate: Substrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +116,32 @@ async def test_events_are_told_in_the_order_in_which_they_happened_whatever_the_
     for number in range(4):
         at_ms = start + number * 1_000
         assert await substrate.found("tea", as_of_ms=at_ms) == [f"Ann likes tea no. {number}."]
+    await check_agreement(substrate)
+
+
+async def test_the_past_is_told_in_order_when_a_later_writers_clock_is_behind(substrate: Substrate) -> None:
+    record_id = await substrate.store("Ann likes tea.")
+    start = substrate.clock()
+    substrate.clock.advance(10_000)
+    await substrate.memory().edit(record_id, {"content": "Ann likes milk."}, PERSON)
+    substrate.clock.set(start + 5_000)
+    await substrate.memory().edit(record_id, {"importance": 0.9}, PERSON)
+    record, events = await substrate.memory().get(record_id)
+    assert [event.at_ms for event in events] == [start, start + 10_000, start + 10_000]
+    assert (record.content, record.importance) == ("Ann likes milk.", 0.9)
+    assert await substrate.found("Ann likes", as_of_ms=start + 6_000) == ["Ann likes tea."]
+    await check_agreement(substrate)
+
+
+async def test_the_events_of_one_call_are_in_order(substrate: Substrate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids of one millisecond are random: here each is less than the one before."""
+    falling = iter(f"01ARZ3NDEKTSV4RRFFQ69G5F{letters}" for letters in ("ZZ", "YY", "XX", "WW", "VV", "TT", "SS", "RR"))
+    for module in (semantic, supersession):
+        monkeypatch.setattr(module, "new_id", lambda: next(falling))
+    news = [NewRecord(f"Ann lives in {city}.", subject="ann", predicate="lives_in") for city in ("Berlin", "Munich")]
+    await substrate.memory().store_all(news, AGENT_SOURCE)
+    [berlin, _] = await substrate.listed()
+    assert [event.kind for event in (await substrate.memory().get(berlin.id))[1]] == ["stored", "superseded"]
     await check_agreement(substrate)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retain.memory.records.record import NewRecord, Utterance
+from retain.memory.records.record import Kind, NewRecord, Source, Utterance
 from retain.memory.scope import Scope
 from tests.semantic.agreement import check_agreement
 from tests.semantic.substrate import AGENT, AGENT_SOURCE, HOUSE, PERSON, TENANT, Substrate
@@ -201,17 +201,79 @@ async def test_a_fact_told_again_of_a_time_before_the_newest_one_changes_nothing
     assert await spans(substrate) == {"Berlin": (10, 20), "Munich": (20, 40), "Rome": (40, None)}
 
 
-async def test_what_was_closed_by_hand_holds_anew_when_it_is_told_anew(substrate: Substrate) -> None:
+CLOSED_AND_TOLD: dict[str, tuple[Source, Source, bool]] = {
+    "an agent tells again what it closed": (AGENT_SOURCE, AGENT_SOURCE, True),
+    "a person tells again what an agent closed": (AGENT_SOURCE, PERSON, True),
+    "a person tells again what a person closed": (PERSON, PERSON, True),
+    "an agent tells again what a person closed": (PERSON, AGENT_SOURCE, False),
+    "ingest tells again what a person closed": (PERSON, Source("ingest", message="m-1"), False),
+    "an import tells again what a person closed": (PERSON, Source("import"), False),
+    "ingest tells again what a rule closed": (Source("extraction"), Source("ingest"), True),
+}
+
+
+@pytest.mark.parametrize("case", CLOSED_AND_TOLD)
+async def test_what_was_closed_holds_anew_when_it_is_told_anew_unless_a_person_closed_it(
+    substrate: Substrate, case: str
+) -> None:
+    closer, teller, opened = CLOSED_AND_TOLD[case]
     record_id = await substrate.store("The office is closed.")
     substrate.clock.advance(1_000)
-    await substrate.memory().invalidate(record_id, substrate.clock(), PERSON)
+    await substrate.memory().invalidate(record_id, substrate.clock(), closer)
     assert await substrate.found("office") == []
     substrate.clock.advance(1_000)
-    result = await substrate.memory().store(NewRecord("The office is closed."), AGENT_SOURCE)
+    result = await substrate.memory().store(NewRecord("The office is closed."), teller)
     assert (result.id, result.created) == (record_id, False)
-    assert await substrate.found("office") == ["The office is closed."]
+    assert await substrate.found("office") == (["The office is closed."] if opened else [])
     [record] = await substrate.listed()
-    assert (record.valid_from_ms, record.valid_to_ms) == (START + 2_000, None)
+    expected = (START + 2_000, None) if opened else (START, START + 1_000)
+    assert (record.valid_from_ms, record.valid_to_ms) == expected
+    await check_agreement(substrate)
+
+
+async def test_the_last_closing_counts(substrate: Substrate) -> None:
+    """A person closed it once, and opened it again; then an agent did."""
+    record_id = await substrate.store("The office is closed.")
+    memory = substrate.memory()
+    for closer in (PERSON, AGENT_SOURCE):
+        await memory.invalidate(record_id, substrate.clock(), closer)
+        if closer is PERSON:
+            await memory.restore(record_id, PERSON)
+    await memory.edit(record_id, {"importance": 0.9}, PERSON)
+    await substrate.store("The office is closed.")
+    assert await substrate.found("office") == ["The office is closed."]
+
+
+async def test_what_a_person_closed_stays_closed_beside_others_of_one_call(substrate: Substrate) -> None:
+    berlin = await substrate.store("Ann lives in Berlin.", **CITY)
+    substrate.clock.advance(1_000)
+    await substrate.memory().invalidate(berlin, substrate.clock(), PERSON)
+    substrate.clock.advance(1_000)
+    news = [NewRecord(f"Ann lives in {city}.", **CITY) for city in ("Munich", "Berlin")]
+    await substrate.memory().store_all(news, AGENT_SOURCE)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Munich."]
+
+
+@pytest.mark.parametrize("known", [0, 1, 2, 3])
+async def test_what_is_told_at_once_is_told_in_its_order(substrate: Substrate, known: int) -> None:
+    """As one by one: of facts that become true in turn the last one holds, whichever of them were known before."""
+    told = ["Berlin", "Munich", "Berlin", "Rome", "Munich"]
+    for city in ("Munich", "Rome", "Berlin")[:known]:
+        await substrate.store(f"Ann lives in {city}.", **CITY)
+        substrate.clock.advance(1_000)
+    start = substrate.clock()
+    news = [NewRecord(f"Ann lives in {city}.", valid_from_ms=start + n, **CITY) for n, city in enumerate(told)]
+    substrate.clock.advance(1_000)
+    results = await substrate.memory().store_all(news, AGENT_SOURCE)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Munich."]
+    assert results[0].id == results[2].id
+    assert results[1].id == results[4].id
+    assert sum(result.created for result in results) == 3 - known
+    base = START - 1_000
+    assert {city: since for city, (since, until) in (await spans(substrate)).items() if until is None} == {
+        "Munich": start + 4 - base
+    }
+    await check_agreement(substrate)
 
 
 async def test_what_is_told_of_a_time_before_it_was_closed_stays_closed(substrate: Substrate) -> None:
@@ -222,13 +284,40 @@ async def test_what_is_told_of_a_time_before_it_was_closed_stays_closed(substrat
     assert await substrate.found("office") == []
 
 
-@pytest.mark.xfail(strict=True, reason="equal content is one record, and storing it again leaves it expired")
 async def test_what_has_expired_is_remembered_again_when_it_is_told_again(substrate: Substrate) -> None:
     await substrate.store("The lift is broken.", expires_at_ms=START + 1_000)
     substrate.clock.advance(2_000)
     assert await substrate.found("lift") == []
     await substrate.store("The lift is broken.")
     assert await substrate.found("lift") == ["The lift is broken."]
+
+
+@pytest.mark.parametrize("ends", [None, 500, 5_000], ids=["no end", "an end that passed", "an end to come"])
+@pytest.mark.parametrize("kind", ["fact", "task"])
+async def test_what_has_expired_gets_the_end_that_it_is_told_with(
+    substrate: Substrate, kind: Kind, ends: int | None
+) -> None:
+    record_id = await substrate.store("The lift is broken.", expires_at_ms=START + 1_000, kind=kind)
+    substrate.clock.advance(2_000)
+    if kind == "task":  # as consolidation closes it
+        await substrate.memory().invalidate(record_id, START + 1_000, Source("extraction"))
+    expires_at_ms = None if ends is None else START + ends
+    assert await substrate.store("The lift is broken.", expires_at_ms=expires_at_ms) == record_id
+    if ends == 500:
+        assert await substrate.found("lift") == []
+    else:
+        record = await substrate.record(record_id)
+        assert (record.valid_from_ms, record.valid_to_ms, record.expires_at_ms) == (START + 2_000, None, expires_at_ms)
+        assert await substrate.found("lift") == ["The lift is broken."]
+    assert await substrate.found("lift", as_of_ms=START + 1_500) == []
+    assert await substrate.found("lift", as_of_ms=START + 500) == ["The lift is broken."]
+    await check_agreement(substrate)
+
+
+async def test_what_has_not_expired_keeps_its_end_when_it_is_told_again(substrate: Substrate) -> None:
+    record_id = await substrate.store("The lift is broken.", expires_at_ms=START + 1_000)
+    await substrate.store("The lift is broken.")
+    assert (await substrate.record(record_id)).expires_at_ms == START + 1_000
 
 
 async def test_a_fact_that_will_hold_later_is_not_recalled_before(substrate: Substrate) -> None:

@@ -13,6 +13,7 @@ from retain.errors import InvalidInput
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
@@ -52,6 +53,21 @@ def new_id() -> str:
     from ulid import ULID  # the module draws randomness, which the Workers runtime allows only inside a request
 
     return str(ULID())
+
+
+def id_after(new: str, last: str) -> str:
+    """Return the new ULID if it is greater than the last one, else the one that follows on the last.
+
+    Clocks of several machines differ: what happens after something else gets a greater id all the same.
+    Raises: InvalidInput when no id follows on the last one.
+    """
+    if new > last:
+        return new
+    place = len(last) - 1
+    while place >= 0 and last[place] == _LETTERS[-1]:
+        place -= 1
+    following = last[:place] + _LETTERS[_LETTERS.index(last[place]) + 1] + "0" * (len(last) - place - 1)
+    return check_id(following)
 
 
 def namespace_key(service: str, tenant_id: str, session_id: str) -> str:

@@ -17,14 +17,15 @@ from retain.identifiers import check_id, new_id
 from retain.memory.history import Change, History
 from retain.memory.indexer import Indexed, Indexer, remove_rows
 from retain.memory.recall.recall import Hit, Recall, RecallQuery
-from retain.memory.records.events import EDITABLE, EventKind, LearningEvent, apply
+from retain.memory.records.events import EDITABLE, EventKind, Known, LearningEvent, apply
 from retain.memory.records.record import NewRecord, Record, Source, check_content, check_metadata, content_hash
 from retain.memory.records.rows import (
+    LAST_EVENT,
     Written,
     append_event,
     as_stored,
     event_of,
-    record_of,
+    known_of,
     remove_record,
     write_record,
 )
@@ -68,8 +69,8 @@ class SemanticMemory:
     async def store(self, new: NewRecord, source: Source) -> StoreResult:
         """Remember the content; return when it is durable and can be found. Idempotent by content.
 
-        A newer fact of equal subject and predicate closes the older one's validity; both stay readable. A content whose
-        validity was closed before the new statement holds anew.
+        A newer fact of equal subject and predicate closes the older one's validity; both stay readable. A content that was
+        closed before the new statement, or has expired, holds anew; what a person closed, when a person says it again.
         Raises: Unavailable, UpstreamFailed when a step failed; then no entry exists, but for one case: the answer of the
             commit was lost. Repeating the call is right in both: it returns the entry's id.
         """
@@ -89,14 +90,12 @@ class SemanticMemory:
             telling = Telling(self._sql, self._clock)
             for record, content in zip(told, contents, strict=True):
                 standing = known.get(content)
-                if standing is not None:
-                    await telling.again(standing, record)
-                elif content in ready:
+                if standing is None and content in ready:
                     new, indexed = ready[content]
                     await telling.anew(new, [*self._indexer.rows(new, indexed), self._indexer.sent(new)])
-                    known[content] = standing = Standing(new.id, new.valid_to_ms)
-                else:
-                    return None  # it was deleted meanwhile: it is told again as a new one
+                    known[content] = standing = Standing(new.id, new.valid_to_ms, new.expires_at_ms)
+                elif standing is None or not await telling.again(standing, record):
+                    return None  # it was deleted meanwhile: it is told as a new one
                 ids[content] = standing.record_id
             return _change_of(telling.parts) if telling.parts else None
 
@@ -105,13 +104,13 @@ class SemanticMemory:
                 known = await self._standing(contents)
                 fresh = [record for record in told if _hash(record) not in known.keys() | ready.keys()]
                 await self._make_ready({_hash(record): record for record in reversed(fresh)}, ready)
-                if ready or not all(standing.holds for standing in known.values()):
+                if ready or any(standing.is_over(self._clock()) for standing in known.values()):
                     await self._history.transact(self.scope.tenant_id, tell)
                 else:
                     ids = {content: standing.record_id for content, standing in known.items()}
         except RetainError:
             for record, _ in ready.values():
-                await self._indexer.try_to_settle(record.id)
+                await self._indexer.try_to_settle(record.id, still_fresh=True)
             raise
         created = {record.id for record, _ in ready.values()}
         results: list[StoreResult] = []
@@ -126,7 +125,7 @@ class SemanticMemory:
 
     async def get(self, record_id: str) -> tuple[Record, list[LearningEvent]]:
         """Return a record at or below the scope with its events, oldest first. Raises: NotFound; InvalidInput."""
-        record = await self._owned(record_id)
+        record = (await self._owned(record_id)).record
         rows = (
             await self._sql.run("SELECT * FROM memory_events WHERE record_id = ? ORDER BY event_id", record.id)
         ).rows
@@ -141,32 +140,32 @@ class SemanticMemory:
         unknown = sorted(set(changes) - set(EDITABLE))
         if unknown or not changes:
             raise InvalidInput(f"editable are {', '.join(EDITABLE)}", code="invalid_edit", fields=unknown)
-        before = await self._owned(record_id)
+        before = (await self._owned(record_id)).record
         _check_edit(before, changes)
         edited = apply(before, self._event("edited", record_id, changes, source))
         assert edited is not None
         [indexed] = await self._indexer.read([edited])
 
-        async def edit(record: Record) -> tuple[Record, list[Written | Statement]]:
-            event = self._event("edited", record.id, changes, source)
-            changed = apply(record, event)
+        async def edit(known: Known) -> tuple[Record, list[Written | Statement]]:
+            event = known.follow(self._event("edited", record_id, changes, source))
+            changed = apply(known.record, event)
             assert changed is not None
             same = changed.content == edited.content
             now = indexed if same else (await self._indexer.read([changed]))[0]
-            written = append_event(record.tenant_id, event)
+            written = append_event(changed.tenant_id, event)
             return changed, [written, write_record(changed), *self._indexer.rows(changed, now)]
 
-        await self._sql.batch([self._indexer.owe(edited, len(indexed.vectors))])
+        await self._sql.batch([self._indexer.owe(edited, len(indexed.vectors), changed=True)])
         try:
             await self._indexer.write([(edited, indexed)])
             changed = await self._change(record_id, edit)
         except Conflict as error:
-            await self._indexer.try_to_settle(record_id)
+            await self._indexer.try_to_settle(record_id, still_fresh=True)
             raise Conflict("the scope holds this content already", code="duplicate_content") from error
         except RetainError:
-            await self._indexer.try_to_settle(record_id)
+            await self._indexer.try_to_settle(record_id, still_fresh=True)
             raise
-        await self._indexer.try_to_settle(record_id, still_fresh=changed.content != before.content)
+        await self._indexer.try_to_settle(record_id, still_fresh=True)
         return changed
 
     async def invalidate(self, record_id: str, at_ms: int, source: Source) -> Record:
@@ -183,9 +182,10 @@ class SemanticMemory:
         Raises: NotFound; Unavailable, after which the call may be repeated.
         """
 
-        async def remove(record: Record) -> tuple[Record, list[Written | Statement]]:
+        async def remove(known: Known) -> tuple[Record, list[Written | Statement]]:
+            record = known.record
             return record, [
-                append_event(record.tenant_id, self._event("deleted", record.id, {}, source)),
+                append_event(record.tenant_id, known.follow(self._event("deleted", record.id, {}, source))),
                 self._indexer.owe(record, 0),
                 *remove_rows(record.id),
                 remove_record(record.id),
@@ -232,16 +232,16 @@ class SemanticMemory:
         await self._indexer.write(pairs)
 
     async def _note(self, record_id: str, kind: EventKind, data: Mapping[str, Any], source: Source) -> Record:
-        async def note(record: Record) -> tuple[Record, list[Written | Statement]]:
-            event = self._event(kind, record.id, data, source)
-            changed = apply(record, event)
+        async def note(known: Known) -> tuple[Record, list[Written | Statement]]:
+            event = known.follow(self._event(kind, record_id, data, source))
+            changed = apply(known.record, event)
             assert changed is not None
-            return changed, [append_event(record.tenant_id, event), write_record(changed)]
+            return changed, [append_event(changed.tenant_id, event), write_record(changed)]
 
         return await self._change(record_id, note)
 
     async def _change(
-        self, record_id: str, decide: Callable[[Record], Awaitable[tuple[Record, list[Written | Statement]]]]
+        self, record_id: str, decide: Callable[[Known], Awaitable[tuple[Record, list[Written | Statement]]]]
     ) -> Record:
         """Commit what `decide` makes of the record, and return that: a read after the commit might fail or see more."""
         decided: list[Record] = []
@@ -254,10 +254,11 @@ class SemanticMemory:
         await self._history.transact(self.scope.tenant_id, change)
         return as_stored(decided[-1])
 
-    async def _owned(self, record_id: str) -> Record:
+    async def _owned(self, record_id: str) -> Known:
         rows = (
             await self._sql.run(
-                f"SELECT * FROM memory_records WHERE tenant_id = ?1 AND id = ?3 AND scope_id IN ({BELOW})",
+                f"SELECT r.*, {LAST_EVENT} FROM memory_records r"
+                f" WHERE r.tenant_id = ?1 AND r.id = ?3 AND r.scope_id IN ({BELOW})",
                 self.scope.tenant_id,
                 self.scope.scope_id,
                 check_id(record_id),
@@ -265,20 +266,20 @@ class SemanticMemory:
         ).rows
         if not rows:
             raise NotFound("there is no such memory", code="no_such_memory")
-        return record_of(rows[0])
+        return known_of(rows[0])
 
     async def _standing(self, contents: Sequence[str]) -> dict[str, Standing]:
         """Return what the scope knows of the contents, by hash."""
         rows = (
             await self._sql.run(
-                "SELECT id, content_hash, valid_to_ms FROM memory_records WHERE tenant_id = ? AND scope_id = ?"
-                " AND content_hash IN (SELECT value FROM json_each(?))",
+                "SELECT id, content_hash, valid_to_ms, expires_at_ms FROM memory_records"
+                " WHERE tenant_id = ? AND scope_id = ? AND content_hash IN (SELECT value FROM json_each(?))",
                 self.scope.tenant_id,
                 self.scope.scope_id,
                 json.dumps(list(contents)),
             )
         ).rows
-        return {row["content_hash"]: Standing(row["id"], row["valid_to_ms"]) for row in rows}
+        return {row["content_hash"]: Standing(row["id"], row["valid_to_ms"], row["expires_at_ms"]) for row in rows}
 
     def _event(self, kind: EventKind, record_id: str, data: Mapping[str, Any], source: Source) -> LearningEvent:
         return LearningEvent(new_id(), record_id, kind, data, source.to_json(), self._clock())

@@ -26,9 +26,9 @@ from retain.memory.history import Change, Entry
 from retain.memory.indexer import remove_rows
 from retain.memory.lifecycle.stores import Stores
 from retain.memory.recall.words import fold, stem
-from retain.memory.records.events import EventKind, LearningEvent, apply
+from retain.memory.records.events import EventKind, Known, LearningEvent, apply
 from retain.memory.records.record import Record
-from retain.memory.records.rows import append_event, record_of, remove_record, write_record
+from retain.memory.records.rows import LAST_EVENT, append_event, known_of, remove_record, write_record
 from retain.ports import Row, Statement
 
 EXPIRED_PER_RUN = 500
@@ -49,12 +49,13 @@ SELECT id, tenant_id, kind FROM memory_records WHERE expires_at_ms <= ?
   AND (kind <> 'task' OR valid_to_ms IS NULL OR valid_to_ms > expires_at_ms) ORDER BY tenant_id, expires_at_ms, id LIMIT ?
 """
 _NEW = "SELECT record_id AS id, tenant_id FROM memory_likeness WHERE key IS NULL ORDER BY record_id LIMIT ?"
-_RECORDS = """
-SELECT r.*, COALESCE(s.parts, 0) AS parts FROM memory_records r LEFT JOIN memory_search s ON s.number = r.number
+_RECORDS = f"""
+SELECT r.*, {LAST_EVENT}, COALESCE(s.parts, 0) AS parts
+FROM memory_records r LEFT JOIN memory_search s ON s.number = r.number
 WHERE r.tenant_id = ? AND r.id IN (SELECT value FROM json_each(?))
 """
-_ALIKE = """
-SELECT r.* FROM memory_likeness l JOIN memory_records r ON r.id = l.record_id
+_ALIKE = f"""
+SELECT r.*, {LAST_EVENT} FROM memory_likeness l JOIN memory_records r ON r.id = l.record_id
 WHERE l.tenant_id = ? AND l.key IN (SELECT value FROM json_each(?))
 """
 _KEYED = """
@@ -128,15 +129,16 @@ async def _expire(stores: Stores, tenant_id: str, ids: Sequence[str], done: Cons
         entries: list[Entry] = []
         rows = (await stores.sql.run(_RECORDS, tenant_id, json.dumps(ids))).rows
         for row in rows:
-            record = record_of(row)
+            known = known_of(row)
+            record = known.record
             ended = record.expires_at_ms
             if ended is None or ended > now:
                 continue
             if record.kind == "task":
                 if record.valid_to_ms is None or record.valid_to_ms > ended:
-                    _note(record, "invalidated", {"valid_to_ms": ended}, "expired", now, statements, entries)
+                    _note(known, "invalidated", {"valid_to_ms": ended}, "expired", now, statements, entries)
                 continue
-            _note(record, "deleted", {}, "expired", now, statements, entries)
+            _note(known, "deleted", {}, "expired", now, statements, entries)
             deleted.append(record.id)
             statements += [
                 *remove_rows(record.id), remove_record(record.id), indexer.owe(record, int(row["parts"]))
@@ -160,12 +162,14 @@ async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Conso
 
     async def decide() -> Change | None:
         nonlocal counted
-        new = [record_of(row) for row in (await stores.sql.run(_RECORDS, tenant_id, json.dumps(ids))).rows]
+        rows = (await stores.sql.run(_RECORDS, tenant_id, json.dumps(ids))).rows
+        new = [known_of(row).record for row in rows]
         keys = {record.id: likeness(record) for record in new}
         statements: list[Statement] = [(_KEYED, (keys[one.id], one.id, one.updated_at_ms)) for one in new]
         entries: list[Entry] = []
         known = (await stores.sql.run(_ALIKE, tenant_id, json.dumps(sorted(set(keys.values()))))).rows
-        together = {record.id: record for record in [*map(record_of, known), *new] if _holds(record, now)}
+        seen = {row["id"]: known_of(row) for row in [*known, *rows]}
+        together = {known.record.id: known.record for known in seen.values() if _holds(known.record, now)}
         groups: dict[str, list[Record]] = {}
         for record in together.values():
             groups.setdefault(keys.get(record.id) or likeness(record), []).append(record)
@@ -174,7 +178,7 @@ async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Conso
             for other in others:
                 if not _persons(other):
                     data = {"by": kept.id, "valid_to_ms": now}
-                    _note(other, "superseded", data, "near_duplicate", now, statements, entries)
+                    _note(seen[other.id], "superseded", data, "near_duplicate", now, statements, entries)
         counted = len(entries)
         return Change(statements, entries) if statements else None
 
@@ -192,7 +196,7 @@ def _holds(record: Record, now: int) -> bool:
 
 
 def _note(
-    record: Record,
+    known: Known,
     kind: EventKind,
     data: dict[str, Any],
     rule: str,
@@ -200,7 +204,8 @@ def _note(
     statements: list[Statement],
     entries: list[Entry],
 ) -> None:
-    event = LearningEvent(new_id(), record.id, kind, data, {"origin": "rule", "rule": rule}, now)
+    record = known.record
+    event = known.follow(LearningEvent(new_id(), record.id, kind, data, {"origin": "rule", "rule": rule}, now))
     written = append_event(record.tenant_id, event)
     changed = apply(record, event)
     statements += [*written.statements, *([] if changed is None else [write_record(changed)])]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from retain.identifiers import id_after
 from retain.memory.records.record import Record, Utterance
 
 EventKind = Literal["stored", "edited", "superseded", "invalidated", "restored", "deleted"]
@@ -28,7 +29,8 @@ class LearningEvent:
     """One entry of the learning stream.
 
     data: by kind. `stored`: every field of the record. `edited`: the changed fields. `superseded`: {"by", "valid_to_ms"}.
-    `invalidated`: {"valid_to_ms"}. `restored`: {"valid_from_ms"} when it holds anew since then. `deleted`: nothing.
+    `invalidated`: {"valid_to_ms"}. `restored`: {"valid_from_ms"} when it holds anew since then, and {"expires_at_ms"}
+    when it had expired. `deleted`: nothing.
     source: who caused it, as `Source.to_json`.
     """
 
@@ -38,6 +40,25 @@ class LearningEvent:
     data: Mapping[str, Any]
     source: Mapping[str, Any]
     at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A record, and its last event: what the next one follows on."""
+
+    record: Record
+    last_event_id: str
+
+    def follow(self, event: LearningEvent) -> LearningEvent:
+        """Return the event as the record's next one: its id is greater and its time not earlier than the last one's.
+
+        Whatever the clocks of two isolates say, the order of ids is the order in which things happened.
+        """
+        return replace(
+            event,
+            event_id=id_after(event.event_id, self.last_event_id),
+            at_ms=max(event.at_ms, self.record.updated_at_ms),
+        )
 
 
 def apply(record: Record | None, event: LearningEvent) -> Record | None:
@@ -64,6 +85,7 @@ def apply(record: Record | None, event: LearningEvent) -> Record | None:
                 record,
                 valid_from_ms=event.data.get("valid_from_ms", record.valid_from_ms),
                 valid_to_ms=None,
+                expires_at_ms=event.data.get("expires_at_ms", record.expires_at_ms),
                 superseded_by=None,
                 updated_at_ms=event.at_ms,
             )

@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass, replace
 
 from retain.memory.history import Entry, event_digest
-from retain.memory.records.events import LearningEvent
+from retain.memory.records.events import Known, LearningEvent
 from retain.memory.records.record import Record, Utterance, content_hash
 from retain.ports import Row, SqlValue, Statement
 
@@ -16,6 +16,8 @@ RECORD_COLUMNS = (
     "importance", "valid_from_ms", "valid_to_ms", "expires_at_ms", "recorded_at_ms", "updated_at_ms", "superseded_by",
     "edited", "conversation", "position", "speaker", "said_at_ms", "source", "content_hash",
 )  # fmt: skip
+LAST_EVENT = "(SELECT MAX(event_id) FROM memory_events WHERE record_id = r.id) AS last_event_id"
+"""Column of a query to `memory_records r`: what `known_of` needs."""
 _UPSERT_RECORD = f"""
 INSERT INTO memory_records ({", ".join(RECORD_COLUMNS)}) VALUES ({", ".join("?" * len(RECORD_COLUMNS))})
 ON CONFLICT (id) DO UPDATE SET {", ".join(f"{column} = excluded.{column}" for column in RECORD_COLUMNS[1:])}
@@ -66,6 +68,11 @@ def record_of(row: Row) -> Record:
         utterance=place,
         source=json.loads(row["source"]),
     )
+
+
+def known_of(row: Row) -> Known:
+    """Return the record that a row of `memory_records r` holds, with its last event. The row has `LAST_EVENT`."""
+    return Known(record_of(row), row["last_event_id"] or "")
 
 
 def event_of(row: Row) -> LearningEvent:

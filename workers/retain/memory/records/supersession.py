@@ -12,14 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from retain.identifiers import new_id
-from retain.memory.records.events import EventKind, LearningEvent, apply
+from retain.memory.records.events import EventKind, Known, LearningEvent, apply
 from retain.memory.records.record import Record, Source
-from retain.memory.records.rows import Written, append_event, record_of, write_record
+from retain.memory.records.rows import LAST_EVENT, Written, append_event, known_of, write_record
 from retain.ports import Clock, Sql, Statement
 
-_RECORD = "SELECT * FROM memory_records WHERE id = ?"
+_RECORD = f"SELECT r.*, {LAST_EVENT} FROM memory_records r WHERE r.id = ?"
+_CLOSED_BY = """
+SELECT json_extract(source, '$.origin') AS origin FROM memory_events
+WHERE record_id = ? AND kind IN ('invalidated', 'superseded') ORDER BY event_id DESC LIMIT 1
+"""
 _SAME = (
-    "SELECT * FROM memory_records WHERE tenant_id = ? AND scope_id = ? AND subject = ? AND predicate = ?"
+    f"SELECT r.*, {LAST_EVENT} FROM memory_records r"
+    " WHERE tenant_id = ? AND scope_id = ? AND subject = ? AND predicate = ?"
     " AND id NOT IN (SELECT value FROM json_each(?))"
 )
 _HELD_BEFORE = (
@@ -35,11 +40,11 @@ class Standing:
 
     record_id: str
     valid_to_ms: int | None
+    expires_at_ms: int | None
 
-    @property
-    def holds(self) -> bool:
-        """Nothing ended it."""
-        return self.valid_to_ms is None
+    def is_over(self, at_ms: int) -> bool:
+        """Tell whether it was closed, be it for later, or has expired."""
+        return self.valid_to_ms is not None or _has_expired(self.expires_at_ms, at_ms)
 
 
 class Telling:
@@ -51,56 +56,72 @@ class Telling:
     def __init__(self, sql: Sql, clock: Clock) -> None:
         self._sql = sql
         self._clock = clock
-        self._changed: dict[str, Record] = {}
+        self._changed: dict[str, Known] = {}
         self.parts: list[Written | Statement] = []
 
     async def anew(self, record: Record, indexes: Sequence[Statement]) -> None:
         """Tell a content that is not known. indexes: the statements that must follow on the one that writes it."""
         older, newer = await self._around(record)
         if newer is not None:
-            record = replace(record, valid_to_ms=newer.valid_from_ms, superseded_by=newer.id)
-        self._write(record, _stored_event(record))
+            record = replace(record, valid_to_ms=newer.record.valid_from_ms, superseded_by=newer.record.id)
+        stored = LearningEvent(new_id(), record.id, "stored", record.to_json(), record.source, record.recorded_at_ms)
+        self._write(record, stored)
         self.parts += indexes
         self._end(older, record)
 
-    async def again(self, standing: Standing, told: Record) -> None:
-        """Tell a known content. One that ended before holds anew, and nothing else about it changes.
+    async def again(self, standing: Standing, told: Record) -> bool:
+        """Tell a known content; return False when it is known no more.
 
-        told: what it would be as a new record.
+        One that was closed before, or has expired, holds anew; nothing else about it changes. What a person closed, only
+        a person opens. told: what it would be as a new record.
         """
+        now = self._clock()
         known = self._changed.get(standing.record_id)
         if known is None:
-            if standing.holds:
-                return
-            known = record_of((await self._sql.run(_RECORD, standing.record_id)).rows[0])
-        if known.valid_to_ms is None or told.valid_from_ms < known.valid_to_ms:
-            return
-        data = {"valid_from_ms": told.valid_from_ms}
-        event = self._event("restored", known, data, told.source)
-        opened = _after(known, event)
+            if not standing.is_over(now):
+                return True
+            rows = (await self._sql.run(_RECORD, standing.record_id)).rows
+            if not rows:
+                return False
+            known = known_of(rows[0])
+            if known.record.valid_to_ms is not None and await self._is_kept_closed(known.record, told):
+                return True
+        data = _opening(known.record, told, now)
+        if data is None:
+            return True
+        opened, event = self._next(known, "restored", data, told.source)
         older, newer = await self._around(opened)
-        if newer is not None:
-            return
-        self._write(opened, event)
-        self._end(older, opened)
+        if newer is None:
+            self._write(opened, event)
+            self._end(older, opened)
+        return True
 
-    def _end(self, older: Record | None, by: Record) -> None:
+    async def _is_kept_closed(self, record: Record, told: Record) -> bool:
+        if told.source.get("origin") == "person":
+            return False
+        rows = (await self._sql.run(_CLOSED_BY, record.id)).rows
+        return bool(rows) and rows[0]["origin"] == "person"
+
+    def _end(self, older: Known | None, by: Record) -> None:
         if older is None:
             return
         data = {"by": by.id, "valid_to_ms": by.valid_from_ms}
-        event = self._event("superseded", older, data, Source("extraction", record_id=by.id).to_json())
-        self._write(_after(older, event), event)
+        self._write(*self._next(older, "superseded", data, Source("extraction", record_id=by.id).to_json()))
 
     def _write(self, record: Record, event: LearningEvent) -> None:
-        self._changed[record.id] = record
+        self._changed[record.id] = Known(record, event.event_id)
         self.parts += [append_event(record.tenant_id, event), write_record(record)]
 
-    def _event(
-        self, kind: EventKind, record: Record, data: Mapping[str, Any], source: Mapping[str, Any]
-    ) -> LearningEvent:
-        return LearningEvent(new_id(), record.id, kind, data, source, self._clock())
+    def _next(
+        self, known: Known, kind: EventKind, data: Mapping[str, Any], source: Mapping[str, Any]
+    ) -> tuple[Record, LearningEvent]:
+        """Return the record's next event, and what it makes of the record."""
+        event = known.follow(LearningEvent(new_id(), known.record.id, kind, data, source, self._clock()))
+        changed = apply(known.record, event)
+        assert changed is not None
+        return changed, event
 
-    async def _around(self, record: Record) -> tuple[Record | None, Record | None]:
+    async def _around(self, record: Record) -> tuple[Known | None, Known | None]:
         """Return the facts about the same that hold when the record begins, and that begin after it."""
         if record.subject is None or record.predicate is None:
             return None, None
@@ -108,28 +129,43 @@ class Telling:
         key = (record.tenant_id, record.scope_id, record.subject, record.predicate, json.dumps(changed))
         since = record.valid_from_ms
         older, newer = await self._sql.batch([(_HELD_BEFORE, (*key, since, since)), (_BEGAN_LATER, (*key, since))])
-        own = [one for one in self._changed.values() if one.id != record.id and _about(one) == _about(record)]
-        facts = [*own, *map(record_of, (*older.rows, *newer.rows))]
-        after = [one for one in facts if one.valid_from_ms > since]
+        others = [known for id_, known in self._changed.items() if id_ != record.id]
+        own = [known for known in others if _about(known.record) == _about(record)]
+        facts = [*own, *map(known_of, (*older.rows, *newer.rows))]
+        after = [one for one in facts if one.record.valid_from_ms > since]
         before = [
-            one for one in facts if one.valid_from_ms <= since and (one.valid_to_ms is None or one.valid_to_ms > since)
+            one
+            for one in facts
+            if one.record.valid_from_ms <= since and (one.record.valid_to_ms is None or one.record.valid_to_ms > since)
         ]
         return max(before, key=_beginning, default=None), min(after, key=_beginning, default=None)
 
 
-def _after(record: Record, event: LearningEvent) -> Record:
-    changed = apply(record, event)
-    assert changed is not None
-    return changed
+def _opening(record: Record, told: Record, now_ms: int) -> dict[str, Any] | None:
+    """Return what opens a record that is told again, None when it stays as it is.
+
+    It stays when it holds, when it is told of a time before it was closed, and when what is told is over as well.
+    """
+    expired = _has_expired(record.expires_at_ms, now_ms)
+    if record.valid_to_ms is not None:
+        if told.valid_from_ms < record.valid_to_ms:
+            return None
+    elif not expired:
+        return None
+    if not expired:
+        return {"valid_from_ms": told.valid_from_ms}
+    if _has_expired(told.expires_at_ms, now_ms):
+        return None
+    return {"valid_from_ms": told.valid_from_ms, "expires_at_ms": told.expires_at_ms}
 
 
-def _stored_event(record: Record) -> LearningEvent:
-    return LearningEvent(new_id(), record.id, "stored", record.to_json(), record.source, record.recorded_at_ms)
+def _has_expired(expires_at_ms: int | None, at_ms: int) -> bool:
+    return expires_at_ms is not None and expires_at_ms <= at_ms
 
 
 def _about(record: Record) -> tuple[str | None, str | None]:
     return record.subject, record.predicate
 
 
-def _beginning(record: Record) -> tuple[int, str]:
-    return record.valid_from_ms, record.id
+def _beginning(known: Known) -> tuple[int, str]:
+    return known.record.valid_from_ms, known.record.id

@@ -22,6 +22,7 @@ from retain.memory.lifecycle.transfer.shapes import (
     NothingShape,
     PageLineShape,
     RecordLineShape,
+    RestoredShape,
     ScopeLineShape,
     ScopeShape,
     StoredShape,
@@ -172,7 +173,9 @@ def _check_event(event: LearningEvent, tenant_id: str) -> None:
             SupersededShape.model_validate(dict(event.data))
         case "invalidated":
             InvalidatedShape.model_validate(dict(event.data))
-        case "restored" | "deleted":
+        case "restored":
+            RestoredShape.model_validate(dict(event.data))
+        case "deleted":
             NothingShape.model_validate(dict(event.data))
         case "edited":
             if not EditedShape.model_validate(dict(event.data)).model_fields_set:

@@ -66,7 +66,7 @@ class PlaceShape(NothingShape):
     """A place in a conversation."""
 
     conversation: str
-    position: int = _TIME
+    position: int = Field(gt=-(2**53), lt=2**53)
     speaker: str
     at_ms: int | None = Field(default=None, ge=0, lt=2**53)
 
@@ -121,3 +121,10 @@ class InvalidatedShape(NothingShape):
     """What an `invalidated` event holds."""
 
     valid_to_ms: int = _TIME
+
+
+class RestoredShape(NothingShape):
+    """What a `restored` event holds: since when it holds anew, and its end when it had expired."""
+
+    valid_from_ms: int = Field(default=0, ge=0, lt=2**53)
+    expires_at_ms: int | None = Field(default=None, ge=0, lt=2**53)
