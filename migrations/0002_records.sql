@@ -8,7 +8,15 @@ CREATE TABLE scopes (
   kind TEXT NOT NULL CHECK (kind IN ('tenant', 'house', 'agent', 'instance')),
   records INTEGER NOT NULL DEFAULT 0, -- kept by triggers: what word statistics need
   words INTEGER NOT NULL DEFAULT 0,
-  UNIQUE (tenant_id, scope_id)
+  UNIQUE (tenant_id, scope_id),
+  -- A scope's id says its kind, and its parent is of a wider kind: walking over parents always ends.
+  CHECK (CASE kind WHEN 'tenant' THEN scope_id = 'tenant' ELSE scope_id GLOB kind || '.?*' END),
+  CHECK (CASE kind
+    WHEN 'tenant' THEN parent_id IS NULL
+    WHEN 'house' THEN parent_id IS 'tenant'
+    WHEN 'agent' THEN parent_id IS 'tenant' OR COALESCE(parent_id, '') GLOB 'house.?*'
+    ELSE COALESCE(parent_id, '') GLOB 'agent.?*'
+  END)
 );
 
 CREATE TABLE memory_records (

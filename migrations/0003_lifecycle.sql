@@ -88,6 +88,10 @@ CREATE TRIGGER erased_tenants_learn_nothing BEFORE INSERT ON memory_events
 WHEN EXISTS (SELECT 1 FROM erased_tenants WHERE tenant_id = new.tenant_id AND closed) BEGIN
   SELECT RAISE(ABORT, 'the tenant was erased');
 END;
+CREATE TRIGGER erased_tenants_have_no_scopes BEFORE INSERT ON scopes
+WHEN EXISTS (SELECT 1 FROM erased_tenants WHERE tenant_id = new.tenant_id AND closed) BEGIN
+  SELECT RAISE(ABORT, 'the tenant was erased');
+END;
 CREATE TRIGGER erased_tenants_owe_nothing BEFORE INSERT ON memory_outbox
 WHEN EXISTS (SELECT 1 FROM erased_tenants WHERE tenant_id = new.tenant_id AND closed) BEGIN
   SELECT RAISE(ABORT, 'the tenant was erased');

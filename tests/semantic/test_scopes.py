@@ -5,22 +5,29 @@ Invariant 3: a search or delete without a scope cannot be expressed, and nothing
 
 from __future__ import annotations
 
+import ast
 import inspect
+import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retain.errors import InvalidInput, LimitExceeded, NotFound
+from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound
 from retain.limits import utf8_bytes
 from retain.memory.recall.candidates import MAX_SCOPES
 from retain.memory.recall.recall import Recall, RecallQuery
 from retain.memory.records.listing import Listing, list_records
-from retain.memory.scope import Scope
+from retain.memory.scope import CHAIN, Reach, Scope
 from retain.memory.semantic import SemanticMemory
+from retain.memory.vector_filter import matches
+from retain.ports import Sql, SqlResult, SqlValue, Statement
+from tests.contracts import raises
 from tests.semantic.agreement import check_agreement
 from tests.semantic.indexes import HostileIndex, WatchingIndex
 from tests.semantic.substrate import AGENT, HOUSE, INSTANCE, PERSON, TENANT, Substrate
@@ -101,8 +108,14 @@ async def test_a_recall_sees_its_scope_and_what_is_around_it_whatever_the_index_
     with closing(Substrate()) as substrate:
         forest = await Forest.planted(substrate, scopes)
         consistent = [scope for scope in stranger if _houses_agree(scope, scopes)]
+        registered = {key_of(around) for scope in scopes for around in scope.path()}
         for scope in [*scopes, *consistent]:  # also from scopes that never stored anything
+            if scope.kind == "house" and key_of(scope) not in registered:
+                with raises(NotFound, code="unknown_scope"):
+                    await forest.recalled(scope)
+                continue
             assert await forest.recalled(scope) == forest.visible(scope), scope
+            registered |= {key_of(around) for around in scope.path()}
             assert await forest.recalled(scope, below=True) == forest.changeable(scope), scope
 
 
@@ -135,6 +148,25 @@ async def test_what_can_be_read_listed_changed_and_deleted_lies_at_or_below_the_
         await check_agreement(substrate)
 
 
+@dataclass
+class CountingSql:
+    """A database that remembers what it was asked, and in how many round trips."""
+
+    inner: Sql
+    statements: list[Statement] = field(default_factory=list)
+    trips: int = 0
+
+    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        self.trips += 1
+        self.statements.append((sql, values))
+        return await self.inner.run(sql, *values)
+
+    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
+        self.trips += 1
+        self.statements += statements
+        return await self.inner.batch(statements)
+
+
 async def _check_out_of_reach(memory: SemanticMemory, record_id: str) -> None:
     attempts = (
         lambda: memory.get(record_id),
@@ -165,7 +197,6 @@ def _houses_agree(scope: Scope, scopes: list[Scope]) -> bool:
         (Scope("acme", "sdr", "sales", "desk-2"), ["agent", "house", "tenant"]),
         (Scope("acme", "triage", "sales"), ["house", "tenant"]),
         (Scope("acme", "triage"), ["tenant"]),
-        (Scope("acme", house="support"), ["tenant"]),
         (Scope("acme", "triage", "sales", "desk-1"), ["house", "tenant"]),
         (Scope("acme-2", "sdr", "sales"), []),
     ],
@@ -189,6 +220,132 @@ async def test_an_agent_that_moved_sees_its_new_house_at_once_and_its_old_one_no
     await substrate.store("Emil moved.", moved)
     assert await substrate.contents(HOUSE) == ["Sales closes at five."]
     assert len(await substrate.contents(Scope("acme", house="support"))) == 3
+
+
+async def test_a_house_that_nothing_was_stored_for_and_no_agent_belongs_to_is_refused(substrate: Substrate) -> None:
+    await substrate.store("Emil likes tea.", TENANT)
+    with raises(NotFound, code="unknown_scope"):
+        await substrate.found("tea", HOUSE)
+    assert await substrate.found("tea", AGENT) == ["Emil likes tea."]
+    assert await substrate.found("tea", HOUSE) == ["Emil likes tea."]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM scopes WHERE scope_id = 'instance.{instance}'",
+        "DELETE FROM scopes WHERE scope_id = 'agent.sdr'",
+        "DELETE FROM scopes WHERE scope_id = 'house.sales'",
+        "DELETE FROM scopes WHERE scope_id = 'tenant'",
+        "UPDATE scopes SET parent_id = 'house.support' WHERE scope_id = 'agent.sdr'",
+        "UPDATE scopes SET parent_id = 'tenant' WHERE scope_id = 'agent.sdr'",
+        "UPDATE scopes SET parent_id = 'agent.triage' WHERE kind = 'instance'",
+    ],
+    ids=["no row", "no agent", "no house", "no tenant", "another house", "no house around", "another agent"],
+)
+async def test_a_recall_is_refused_unless_its_chain_is_known_and_ends_in_its_tenant(
+    substrate: Substrate, damage: str
+) -> None:
+    for scope in (TENANT, INSTANCE, Scope("acme", "triage", "support")):
+        await substrate.store(SECRET, scope)
+    reader = Recall(INSTANCE, substrate.sql, substrate.index, substrate.embedder, substrate.clock)
+    assert len(await reader.search(RecallQuery(SECRET))) == 1  # equal contents are shown once
+    await substrate.d1.run(damage.format(instance=INSTANCE.scope_id.partition(".")[2]))
+    with raises(NotFound, code="unknown_scope"):
+        await reader.search(RecallQuery(SECRET))
+
+
+async def test_the_chain_is_walked_in_the_round_trip_that_reads_the_statistics(substrate: Substrate) -> None:
+    await substrate.store(SECRET, INSTANCE)
+    substrate.sql = counting = CountingSql(substrate.d1)
+    await substrate.found(SECRET, INSTANCE)
+    assert counting.trips == 4  # statistics and chain; candidates; their neighbours; the records
+    [first, *_] = counting.statements
+    assert first == (CHAIN, ("acme", INSTANCE.scope_id))
+    assert not [sql for sql, _ in counting.statements if "INSERT" in sql]
+
+
+@pytest.mark.parametrize(
+    ("scope_id", "parent_id", "kind"),
+    [
+        ("tenant", "tenant", "tenant"),
+        ("tenant", "house.sales", "tenant"),
+        ("acme", None, "tenant"),
+        ("house.sales", None, "house"),
+        ("house.sales", "house.sales", "house"),
+        ("house.sales", "agent.sdr", "house"),
+        ("agent.sdr", None, "agent"),
+        ("agent.sdr", "agent.sdr", "agent"),
+        ("agent.sdr", "instance.1", "agent"),
+        ("agent.sdr", "house.", "agent"),
+        ("instance.1", None, "instance"),
+        ("instance.1", "tenant", "instance"),
+        ("instance.1", "instance.1", "instance"),
+        ("agent.sdr", "tenant", "house"),
+        ("house.sales", "tenant", "agent"),
+        ("agent.", "tenant", "agent"),
+    ],
+)
+async def test_no_row_can_make_a_chain_that_does_not_end(
+    substrate: Substrate, scope_id: str, parent_id: str | None, kind: str
+) -> None:
+    insert = "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind) VALUES ('acme', ?, ?, ?)"
+    with raises(Conflict, code="constraint"):
+        await substrate.d1.run(insert, scope_id, parent_id, kind)
+
+
+hostile = st.sampled_from(
+    [
+        "tenant",
+        "%",
+        "*",
+        "agent.sdr' OR 1=1 --",
+        '"]} OR 1',
+        "agent.sdr",
+        "house.sales",
+        "agent.sd",
+        "Agent.sdr",
+        "a" * 65,
+    ]
+) | st.text(max_size=70)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    reach=st.builds(Reach, tenants, st.lists(hostile, max_size=4, unique=True).map(tuple)),
+    rows=st.lists(st.tuples(tenants | hostile, hostile), min_size=1, max_size=12),
+)
+async def test_the_sql_predicate_and_the_vector_filter_select_the_same(
+    reach: Reach, rows: list[tuple[str, str]]
+) -> None:
+    """Up to 64 bytes, which is all that the vector index compares: a scope's id has no more."""
+    short = Reach(reach.tenant_id, tuple(one for one in reach.scope_ids if len(one.encode()) <= 64))
+    rows = [row for row in rows if max(len(text.encode()) for text in row) <= 64]
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE TABLE entries (number, tenant_id, scope_id)")
+        database.executemany("INSERT INTO entries VALUES (?, ?, ?)", [(n, *row) for n, row in enumerate(rows)])
+        where, values = short.predicate("e")
+        selected = {n for (n,) in database.execute(f"SELECT number FROM entries e WHERE {where}", values)}
+    criteria = short.vector_filter()
+    found = {n for n, (tenant, scope) in enumerate(rows) if matches(criteria, {"tenant_id": tenant, "scope_id": scope})}
+    wanted = {n for n, (tenant, scope) in enumerate(rows) if tenant == short.tenant_id and scope in short.scope_ids}
+    assert selected == found == wanted
+
+
+def test_the_runtime_alone_makes_scopes() -> None:
+    """No tool, route or model adapter constructs one: they get it from the modules listed here."""
+    makers = set()
+    for path in Path("workers").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Scope":
+                makers.add(path.relative_to("workers/retain").as_posix())
+    assert makers == {
+        "admin/context.py",
+        "agents/instance.py",
+        "memory/ingest/jobs.py",  # from the job's own row
+        "memory/lifecycle/erasing/tenant.py",
+        "memory/lifecycle/verification.py",
+    }
 
 
 async def test_a_sub_agent_has_a_scope_of_its_own(substrate: Substrate) -> None:
@@ -350,3 +507,10 @@ def test_a_listing_has_a_limit(limit: int) -> None:
     with pytest.raises(InvalidInput) as raised:
         Listing(limit=limit)
     assert raised.value.code == "invalid_limit"
+
+
+async def test_a_recall_leaves_no_scope_behind_of_a_tenant_that_was_erased(substrate: Substrate) -> None:
+    await substrate.d1.run("INSERT INTO erased_tenants (tenant_id, last_run_id, closed) VALUES ('acme', '', 1)")
+    with raises(NotFound, code="unknown_scope"):
+        await substrate.found(SECRET, AGENT)
+    assert await substrate.rows("SELECT * FROM scopes") == []

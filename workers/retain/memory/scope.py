@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
-from retain.errors import InvalidInput
+from retain.errors import InvalidInput, NotFound
 from retain.identifiers import check_agent_type, check_instance_id, check_tenant
-from retain.ports import Statement
+from retain.ports import MetadataValue, Row, SqlValue, Statement
 
 ScopeKind = Literal["tenant", "house", "agent", "instance"]
 _HOUSE = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -90,6 +92,43 @@ class Scope:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Scopes of one tenant that a query may touch: from them come the SQL predicate and the vector filter alike.
+
+    scope_ids: as D1 has them, innermost first for what is visible from a scope. Empty reaches nothing.
+    """
+
+    tenant_id: str
+    scope_ids: tuple[str, ...]
+
+    def predicate(self, table: str) -> tuple[str, tuple[SqlValue, ...]]:
+        """Return the condition on a row of `table`, which has `tenant_id` and `scope_id`, and its values.
+
+        The plus signs keep SQLite from walking all of the tenant's rows by an index: they are reached by id or number.
+        """
+        return (
+            f"+{table}.tenant_id = ? AND +{table}.scope_id IN (SELECT value FROM json_each(?))",
+            (self.tenant_id, json.dumps(self.scope_ids)),
+        )
+
+    def vector_filter(self) -> dict[str, MetadataValue | Mapping[str, Sequence[MetadataValue]]]:
+        """Return the conditions of the vector index's filter. An empty reach must not be asked for: it finds nothing."""
+        return {"tenant_id": self.tenant_id, "scope_id": {"$in": list(self.scope_ids)}}
+
+
+CHAIN = """
+WITH RECURSIVE chain (scope_id, parent_id, kind, records, words, height) AS (
+  SELECT scope_id, parent_id, kind, records, words, 0 FROM scopes WHERE tenant_id = ?1 AND scope_id = ?2
+  UNION ALL
+  SELECT s.scope_id, s.parent_id, s.kind, s.records, s.words, c.height + 1
+  FROM chain c JOIN scopes s ON s.tenant_id = ?1 AND s.scope_id = c.parent_id
+)
+SELECT scope_id, kind, records, words FROM chain ORDER BY height
+"""
+"""A scope and all that is around it, innermost first. Parameters: tenant, scope. It ends: a parent's kind is always wider
+than its child's, as the table's constraints say."""
+
 BELOW = """
 WITH RECURSIVE below (scope_id) AS (
   SELECT scope_id FROM scopes WHERE tenant_id = ?1 AND scope_id = ?2
@@ -101,8 +140,23 @@ SELECT scope_id FROM below
 """The ids of a scope and its descendants: what may be changed from there. Parameters: tenant, scope."""
 
 
+def reach_of(scope: Scope, chain: Sequence[Row]) -> Reach:
+    """Return what is visible from a scope: the chain that `CHAIN` found in D1.
+
+    Raises: NotFound (code `unknown_scope`) when the scope has no row, when its chain does not end in its tenant, or when
+        D1 has it elsewhere than the runtime, which made it: after its agent moved to another house.
+    """
+    found = tuple(str(row["scope_id"]) for row in chain)  # the path ends in the tenant, so the chain has to
+    if found != tuple(node.scope_id for node in scope.path()):
+        raise NotFound("the scope is not known, or lies elsewhere", code="unknown_scope")
+    return Reach(scope.tenant_id, found)
+
+
 def registration(scope: Scope) -> list[Statement]:
-    """Return the statements that make the scope and its ancestors known, or move it to the house it is in now."""
+    """Return the statements that make the scope and its ancestors known, or move it to the house it is in now.
+
+    The widest comes first, and a scope that is known as it is costs no write.
+    """
     return [
         (
             "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind) VALUES (?, ?, ?, ?)"
@@ -110,5 +164,5 @@ def registration(scope: Scope) -> list[Statement]:
             " WHERE parent_id IS NOT excluded.parent_id",
             (node.tenant_id, node.scope_id, node.parent.scope_id if node.parent else None, node.kind),
         )
-        for node in scope.path()
+        for node in reversed(scope.path())
     ]

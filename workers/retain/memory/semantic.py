@@ -120,7 +120,21 @@ class SemanticMemory:
         return results
 
     async def search(self, wanted: RecallQuery) -> list[Hit]:
-        """Return what is visible from the scope and fits the query, best first. Raises: as `Recall.search`."""
+        """Return what is visible from the scope and fits the query, best first.
+
+        The scope of an agent or a tenant that never stored anything, and of an agent that moved to another house, is
+        registered first. A house is registered with what is stored for it, or by an agent of it, and refused before.
+        Raises: as `Recall.search`.
+        """
+        try:
+            return await self._recall.search(wanted)
+        except NotFound as error:
+            if error.code != "unknown_scope" or self.scope.kind == "house":
+                raise
+            try:
+                await self._sql.batch(registration(self.scope))
+            except Conflict:
+                raise error from None  # the tenant was erased
         return await self._recall.search(wanted)
 
     async def get(self, record_id: str) -> tuple[Record, list[LearningEvent]]:

@@ -17,7 +17,7 @@ from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import BM25_B, BM25_K1, Candidate, inverse_frequency
 from retain.memory.recall.words import scope_tag
 from retain.memory.records.record import Record
-from retain.memory.scope import BELOW, Scope
+from retain.memory.scope import BELOW, CHAIN, Reach, Scope, reach_of
 from retain.ports import Row, Sql, SqlValue, Statement
 
 _PLACE_FIELDS = ("conversation", "speaker")
@@ -36,37 +36,46 @@ FRESH_LIMIT = 500
 """Records written lately, whose vectors the index may not show yet, that are judged by their signatures."""
 MAX_SCOPES = 32
 """Scopes that one recall searches."""
+_COUNTS = """
+SELECT scope_id, records, words FROM scopes WHERE tenant_id = ? AND scope_id IN (SELECT value FROM json_each(?))
+"""
 REACH = 1
 """Turns next to a candidate that become candidates too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """What may be seen: the tenant's scopes, the time in question, and a condition on `memory_records r`.
+    """What may be seen: the scopes within reach, the time in question, and a condition on `memory_records r`.
 
     past: the time is an earlier one. What changed since then is let through, to be judged by what its events made of it:
     `meeting` asks whether that meets the condition.
     """
 
-    tenant_id: str
-    scope_ids: tuple[str, ...]
+    reach: Reach
     at_ms: int
     past: bool
     condition: str
     condition_values: tuple[SqlValue, ...]
 
-    def where(self) -> tuple[str, tuple[SqlValue, ...]]:
-        """Return the condition that a row of `memory_records r` must meet, and its values.
+    @property
+    def tenant_id(self) -> str:
+        """The tenant."""
+        return self.reach.tenant_id
 
-        The plus signs keep SQLite from walking all of the tenant's records by an index: rows are reached by id or number.
-        """
+    @property
+    def scope_ids(self) -> tuple[str, ...]:
+        """The scopes within reach."""
+        return self.reach.scope_ids
+
+    def where(self) -> tuple[str, tuple[SqlValue, ...]]:
+        """Return the condition that a row of `memory_records r` must meet, and its values."""
+        within, scopes = self.reach.predicate("r")
         return (
-            "+r.tenant_id = ? AND +r.scope_id IN (SELECT value FROM json_each(?)) AND r.recorded_at_ms <= ?"
+            f"{within} AND r.recorded_at_ms <= ?"
             " AND (((r.valid_to_ms IS NULL OR r.valid_to_ms > ?) AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?)"
             f" AND r.valid_from_ms <= ? AND {self.condition}) OR (? AND r.updated_at_ms > ?))",
             (
-                self.tenant_id,
-                json.dumps(self.scope_ids),
+                *scopes,
                 *[self.at_ms] * 4,
                 *self.condition_values,
                 int(self.past),
@@ -94,9 +103,9 @@ class Visible:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Word statistics of the visible scopes: how many records and words they hold, and how many records have a stem."""
+    """Word statistics of the scopes within reach: how many records and words, and how many records have a stem."""
 
-    scope_ids: tuple[str, ...]
+    reach: Reach
     records: int
     words: int
     having: Mapping[str, int]
@@ -121,34 +130,32 @@ class Statistics:
 async def read_statistics(sql: Sql, scope: Scope, query: Query, *, below: bool) -> Statistics:
     """Return the statistics of what is visible from a scope. One round trip, two when `below`.
 
-    Visible is the path of the scope, which the runtime made: D1's `parent_id` would say nothing of a scope that has not
-    stored anything, and something old of one that moved. below: the scopes at and below instead, by `parent_id`.
-    Raises: LimitExceeded (code `too_many_scopes`) when there are more than 32 below that hold anything.
+    Visible is the scope's chain, walked over `parent_id` in the same round trip. The words are looked up under the tags
+    of the path that the runtime made; the chain that D1 has must be that path. below: the scopes at and below instead.
+    Raises: NotFound (code `unknown_scope`), as `reach_of`; LimitExceeded (code `too_many_scopes`) when there are more
+        than 32 below that hold anything.
     """
     path = await _below(sql, scope) if below else [node.scope_id for node in scope.path()]
     tags = {scope_tag(scope.tenant_id, scope_id): scope_id for scope_id in path}
     terms = [tag + stem for tag in tags for stem in query.stems]
     scopes, vocabulary = await sql.batch(
         [
-            (
-                "SELECT scope_id, records, words FROM scopes"
-                " WHERE tenant_id = ? AND scope_id IN (SELECT value FROM json_each(?))",
-                (scope.tenant_id, json.dumps(path)),
-            ),
+            (_COUNTS, (scope.tenant_id, json.dumps(path))) if below else (CHAIN, (scope.tenant_id, scope.scope_id)),
             (
                 "SELECT term, doc FROM memory_vocabulary WHERE term IN (SELECT value FROM json_each(?))",
                 (json.dumps(terms),),
             ),
         ]
     )
-    known = {row["scope_id"]: row for row in scopes.rows}
+    known = {str(row["scope_id"]): row for row in scopes.rows}
+    reach = Reach(scope.tenant_id, tuple(known)) if below else reach_of(scope, scopes.rows)
     having: dict[str, int] = {}
     for row in vocabulary.rows:
         tag, stem = row["term"][:8], row["term"][8:]
         if tags[tag] in known:
             having[stem] = having.get(stem, 0) + int(row["doc"])
     return Statistics(
-        tuple(known),
+        reach,
         sum(int(row["records"]) for row in known.values()),
         sum(int(row["words"]) for row in known.values()),
         having,

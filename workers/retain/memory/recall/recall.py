@@ -90,7 +90,8 @@ class Recall:
 
         With a reranker, the best twice `top_k` are put into its order.
         A record is found as soon as its write was answered. One whose words are found is never dropped for its vector.
-        Raises: InvalidInput, LimitExceeded for the query or its filter; Unavailable, UpstreamFailed.
+        Raises: InvalidInput, LimitExceeded for the query or its filter; NotFound (code `unknown_scope`) for a scope that
+            D1 does not have, or has elsewhere; Unavailable, UpstreamFailed.
         """
         query = analyse(wanted.text)
         condition, values = compile_filter(wanted.filter)
@@ -98,7 +99,7 @@ class Recall:
         statistics = await read_statistics(self._sql, self._scope, query, below=wanted.below)
         at_ms = self._clock() if wanted.as_of_ms is None else wanted.as_of_ms
         past = wanted.as_of_ms is not None
-        visible = Visible(self._scope.tenant_id, statistics.scope_ids, at_ms, past, condition, tuple(values))
+        visible = Visible(statistics.reach, at_ms, past, condition, tuple(values))
         query_signature = int(signature([vector]), 16) if any(vector) else 0
         nearest = asyncio.ensure_future(self._nearest(vector, visible, wanted))
         try:
@@ -143,8 +144,7 @@ class Recall:
         if not any(vector) or not visible.scope_ids:
             return {}, 0.0
         criteria: MetadataFilter = {
-            "tenant_id": visible.tenant_id,
-            "scope_id": {"$in": list(visible.scope_ids)},
+            **visible.reach.vector_filter(),
             "model": self._embedder.model[:64],
             **({} if wanted.as_of_ms is None else {"created_at": {"$lte": wanted.as_of_ms}}),
         }
