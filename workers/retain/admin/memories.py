@@ -147,13 +147,17 @@ async def delete(context: AdminContext, request: Request, parameters: Mapping[st
 
 
 async def recall(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """Recall as an agent or house would, or over the whole tenant."""
+    """Recall as an agent or house would, or over the whole tenant.
+
+    Raises: NotFound (code `unknown_scope`) for a house that nothing was stored for and no agent of which was at work.
+    """
     body = parsed(RecallBody, request)
     scope = await context.scope(parameters["tenant"], body.agent_type, body.house)
     wanted = RecallQuery(
         body.query, body.top_k, body.as_of_ms, body.filter, below=body.agent_type is None and body.house is None
     )
-    hits = await context.semantic(scope).search(wanted)
+    # An agent is in the catalogue and the tenant registered; a house may be misspelt.
+    hits = await context.semantic(scope).search(wanted, register=body.house is None)
     return json_response({"memories": [_shown(hit, explain=body.explain) for hit in hits]})
 
 

@@ -22,13 +22,15 @@ class MemoryConfig(_Strict):
     """What an agent remembers and how it recalls.
 
     long_term_enabled: gives the agent semantic memory. recall: `tool` offers `recall_memory`, `context` recalls before
-    the first turn, `both` does both. store: whether `store_memory` is offered. episodes: how many past turns come into
-    the context. top_k: how many records a recall into the context brings.
+    the first turn, `both` does both. store: whether `store_memory` is offered. share: whether it may store into the
+    agent's house, too. episodes: how many past turns come into the context. top_k: how many records a recall into the
+    context brings.
     """
 
     long_term_enabled: bool = False
     recall: Literal["tool", "context", "both"] = "tool"
     store: bool = True
+    share: bool = False
     episodes: int = Field(default=10, ge=0, le=50)
     top_k: int = Field(default=5, ge=1, le=20)
 
@@ -73,11 +75,14 @@ class AgentDefinition(_Strict):
     limits: Limits = Limits()
 
     @model_validator(mode="after")
-    def _names_are_distinct(self) -> AgentDefinition:
+    def _parts_agree(self) -> AgentDefinition:
         if len(set(self.tools)) < len(self.tools) or len(set(self.delegates)) < len(self.delegates):
             raise ValueError("tools and delegates must each be named once")
         if self.type in self.delegates:
             raise ValueError("an agent cannot delegate to itself")
+        memory = self.memory_config
+        if memory.share and not (self.house and memory.long_term_enabled and memory.store):
+            raise ValueError("share needs a house, long_term_enabled and store")
         taken = BUILT_IN & set(self.tools)
         if taken:
             raise ValueError(f"these tools are the runtime's own: {', '.join(sorted(taken))}")

@@ -270,7 +270,8 @@ class Instance:
         if config.long_term_enabled and config.recall in ("tool", "both"):
             tools.append(RecallMemory(self._semantic()))
         if config.long_term_enabled and config.store:
-            tools.append(StoreMemory(self._semantic()))
+            memory = self._semantic()
+            tools.append(StoreMemory(memory, self._semantic(memory.scope.around("house")) if config.share else None))
         if definition.working_memory:
             tools += [GetWorkingMemory(self._working), SetWorkingMemory(self._working)]
         if definition.delegates:
@@ -280,10 +281,12 @@ class Instance:
             tools += await ports.gateway_tools(scope.tenant_id, definition.tools)
         return {tool.spec.name: tool for tool in tools}
 
-    def _semantic(self) -> SemanticMemory:
+    def _semantic(self, scope: Scope | None = None) -> SemanticMemory:
+        """Return the agent's memory, or that of a scope around it."""
         ports = self._ports
-        house = ports.catalogue.agent(self._identity.agent_type).house
-        scope = replace(self._identity.scope, house=house)
+        if scope is None:
+            house = ports.catalogue.agent(self._identity.agent_type).house
+            scope = replace(self._identity.scope, house=house)
         return SemanticMemory(scope, ports.sql, ports.index, ports.embedder(), ports.clock, reranker=ports.reranker())
 
     async def _flush(self) -> None:

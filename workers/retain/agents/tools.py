@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from retain.agents.events import ToolAnswered
-from retain.errors import InvalidInput, NotFound, RetainError
+from retain.errors import Forbidden, InvalidInput, NotFound, RetainError
 from retain.memory.recalled import known_as, without_recalled
 from retain.memory.records.record import NewRecord, Source
 from retain.memory.semantic import Hit, RecallQuery, SemanticMemory
@@ -152,30 +152,43 @@ class StoreMemory:
     """`store_memory`: remember something in the agent's own semantic memory, unless it was recalled.
 
     What the agent can recall already is not stored again, wherever it came from: the answer names the memory that says
-    so, which stays as it is.
+    so, which stays as it is. With `shared`, both are about what the agent's house has: what only the agent remembers may
+    be told to the house.
     """
 
     idempotent = True
-    spec = ToolSpec(
-        "store_memory",
-        "Remember something for later runs.",
-        {
-            "type": "object",
-            "properties": {
-                "content": {"type": "string", "description": "What to remember, as one self-contained statement."},
-                "metadata": {"type": "object", "description": "Anything worth keeping beside it."},
-            },
-            "required": ["content"],
-            "additionalProperties": False,
-        },
-    )
 
-    def __init__(self, memory: SemanticMemory) -> None:
+    def __init__(self, memory: SemanticMemory, house: SemanticMemory | None = None) -> None:
+        """memory: the agent's own. house: its house's, when the definition lets the agent share."""
         self._memory = memory
+        self._house = house
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description and arguments; `shared` is offered to those who may."""
+        shared = {"type": "boolean", "description": "True for what every agent of your group should know."}
+        return ToolSpec(
+            "store_memory",
+            "Remember something for later runs.",
+            {
+                "type": "object",
+                "properties": {
+                    "content": {"type": "string", "description": "What to remember, as one self-contained statement."},
+                    "metadata": {"type": "object", "description": "Anything worth keeping beside it."},
+                    **({} if self._house is None else {"shared": shared}),
+                },
+                "required": ["content"],
+                "additionalProperties": False,
+            },
+        )
 
     async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Return the memory's id."""
-        refuse_unknown(arguments, {"content", "metadata"})
+        """Return the memory's id.
+
+        Raises: InvalidInput; Forbidden (code `no_house`, `sharing_not_allowed`) for `shared` by an agent that may not.
+        """
+        refuse_unknown(arguments, {"content", "metadata", "shared"})
+        memory = self._wanted(arguments.get("shared", False))
         metadata = arguments.get("metadata", {})
         if not isinstance(metadata, Mapping):
             raise InvalidInput("metadata must be an object", code="invalid_arguments")
@@ -183,13 +196,25 @@ class StoreMemory:
         content = without_recalled(new.content)
         if not content.strip():
             raise InvalidInput("this text was recalled; it is remembered already", code="recalled_text")
-        known = await known_as(self._memory, content)
+        known = await known_as(memory, content)
         if known is not None:
             return ToolResult(json.dumps({"id": known, "created": False}))
-        stored = await self._memory.store(
+        stored = await memory.store(
             replace(new, content=content), Source("agent", run_id=context.run_id, step=context.turn)
         )
         return ToolResult(json.dumps({"id": stored.id, "created": stored.created}))
+
+    def _wanted(self, shared: object) -> SemanticMemory:
+        """Return where to store."""
+        if not isinstance(shared, bool):
+            raise InvalidInput("shared must be true or false", code="invalid_arguments")
+        if not shared:
+            return self._memory
+        if self._house is not None:
+            return self._house
+        if self._memory.scope.house is None:
+            raise Forbidden("this agent belongs to no house to share with", code="no_house")
+        raise Forbidden("this agent's definition does not let it share", code="sharing_not_allowed")
 
 
 class GetWorkingMemory:

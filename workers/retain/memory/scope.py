@@ -91,6 +91,13 @@ class Scope:
             scope = scope.parent
         return found
 
+    def around(self, kind: ScopeKind) -> Scope:
+        """Return the scope of this kind on the path. Raises: InvalidInput (code `invalid_scope`) when there is none."""
+        for node in self.path():
+            if node.kind == kind:
+                return node
+        raise InvalidInput(f"the scope lies in no {kind}", code="invalid_scope")
+
 
 @dataclass(frozen=True, slots=True)
 class Reach:

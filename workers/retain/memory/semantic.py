@@ -119,17 +119,17 @@ class SemanticMemory:
             created.discard(ids[content])
         return results
 
-    async def search(self, wanted: RecallQuery) -> list[Hit]:
+    async def search(self, wanted: RecallQuery, *, register: bool = True) -> list[Hit]:
         """Return what is visible from the scope and fits the query, best first.
 
-        The scope of an agent or a tenant that never stored anything, and of an agent that moved to another house, is
-        registered first. A house is registered with what is stored for it, or by an agent of it, and refused before.
+        register: a scope that D1 does not have, or has elsewhere since its agent moved to another house, is registered
+        first, in one more round trip. Without, it is refused: for a scope that only its name vouches for.
         Raises: as `Recall.search`.
         """
         try:
             return await self._recall.search(wanted)
         except NotFound as error:
-            if error.code != "unknown_scope" or self.scope.kind == "house":
+            if error.code != "unknown_scope" or not register:
                 raise
             try:
                 await self._sql.batch(registration(self.scope))
