@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from assembly import assembly_of
 from retain import errors
+from retain.log import bind
 from retain.rpc import answer, refusal
 from workers import DurableObject
 
@@ -34,8 +35,8 @@ class AgentRuntime(DurableObject):
         return await self._enveloped(request, lambda instance, content: instance.run(content))
 
     async def describe(self, request: str) -> str:
-        """Return the turn state, the newest log entries and the working keys."""
-        return await self._enveloped(request, lambda instance, _: instance.describe())
+        """Return the turn state, the newest log entries and the working keys. An object that was never called stays so."""
+        return await self._enveloped(request, lambda instance, _: instance.describe(), known_only=True)
 
     async def erase(self, request: str) -> str:
         """Forget everything, or what names a term. request: JSON as `Instance.erase` takes it."""
@@ -47,7 +48,9 @@ class AgentRuntime(DurableObject):
 
         identity = claimed(assembly_of(self.env).instance_ports(self.ctx.storage).local)
         if identity is not None:
-            await self._living(identity).on_alarm()
+            scope = identity.scope
+            with bind(tenant_id=scope.tenant_id, agent_type=scope.agent_type, instance_id=identity.instance_id):
+                await self._living(identity).on_alarm()
 
     async def _erase(self, instance: Instance, request: dict[str, Any]) -> dict[str, Any]:
         done = await instance.erase(request)
@@ -56,18 +59,28 @@ class AgentRuntime(DurableObject):
         return done
 
     async def _enveloped(
-        self, request: str, act: Callable[[Instance, dict[str, Any]], Awaitable[dict[str, Any]]]
+        self,
+        request: str,
+        act: Callable[[Instance, dict[str, Any]], Awaitable[dict[str, Any]]],
+        *,
+        known_only: bool = False,
     ) -> str:
-        try:
-            from retain.agents.instance import identity_of
+        """Act and return the envelope. known_only: refuse when the object was never called, and write nothing."""
+        from retain.agents.instance import identity_of, require_claimed
 
-            content = json.loads(request)
-            return answer(await act(self._living(identity_of(content)), content))
-        except errors.RetainError as error:
-            return refusal(error)
-        except Exception:
-            _log.exception("unexpected error in an instance")
-            return refusal(errors.RetainError("an unexpected error occurred; it was logged"))
+        content = json.loads(request)
+        named = {name: content[name] for name in ("request_id", "tenant_id", "agent_type", "instance_id") if name in content}
+        with bind(**named):
+            try:
+                identity = identity_of(content)
+                if known_only:
+                    require_claimed(assembly_of(self.env).instance_ports(self.ctx.storage).local)
+                return answer(await act(self._living(identity), content))
+            except errors.RetainError as error:
+                return refusal(error)
+            except Exception:
+                _log.exception("unexpected error in an instance")
+                return refusal(errors.RetainError("an unexpected error occurred; it was logged"))
 
     def _living(self, identity: Identity) -> Instance:
         """Return the instance. Raises: Misconfigured when the object belongs to another one."""

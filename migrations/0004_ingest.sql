@@ -21,6 +21,7 @@ CREATE TABLE ingest_jobs (
   completed_at_ms INTEGER
 );
 CREATE INDEX ingest_jobs_by_tenant ON ingest_jobs (tenant_id, created_at_ms);
+CREATE INDEX ingest_jobs_done ON ingest_jobs (completed_at_ms) WHERE completed_at_ms IS NOT NULL;
 CREATE INDEX ingest_jobs_open ON ingest_jobs (lease_until_ms) WHERE state <> 'completed';
 
 -- One row a message: it keeps the message's place for ever, its text only until the record holds it.
@@ -48,6 +49,22 @@ CREATE INDEX ingest_messages_by_id ON ingest_messages (tenant_id, scope_id, conv
   WHERE message IS NOT NULL;
 CREATE INDEX ingest_messages_by_record ON ingest_messages (record_id);
 
+-- The text of a large request on its way in, until the transaction that opens its job takes it from here.
+CREATE TABLE ingest_uploads (
+  upload_id TEXT NOT NULL,
+  message_index INTEGER NOT NULL,    -- place in the request
+  tenant_id TEXT NOT NULL,
+  message TEXT,                      -- as in ingest_messages
+  message_key TEXT NOT NULL,
+  at_ms INTEGER,
+  speaker TEXT NOT NULL,
+  content TEXT NOT NULL,
+  created_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (upload_id, message_index)
+);
+CREATE INDEX ingest_uploads_by_tenant ON ingest_uploads (tenant_id);
+CREATE INDEX ingest_uploads_by_age ON ingest_uploads (created_at_ms);
+
 -- Learning events are deleted by an erasure alone: then the message's row keeps its place and forgets the rest.
 CREATE TRIGGER ingest_messages_erased AFTER DELETE ON memory_events BEGIN
   UPDATE ingest_messages SET message = NULL, message_key = '', at_ms = NULL, facts = NULL
@@ -55,6 +72,10 @@ CREATE TRIGGER ingest_messages_erased AFTER DELETE ON memory_events BEGIN
 END;
 
 CREATE TRIGGER erased_tenants_ingest_nothing BEFORE INSERT ON ingest_jobs
+WHEN EXISTS (SELECT 1 FROM erased_tenants WHERE tenant_id = new.tenant_id AND closed) BEGIN
+  SELECT RAISE(ABORT, 'the tenant was erased');
+END;
+CREATE TRIGGER erased_tenants_upload_nothing BEFORE INSERT ON ingest_uploads
 WHEN EXISTS (SELECT 1 FROM erased_tenants WHERE tenant_id = new.tenant_id AND closed) BEGIN
   SELECT RAISE(ABORT, 'the tenant was erased');
 END;

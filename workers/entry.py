@@ -10,21 +10,22 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from adapters.web import Headers, discarded, platform_response
+from adapters.web import Headers, arriving, discarded, platform_response
 from assembly import Assembly, assembly_of
 from bindings import now_ms
 from durable_objects.agent_runtime import AgentRuntime
 from retain import __version__, errors
 from retain.http import MAX_BODY_BYTES, Request, Response, find_route, json_response, problem
 from retain.identifiers import new_id
+from retain.log import bind
 from workers import WorkerEntrypoint
 
 __all__ = ["AgentRuntime", "Default"]
 
-MAX_INGEST_BYTES = 4 * 1024 * 1024
-"""Largest body of an ingest: one of 16 MiB takes Python alone beyond an isolate's 128 MB (docs/ingest.md)."""
+MAX_INGEST_BYTES = 50 * 1024 * 1024
+"""Largest body of an ingest: 500 messages of 32 KiB, every letter beyond ASCII escaped. It is read as it arrives."""
 
-MAX_DISCARDED_BYTES = 32 * 1024 * 1024
+MAX_DISCARDED_BYTES = 100 * 1024 * 1024
 """Largest body that is received and thrown away, so that its sender reads the answer instead of a broken connection."""
 
 _INGEST = re.compile(r"/admin/tenants/[^/]+/memories/ingest")
@@ -37,14 +38,15 @@ class Default(WorkerEntrypoint):
     async def fetch(self, request: Any) -> Any:
         """Answer one HTTP request."""
         request_id = new_id()
-        try:
-            answer = await _answer(assembly_of(self.env), request, request_id)
-        except errors.RetainError as error:
-            answer = problem(error, request_id)
-        except Exception:
-            _log.exception("unexpected error", extra={"request_id": request_id})
-            answer = problem(errors.RetainError("an unexpected error occurred; it was logged"), request_id)
-        return platform_response(answer, request_id)
+        with bind(request_id=request_id):
+            try:
+                answer = await _answer(assembly_of(self.env), request, request_id)
+            except errors.RetainError as error:
+                answer = problem(error, request_id)
+            except Exception:
+                _log.exception("unexpected error")
+                answer = problem(errors.RetainError("an unexpected error occurred; it was logged"), request_id)
+            return platform_response(answer, request_id)
 
     async def scheduled(self, controller: Any, env: Any = None, ctx: Any = None) -> None:  # noqa: ARG002
         """Do what the cron expression is for. An expression without work is an error."""
@@ -65,22 +67,34 @@ class Default(WorkerEntrypoint):
 
 async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Response:
     url = urlsplit(incoming.url)
+    method = str(incoming.js_object.method)
     if url.path == "/healthz":
+        if method not in ("GET", "HEAD"):
+            raise errors.MethodNotAllowed("the route exists, the method does not", allowed=["GET", "HEAD"])
         return json_response({"status": "ok", "version": __version__})
-    limit = MAX_INGEST_BYTES if _INGEST.fullmatch(url.path) else MAX_BODY_BYTES
-    body = "" if incoming.js_object.method in ("GET", "HEAD") else await _body(incoming, limit)
+    piecemeal = method == "POST" and _INGEST.fullmatch(url.path) is not None
+    body = "" if piecemeal or method in ("GET", "HEAD") else await _body(incoming, MAX_BODY_BYTES)
     request = Request(
-        method=str(incoming.js_object.method),
+        method=method,
         path=url.path,
         query=dict(parse_qsl(url.query, keep_blank_values=True)),
         headers=Headers(incoming.js_object.headers),
         body=body,
         host=url.netloc,
         request_id=request_id,
+        arriving=arriving(incoming.js_object, MAX_INGEST_BYTES) if piecemeal else None,
     )
     if url.path == "/mcp" or url.path.startswith("/api/v1/"):
         return await assembly.gateway.handle(request)
-    return await _guarded(assembly, request)
+    if not piecemeal:
+        return await _guarded(assembly, request)
+    await _announced(incoming, MAX_INGEST_BYTES)
+    try:
+        return await _guarded(assembly, request)
+    except errors.RetainError:
+        await request.arriving.aclose()
+        await discarded(incoming.js_object)
+        raise
 
 
 async def _guarded(assembly: Assembly, request: Request) -> Response:
@@ -99,13 +113,18 @@ async def _guarded(assembly: Assembly, request: Request) -> Response:
     return await administer(assembly.admin, request, parameters)
 
 
-async def _body(incoming: Any, limit: int) -> str:
-    """Return the request's text. Raises: LimitExceeded before reading when its length says so, else after."""
+async def _announced(incoming: Any, limit: int) -> None:
+    """Raise LimitExceeded when the request says that it is longer."""
     announced = incoming.js_object.headers.get("content-length")
     if isinstance(announced, str) and announced.isdecimal() and int(announced) > limit:
         if int(announced) <= MAX_DISCARDED_BYTES:
             await discarded(incoming.js_object)
         raise errors.LimitExceeded("the body is too large", code="body_too_large", limit_bytes=limit)
+
+
+async def _body(incoming: Any, limit: int) -> str:
+    """Return the request's text. Raises: LimitExceeded before reading when its length says so, else after."""
+    await _announced(incoming, limit)
     text: str = await incoming.js_object.text()
     if len(text) > limit or len(text.encode("utf-8", "replace")) > limit:
         raise errors.LimitExceeded("the body is too large", code="body_too_large", limit_bytes=limit)

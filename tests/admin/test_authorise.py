@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.admin.access import DEVELOPER, AccessSettings, AccessVerifier, Identity, authorise, token_of
-from retain.errors import Misconfigured, RetainError, Unauthenticated, Unavailable
+from retain.errors import Forbidden, Misconfigured, RetainError, Unauthenticated, Unavailable
 from retain.host.clock import ManualClock
 from retain.host.crypto import HostCrypto
 from retain.http import Request
@@ -136,3 +136,31 @@ async def test_incomplete_settings_are_named_before_the_missing_token(settings: 
     with pytest.raises(Misconfigured) as raised:
         await authorise(_request("localhost"), settings, verifier)
     assert raised.value.code == "access_not_configured"
+
+
+PAGES = [
+    pytest.param({}, True, id="no browser"),
+    pytest.param({"sec-fetch-site": "none"}, True, id="typed by the developer"),
+    pytest.param({"sec-fetch-site": "same-origin", "origin": "http://localhost:8787"}, True, id="its own page"),
+    pytest.param({"sec-fetch-site": "same-site", "origin": "http://localhost:5173"}, True, id="another local page"),
+    pytest.param({"sec-fetch-site": "cross-site"}, False, id="a link"),
+    pytest.param({"origin": "https://evil.example"}, False, id="a foreign origin alone"),
+    pytest.param({"sec-fetch-site": "none", "origin": "https://evil.example"}, False, id="both, one foreign"),
+    pytest.param({"origin": "null"}, False, id="a sandboxed page"),
+    pytest.param({"origin": ""}, False, id="an empty origin"),
+    pytest.param({"origin": "http://localhost.evil.example"}, False, id="almost local"),
+    pytest.param({"origin": "http://evil.example/://localhost"}, False, id="local behind something"),
+]
+
+
+@pytest.mark.parametrize(("headers", "allowed"), PAGES)
+async def test_development_mode_refuses_pages_of_other_sites(headers: dict[str, str], allowed: bool) -> None:
+    settings = AccessSettings(environment="development")
+    verifier = AccessVerifier(_NoFetch(), HostCrypto(), ManualClock(NOW_S * 1000), settings)
+    request = Request("POST", "/admin/seed-memory", {}, headers, "", "localhost:8787", "req-1")
+    if allowed:
+        assert await authorise(request, settings, verifier) == DEVELOPER
+    else:
+        with pytest.raises(Forbidden) as refused:
+            await authorise(request, settings, verifier)
+        assert refused.value.code == "cross_site_request"

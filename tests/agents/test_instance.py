@@ -28,6 +28,7 @@ from retain.memory.episodes import MAX_PER_TENANT
 from retain.memory.scope import Scope
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
+from tests.contracts import raises
 from tests.support.faults import Fault
 from tests.support.instances import Deployment, Upstream
 
@@ -260,15 +261,14 @@ async def test_describe_shows_turn_state_newest_events_and_working_keys(deploy: 
     assert shown["working"] == {"draft": "Dear"}
 
 
-async def test_describing_an_instance_that_never_ran_is_no_error_and_starts_nothing(deploy: Deploy) -> None:
+async def test_an_instance_that_never_ran_does_not_exist_and_looking_for_it_writes_nothing(deploy: Deploy) -> None:
     deployment = deploy()
-    assert await deployment.describe("sdr") == {
-        "instance_id": "main",
-        "turn_state": [],
-        "run_log": [],
-        "working": {},
-    }
+    with raises(NotFound, code="no_such_instance"):
+        await deployment.describe("sdr")
+    assert deployment.local(DESK, "SELECT name FROM sqlite_master") == []
     assert await deployment.next_alarm_ms() is None
+    await deployment.run("sdr", "hello")
+    assert (await deployment.describe("sdr"))["instance_id"] == "main"
 
 
 def test_an_object_belongs_to_the_first_who_claimed_it() -> None:

@@ -45,6 +45,11 @@ MISTAKES: dict[str, Mistake] = {
     "unknown route of agents": Mistake("GET", "/v1/agents/", 404, "no_such_route"),
     "unknown route of the admin": Mistake("GET", "/admin/nothing", 404, "no_such_route"),
     "unknown route of the gateway": Mistake("POST", "/api/v1/nothing", 404, "no_such_route"),
+    "wrong method of the health check": Mistake("POST", "/healthz", 405, "method_not_allowed"),
+    "unknown instance": Mistake("GET", "/v1/agents/{tenant}/order_triage/instances/never-ran", 404, "no_such_instance"),
+    "a page of another site": Mistake(
+        "POST", SEED, 403, "cross_site_request", json=_seeded(), headers={"origin": "https://evil.example"}
+    ),
     "slash at the end": Mistake("POST", f"{RUN}/", 404, "no_such_route", json={"input": "x"}),
     "wrong method of a run": Mistake("GET", RUN, 405, "method_not_allowed"),
     "wrong method of runs": Mistake("DELETE", RUNS, 405, "method_not_allowed"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import json
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -99,17 +101,32 @@ def test_a_bad_message_is_listed_and_the_others_are_stored(api: httpx.Client, te
 
 
 def test_a_request_of_megabytes_is_taken_and_a_larger_one_is_refused(
-    api: httpx.Client, tenant: Callable[[], str]
+    api: httpx.Client, tenant: Callable[[], str], state: LocalState
 ) -> None:
     tenant_id = tenant()
-    large = [{"speaker": "Bea", "content": f"{number} " + "z" * 32_000} for number in range(70)]
-    response = post(api, tenant_id, conversation="c", messages=large)
+    large = [{"speaker": "Bea", "content": f"{number} " + "z" * 32_700} for number in range(500)]
+    # What recall quotes is left out: the request is as large as one may be, and there is little to store.
+    fence = '<memory section="records" note="n">{}</memory>'
+    quoted = [{**one, "content": fence.format(one["content"][:32_600])} for one in large[30:]]
+    response = post(api, tenant_id, conversation="c", messages=large[:30] + quoted)
     assert response.status_code == 202, response.text
-    job_id = response.json()["job_id"]
-    response = post(api, tenant_id, conversation="c", messages=large * 2)
+    job = response.json()
+    assert (job["received"], job["rejected"]) == (500, 470)
+    path = f"/admin/tenants/{tenant_id}/memories/ingest"
+    head = b'{"conversation": "c", "messages": ["'
+
+    def endless() -> Iterator[bytes]:
+        yield head
+        yield from itertools.repeat(b"x" * 1_048_576, 50)
+
+    response = api.post(path, content=endless())
     assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
-    done = eventually(lambda: show(api, tenant_id, job_id), lambda job: job["state"] != "running", within_s=90)
-    assert (done["state"], done["stored"]) == ("completed", 70)
+    cut = json.dumps({"conversation": "c", "messages": large[30:]}).encode()[:-2]
+    response = api.post(path, content=cut)
+    assert (response.status_code, response.json()["code"]) == (400, "malformed_json")
+    assert state.d1("SELECT 1 FROM ingest_uploads") == []
+    done = eventually(lambda: show(api, tenant_id, job["job_id"]), lambda job: job["state"] != "running", within_s=90)
+    assert (done["state"], done["stored"]) == ("completed", 30)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import pytest
 from retain.errors import InvalidInput, NotFound, RetainError, Unavailable, UpstreamFailed
 from retain.memory.ingest.extraction import ExtractedFact, Said
 from retain.memory.ingest.ingestion import continue_interrupted
-from retain.memory.ingest.jobs import LEASE_MS, MAX_ATTEMPTS, Job, Jobs
+from retain.memory.ingest.jobs import KEPT_MS, LEASE_MS, MAX_ATTEMPTS, PRUNE_PAGE, Job, Jobs, prune_jobs
+from retain.memory.ingest.rule_extractor import RuleExtractor
 from tests.contracts import raises
 from tests.ingest.substrate import FixedExtractor, IngestSubstrate, turns
 from tests.semantic.substrate import AGENT, PERSON, TENANT
@@ -216,3 +217,24 @@ async def test_a_job_is_its_tenants_own(substrate: IngestSubstrate) -> None:
         await jobs.get("acme", "' OR 1=1 --")
     with raises(RetainError, code="wrong_scope"):
         await substrate.ingestion(TENANT).work(job.job_id)
+
+
+async def test_completed_jobs_are_forgotten_after_90_days_and_their_messages_stay_known(
+    substrate: IngestSubstrate,
+) -> None:
+    broken = Breaking(Unavailable("the model is away", code="model_unavailable"))
+    for number in range(PRUNE_PAGE + 2):
+        await substrate.ingest(f"chat-{number}", turns("Bea: One."))
+    substrate.extractor = lambda: broken
+    failed = await substrate.ingest("failed", turns("Bea: Two."))
+    substrate.clock.advance(KEPT_MS)
+    assert await prune_jobs(substrate.sql, substrate.clock()) == 0
+    substrate.clock.advance(1)
+    assert await prune_jobs(substrate.sql, substrate.clock()) == PRUNE_PAGE + 2
+    assert await prune_jobs(substrate.sql, substrate.clock()) == 0
+    assert [row["job_id"] for row in await substrate.rows("SELECT job_id FROM ingest_jobs")] == [failed.job_id]
+    substrate.extractor = RuleExtractor
+    again = await substrate.ingest("chat-0", turns("Bea: One.", "Bea: Three."))
+    assert (again.state, again.stored, again.duplicate) == ("completed", 1, 1)
+    same = await substrate.ingest("chat-1", turns("Bea: One."))
+    assert (same.state, same.stored, same.duplicate) == ("completed", 0, 1)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from retain.errors import InvalidInput, LimitExceeded
-from retain.memory.ingest.messages import MAX_AT_MS, check_conversation, read_messages
+from retain.host.clock import ManualClock
+from retain.memory.ingest.intake import Intake
+from retain.memory.ingest.messages import MAX_AT_MS, Message, Rejection, check_conversation
 from tests.contracts import raises
+from tests.support.instances import migrated_d1
 
 GOOD: dict[str, Any] = {"speaker": "Bea", "content": "Hello"}
 BAD: dict[str, tuple[object, str]] = {
@@ -35,36 +39,46 @@ BAD: dict[str, tuple[object, str]] = {
 }
 
 
+async def read(raw: list[object]) -> tuple[list[Message], list[Rejection]]:
+    """Return the messages that can be stored, and the others."""
+    with closing(migrated_d1()) as sql:
+        intake = Intake(sql, "acme", ManualClock())
+        for one in raw:
+            await intake.add(one)
+        await intake.finish()
+        return list(intake.held.values()), intake.rejected
+
+
 @pytest.mark.parametrize(("bad", "code"), BAD.values(), ids=BAD)
-def test_a_bad_message_is_rejected_with_its_index_and_the_others_are_read(bad: object, code: str) -> None:
-    accepted, [rejected] = read_messages([GOOD, bad, GOOD])
+async def test_a_bad_message_is_rejected_with_its_index_and_the_others_are_read(bad: object, code: str) -> None:
+    accepted, [rejected] = await read([GOOD, bad, GOOD])
     assert [message.index for message in accepted] == [0, 2]
     assert (rejected.index, rejected.code) == (1, code)
     assert rejected.message
 
 
-def test_a_message_of_the_limits_is_read() -> None:
+async def test_a_message_of_the_limits_is_read() -> None:
     limit = {"id": "i" * 512, "speaker": "s" * 512, "content": "x" * 32_768, "at_ms": MAX_AT_MS}
-    [message], rejected = read_messages([limit])
+    [message], rejected = await read([limit])
     assert (message.id, message.speaker, message.content, message.at_ms) == (*limit.values(),)
     assert rejected == []
 
 
-def test_recalled_text_is_left_out_of_a_message() -> None:
+async def test_recalled_text_is_left_out_of_a_message() -> None:
     content = 'I agree.\n<memory section="episodes" note="n">\nold\n</memory>'
-    [message], _ = read_messages([{**GOOD, "content": content}])
+    [message], _ = await read([{**GOOD, "content": content}])
     assert message.content == "I agree."
 
 
-def test_five_hundred_messages_are_read_and_one_more_is_too_many() -> None:
-    assert len(read_messages([GOOD] * 500)[0]) == 500
+async def test_five_hundred_messages_are_read_and_one_more_is_too_many() -> None:
+    assert len((await read([GOOD] * 500))[0]) == 500
     with raises(LimitExceeded, code="too_many_messages"):
-        read_messages([GOOD] * 501)
+        await read([GOOD] * 501)
 
 
-def test_a_request_without_messages_is_refused() -> None:
+async def test_a_request_without_messages_is_refused() -> None:
     with raises(InvalidInput, code="no_messages"):
-        read_messages([])
+        await read([])
 
 
 @pytest.mark.parametrize("conversation", ["", " ", "a\nb", "x" * 513])

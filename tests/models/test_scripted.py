@@ -169,13 +169,13 @@ async def test_what_was_found_is_not_filled_in_again() -> None:
 async def test_text_where_a_number_is_wanted_is_a_defect_of_the_script() -> None:
     with pytest.raises(Misconfigured) as caught:
         await reply_to("seven oak", {"calls": [{"tool": "plant", "arguments": {"x": "{n:int}"}}]})
-    assert caught.value.code == "script_invalid"
+    assert caught.value.code == "invalid_script"
 
 
 def test_a_name_that_nothing_defines_is_a_defect_of_the_script() -> None:
     with pytest.raises(Misconfigured) as caught:
         fill("{who}", {"n": "7"})
-    assert caught.value.code == "script_invalid"
+    assert caught.value.code == "invalid_script"
 
 
 async def test_usage_is_a_quarter_of_the_characters() -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from retain.agents.catalogue import Catalogue
 from retain.agents.definitions import AgentDefinition
-from retain.agents.instance import Identity, Instance, InstancePorts, claim, claimed, identity_of
+from retain.agents.instance import Identity, Instance, InstancePorts, claim, claimed, identity_of, require_claimed
 from retain.agents.proxied_tool import ProxiedTool
 from retain.agents.tools import Tool
 from retain.errors import NotFound, RetainError, Unavailable
@@ -175,6 +175,8 @@ class Deployment:
         storage, life = self.storages.setdefault(name, ObjectStorage(turns=self._turns)), self.faults.life(name)
         try:
             content = json.loads(request)
+            if method == "describe":
+                require_claimed(storage)
             instance = self.living(name, identity_of(content))
             result = await (instance.run(content) if method == "run" else instance.describe())
             self.faults.reach(life, "answer")

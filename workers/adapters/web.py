@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import js
@@ -61,9 +61,42 @@ def platform_response(answer: Response, request_id: str) -> Any:
 
 
 async def discarded(request: Any) -> None:
-    """Receive a request's body without keeping it. A sender that gives up meanwhile is not an error."""
+    """Receive what is left of a request's body without keeping it. A sender that gives up meanwhile is not an error."""
     with contextlib.suppress(JsException):
         await request.body.pipeTo(js.WritableStream.new())
+
+
+PIECE_BYTES = 64 * 1024
+"""Largest piece of a body that is read at once."""
+
+
+async def arriving(request: Any, limit_bytes: int) -> AsyncIterator[bytes]:
+    """Yield a request's body as it arrives, in pieces. What was not read when the reading ends early is left.
+
+    One buffer serves all pieces: those that JavaScript would make anew stay in memory until it collects them.
+    Raises: LimitExceeded (code `body_too_large`) when more arrives; Unavailable (code `body_interrupted`) when the sender
+        went away.
+    """
+    if not request.body:
+        return
+    reader = request.body.getReader(mode="byob")
+    view, received = js.Uint8Array.new(PIECE_BYTES), 0
+    try:
+        while True:
+            try:
+                piece = await reader.read(view)
+            except JsException as error:
+                raise errors.Unavailable("the body did not arrive whole", code="body_interrupted") from error
+            if piece.done:
+                return
+            content = piece.value.to_bytes()
+            view = js.Uint8Array.new(piece.value.buffer)
+            received += len(content)
+            if received > limit_bytes:
+                raise errors.LimitExceeded("the body is too large", code="body_too_large", limit_bytes=limit_bytes)
+            yield content
+    finally:
+        reader.releaseLock()
 
 
 async def fetch(

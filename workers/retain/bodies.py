@@ -17,11 +17,11 @@ def parsed(model: type[Body], request: Request) -> Body:
 
     Raises: InvalidInput (code `malformed_json`, or `invalid_body` with `problems` naming each place).
     """
-    return parsed_value(model, request.json())
+    return validated(model, request.json())
 
 
-def parsed_value(model: type[Body], value: object) -> Body:
-    """Return the value as the model. Raises: InvalidInput (code `invalid_body` with `problems` naming each place)."""
+def validated(model: type[Body], value: object) -> Body:
+    """Return a parsed body as the model. Raises: InvalidInput (code `invalid_body` with `problems` naming each place)."""
     try:
         return model.model_validate(value)
     except ValidationError as error:

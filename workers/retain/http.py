@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
@@ -21,6 +21,7 @@ class Request:
     """One request.
 
     path: percent-encoded, without the query. headers: names in lower case. body: the whole text, "" when there is none.
+    arriving: the body's pieces instead, for a route that reads it as it arrives; they can be read once.
     """
 
     method: str
@@ -30,6 +31,15 @@ class Request:
     body: str
     host: str
     request_id: str
+    arriving: AsyncIterator[bytes] | None = None
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield the body piece by piece, however it came."""
+        if self.arriving is None:
+            yield self.body.encode("utf-8", "surrogatepass")
+        else:
+            async for piece in self.arriving:
+                yield piece
 
     def json(self) -> Any:
         """Return the parsed body.

@@ -6,7 +6,6 @@ Source: https://developers.cloudflare.com/cloudflare-one/access-controls/applica
 from __future__ import annotations
 
 import base64
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from typing import Any, Literal
 
 import jwt
 
-from retain.errors import Misconfigured, Unauthenticated, Unavailable
+from retain.errors import Forbidden, Misconfigured, Unauthenticated, Unavailable
 from retain.http import Request
 from retain.json_text import read_json
 from retain.ports import Clock, Crypto, Fetch
@@ -68,9 +67,10 @@ async def authorise(request: Request, settings: AccessSettings, verifier: Access
 
     Development mode holds only when all of these do: the environment is "development", nothing of Access is
     configured, and the request came to a loopback name. `wrangler.toml` sets the environment to "production"; a
-    deployed Worker is never reached under a loopback name.
+    deployed Worker is never reached under a loopback name. A page of another site that the developer's browser shows is
+    not the developer: browsers say where a request comes from.
 
-    Raises: as `token_of` and `AccessVerifier.verify`.
+    Raises: Forbidden (code `cross_site_request`); as `token_of` and `AccessVerifier.verify`.
     """
     if (
         settings.environment == "development"
@@ -78,9 +78,21 @@ async def authorise(request: Request, settings: AccessSettings, verifier: Access
         and not settings.audience
         and _LOOPBACK.fullmatch(request.host)
     ):
+        _check_site(request.headers)
         return DEVELOPER
     _issuer(settings)  # before the token: where Access is not configured, no request can bring one
     return await verifier.verify(token_of(request.headers))
+
+
+def _check_site(headers: Mapping[str, str]) -> None:
+    """Require that no page from elsewhere sent the request.
+
+    Source: https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header
+    """
+    origin = headers.get("origin")
+    here = origin is None or _LOOPBACK.fullmatch(origin.partition("://")[2]) is not None
+    if headers.get("sec-fetch-site") == "cross-site" or not here:
+        raise Forbidden("a page of another site may not send this", code="cross_site_request")
 
 
 def token_of(headers: Mapping[str, str]) -> str:
@@ -232,9 +244,9 @@ def _identity(claims: Mapping[str, Any]) -> Identity:
 def _rsa_keys(body: bytes) -> dict[str, dict[str, str]]:
     """Return the RSA keys of a JWK set by their id."""
     try:
-        entries = json.loads(body)["keys"]
-        keys = {entry["kid"]: {"n": entry["n"], "e": entry["e"]} for entry in entries if entry["kty"] == "RSA"}
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        listed: Any = read_json(body.decode())
+        keys = {entry["kid"]: {"n": entry["n"], "e": entry["e"]} for entry in listed["keys"] if entry["kty"] == "RSA"}
+    except (ValueError, KeyError, TypeError) as error:
         raise _keys_unavailable("malformed") from error
     if not keys or not all(isinstance(text, str) for kid, key in keys.items() for text in (kid, *key.values())):
         raise _keys_unavailable("malformed")

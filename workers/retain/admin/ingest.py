@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from retain.admin.context import AdminContext
-from retain.bodies import parsed
+from retain.bodies import validated
+from retain.errors import InvalidInput, RetainError, Unavailable
 from retain.http import Request, Response, json_response
 from retain.memory.ingest.ingestion import PAUSE_S, Ingestion
+from retain.memory.ingest.intake import Intake
 from retain.memory.ingest.jobs import Jobs
+from retain.memory.ingest.request import read_members
 
 
 class IngestBody(BaseModel):
-    """The body of an ingest. The messages are checked one by one: a bad one does not cost the others."""
+    """The body of an ingest, but for the messages: each is checked as it arrives; a bad one costs no other."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -32,10 +36,16 @@ async def ingest(context: AdminContext, request: Request, parameters: Mapping[st
 
     A small request is worked off first: 201, or 200 when it was sent before. A larger one goes on in the background: 202.
     """
-    body = parsed(IngestBody, request)
-    scope = await context.scope(parameters["tenant"], body.agent_type, body.house)
-    ingestion = context.ingestion(scope)
-    receipt = await ingestion.receive(body.conversation, body.messages)
+    tenant_id = await context.tenants.require(parameters["tenant"])
+    intake = Intake(context.sql, tenant_id, context.clock)
+    try:
+        body = await _read(request, intake)
+        ingestion = context.ingestion(await context.scope(tenant_id, body.agent_type, body.house))
+        receipt = await ingestion.accept(body.conversation, intake)
+    except RetainError:
+        with suppress(Unavailable):  # then the daily cron forgets it
+            await intake.discard()
+        raise
     job = receipt.job
     if job.state != "completed":
         if receipt.small:
@@ -45,6 +55,25 @@ async def ingest(context: AdminContext, request: Request, parameters: Mapping[st
             job = replace(job, state="running", error=None)
     status = 202 if job.state == "running" else 201 if receipt.created else 200
     return json_response(job.to_json(), status)
+
+
+async def _read(request: Request, intake: Intake) -> IngestBody:
+    """Take in the messages as they arrive, and return the rest of the body.
+
+    Raises: InvalidInput (code `malformed_json`, `invalid_body`, `no_messages`); LimitExceeded; Unavailable.
+    """
+    fields: dict[str, object] = {}
+    try:
+        async for member in read_members(request.pieces(), "messages"):
+            if member.item:
+                await intake.add(member.value)
+            else:
+                fields[member.name] = member.value
+    except ValueError as error:
+        raise InvalidInput("the body is not valid JSON", code="malformed_json") from error
+    body = validated(IngestBody, fields)
+    await intake.finish()
+    return body
 
 
 async def show_job(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001

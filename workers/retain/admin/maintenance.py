@@ -12,6 +12,8 @@ from retain.errors import RetainError
 from retain.memory.episodes import WARN_PER_TENANT, prune_episodes
 from retain.memory.indexer import Indexer
 from retain.memory.ingest.ingestion import Ingestion, continue_interrupted
+from retain.memory.ingest.intake import forget_abandoned
+from retain.memory.ingest.jobs import prune_jobs
 from retain.memory.lifecycle.consolidation import consolidate
 from retain.memory.lifecycle.erasure import Erasure
 from retain.memory.lifecycle.heads import keep_heads
@@ -49,9 +51,13 @@ _COUNTED = (
 
 
 async def prune(sql: Sql, clock: Clock) -> dict[str, int]:
-    """Delete episodes and run events older than 90 days; return how many episodes each tenant lost. Idempotent."""
+    """Delete episodes, run events and completed ingest jobs older than 90 days. Idempotent.
+
+    Returns how many episodes each tenant lost.
+    """
     pruned = await prune_episodes(sql, clock())
-    _log.info("episodes pruned", extra={"pruned": sum(pruned.values()), "tenants": len(pruned)})
+    jobs = await prune_jobs(sql, clock())
+    _log.info("episodes pruned", extra={"pruned": sum(pruned.values()), "tenants": len(pruned), "ingest_jobs": jobs})
     return pruned
 
 
@@ -69,7 +75,11 @@ async def keep_up(stores: Stores) -> dict[str, Any]:
 
 
 async def ingests(stores: Stores, ingestion: Callable[[Scope], Ingestion]) -> object:
-    """Go on with ingests that were interrupted or failed; return how many are in which state now."""
+    """Forget uploads without a job, and go on with ingests that were interrupted or failed.
+
+    Returns how many are in which state now.
+    """
+    await _done("abandoned uploads", forget_abandoned(stores.sql, stores.clock()))
     return await _done("ingests", continue_interrupted(stores.sql, stores.clock, ingestion, limit=JOBS_A_DAY))
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from retain.admin import memories
 from retain.admin.context import AdminContext
-from retain.bodies import parsed_value
+from retain.bodies import validated
 from retain.errors import InvalidInput, NotFound
 from retain.http import Handle, Request, Response
 from retain.mcp.server import answer, check_transport
@@ -119,7 +119,7 @@ class MemoryTools:
         tool = _TOOLS.get(name)
         if tool is None:
             raise NotFound("there is no such tool", code="no_such_tool")
-        given = parsed_value(tool.arguments, arguments).model_dump(exclude_unset=True)
+        given = validated(tool.arguments, arguments).model_dump(exclude_unset=True)
         parameters = {"tenant": self._tenant, **({"id": given.pop("id")} if "id" in given else {})}
         query: dict[str, str] = {}
         if name == "list":

@@ -25,6 +25,7 @@ from retain.agents.loop import RunLoop, result_of
 from retain.agents.tools import GetWorkingMemory, RecallMemory, SetWorkingMemory, StoreMemory, Tool
 from retain.errors import Conflict, InvalidInput, Misconfigured, NotFound, RetainError, Unavailable
 from retain.identifiers import check_agent_type, check_instance_id, new_id
+from retain.log import bind
 from retain.memory import outbox as outbox_module
 from retain.memory import working as working_module
 from retain.memory.episodes import last_episodes
@@ -231,8 +232,9 @@ class Instance:
         loop, model = await self._loop(definition, int(request.get("depth", 0)))
         run = self._journal.open(new_id(), request, context, model=model.name, request_hash=digest)
         await ports.alarm.set(ports.clock() + LEASE_MS)
-        ports.background(self._flush())
-        await loop.finish(run)
+        with bind(run_id=run.run_id):
+            ports.background(self._flush())
+            await loop.finish(run)
         return self._journal.result(run.run_id)
 
     async def _resume_interrupted(self) -> None:
@@ -337,6 +339,14 @@ def claim(local: ObjectSql, identity: Identity) -> None:
         local.run("INSERT INTO identity VALUES (?, ?, ?)", scope.tenant_id, scope.agent_type, identity.instance_id)
     elif known != identity:
         raise Misconfigured("the object belongs to another instance", code="wrong_instance")
+
+
+def require_claimed(local: ObjectSql) -> Identity:
+    """Return who the object is, and write nothing. Raises: NotFound (code `no_such_instance`) when it was never called."""
+    known = claimed(local)
+    if known is None:
+        raise NotFound("there is no such instance", code="no_such_instance")
+    return known
 
 
 def claimed(local: ObjectSql) -> Identity | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from retain.errors import Detail, InvalidInput, Misconfigured, RetainError, Unavailable, UpstreamFailed
+from retain.json_text import read_json
 from retain.models.retry import Retries, retry_after_ms, with_retries
 from retain.ports import Fetch, HttpResponse
 
@@ -73,10 +74,9 @@ def read_answer(response: HttpResponse) -> JsonObject:
 
 def _json(body: bytes) -> object:
     try:
-        answer: object = json.loads(body)
-    except (ValueError, RecursionError):
+        return read_json(body.decode())
+    except ValueError:
         return None
-    return answer
 
 
 def _failure(response: HttpResponse) -> RetainError:

@@ -155,7 +155,7 @@ class ScriptedChat:
 
         Equal conversations get equal replies. Ids of tool calls are `call_<turn>_<n>`.
 
-        Raises: UpstreamFailed (code `script_exhausted`) when no rule fits; Misconfigured (code `script_invalid`) when
+        Raises: UpstreamFailed (code `script_exhausted`) when no rule fits; Misconfigured (code `invalid_script`) when
             a text that was found cannot be turned into the number that an argument wants.
         """
         scene = Scene.of(request.messages)
@@ -195,12 +195,12 @@ def match(when: When, scene: Scene) -> dict[str, str] | None:
 def fill(text: str, found: Mapping[str, str], quote: Callable[[str], str] = str) -> str:
     """Replace each `{name}` by what was found under the name, quoted.
 
-    Raises: Misconfigured (code `script_invalid`) for a name that nothing was found under.
+    Raises: Misconfigured (code `invalid_script`) for a name that nothing was found under.
     """
 
     def replace(place: re.Match[str]) -> str:
         if place[1] not in found:
-            raise Misconfigured(f"the script uses {{{place[1]}}}, which no pattern defines", code="script_invalid")
+            raise Misconfigured(f"the script uses {{{place[1]}}}, which no pattern defines", code="invalid_script")
         return quote(found[place[1]])
 
     return PLACEHOLDER.sub(replace, text)
@@ -220,7 +220,7 @@ def _fill_value(value: Any, found: Mapping[str, str]) -> Any:
     try:
         return int(text) if whole[2] == "int" else float(text)
     except ValueError as error:
-        raise Misconfigured(f"the script's {value} is no number", code="script_invalid") from error
+        raise Misconfigured(f"the script's {value} is no number", code="invalid_script") from error
 
 
 def _reply(reply: Reply, found: Mapping[str, str], turn: int, request: ChatRequest) -> ChatReply:

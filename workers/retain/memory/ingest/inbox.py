@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from retain.memory.ingest.extraction import ExtractedFact, Said
+from retain.memory.ingest.intake import HELD_BYTES, discarding
 from retain.memory.ingest.messages import Message, message_key
-from retain.memory.ingest.placement import Known
+from retain.memory.ingest.placement import Known, Placeable
 from retain.memory.records.record import Utterance
 from retain.memory.scope import Scope
 from retain.ports import Row, Sql, SqlValue, Statement
 
-INSERT_BYTES = 250_000
-"""Text of one statement's messages: as JSON it stays below D1's 2 MB for one value, whatever is escaped."""
 KNOWN_LIMIT = 5000
 """Messages of a conversation that one request is compared with, the latest first."""
 _ADOPT_PAGE = 200
@@ -38,6 +37,13 @@ INSERT INTO ingest_messages (tenant_id, scope_id, conversation, position, messag
 SELECT ?1, ?2, ?3, value ->> 0, value ->> 1, value ->> 2, value ->> 3, 'received', value ->> 4, value ->> 5, ?4, value ->> 6
 FROM json_each(?5)
 """
+_MOVE = """
+INSERT INTO ingest_messages (tenant_id, scope_id, conversation, position, message, message_key, at_ms, state, speaker,
+  content, job_id, message_index)
+SELECT ?1, ?2, ?3, p.value ->> 0, u.message, u.message_key, u.at_ms, 'received', u.speaker, u.content, ?4, p.value ->> 1
+FROM json_each(?5) p LEFT JOIN ingest_uploads u ON u.upload_id = ?6 AND u.message_index = p.value ->> 1
+"""
+"""One that is missing has no key, which the table refuses: then nothing is moved."""
 _ADOPTABLE = """
 SELECT r.id, r.position, r.speaker, r.content, r.said_at_ms, r.source, r.number FROM memory_search s
 JOIN memory_records r ON r.number = s.number
@@ -106,7 +112,9 @@ class Inbox:
         self._sql = sql
         self._scope = scope
 
-    async def known(self, conversation: str, messages: Sequence[Message]) -> tuple[list[Known], tuple[int, int] | None]:
+    async def known(
+        self, conversation: str, messages: Sequence[Placeable]
+    ) -> tuple[list[Known], tuple[int, int] | None]:
         """Return the conversation's messages that could be one of these, and its first and last position."""
         here = self._here(conversation)
         keys = json.dumps(sorted({message.key for message in messages}))
@@ -151,7 +159,7 @@ class Inbox:
         size = 0
         for position, one in sorted(messages.items()):
             length = len(one.content.encode())
-            if values and size + length > INSERT_BYTES:
+            if values and size + length > HELD_BYTES:
                 statements.append(self._insert(conversation, job_id, values))
                 values, size = [], 0
             size += length
@@ -159,6 +167,15 @@ class Inbox:
         if values:
             statements.append(self._insert(conversation, job_id, values))
         return statements
+
+    def moved(self, conversation: str, job_id: str, upload_id: str, places: Mapping[int, int]) -> list[Statement]:
+        """Return the statements that receive messages from an upload and forget it. places: position to index.
+
+        Raises, when they run: as `inserted`, and when the upload was forgotten meanwhile.
+        """
+        listed = json.dumps(sorted(places.items()))
+        move = (_MOVE, (*self._here(conversation), job_id, listed, upload_id))
+        return [move, discarding(upload_id)]
 
     async def received(self, job_id: str, conversation: str, limit: int) -> list[Received]:
         """Return messages of the job that wait to be stored, in order."""

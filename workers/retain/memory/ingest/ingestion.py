@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from retain.errors import Conflict, Misconfigured, RetainError, Unavailable
 from retain.memory.ingest.extraction import ExtractedFact, Extractor
 from retain.memory.ingest.inbox import Inbox, Unlearned
+from retain.memory.ingest.intake import Intake
 from retain.memory.ingest.jobs import Job, Jobs, Stage, Taken, job_id_of
 from retain.memory.ingest.learning import Learner, SourcedFact
-from retain.memory.ingest.messages import Message, Rejection, check_conversation, read_messages
+from retain.memory.ingest.messages import Rejection, check_conversation
 from retain.memory.ingest.placement import place
 from retain.memory.records.record import NewRecord, Source
 from retain.memory.scope import Scope
@@ -60,21 +61,31 @@ class Ingestion:
         self._learner = Learner(memory, sql)
 
     async def receive(self, conversation: str, raw: Sequence[object]) -> Receipt:
-        """Take a request in: when this returns, its messages are durable and have their places. Idempotent.
+        """Take messages in as one request; as `accept`. Raises: as `Intake` and `accept`."""
+        intake = Intake(self._sql, self._memory.scope.tenant_id, self._clock)
+        for message in raw:
+            await intake.add(message)
+        await intake.finish()
+        return await self.accept(conversation, intake)
 
-        Raises: InvalidInput, LimitExceeded for the request as a whole; Unavailable, after which it may be repeated.
+    async def accept(self, conversation: str, intake: Intake) -> Receipt:
+        """Open the job that a request is: when this returns, its messages are durable and have their places. Idempotent.
+
+        intake: finished. What it put down is gone afterwards, unless this raises.
+        Raises: InvalidInput for the request as a whole; Unavailable, after which it may be repeated.
         """
-        scope, messages, rejected = self._memory.scope, *read_messages(raw)
+        scope, outlines = self._memory.scope, intake.outlines
         check_conversation(conversation)
-        job_id = job_id_of(scope, conversation, raw)
-        small = len(messages) <= SMALL_MESSAGES and sum(len(one.content) for one in messages) <= SMALL_BYTES
+        job_id = job_id_of(scope, conversation, intake.digest)
+        small = len(outlines) <= SMALL_MESSAGES and sum(one.length for one in outlines) <= SMALL_BYTES
         created = False
         for _ in range(MAX_TRIES):
             job = await self._jobs.find(scope.tenant_id, job_id)
             if job is not None:
+                await intake.discard()
                 return Receipt(job, created, small)
             try:
-                await self._open(conversation, job_id, len(raw), messages, rejected)
+                await self._open(conversation, job_id, intake)
                 created = True
             except Conflict:
                 continue  # somebody took a place, or sent the same request: look again
@@ -107,15 +118,9 @@ class Ingestion:
             await self._jobs.fail(job, stage, error)
         return await self._jobs.get(job.scope.tenant_id, job_id)
 
-    async def _open(
-        self,
-        conversation: str,
-        job_id: str,
-        received: int,
-        messages: Sequence[Message],
-        rejected: Sequence[Rejection],
-    ) -> None:
+    async def _open(self, conversation: str, job_id: str, intake: Intake) -> None:
         """Give the messages their places and open the job, in one transaction. Raises: Conflict."""
+        messages = intake.outlines
         known, span = await self._inbox.known(conversation, messages)
         if span is None and await self._inbox.adopt(conversation):
             known, span = await self._inbox.known(conversation, messages)
@@ -124,11 +129,17 @@ class Ingestion:
             Rejection(messages[order].index, "message_changed", "a message with this id and other words is stored")
             for order in placement.changed
         ]
-        rejections = sorted([*rejected, *changed], key=lambda rejection: rejection.index)
-        taken = Taken(received, len(placement.known), tuple(rejections))
-        new = {position: messages[order] for order, position in placement.new.items()}
+        rejections = sorted([*intake.rejected, *changed], key=lambda rejection: rejection.index)
+        taken = Taken(intake.received, len(placement.known), tuple(rejections))
+        places = {position: messages[order].index for order, position in placement.new.items()}
         opened = self._jobs.opened(job_id, self._memory.scope, conversation, taken)
-        await self._sql.batch([opened, *self._inbox.inserted(conversation, job_id, new)])
+        if intake.upload_id is not None:
+            received = self._inbox.moved(conversation, job_id, intake.upload_id, places)
+        else:
+            held = intake.held
+            new = {position: held[index] for position, index in places.items()}
+            received = self._inbox.inserted(conversation, job_id, new)
+        await self._sql.batch([opened, *received])
 
     async def _store(self, job: Job) -> bool:
         """Store the next messages; return False when there are none."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +25,10 @@ LEASE_MS = 120_000
 """How long nobody else takes a job up after it last achieved something."""
 MAX_ATTEMPTS = 5
 """Attempts without any progress after which the cron leaves a job alone."""
+
+KEPT_MS = 90 * 24 * 3600 * 1000
+"""How long a completed job is kept."""
+PRUNE_PAGE = 100
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _LEASE = """
@@ -57,6 +60,14 @@ _GIVE_UP = """
 UPDATE ingest_jobs SET state = 'failed', error = ?, updated_at_ms = ?
 WHERE state = 'running' AND lease_until_ms <= ? AND attempts >= ?
 """
+
+
+_PRUNABLE = "SELECT job_id FROM ingest_jobs WHERE state = 'completed' AND completed_at_ms < ? ORDER BY job_id LIMIT ?"
+_FORGET_JOBS = (
+    # The places of the messages stay: without them the same request would store them again.
+    "UPDATE ingest_messages SET job_id = NULL, message_index = NULL WHERE job_id IN (SELECT value FROM json_each(?))",
+    "DELETE FROM ingest_jobs WHERE job_id IN (SELECT value FROM json_each(?))",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +119,10 @@ class Taken:
     rejections: tuple[Rejection, ...]
 
 
-def job_id_of(scope: Scope, conversation: str, raw: Sequence[object]) -> str:
+def job_id_of(scope: Scope, conversation: str, messages_digest: str) -> str:
     """Return the id of the job that a request is: a digest of tenant, scope and request, 32 hexadecimal digits."""
-    request = json.dumps([scope.tenant_id, scope.scope_id, conversation, list(raw)], sort_keys=True)
-    return hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    request = json.dumps([scope.tenant_id, scope.scope_id, conversation, messages_digest])
+    return hashlib.sha256(request.encode()).hexdigest()[:32]
 
 
 class Jobs:
@@ -188,6 +199,19 @@ class Jobs:
         await self._sql.run(_GIVE_UP, error, now, now, MAX_ATTEMPTS)
         rows = (await self._sql.run(_OPEN, now, MAX_ATTEMPTS, limit)).rows
         return [_job(row) for row in rows]
+
+
+async def prune_jobs(sql: Sql, now_ms: int) -> int:
+    """Forget jobs that were completed more than 90 days ago; return how many. Idempotent.
+
+    What they stored stays, and so do the places of its messages. A failed job stays: its messages may still wait.
+    """
+    pruned = 0
+    while rows := (await sql.run(_PRUNABLE, now_ms - KEPT_MS, PRUNE_PAGE)).rows:
+        listed = json.dumps([row["job_id"] for row in rows])
+        await sql.batch([(statement, (listed,)) for statement in _FORGET_JOBS])
+        pruned += len(rows)
+    return pruned
 
 
 def _job(row: Row) -> Job:

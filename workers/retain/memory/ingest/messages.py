@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from retain.errors import InvalidInput, LimitExceeded, RetainError
+from retain.errors import InvalidInput, LimitExceeded
+from retain.memory.ingest.request import Oversized
 from retain.memory.recalled import without_recalled
 from retain.memory.records.record import MAX_PART_BYTES, check_content, content_hash
 
@@ -36,9 +37,25 @@ class Message:
     at_ms: int | None
 
     @property
+    def length(self) -> int:
+        """Characters of the content."""
+        return len(self.content)
+
+    @property
     def key(self) -> str:
         """What makes two messages without ids equal, but for their times: speaker and content."""
         return message_key(self.speaker, self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is needed of a message to find its place. length: characters of its content."""
+
+    index: int
+    id: str | None
+    key: str
+    at_ms: int | None
+    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,31 +76,15 @@ def message_key(speaker: str, content: str) -> str:
     return hashlib.sha256(json.dumps([speaker, content_hash(content, None)]).encode()).hexdigest()
 
 
-def read_messages(raw: Sequence[object]) -> tuple[list[Message], list[Rejection]]:
-    """Return the messages that can be stored and the others, each in order.
-
-    Raises: InvalidInput (code `no_messages`) for none at all; LimitExceeded (code `too_many_messages`).
-    """
-    if not raw:
-        raise InvalidInput("there are no messages", code="no_messages")
-    if len(raw) > MAX_MESSAGES:
-        raise LimitExceeded("there are too many messages in one request", code="too_many_messages", limit=MAX_MESSAGES)
-    accepted: list[Message] = []
-    rejected: list[Rejection] = []
-    for index, message in enumerate(raw):
-        try:
-            accepted.append(_read(index, message))
-        except RetainError as error:
-            rejected.append(Rejection(index, error.code, error.message))
-    return accepted, rejected
-
-
 def check_conversation(conversation: str) -> str:
     """Return a conversation's id of at most 512 bytes. Raises: InvalidInput (code `invalid_conversation`)."""
     return _name("conversation", conversation)
 
 
-def _read(index: int, raw: object) -> Message:
+def read_message(index: int, raw: object) -> Message:
+    """Return a message that can be stored. Raises: InvalidInput, LimitExceeded."""
+    if isinstance(raw, Oversized):
+        raise _too_large()
     if not isinstance(raw, Mapping) or not set(raw) <= set(FIELDS):
         raise InvalidInput(f"a message is an object of {', '.join(FIELDS)}", code="invalid_message")
     content = raw.get("content")
@@ -91,7 +92,7 @@ def _read(index: int, raw: object) -> Message:
         raise InvalidInput("a message needs content, which is text", code="invalid_content")
     check_content(content)
     if len(content.encode()) > MAX_MESSAGE_BYTES:
-        raise LimitExceeded("the content is too long", code="content_too_large", limit_bytes=MAX_MESSAGE_BYTES)
+        raise _too_large()
     own = without_recalled(content)
     if not own.strip():
         raise InvalidInput("the message is recalled text and nothing else", code="recalled_text")
@@ -101,6 +102,10 @@ def _read(index: int, raw: object) -> Message:
     return Message(
         index, None if message_id is None else _name("id", message_id), _name("speaker", raw.get("speaker")), own, at_ms
     )
+
+
+def _too_large() -> LimitExceeded:
+    return LimitExceeded("the content is too long", code="content_too_large", limit_bytes=MAX_MESSAGE_BYTES)
 
 
 def _name(what: str, value: object) -> str:

@@ -11,13 +11,36 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-from retain.memory.ingest.messages import Message
+from typing import Protocol
 
 TELLING_RUN = 3
 """So many equal messages in a row are no coincidence …"""
 TELLING_LENGTH = 24
 """… nor is one of so many characters."""
+
+
+class Placeable(Protocol):
+    """An incoming message, as far as its place depends on it."""
+
+    @property
+    def id(self) -> str | None:
+        """The sender's id of it."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """What makes two messages equal."""
+        ...
+
+    @property
+    def at_ms(self) -> int | None:
+        """When it was said."""
+        ...
+
+    @property
+    def length(self) -> int:
+        """Characters of its content."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +66,7 @@ class Placement:
     changed: frozenset[int]
 
 
-def place(incoming: Sequence[Message], known: Iterable[Known], span: tuple[int, int] | None) -> Placement:
+def place(incoming: Sequence[Placeable], known: Iterable[Known], span: tuple[int, int] | None) -> Placement:
     """Return the place of each incoming message.
 
     known: at least every message of the conversation that could be one of the incoming ones. span: the first and last
@@ -70,7 +93,7 @@ def place(incoming: Sequence[Message], known: Iterable[Known], span: tuple[int, 
 
 
 def _by_id(
-    incoming: Sequence[Message], rows: Sequence[Known]
+    incoming: Sequence[Placeable], rows: Sequence[Known]
 ) -> tuple[dict[int, int], dict[int, int | None], dict[int, int]]:
     """Find messages by their ids.
 
@@ -100,7 +123,7 @@ def _by_id(
 
 
 def _align(
-    incoming: Sequence[Message],
+    incoming: Sequence[Placeable],
     rows: Sequence[Known],
     span: tuple[int, int],
     found: dict[int, int],
@@ -130,7 +153,7 @@ def _align(
         taken = set(found.values())
         fresh = [(order, at) for order, at in run if order not in found and at not in taken]
         same_time = any(incoming[order].at_ms is not None and at in dated for order, at in fresh)
-        long = any(len(incoming[order].content) >= TELLING_LENGTH for order, _ in fresh)
+        long = any(incoming[order].length >= TELLING_LENGTH for order, _ in fresh)
         # Where the window has a place, what lies beyond it is new unless it is unmistakable.
         if same_time or long or len(fresh) >= (TELLING_RUN if offset is not None else 2):
             found.update(fresh)

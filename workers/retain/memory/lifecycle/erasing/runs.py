@@ -42,6 +42,11 @@ TEXTS = (
         ("conversation", "message", "speaker", "content", "facts"),
         "state = 'learned', message = NULL, message_key = '', at_ms = NULL, speaker = NULL, content = NULL, facts = NULL",
     ),
+    Texts(
+        "ingest_uploads",
+        ("upload_id", "message_index"),
+        ("message", "speaker", "content"),
+    ),
     Texts("ingest_jobs", ("job_id",), ("conversation", "rejections", "error")),
 )
 

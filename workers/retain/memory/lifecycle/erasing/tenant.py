@@ -33,6 +33,7 @@ ROW_KEYS: Mapping[str, tuple[str, ...]] = {
     "run_events": ("run_id", "seq"),
     "agent_runs": ("run_id",),
     "outbox_failures": ("instance_key", "entry_id"),
+    "ingest_uploads": ("upload_id", "message_index"),
     "ingest_messages": ("tenant_id", "scope_id", "conversation", "position"),
     "ingest_jobs": ("job_id",),
     "index_jobs": ("job_id",),
