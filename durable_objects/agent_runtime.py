@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from retain.agents.instance import Identity, Instance
 
 _log = logging.getLogger("retain.agent_runtime")
+_NAMED = ("request_id", "tenant_id", "agent_type", "instance_id")
+"""What every line of a call's log names."""
 
 
 class AgentRuntime(DurableObject):
@@ -69,7 +71,7 @@ class AgentRuntime(DurableObject):
         from retain.agents.instance import identity_of, require_claimed
 
         content = json.loads(request)
-        named = {name: content[name] for name in ("request_id", "tenant_id", "agent_type", "instance_id") if name in content}
+        named = {name: content[name] for name in _NAMED if content.get(name) is not None}
         with bind(**named):
             try:
                 identity = identity_of(content)

@@ -10,6 +10,7 @@ from pyodide.ffi import JsException
 
 from adapters.failures import unavailable
 from retain import errors
+from retain.log import bound
 from retain.rpc import opened
 
 
@@ -22,7 +23,7 @@ class DurableInstances:
     async def call(self, name: str, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
         stub = self._namespace.getByName(name)
         try:
-            envelope = await getattr(stub, method)(json.dumps(request))
+            envelope = await getattr(stub, method)(json.dumps({"request_id": bound("request_id"), **request}))
         except JsException as error:
             raise unavailable("agent instance", error) from error
         return opened(envelope)

@@ -48,6 +48,11 @@ _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 _context: ContextVar[Mapping[str, object]] = ContextVar("retain_log_context", default={})  # noqa: B039 -- never mutated
 
 
+def bound(name: str) -> object:
+    """Return a field that is bound here, None when it is not: for handing it on to another object."""
+    return _context.get().get(name)
+
+
 @contextmanager
 def bind(**fields: object) -> Iterator[None]:
     """Add the fields (request_id, tenant, run_id, …) to every line logged inside the block, also by tasks it starts."""
