@@ -49,7 +49,7 @@ def check_entries(entries: Sequence[VectorEntry], dimensions: int) -> None:
     for entry in entries:
         _check_text(entry.id, "id", MAX_ID_BYTES)
         _check_text(entry.namespace, "namespace", MAX_NAMESPACE_BYTES)
-        _check_vector(entry.values, dimensions)
+        check_vector(entry.values, dimensions)
         _check_metadata(entry.metadata)
 
 
@@ -62,7 +62,7 @@ def check_query(
         InvalidInput (codes `vector_top_k`, `vector_dimensions`, `vector_not_finite`, `vector_is_zero`,
         `vector_namespace_empty`, `unsupported_value`, `invalid_filter`).
     """
-    _check_vector(vector, dimensions)
+    check_vector(vector, dimensions)
     _check_text(namespace, "namespace", MAX_NAMESPACE_BYTES)
     if top_k < 1:
         raise InvalidInput("top_k must be at least 1", code="vector_top_k")
@@ -100,7 +100,11 @@ def platform_error(text: str) -> RetainError:
     return InvalidInput(f"the vector index refused: {found[2]}", code=name, platform_code=code)
 
 
-def _check_vector(values: Vector, dimensions: int) -> None:
+def check_vector(values: Vector, dimensions: int) -> None:
+    """Check a vector of an index with these dimensions.
+
+    Raises: InvalidInput (codes `vector_dimensions`, `vector_not_finite`, `vector_is_zero`).
+    """
     if len(values) != dimensions:
         raise InvalidInput(
             f"the vector has {len(values)} dimensions, the index has {dimensions}",

@@ -1,0 +1,208 @@
+"""The conformance suite of `ChatMemory`: CM1 to CM6."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from retain.identifiers import new_id
+from retain.memory.contracts.chat import ChatMemory, ClearableChatMemory
+from retain.models.chat import Message, Role, ToolCall
+from retain.testing.suite import Suite, check, invariant
+
+_MANY = 1_500
+_INTERRUPTIONS = 60
+_ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
+_TEXTS = (
+    "",
+    " ",
+    "Hello.",
+    "Grüße, 你好 🦀",
+    "line\nline\ttab",
+    "NUL \0 inside",
+    "\u2028\ufeff",
+    '{"role": "user"}',
+    "x" * 5000,
+)
+_ARGUMENTS: tuple[dict[str, Any], ...] = (
+    {},
+    {"order": "AB-1003", "items": [1, 2.5, None, True, {"": "é"}]},
+    {"n": 2**53 + 1, "s": "\0"},
+)
+
+
+class ChatMemorySuite(Suite):
+    """The tests of a `ChatMemory`. Name the subclass `Test…`, say how a session is opened, and pytest runs them."""
+
+    async def open(self, session: str) -> ChatMemory:
+        """Return the memory of a session, new if it is; opened again, it holds what was saved to it.
+
+        session: 26 letters and digits, never used by another test.
+        """
+        raise NotImplementedError("say how your backend opens a session")
+
+    @classmethod
+    def of(cls, open_session: Callable[[str], Awaitable[ChatMemory]]) -> ChatMemorySuite:
+        """Return the suite of the backend that this opens, for `cases`."""
+        suite = cls()
+        setattr(suite, "open", open_session)  # noqa: B010 -- a method, to the type checker
+        return suite
+
+    @invariant
+    async def test_cm1_load_is_a_snapshot(self) -> None:
+        """What was loaded is a list of everything, and neither a later save nor its owner changes anything by it."""
+        memory = await self.open(new_id())
+        await memory.save(_numbered(_MANY))
+        loaded = await memory.load()
+        check(isinstance(loaded, list), "CM1", f"load returned a {type(loaded).__name__}, not a list")
+        check(len(loaded) == _MANY, "CM1", f"load returned {len(loaded)} of {_MANY} messages")
+        before = list(loaded)
+        await memory.save(_numbered(3))
+        check(loaded == before, "CM1", "a later save changed what was loaded before")
+        stored = list(await memory.load())
+        (await memory.load()).clear()
+        check(list(await memory.load()) == stored, "CM1", "changing what was loaded changed what is stored")
+
+    @invariant
+    async def test_cm2_save_replaces_all(self) -> None:
+        """After a save the conversation is what was given, longer or shorter than before, and empty after an empty one."""
+        session = new_id()
+        memory = await self.open(session)
+        for count in (3, 1, 5, 5, 0, 2):
+            given = _numbered(count, of=f"a conversation of {count}")
+            await memory.save(given)
+            given.append(Message("user", "added by the caller after the save"))
+            expected = given[:-1]
+            for again in (memory, await self.open(session)):
+                found = await again.load()
+                check(
+                    list(found) == expected, "CM2", f"{count} messages were saved, the conversation is {_short(found)}"
+                )
+
+    @invariant
+    async def test_cm3_order_is_preserved(self) -> None:
+        """Messages come back equal and in order: repeated ones, empty ones, tool calls, any text."""
+        chance = random.Random(3)
+        conversations = [[_any_message(chance) for _ in range(size)] for size in (1, 2, 11, 12, 30)]
+        conversations.append([Message("user", "again")] * 3)
+        conversations.append(list(reversed(_numbered(25))))
+        for given in conversations:
+            memory = await self.open(new_id())
+            await memory.save(given)
+            found = await memory.load()
+            check(list(found) == given, "CM3", f"{_short(given)} came back as {_short(found)}")
+
+    @invariant
+    async def test_cm4_a_save_is_atomic(self) -> None:
+        """Nobody sees a part of a save: not while it runs, not when it was cancelled, failed, or met another."""
+        before, after = await self._undisturbed(_OLD, _NEW)
+        await self._a_save_that_fails(before)
+        await self._a_save_that_is_watched([before, after])
+        for turns in range(_INTERRUPTIONS):
+            if not await self._a_save_that_is_cancelled(turns, [before, after]):
+                break
+        _, first_then_second = await self._undisturbed(_OLD, _NEW)
+        _, second_then_first = await self._undisturbed(_NEW, _OLD)
+        memory = await self.open(new_id())
+        await asyncio.gather(memory.save(_OLD), memory.save(_NEW))
+        found = list(await memory.load())
+        check(found in (first_then_second, second_then_first), "CM4", f"two saves were mixed: {_short(found)}")
+
+    @invariant
+    async def test_cm5_an_empty_memory_is_an_empty_list(self) -> None:
+        """A conversation that was never saved is []."""
+        memory = await self.open(new_id())
+        try:
+            found: object = await memory.load()
+        except Exception as error:
+            raise AssertionError(f"CM5: load of a new conversation raised {type(error).__name__}") from error
+        check(found == [] and isinstance(found, list), "CM5", f"a new conversation is {found!r}, not []")
+
+    @invariant
+    async def test_cm6_clear_is_opt_in(self) -> None:
+        """A memory that has `clear` forgets everything by it; one that cannot has no such method."""
+        session = new_id()
+        memory = await self.open(session)
+        if not isinstance(memory, ClearableChatMemory):
+            return
+        try:
+            await memory.clear()
+            await memory.save(_numbered(3))
+            await memory.clear()
+            await memory.clear()
+        except Exception as error:
+            raise AssertionError(f"CM6: it has a clear, which raised {type(error).__name__}") from error
+        found = await (await self.open(session)).load()
+        check(not found, "CM6", f"after clear the conversation is {_short(found)}")
+
+    async def _undisturbed(
+        self, first: Sequence[Message], second: Sequence[Message]
+    ) -> tuple[list[Message], list[Message]]:
+        """Return what is loaded after the first save, and after the second one."""
+        memory = await self.open(new_id())
+        await memory.save(first)
+        between = list(await memory.load())
+        await memory.save(second)
+        return between, list(await memory.load())
+
+    async def _a_save_that_fails(self, before: list[Message]) -> None:
+        memory = await self.open(new_id())
+        await memory.save(_OLD)
+        unsayable = Message("assistant", "", (ToolCall("1", "ship", {"order": object()}),))
+        try:
+            await memory.save([*_NEW, unsayable, *_NEW])
+        except Exception:  # noqa: BLE001 -- which error it is, is the backend's matter
+            found = list(await memory.load())
+            check(found == before, "CM4", f"a save that failed left {_short(found)}")
+
+    async def _a_save_that_is_watched(self, states: list[list[Message]]) -> None:
+        session = new_id()
+        memory, other = await self.open(session), await self.open(session)
+        await memory.save(_OLD)
+        saving = asyncio.ensure_future(memory.save(_NEW))
+        for _ in range(1_000):
+            found = list(await other.load())
+            check(found in states, "CM4", f"while a save ran, load returned {_short(found)}")
+            if saving.done():
+                break
+            await asyncio.sleep(0)
+        await saving
+
+    async def _a_save_that_is_cancelled(self, turns: int, states: list[list[Message]]) -> bool:
+        """Cancel a save after this many turns of the event loop; return False when it was faster."""
+        session = new_id()
+        await (await self.open(session)).save(_OLD)
+        saving = asyncio.ensure_future((await self.open(session)).save(_NEW))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        unfinished = saving.cancel()
+        await asyncio.gather(saving, return_exceptions=True)
+        found = list(await (await self.open(session)).load())
+        check(found in states, "CM4", f"a save that was cancelled left {_short(found)}")
+        return unfinished
+
+
+def _numbered(count: int, *, of: str = "a conversation") -> list[Message]:
+    return [Message("user", f"message {number} of {of}") for number in range(count)]
+
+
+_OLD = _numbered(4, of="the old conversation")
+_NEW = _numbered(6, of="the new conversation")
+
+
+def _any_message(chance: random.Random) -> Message:
+    role = chance.choice(_ROLES)
+    calls = tuple(ToolCall(f"call-{n}", "ship", chance.choice(_ARGUMENTS)) for n in range(chance.randrange(3)))
+    return Message(
+        role,
+        chance.choice(_TEXTS),
+        calls if role == "assistant" else (),
+        "call-1" if role == "tool" else None,
+    )
+
+
+def _short(messages: object) -> str:
+    text = repr(messages)
+    return text if len(text) < 400 else f"{text[:400]}…"
