@@ -3,11 +3,11 @@ from collections.abc import Callable
 import pytest
 
 from retain.errors import Misconfigured, Unavailable, UpstreamFailed
+from retain.models.embedding import Embedder
 from retain.models.openai_embeddings import OpenAiEmbedder, from_wire
 from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.models.static import StaticEmbedder
-from tests.contracts import Case, cases
-from tests.models import embedder_contract
+from retain.testing import EmbedderSuite
 from tests.support.model_server import Failure, ModelServer
 
 EndpointOf = Callable[..., OpenAiEndpoint]
@@ -18,9 +18,16 @@ def embedder(server: ModelServer, endpoint_of: EndpointOf) -> OpenAiEmbedder:
     return OpenAiEmbedder(endpoint_of(server), model="text-embedding-test", dimensions=256)
 
 
-@pytest.mark.parametrize("case", cases(embedder_contract).values(), ids=cases(embedder_contract))
-async def test_the_contract_of_embedders(embedder: OpenAiEmbedder, case: Case) -> None:
-    await case(embedder)
+@pytest.mark.parametrize("name", EmbedderSuite.names())
+async def test_the_contract_of_embedders(server: ModelServer, embedder: OpenAiEmbedder, name: str) -> None:
+    async def opened() -> Embedder:
+        return embedder
+
+    async def failing() -> Embedder:
+        server.fail(Failure(status=503), times=3)  # as often as it is tried
+        return embedder
+
+    await EmbedderSuite.of(opened, failing).cases()[name]()
 
 
 async def test_vectors_are_those_of_the_server_in_the_order_of_the_texts(

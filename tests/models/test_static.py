@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from retain.errors import Misconfigured
 from retain.models import static as static_module
+from retain.models.embedding import Embedder
 from retain.models.static import StaticEmbedder, StaticTable
 from retain.models.wordpiece import split_word, words
-from tests.contracts import Case, cases
-from tests.models import embedder_contract
+from retain.testing import EmbedderSuite
 from tests.support.model_server import SHIPPED_TABLE
 
 PIECES = ["red", "blue", "##ish", "!"]
@@ -37,9 +37,15 @@ def small(packed: bytes) -> StaticEmbedder:
     return StaticEmbedder(lambda: packed, model="small", dimensions=2)
 
 
-@pytest.mark.parametrize("case", cases(embedder_contract).values(), ids=cases(embedder_contract))
-async def test_the_contract_of_embedders(static: StaticEmbedder, case: Case) -> None:
-    await case(static)
+@pytest.mark.parametrize("name", EmbedderSuite.names())
+async def test_the_contract_of_embedders(static: StaticEmbedder, tmp_path: Path, name: str) -> None:
+    async def opened() -> Embedder:
+        return static
+
+    async def failing() -> Embedder:
+        return StaticEmbedder(tmp_path / "absent.bin")
+
+    await EmbedderSuite.of(opened, failing).cases()[name]()
 
 
 async def test_a_vector_is_the_normalised_sum_of_the_rows_of_its_pieces() -> None:

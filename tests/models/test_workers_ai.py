@@ -3,11 +3,11 @@ from collections.abc import Mapping
 import pytest
 
 from retain.errors import Misconfigured, Unavailable, UpstreamFailed
+from retain.models.embedding import Embedder
 from retain.models.retry import Retries
 from retain.models.static import StaticEmbedder
 from retain.models.workers_ai import WorkersAiEmbedder
-from tests.contracts import Case, cases
-from tests.models import embedder_contract
+from retain.testing import EmbedderSuite
 
 MODEL = "@cf/baai/bge-base-en-v1.5"
 
@@ -32,9 +32,16 @@ class Platform:
         return {"shape": [len(data), 256], "data": data, "pooling": "mean"}
 
 
-@pytest.mark.parametrize("case", cases(embedder_contract).values(), ids=cases(embedder_contract))
-async def test_the_contract_of_embedders(static: StaticEmbedder, retries: Retries, case: Case) -> None:
-    await case(WorkersAiEmbedder(Platform(static), retries, model=MODEL, dimensions=256))
+@pytest.mark.parametrize("name", EmbedderSuite.names())
+async def test_the_contract_of_embedders(static: StaticEmbedder, retries: Retries, name: str) -> None:
+    async def opened() -> Embedder:
+        return WorkersAiEmbedder(Platform(static), retries, model=MODEL, dimensions=256)
+
+    async def failing() -> Embedder:
+        down = Platform(static, *(Unavailable("out of capacity") for _ in range(3)))
+        return WorkersAiEmbedder(down, retries, model=MODEL, dimensions=256)
+
+    await EmbedderSuite.of(opened, failing).cases()[name]()
 
 
 async def test_at_most_a_hundred_texts_go_in_one_call(static: StaticEmbedder, retries: Retries) -> None:

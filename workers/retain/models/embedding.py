@@ -9,8 +9,11 @@ from typing import Protocol
 class Embedder(Protocol):
     """Turns texts into vectors of one model.
 
-    Invariants: equal input gives equal output (E1); no side effect beyond caching (E2); failure is an error, never a
-    vector (E3).
+    E1. Output is stable: for one text and one model the vector is the same at every call, wherever the text stands in the
+        call and whatever else is embedded. Nothing is drawn by chance.
+    E2. Embedding has no side effect beyond caching: nothing that was given is changed, nothing that was answered is
+        shared with a later answer, and no call changes what another one returns.
+    E3. Failure is an error that is raised: neither nothing, nor a part, nor a vector that was made up is answered.
     """
 
     @property
