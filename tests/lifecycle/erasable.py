@@ -11,8 +11,15 @@ from typing import Any
 from retain.gateway.credentials import credential_name
 from retain.gateway.provisioning import new_api_key
 from retain.gateway.tool_config import tool_name_in_kv
+from retain.memory.contracts.chat_kv import KvChatMemory
+from retain.memory.contracts.chat_sql import SqlChatMemory
+from retain.memory.contracts.vector_indexed import IndexedVectorMemory
+from retain.memory.contracts.vector_sql import SqlVectorMemory
+from retain.memory.contracts.vectors import VectorDocument
 from retain.memory.lifecycle.erasure import Erasure, Outcome
+from retain.memory.namespaces.keys import Namespace
 from retain.memory.records.record import NewRecord, Utterance
+from retain.models.chat import Message, ToolCall
 from tests.lifecycle.world import PERSON, Snapshot, World, living
 
 ANN = "ann@shop.example"
@@ -58,6 +65,7 @@ async def fill(world: World, tenant: str) -> None:
     await new_api_key(tenant, ["*"], now_ms=world.clock()).entry.write(world.kv)
     await world.objects_store.put(f"tenants/{tenant}/mails/1", MAIL.encode())
     await world.objects_store.put(f"tenants/{tenant}/mails/2", b"nothing")
+    await remember(world, tenant)
     place = {"tenant_id": tenant, "scope_id": "tenant", "job_id": f"job-{tenant}"}
     with_ann = f"chat with {ANN}"
     world.plant("ingest_jobs", **place, conversation=with_ann, state="running")
@@ -67,6 +75,27 @@ async def fill(world: World, tenant: str) -> None:
     world.plant(
         "outbox_failures", instance_key=f"order_triage:{tenant}:main", tenant_id=tenant, parameters=json.dumps([MAIL])
     )
+
+
+async def remember(world: World, tenant: str) -> None:
+    """Leave conversations and documents of a tenant: what names the subject, and what says "content" and "user"."""
+    mails, others = Namespace("desk", tenant, "mails"), Namespace("desk", tenant, "others")
+    said = [
+        Message("user", MAIL),
+        Message("assistant", "", (ToolCall("1", "ship", {"to": [ANN]}),)),
+        Message("user", "Hi."),
+    ]
+    for memory in (SqlChatMemory(world.sql, mails), KvChatMemory(world.kv, mails)):
+        await memory.save(said)
+    for memory in (SqlChatMemory(world.sql, others), KvChatMemory(world.kv, others)):
+        await memory.save(said[2:])
+    texts = [f"A letter from {ANN}.", "A lamp."]
+    kept = [
+        VectorDocument(f"document-{number}", text, vector, {"kind": "letter"})
+        for number, (text, vector) in enumerate(zip(texts, await world.embedder.embed(texts), strict=True))
+    ]
+    await IndexedVectorMemory(world.sql, world.index, world.clock, mails, dimensions=256).store(kept)
+    await SqlVectorMemory(world.sql, others, dimensions=256).store(kept)
 
 
 async def erased(world: World, tenant: str | None = None, subject: str = ANN, match: Any = "mention") -> Outcome:

@@ -8,11 +8,18 @@ from hashlib import sha256
 
 import pytest
 
-from retain.errors import InvalidInput
+from retain.errors import Conflict, InvalidInput
 from retain.gateway.credentials import credential_name
 from retain.gateway.keys import STORED_PREFIX
 from retain.gateway.tool_config import tool_name_in_kv
+from retain.memory.contracts.chat_kv import KvChatMemory
+from retain.memory.contracts.chat_sql import SqlChatMemory
+from retain.memory.contracts.vector_indexed import IndexedVectorMemory
+from retain.memory.contracts.vector_sql import SqlVectorMemory
+from retain.memory.contracts.vectors import VectorDocument
 from retain.memory.lifecycle.erasing.tenant import KEPT, RECORD_TABLES, ROW_KEYS
+from retain.memory.namespaces.keys import Namespace
+from retain.models.chat import Message
 from tests.lifecycle.erasable import ANN, erased, filled, rows_of
 from tests.lifecycle.world import World, living
 
@@ -82,6 +89,42 @@ async def test_erasing_by_mention_keeps_what_does_not_mention(world: World) -> N
     assert len(kept) == 1
 
 
+async def test_erasing_by_mention_takes_messages_and_documents_that_name_the_subject_and_leaves_the_others(
+    world: World,
+) -> None:
+    mails, others = Namespace("desk", "acme", "mails"), Namespace("desk", "acme", "others")
+    await erased(world)
+    hi = [Message("user", "Hi.")]
+    assert await SqlChatMemory(world.sql, mails).load() == hi
+    assert await SqlChatMemory(world.sql, others).load() == await KvChatMemory(world.kv, others).load() == hi
+    assert await KvChatMemory(world.kv, mails).load() == [], "KV holds a conversation as one value"
+    documents = [
+        await IndexedVectorMemory(world.sql, world.index, world.clock, mails, dimensions=256).documents(),
+        await SqlVectorMemory(world.sql, others, dimensions=256).documents(),
+    ]
+    assert [[one.content for one in some] for some in documents] == [["A lamp."], ["A lamp."]]
+    left = [name for name, vector in world.vectors().items() if vector["namespace"] == "vector_memory:acme"]
+    assert len(left) == 1
+    assert world.sql_now("SELECT * FROM vector_removals") == []
+
+
+@pytest.mark.parametrize("term", ["user", "content", "role", "assistant", "arguments"])
+async def test_the_names_of_a_messages_fields_name_no_subject(world: World, term: str) -> None:
+    place = Namespace("desk", "acme", "mails")
+    before = await SqlChatMemory(world.sql, place).load(), await KvChatMemory(world.kv, place).load()
+    await erased(world, subject=term)
+    assert (await SqlChatMemory(world.sql, place).load(), await KvChatMemory(world.kv, place).load()) == before
+
+
+async def test_an_erased_tenant_takes_no_conversations_and_no_documents(world: World) -> None:
+    await erased(world, "acme")
+    place = Namespace("desk", "acme", "mails")
+    with pytest.raises(Conflict):
+        await SqlChatMemory(world.sql, place).save([Message("user", "Hi.")])
+    with pytest.raises(Conflict):
+        await SqlVectorMemory(world.sql, place, dimensions=2).store([VectorDocument("a", "a", [1.0, 0.0])])
+
+
 async def test_erasing_by_subject_takes_its_records_and_their_past_alone(world: World) -> None:
     records = {row["id"]: row for row in world.sql_now("SELECT * FROM memory_records WHERE tenant_id = 'acme'")}
     outcome = await erased(world, match="subject")
@@ -98,7 +141,9 @@ async def test_erasing_by_subject_takes_its_records_and_their_past_alone(world: 
         for row in world.sql_now("SELECT data FROM memory_events WHERE tenant_id = 'neighbour'")
         if f'"subject": "{ANN}"' in row["data"]
     }
-    assert {v["fact_id"] for v in world.vectors().values() if v["tenant_id"] == "acme"} == set(left)
+    assert {v["fact_id"] for v in world.vectors().values() if v["namespace"] == "agent_memory_semantic:acme"} == set(
+        left
+    )
 
 
 async def test_a_record_that_is_about_another_now_keeps_its_present_state(world: World) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import cast
 
 from retain.host.clock import ManualClock
 from retain.host.kv import SqliteKv
@@ -34,11 +37,24 @@ def namespace(name: str, tenant: str = "acme") -> Namespace:
     return Namespace("conformance", tenant, name)
 
 
+@cache
+def _schema() -> bytes:
+    sql = SqliteSql.open()
+    sql.migrate(MIGRATIONS)
+    content = _connection(sql).serialize()
+    sql.close()
+    return content
+
+
 def migrated() -> SqliteSql:
     """Return a new database with the schema of D1."""
     sql = SqliteSql.open()
-    sql.migrate(MIGRATIONS)
+    _connection(sql).deserialize(_schema())
     return sql
+
+
+def _connection(sql: SqliteSql) -> sqlite3.Connection:
+    return cast("sqlite3.Connection", vars(sql)["_connection"])
 
 
 def chat_on_objects() -> ChatOf:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +12,9 @@ from tests.workerd.server import TestWorker, serving
 
 
 @pytest.fixture(scope="session")
-def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestWorker]:
+def worker(migrated_state: Callable[[], Path]) -> Iterator[TestWorker]:
     """The running test Worker."""
-    with serving(tmp_path_factory.mktemp("workerd")) as running:
+    with serving(migrated_state()) as running:
         yield running
 
 

@@ -1,6 +1,7 @@
 """The test Worker: runs contract cases and probes on the real bindings. Staged as `test_worker.py`, never deployed.
 
-`POST /cases/{suite}/{case}` runs one case, `POST /probes/{probe}` one probe; both take and answer JSON.
+`POST /cases/{suite}/{case}` runs one case, `POST /conformance/{backend}/{test}` one test of the published suites,
+`POST /probes/{probe}` one probe; all take and answer JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _loaded_by_proxy = sorted(sys.modules.keys() - _before)
 import json  # noqa: E402
 import traceback  # noqa: E402
 
-from tests.workerd.inside import gateway, object_probes, probes, suites  # noqa: E402
+from tests.workerd.inside import conformance, gateway, object_probes, probes, suites  # noqa: E402
 from tests.workerd.inside.platform import DurableObject, Response, WorkerEntrypoint  # noqa: E402
 
 AgentRuntime: Any = _production.AgentRuntime
@@ -54,6 +55,10 @@ class Default(WorkerEntrypoint):  # type: ignore[misc]
                 return json.loads(await stub.run_case(suite, case))
             case ["cases", suite, case]:
                 return await suites.run(suite, case, suites.worker_ports(suite, self.env, asked))
+            case ["conformance", "chat-object", name]:
+                return json.loads(await self.env.PROBE.getByName(f"conformance/{name}").run_conformance(name))
+            case ["conformance", backend, name]:
+                return await conformance.run(await conformance.suite_of(backend, self.env, asked), name)
             case ["objects", name, method]:
                 return json.loads(await getattr(self.env.PROBE.getByName(name), method)(json.dumps(asked)))
             case ["probes", "gateway"]:
@@ -69,6 +74,10 @@ class Probe(DurableObject):  # type: ignore[misc]
     async def run_case(self, suite: str, case: str) -> str:
         """Run a case on the ports of this object."""
         return json.dumps(await suites.run(suite, case, suites.object_ports(suite, self.ctx.storage)))
+
+    async def run_conformance(self, name: str) -> str:
+        """Run a test of the suite of conversations on this object's SQLite."""
+        return json.dumps(await conformance.run(conformance.suite_of_object(self.ctx.storage), name))
 
     async def probe(self, asked: str) -> str:
         """Run a probe. asked: JSON with its name as `probe`."""

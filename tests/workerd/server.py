@@ -50,7 +50,7 @@ class TestWorker:
 
 @contextmanager
 def serving(state: Path) -> Iterator[TestWorker]:
-    """Serve the test Worker until the block ends. state: an empty folder.
+    """Serve the test Worker until the block ends. state: a folder with a migrated database.
 
     Raises: SystemExit with the end of the log when the server does not get ready.
     """
@@ -66,8 +66,8 @@ def serving(state: Path) -> Iterator[TestWorker]:
 
 
 def _config() -> dict[str, Any]:
-    # The remote embedder's name keeps the local table, which no case needs, out of the upload.
-    config = local_config(read_config(PRODUCTION_CONFIG), {"EMBEDDING_PROVIDER": "workers-ai"})
+    # The local embedder's table rides along: it has a suite to pass.
+    config = local_config(read_config(PRODUCTION_CONFIG), {"EMBEDDING_PROVIDER": "static"})
     config.update(
         name="retain-contracts",
         main=f"{BUILD.name}/{MAIN}",
@@ -79,11 +79,14 @@ def _config() -> dict[str, Any]:
 
 
 def _files(config: dict[str, Any]) -> dict[str, bytes]:
-    """Return production's own files and, beside them, the contract suites and what runs them."""
+    """Return production's own files and, beside them, the suites, published and not, and what runs them."""
     tests = ROOT / "tests"
     staged = [tests / "__init__.py", tests / "workerd" / "__init__.py"]
     staged += [*sorted((tests / "contracts").glob("*.py")), *sorted((tests / "workerd" / "inside").glob("*.py"))]
-    files = wanted_files(config) | {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in staged}
+    published = ROOT / "workers"
+    suites = sorted((published / "retain" / "testing").glob("*.py"))
+    files = wanted_files(config) | {path.relative_to(published).as_posix(): path.read_bytes() for path in suites}
+    files |= {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in staged}
     return files | {MAIN: (tests / "workerd" / "entry.py").read_bytes()}
 
 

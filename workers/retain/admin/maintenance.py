@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from retain.errors import RetainError
+from retain.memory.contracts.document_index import DocumentIndex
 from retain.memory.episodes import WARN_PER_TENANT, prune_episodes
 from retain.memory.indexer import Indexer
 from retain.memory.ingest.ingestion import Ingestion, continue_interrupted
@@ -70,6 +71,7 @@ async def keep_up(stores: Stores) -> dict[str, Any]:
         "consolidation": await _done("consolidation", _consolidated(stores)),
         "erasures": await _done("erasures", _erasures(stores)),
         "reindexings": await _done("reindexings", _reindexings(stores)),
+        "documents": await _done("documents", _documents(stores)),
         "histories_that_lost_their_head": await _done("history heads", keep_heads(stores)),
     }
 
@@ -93,6 +95,11 @@ async def _done(what: str, work: Awaitable[object]) -> object:
 
 async def _consolidated(stores: Stores) -> dict[str, int]:
     return (await consolidate(stores)).to_json()
+
+
+async def _documents(stores: Stores) -> dict[str, int]:
+    """Give the vector index what it is owed of documents; return for how many tenants that failed."""
+    return {"tenants_failed": await DocumentIndex(stores.sql, stores.index, stores.clock).reconcile()}
 
 
 async def _erasures(stores: Stores) -> dict[str, int]:

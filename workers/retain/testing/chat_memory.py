@@ -13,7 +13,7 @@ from retain.models.chat import Message, Role, ToolCall
 from retain.testing.suite import Suite, check, invariant
 
 _MANY = 1_500
-_INTERRUPTIONS = 60
+_INTERRUPTIONS = 24
 _ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
 _TEXTS = (
     "",

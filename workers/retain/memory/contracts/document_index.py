@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 import logging
+from array import array
 from collections.abc import Sequence
 from hashlib import sha256
 
 from retain.errors import RetainError
 from retain.memory.contracts.document_rows import NEVER_MS
-from retain.memory.contracts.documents import unpacked
+from retain.memory.contracts.documents import packed, unpacked
 from retain.memory.indexer import GRACE_MS
 from retain.memory.namespaces.keys import Namespace
 from retain.ports import Clock, Row, Sql, Vector, VectorEntry, VectorIndex, VectorMatch
@@ -23,7 +24,8 @@ from retain.ports import Clock, Row, Sql, Vector, VectorEntry, VectorIndex, Vect
 UPSERT_LIMIT = 500
 REMOVAL_LIMIT = 100
 _OWED = f"""
-SELECT * FROM vector_documents WHERE indexed = 1 AND sent_at_ms = {NEVER_MS} AND tenant_id = ? ORDER BY number LIMIT ?
+SELECT * FROM vector_documents WHERE indexed = 1 AND sent_at_ms = {NEVER_MS} AND tenant_id = ? AND length(embedding) = ?
+ORDER BY number LIMIT ?
 """
 _SENT = """
 UPDATE vector_documents SET sent_at_ms = ?1 WHERE number = ?2 AND version = ?3
@@ -75,9 +77,13 @@ class DocumentIndex:
         )
 
     async def settle(self, tenant_id: str) -> None:
-        """Write and remove everything that the index is owed of a tenant. Raises: as the ports; the rest stays owed."""
+        """Write and remove everything that the index is owed of a tenant. Raises: as the ports; the rest stays owed.
+
+        Vectors of other dimensions than the index has stay owed.
+        """
         await self.settle_removals(tenant_id)
-        while rows := (await self._sql.run(_OWED, tenant_id, UPSERT_LIMIT)).rows:
+        size = len(packed(array("f", [0.0]) * await self._index.dimensions()))
+        while rows := (await self._sql.run(_OWED, tenant_id, size, UPSERT_LIMIT)).rows:
             await self._index.upsert(await self._entries(rows))
             now = self._clock()
             await self._sql.batch(

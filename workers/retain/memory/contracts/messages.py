@@ -57,6 +57,11 @@ def message_from(fields: Mapping[str, Any]) -> Message:
     return Message(**{**fields, "tool_calls": calls})
 
 
+def said_in(fields: Mapping[str, Any]) -> list[Any]:
+    """Return what a message says, of its JSON: its content and its calls' arguments, without roles and names."""
+    return [fields.get("content"), *(call.get("arguments") for call in fields.get("tool_calls", ()))]
+
+
 def _text(message: Message, index: int) -> str:
     fields: dict[str, Any] = {
         name: value

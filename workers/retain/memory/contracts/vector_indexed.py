@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from retain.errors import Misconfigured, Unavailable
+from retain.errors import Misconfigured, RetainError
 from retain.memory.contracts.document_index import DocumentIndex, row_of
 from retain.memory.contracts.document_rows import DocumentRows, deleting, storing
 from retain.memory.contracts.documents import best, check_top_k, normalised, prepared
@@ -85,8 +85,8 @@ class IndexedVectorMemory:
         return await self._rows.page(after, limit)
 
     async def _settle(self) -> None:
-        """Give the index what it is owed. When it cannot be reached it stays owed, to the next write or the daily brief."""
+        """Give the index what it is owed. What it does not take now stays owed, to the next write or the daily brief."""
         try:
             await self._owed.settle(self._namespace.tenant_id)
-        except Unavailable as error:
+        except RetainError as error:
             _log.warning("the vector index is owed documents", extra={"code": error.code})

@@ -6,9 +6,11 @@ Every row is read, and compared in code: a pattern in SQL would miss other spell
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from retain.memory.contracts.messages import said_in
 from retain.memory.lifecycle.erasing.receipts import Job
 from retain.memory.lifecycle.erasing.slices import Slice
 from retain.memory.lifecycle.stores import Stores
@@ -24,13 +26,21 @@ class Texts:
     """A table whose rows are erased one by one.
 
     columns: those that may name the term. emptied: the assignments after which a row that has to keep its place says
-    nothing; without them, and where its key names the term, the row is deleted.
+    nothing; without them, and where its key names the term, the row is deleted. said: of a column's JSON object, what may
+    name the term: names of fields do not count.
     """
 
     table: str
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     emptied: str | None = None
+    said: Mapping[str, Callable[[Mapping[str, Any]], object]] = field(default_factory=dict)
+
+    def names(self, term: Term, column: str, text: str | None) -> bool:
+        """Tell whether a column's text names the term."""
+        if text is None or column not in self.said:
+            return term.in_stored(text)
+        return term.in_json(self.said[column](json.loads(text)))
 
 
 TEXTS = (
@@ -48,6 +58,8 @@ TEXTS = (
         ("message", "speaker", "content"),
     ),
     Texts("ingest_jobs", ("job_id",), ("conversation", "rejections", "error")),
+    Texts("chat_messages", ("namespace_key", "position"), ("namespace_key", "message"), said={"message": said_in}),
+    Texts("vector_documents", ("number",), ("namespace_key", "document_id", "document")),
 )
 
 _RUNS = "SELECT * FROM agent_runs WHERE tenant_id = ? AND run_id > ? ORDER BY run_id LIMIT ?"
@@ -109,7 +121,7 @@ async def erase_texts(stores: Stores, job: Job) -> Slice:
     where = " AND ".join(f"{name} = ?" for name in keys)
     gone: list[Statement] = []
     for row in rows:
-        named = [column for column in texts.columns if term.in_stored(row[f"text_{column}"])]
+        named = [column for column in texts.columns if texts.names(term, column, row[f"text_{column}"])]
         if named:
             kept = texts.emptied is not None and not set(named) & set(keys)
             erased = (

@@ -15,6 +15,7 @@ from typing import Any
 from retain.identifiers import new_id
 from retain.memory.history import Change, Entry, digest_of
 from retain.memory.indexer import GRACE_MS, remove_rows
+from retain.memory.lifecycle.erasing.contracts import erase_conversations, forget_vectors
 from retain.memory.lifecycle.erasing.receipts import Job
 from retain.memory.lifecycle.erasing.runs import erase_runs, erase_texts
 from retain.memory.lifecycle.erasing.slices import (
@@ -176,6 +177,8 @@ BY_MENTION: Mapping[str, Step] = {
     "working": _working,
     "runs": erase_runs,
     "texts": erase_texts,
+    "conversations": erase_conversations,
+    "vectors": forget_vectors,
     "objects": _objects,
     "records": erase_records,
 }

@@ -11,14 +11,16 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 
 from retain.identifiers import new_id
+from retain.memory.contracts.document_index import index_namespace
 from retain.memory.history import Change, Entry
 from retain.memory.indexer import GRACE_MS
+from retain.memory.lifecycle.erasing.contracts import erase_conversations, erase_documents
 from retain.memory.lifecycle.erasing.receipts import Job
 from retain.memory.lifecycle.erasing.slices import Slice, Step, erase_instances, erase_keys, erase_objects
 from retain.memory.lifecycle.stores import Stores
 from retain.memory.lifecycle.surplus import remove_surplus
 from retain.memory.scope import Scope
-from retain.ports import Statement
+from retain.ports import Statement, VectorMatch
 
 ROWS = 500
 RECORDS = 100
@@ -41,11 +43,12 @@ ROW_KEYS: Mapping[str, tuple[str, ...]] = {
     "procedure_priors": ("tenant_id", "agent_type", "instance_id", "task_type", "workflow_id"),
     "episode_counts": ("tenant_id",),
     "scopes": ("number",),
+    "chat_messages": ("namespace_key", "position"),
     "memory_likeness": ("record_id",),
     "memory_search": ("number",),
 }
 """The tables that are emptied after the records, in this order, with their keys: last those without an index by tenant."""
-RECORD_TABLES = ("memory_records", "memory_outbox")
+RECORD_TABLES = ("memory_records", "memory_outbox", "vector_documents", "vector_removals")
 """The tables that lead to vectors, emptied with them."""
 KEPT = ("tenants", "world_history", "erasure_receipts", "erased_tenants")
 """Tables with a tenant's rows that an erasure writes to or leaves alone."""
@@ -125,8 +128,9 @@ async def erase_records(stores: Stores, job: Job) -> Slice:
 async def erase_stray_vectors(stores: Stores, job: Job) -> Slice:
     """Erase vectors that the index shows of the tenant though nothing in D1 led to them; wait until it shows none."""
     anywhere = [1.0] + [0.0] * (await stores.index.dimensions() - 1)
-    namespace = Scope(job.tenant_id).vector_namespace
-    found = await stores.index.query(anywhere, namespace=namespace, filter={}, top_k=VECTORS)
+    found: list[VectorMatch] = []
+    for namespace in (Scope(job.tenant_id).vector_namespace, index_namespace(job.tenant_id)):
+        found += await stores.index.query(anywhere, namespace=namespace, filter={}, top_k=VECTORS)
     if not found:
         return Slice.DONE
     await stores.index.delete_by_ids([match.id for match in found])
@@ -204,9 +208,11 @@ STEPS: Mapping[str, Step] = {
     "credentials": _credentials,
     "instances": erase_instances,
     "records": erase_records,
+    "documents": erase_documents,
     "stray_vectors": erase_stray_vectors,
     "rows": erase_rows,
     "working": _working,
+    "conversations": erase_conversations,
     "objects": erase_objects,
     "finish": finish,
 }

@@ -1,0 +1,129 @@
+"""The published suites of the memory contracts, on the real bindings."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from retain.memory.contracts.chat import ChatMemory
+from retain.memory.contracts.chat_kv import KvChatMemory
+from retain.memory.contracts.chat_object import ObjectChatMemory
+from retain.memory.contracts.chat_sql import SqlChatMemory
+from retain.memory.contracts.documents import Prepared
+from retain.memory.contracts.vector_indexed import IndexedVectorMemory
+from retain.memory.contracts.vector_process import ProcessVectorMemory
+from retain.memory.contracts.vector_sql import SqlVectorMemory
+from retain.memory.contracts.vectors import VectorMemory
+from retain.memory.namespaces.keys import Namespace
+from retain.models.embedding import Embedder
+from retain.models.openai_embeddings import OpenAiEmbedder
+from retain.models.openai_endpoint import OpenAiEndpoint
+from retain.models.retry import Retries
+from retain.models.static import StaticEmbedder
+from retain.models.workers_ai import WorkersAiEmbedder
+from retain.testing import ChatMemorySuite, EmbedderSuite, Suite, VectorMemorySuite
+from tests.workerd.inside.platform import assembly, bindings
+
+_static: dict[str, StaticEmbedder] = {}
+
+
+async def run(suite: Suite, name: str) -> dict[str, Any]:
+    """Run one test of a suite; return whether it passed, and its traceback if not."""
+    try:
+        await suite.cases()[name]()
+    except Exception:  # noqa: BLE001 -- the host's test shows it
+        return {"passed": False, "error": traceback.format_exc()}
+    return {"passed": True, "error": ""}
+
+
+async def suite_of(backend: str, env: Any, asked: Mapping[str, Any]) -> Suite:
+    """Return the suite of a backend of the Worker's. asked: for a model server, `base_url` and `api_key`."""
+    sql = bindings.D1(env.DB)
+    match backend:
+        case "chat-d1":
+            return _chats(lambda place: SqlChatMemory(sql, place))
+        case "chat-kv":
+            return _chats(lambda place: KvChatMemory(bindings.WorkersKv(env.KV), place))
+        case "vectors-in-process":
+            store: dict[str, dict[str, Prepared]] = {}
+            return _vectors(lambda place: ProcessVectorMemory(place, dimensions=8, store=store), 8)
+        case "vectors-d1":
+            return _vectors(lambda place: SqlVectorMemory(sql, place, dimensions=8), 8)
+        case "vectors-vectorize":
+            index = bindings.Vectorize(env.VECTORIZE)
+            dimensions = await index.dimensions()
+            return _vectors(
+                lambda place: IndexedVectorMemory(sql, index, bindings.now_ms, place, dimensions=dimensions), dimensions
+            )
+        case "embedder-static":
+            return _embedders(static(), StaticEmbedder(lambda: b"no table"))
+        case "embedder-openai":
+            return _embedders(_openai(asked, asked["api_key"]), _openai(asked, "wrong"))
+        case "embedder-workers-ai":
+            return _embedders(_workers_ai(_run_locally), _workers_ai(_run_nowhere))
+    raise LookupError(f"there is no backend {backend}")
+
+
+def suite_of_object(storage: Any) -> Suite:
+    """Return the suite of conversations in this object's SQLite."""
+    sql = bindings.DurableSql(storage)
+    return _chats(lambda place: ObjectChatMemory(sql, place))
+
+
+def static() -> StaticEmbedder:
+    """Return the local embedder, on the table that was staged."""
+    return _static.setdefault("shipped", StaticEmbedder(lambda: bindings.staged_bytes(assembly.EMBEDDING_TABLE)))
+
+
+def _chats(memory_of: Any) -> Suite:
+    async def open_session(session: str) -> ChatMemory:
+        memory: ChatMemory = memory_of(Namespace("conformance", "acme", session))
+        return memory
+
+    return ChatMemorySuite.of(open_session)
+
+
+def _vectors(memory_of: Any, dimensions: int) -> Suite:
+    async def open_collection(collection: str) -> VectorMemory:
+        memory: VectorMemory = memory_of(Namespace("conformance", "acme", collection))
+        return memory
+
+    return VectorMemorySuite.of(open_collection, dimensions=dimensions)
+
+
+def _embedders(embedder: Embedder, failing: Embedder) -> Suite:
+    async def opened() -> Embedder:
+        return embedder
+
+    async def opened_failing() -> Embedder:
+        return failing
+
+    return EmbedderSuite.of(opened, opened_failing)
+
+
+def _retries() -> Retries:
+    return Retries(asyncio.sleep, lambda: 0.5, attempts=2, base_ms=1, cap_ms=2)
+
+
+def _openai(asked: Mapping[str, Any], api_key: str) -> Embedder:
+    endpoint = OpenAiEndpoint(asked["base_url"], bindings.fetch, _retries(), api_key=api_key)
+    return OpenAiEmbedder(endpoint, model="text-embedding-test", dimensions=256)
+
+
+def _workers_ai(call: Any) -> Embedder:
+    return WorkersAiEmbedder(call, _retries(), model="@cf/baai/bge-base-en-v1.5", dimensions=256)
+
+
+async def _run_locally(_model: str, inputs: Mapping[str, Any]) -> Mapping[str, object]:
+    """Answer as Workers AI does, which has no local simulator, with the local model's vectors."""
+    texts: Sequence[str] = inputs["text"]
+    data = [[value * 3 for value in vector] for vector in await static().embed(texts)]
+    return {"shape": [len(data), 256], "data": data, "pooling": "mean"}
+
+
+async def _run_nowhere(_model: str, _inputs: Mapping[str, Any]) -> Mapping[str, object]:
+    from retain.errors import Unavailable
+
+    raise Unavailable("out of capacity")
