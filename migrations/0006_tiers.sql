@@ -1,0 +1,46 @@
+-- Tiered memory: the warm tier, which is also the catalogue of what lies in the hot and the cold one. Epoch milliseconds.
+
+-- One row an item, wherever its value lies. A put, delete or change of tier raises the version in one statement.
+CREATE TABLE memory_items (
+  tenant_id TEXT NOT NULL,
+  key TEXT NOT NULL,                 -- canonical `<namespaceKey>:<memoryKind>:<entityId>`, or a legacy key as it was
+  namespace_key TEXT NOT NULL DEFAULT '', -- `<service>:<tenantId>:<sessionId>`; '' only under a legacy key whose namespace
+                                     -- is not known yet: the backfill fills it in
+  kind TEXT NOT NULL DEFAULT '',     -- the data type, which is the key's memory kind; '' under a legacy key
+  user_id TEXT,                      -- whose data it is: erasure by user goes by this
+  tier TEXT NOT NULL DEFAULT 'warm' CHECK (tier IN ('hot', 'warm', 'cold')), -- which tier's copy decides
+  value TEXT,                        -- in 'warm' the value; in 'cold' NULL or a copy promoted by a read; in 'hot' NULL
+  object_key TEXT,                   -- in 'cold': the object that holds the value of this version
+  version INTEGER NOT NULL,          -- grows with every write: the time of the write, or one more than before
+  deleted INTEGER NOT NULL DEFAULT 0, -- 1: a tombstone, kept until no hot copy can be left
+  key_id TEXT,                       -- of the key that seals the value's PII fields; NULL when it has none
+  size_bytes INTEGER NOT NULL DEFAULT 0,
+  expires_at_ms INTEGER,             -- not shown from then on, and removed by the daily work
+  read_at_ms INTEGER NOT NULL DEFAULT 0, -- last read that reached this tier, noted at most once an hour
+  read_hours INTEGER NOT NULL DEFAULT 0, -- in how many hours it was read here
+  looked_at_ms INTEGER NOT NULL DEFAULT 0, -- when demotion last decided on it
+  created_at_ms INTEGER NOT NULL DEFAULT 0,
+  updated_at_ms INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (tenant_id, key),
+  CHECK (key_id IS NULL OR tier = 'warm') -- PII stays in the warm tier
+);
+CREATE INDEX memory_items_by_namespace ON memory_items (namespace_key, key);
+CREATE INDEX memory_items_by_user ON memory_items (tenant_id, user_id, key) WHERE user_id IS NOT NULL;
+CREATE INDEX memory_items_by_look ON memory_items (looked_at_ms, tenant_id, key);
+CREATE INDEX memory_items_expiring ON memory_items (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
+CREATE INDEX memory_items_sealed ON memory_items (key_id) WHERE key_id IS NOT NULL;
+
+-- Every object of the cold tier, noted before it is written: one that no item points to is found here and removed.
+CREATE TABLE memory_item_objects (
+  object_key TEXT PRIMARY KEY,
+  tenant_id TEXT NOT NULL,
+  key TEXT NOT NULL,
+  noted_at_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX memory_item_objects_by_item ON memory_item_objects (tenant_id, key);
+CREATE INDEX memory_item_objects_by_age ON memory_item_objects (noted_at_ms);
+
+CREATE TRIGGER erased_tenants_keep_no_items BEFORE INSERT ON memory_items
+WHEN EXISTS (SELECT 1 FROM erased_tenants WHERE tenant_id = new.tenant_id AND closed) BEGIN
+  SELECT RAISE(ABORT, 'the tenant was erased');
+END;
