@@ -13,6 +13,7 @@ CREATE TABLE memory_items (
   object_key TEXT,                   -- in 'cold': the object that holds the value of this version
   version INTEGER NOT NULL,          -- grows with every write: the time of the write, or one more than before
   deleted INTEGER NOT NULL DEFAULT 0, -- 1: a tombstone, kept until no hot copy can be left
+  erased_by TEXT,                    -- receipt of the erasure that deleted it, until its row goes
   key_id TEXT,                       -- of the key that seals the value's PII fields; NULL when it has none
   size_bytes INTEGER NOT NULL DEFAULT 0,
   expires_at_ms INTEGER,             -- not shown from then on, and removed by the daily work
@@ -28,7 +29,8 @@ CREATE INDEX memory_items_by_namespace ON memory_items (namespace_key, key);
 CREATE INDEX memory_items_by_user ON memory_items (tenant_id, user_id, key) WHERE user_id IS NOT NULL;
 CREATE INDEX memory_items_by_look ON memory_items (looked_at_ms, tenant_id, key);
 CREATE INDEX memory_items_expiring ON memory_items (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
-CREATE INDEX memory_items_sealed ON memory_items (key_id) WHERE key_id IS NOT NULL;
+CREATE INDEX memory_items_erased ON memory_items (tenant_id, erased_by, key) WHERE erased_by IS NOT NULL;
+CREATE INDEX memory_items_sealed ON memory_items (tenant_id, key_id) WHERE key_id IS NOT NULL;
 
 -- Every object of the cold tier, noted before it is written: one that no item points to is found here and removed.
 CREATE TABLE memory_item_objects (

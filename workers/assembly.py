@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from retain.memory.lifecycle.stores import Stores
     from retain.memory.scope import Scope
     from retain.memory.semantic import SemanticMemory
+    from retain.memory.namespaces.keys import Namespace
     from retain.memory.tenants import Tenants
+    from retain.memory.tiers.client import MemoryClient
+    from retain.memory.tiers.demotion import Demotion
+    from retain.memory.tiers.pii import Sealer
+    from retain.memory.tiers.placement import Matrix
+    from retain.memory.tiers.rules import HotReads
     from retain.models.chat import ChatModel
     from retain.models.embedding import Embedder
     from retain.models.reranking import Reranker
@@ -94,7 +100,13 @@ class Assembly:
     @cached_property
     def tenants(self) -> Tenants:
         """The register of tenants."""
-        from retain.memory.tenants import Tenants
+        from retain.memory.namespaces.keys import Namespace
+    from retain.memory.tenants import Tenants
+    from retain.memory.tiers.client import MemoryClient
+    from retain.memory.tiers.demotion import Demotion
+    from retain.memory.tiers.pii import Sealer
+    from retain.memory.tiers.placement import Matrix
+    from retain.memory.tiers.rules import HotReads
 
         return Tenants(self.platform.sql, bindings.now_ms)
 
@@ -140,6 +152,7 @@ class Assembly:
             ingestion=self.ingestion,
             background=bindings.in_background,
             stores=self.stores,
+            items=lambda namespace: self.items(namespace, hot_reads="checked"),
         )
 
     @cached_property
@@ -156,7 +169,51 @@ class Assembly:
             instances=platform.instances,
             embedder=lambda: self.embedder,
             clock=bindings.now_ms,
+            sealer=self.sealer,
         )
+
+    @cached_property
+    def sealer(self) -> Sealer:
+        """What seals the PII of tiered memory."""
+        from retain.memory.tiers.pii import Sealer, read_fields
+
+        settings = self.platform.settings
+        fields = read_fields(settings.memory_pii_fields)
+        return Sealer(self.platform.crypto, settings.memory_key, settings.previous_memory_key, fields)
+
+    @cached_property
+    def placements(self) -> Matrix:
+        """Which data type belongs in which tier."""
+        from retain.memory.tiers.placement import read_placements
+
+        return read_placements(self.platform.settings.memory_placements)
+
+    def items(self, namespace: Namespace, *, hot_reads: HotReads = "session") -> MemoryClient:
+        """Return the tiered memory of a namespace, on KV, D1 and R2."""
+        from retain.memory.tiers.builder import MemoryBuilder
+        from retain.memory.tiers.sql_warm import SqlWarm
+        from retain.memory.tiers.stores import KvHot, ObjectsCold
+
+        platform = self.platform
+        return (
+            MemoryBuilder(namespace, bindings.now_ms)
+            .with_hot(KvHot(platform.kv))
+            .with_warm(SqlWarm(platform.sql, namespace.tenant_id, bindings.now_ms))
+            .with_cold(ObjectsCold(platform.objects))
+            .with_rules(read_fallback=True, promote_on_read=True, write_through=True, hot_reads=hot_reads)
+            .with_placements(self.placements)
+            .with_pii(self.sealer)
+            .build()
+        )
+
+    def demotion(self) -> Demotion:
+        """Return what demotes items of tiered memory, by the built-in policy."""
+        from retain.memory.tiers.demotion import AgedDemotion, Demotion
+        from retain.memory.tiers.stores import ObjectsCold
+
+        platform = self.platform
+        cold = ObjectsCold(platform.objects)
+        return Demotion(platform.sql, cold, self.placements, bindings.now_ms, AgedDemotion())
 
     def semantic(self, scope: Scope) -> SemanticMemory:
         """Return the semantic memory of a scope."""

@@ -17,6 +17,7 @@ from retain.memory.contracts.chat_sql import SqlChatMemory
 from retain.memory.contracts.vector_indexed import IndexedVectorMemory
 from retain.memory.contracts.vector_sql import SqlVectorMemory
 from retain.memory.contracts.vectors import VectorDocument
+from retain.memory.lifecycle.erasing.items import ITEM_TABLES
 from retain.memory.lifecycle.erasing.tenant import KEPT, RECORD_TABLES, ROW_KEYS
 from retain.memory.namespaces.keys import Namespace
 from retain.models.chat import Message
@@ -183,7 +184,7 @@ def test_every_table_with_a_tenants_rows_is_erased_or_kept_on_purpose(world: Wor
     tables = world.sql_now(
         "SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'tenant_id'"
     )
-    assert {row["name"] for row in tables} == {*ROW_KEYS, *RECORD_TABLES, *KEPT}
+    assert {row["name"] for row in tables} == {*ROW_KEYS, *RECORD_TABLES, *ITEM_TABLES, *KEPT}
 
 
 def test_the_gateways_keys_are_found_by_the_prefixes_that_the_gateway_uses(world: World) -> None:

@@ -23,7 +23,8 @@ class Settings:
     """What a deployment configures.
 
     credentials_key: base64 of the 32 bytes that seal upstream credentials. previous_credentials_key: the one before,
-    while they are sealed anew. Both are secrets, never shown.
+    while they are sealed anew. memory_key, previous_memory_key: the same for the PII of tiered memory. All are secrets,
+    never shown. memory_placements, memory_pii_fields: as `retain.memory.tiers` reads them.
     """
 
     environment: str
@@ -36,6 +37,10 @@ class Settings:
     extractor: str
     credentials_key: str = field(repr=False)
     previous_credentials_key: str = field(repr=False)
+    memory_placements: str = ""
+    memory_pii_fields: str = ""
+    memory_key: str = field(default="", repr=False)
+    previous_memory_key: str = field(default="", repr=False)
 
     @property
     def development(self) -> bool:
@@ -59,6 +64,10 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         rerank_model=variables.get("RERANK_MODEL", ""),
         credentials_key=variables.get("CREDENTIALS_KEY", ""),
         previous_credentials_key=variables.get("PREVIOUS_CREDENTIALS_KEY", ""),
+        memory_placements=variables.get("MEMORY_PLACEMENTS", ""),
+        memory_pii_fields=variables.get("MEMORY_PII_FIELDS", ""),
+        memory_key=variables.get("MEMORY_KEY", ""),
+        previous_memory_key=variables.get("PREVIOUS_MEMORY_KEY", ""),
     )
 
 
@@ -88,5 +97,9 @@ NAMES = (
     "RERANK_MODEL",
     "CREDENTIALS_KEY",
     "PREVIOUS_CREDENTIALS_KEY",
+    "MEMORY_PLACEMENTS",
+    "MEMORY_PII_FIELDS",
+    "MEMORY_KEY",
+    "PREVIOUS_MEMORY_KEY",
 )
 """Every variable and secret that is read."""

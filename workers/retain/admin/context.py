@@ -9,9 +9,11 @@ from retain.errors import InvalidInput
 from retain.identifiers import check_agent_type
 from retain.memory.ingest.ingestion import Ingestion
 from retain.memory.lifecycle.stores import Stores
+from retain.memory.namespaces.keys import Namespace
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from retain.memory.tenants import Tenants
+from retain.memory.tiers.client import MemoryClient
 from retain.ports import Background, Clock, Sql
 
 
@@ -20,7 +22,8 @@ class AdminContext:
     """What the routes work with.
 
     house_of: an agent's house, raising NotFound for an agent that does not exist. semantic: makes the semantic memory of
-    a scope. ingestion: makes the ingest of a scope. stores: everything in which a tenant leaves something.
+    a scope. ingestion: makes the ingest of a scope. stores: everything in which a tenant leaves something. items: makes
+    the tiered memory of a namespace.
     """
 
     tenants: Tenants
@@ -31,6 +34,7 @@ class AdminContext:
     ingestion: Callable[[Scope], Ingestion]
     background: Background
     stores: Stores
+    items: Callable[[Namespace], MemoryClient]
 
     async def scope(self, tenant_id: str, agent_type: str | None = None, house: str | None = None) -> Scope:
         """Return the scope of an agent, of a house, or of the whole tenant when neither is given.

@@ -21,6 +21,7 @@ from retain.memory.lifecycle.heads import keep_heads
 from retain.memory.lifecycle.reindexing import Reindexing
 from retain.memory.lifecycle.stores import Stores
 from retain.memory.scope import Scope
+from retain.memory.tiers.demotion import Demotion
 from retain.ports import Clock, Objects, Sql
 
 _log = logging.getLogger(__name__)
@@ -83,6 +84,15 @@ async def ingests(stores: Stores, ingestion: Callable[[Scope], Ingestion]) -> ob
     """
     await _done("abandoned uploads", forget_abandoned(stores.sql, stores.clock()))
     return await _done("ingests", continue_interrupted(stores.sql, stores.clock, ingestion, limit=JOBS_A_DAY))
+
+
+async def demoted(demotion: Callable[[], Demotion]) -> object:
+    """Let items of tiered memory move and go as the policy decides; return the counts."""
+
+    async def run() -> object:
+        return await demotion().run()
+
+    return await _done("demotion", run())
 
 
 async def _done(what: str, work: Awaitable[object]) -> object:

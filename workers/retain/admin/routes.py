@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from retain.admin import ingest, lifecycle, mcp, memories
+from retain.admin import ingest, items, lifecycle, mcp, memories
 from retain.admin.context import AdminContext
 from retain.admin.runs import list_events, list_runs, page_limit, show_run
 from retain.errors import Conflict
@@ -66,6 +66,10 @@ ROUTES: tuple[Route[AdminContext], ...] = (
     Route("PATCH", "/admin/tenants/{tenant}/memories/{id}", memories.edit),
     Route("DELETE", "/admin/tenants/{tenant}/memories/{id}", memories.delete),
     Route("POST", "/admin/tenants/{tenant}/mcp", mcp.serve),
+    Route("POST", "/admin/tenants/{tenant}/items/reseal", items.reseal_items),
+    Route("PUT", "/admin/tenants/{tenant}/items/{service}/{session}/{kind}/{id}", items.put_item),
+    Route("GET", "/admin/tenants/{tenant}/items/{service}/{session}/{kind}/{id}", items.get_item),
+    Route("DELETE", "/admin/tenants/{tenant}/items/{service}/{session}/{kind}/{id}", items.delete_item),
     Route("GET", "/admin/tenants/{tenant}/export", lifecycle.export_memories),
     Route("POST", "/admin/tenants/{tenant}/import", lifecycle.import_memories),
     Route("POST", "/admin/tenants/{tenant}/reindex", lifecycle.reindex),

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 
 from retain.memory.history import History
 from retain.memory.indexer import Indexer
+from retain.memory.tiers.pii import Sealer
 from retain.models.embedding import Embedder
 from retain.ports import AgentInstances, Clock, Kv, Objects, Sql, VectorIndex
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores of one deployment. embedder: makes the configured model on first use."""
+    """The stores of one deployment. embedder: makes the configured model on first use.
+
+    sealer: opens items of tiered memory that hold PII, to find what they mention; None: there are none.
+    """
 
     sql: Sql
     kv: Kv
@@ -22,6 +26,7 @@ class Stores:
     instances: AgentInstances
     embedder: Callable[[], Embedder]
     clock: Clock
+    sealer: Sealer | None = None
 
     def history(self) -> History:
         """Return the world history, and the way to change a tenant's memory."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
-from retain.errors import Forbidden, Misconfigured
+from retain.errors import Forbidden, InvalidInput, Misconfigured
 from retain.ports import Crypto
 
 FIELDS = ("email", "phone", "address", "payment_method")
@@ -30,7 +30,10 @@ def read_fields(text: str) -> tuple[str, ...]:
 
 
 def declared_in(value: str, fields: Sequence[str]) -> list[str]:
-    """Return which declared fields the value holds, sorted. Upper and lower case are the same."""
+    """Return which declared fields the value holds, sorted. Upper and lower case are the same.
+
+    Raises: InvalidInput (code `value_too_deep`).
+    """
     declared = {name.casefold() for name in fields}
     found: set[str] = set()
 
@@ -42,8 +45,10 @@ def declared_in(value: str, fields: Sequence[str]) -> list[str]:
         return []
     try:  # pairs, not dictionaries: of two fields of one name, neither hides the other
         json.loads(value, object_pairs_hook=seen)
-    except (ValueError, RecursionError):
+    except ValueError:
         return []
+    except RecursionError as error:
+        raise InvalidInput("the value is nested too deeply to be searched for PII", code="value_too_deep") from error
     return sorted(found)
 
 
@@ -62,7 +67,10 @@ class Sealer:
         return declared_in(value, self._fields)
 
     def key_id(self) -> str:
-        """Return the id of the key that seals now. Raises: Misconfigured (code `memory_key_missing`, `invalid_memory_key`)."""
+        """Return the id of the key that seals now.
+
+        Raises: Misconfigured (codes `memory_key_missing`, `invalid_memory_key`).
+        """
         return _id_of(_read(self._key_text))
 
     async def seal(self, place: str, value: str) -> str:
@@ -80,9 +88,9 @@ class Sealer:
             data = binascii.a2b_base64(envelope["data"], strict_mode=True)
             return (await self._crypto.decrypt(self._named(envelope["kid"]), data, place.encode())).decode()
         except (ValueError, TypeError, LookupError, Forbidden) as error:
-            raise Misconfigured("the item's PII cannot be opened with this deployment's keys", code="item_unreadable") from (
-                error
-            )
+            raise Misconfigured(
+                "the item's PII cannot be opened with this deployment's keys", code="item_unreadable"
+            ) from (error)
 
     def _named(self, key_id: object) -> bytes:
         for text in (self._key_text, self._previous_text):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from retain.errors import Conflict, InvalidInput
 from retain.identifiers import check_tenant, new_id
-from retain.limits import utf8_bytes
+from retain.limits import check_kv_key, utf8_bytes
 from retain.memory.namespaces.keys import ItemKey
 from retain.memory.tiers.entry import Buried, Draft, Entry
 from retain.ports import Clock, Row, Sql, SqlValue
@@ -24,7 +24,8 @@ WHERE ?8 IS NULL OR EXISTS (SELECT 1 FROM memory_item_objects WHERE object_key =
 ON CONFLICT (tenant_id, key) DO UPDATE SET
   namespace_key = CASE WHEN excluded.namespace_key = '' THEN namespace_key ELSE excluded.namespace_key END,
   kind = excluded.kind, user_id = excluded.user_id, tier = excluded.tier, value = excluded.value,
-  object_key = excluded.object_key, version = MAX(excluded.version, version + 1), deleted = 0, key_id = excluded.key_id,
+  object_key = excluded.object_key, version = MAX(excluded.version, version + 1), deleted = 0, erased_by = NULL,
+  key_id = excluded.key_id,
   size_bytes = excluded.size_bytes, expires_at_ms = excluded.expires_at_ms, updated_at_ms = excluded.updated_at_ms
 RETURNING version
 """
@@ -123,8 +124,7 @@ class SqlWarm:
 
     def _checked(self, key: str) -> tuple[str, str, str]:
         """Return key, namespace and kind; the last two are empty for a legacy key. Raises: InvalidInput."""
-        if not key:
-            raise InvalidInput("a key cannot be empty", code="invalid_key")
+        check_kv_key(key)  # every item may have a hot copy under the same key
         try:
             item = ItemKey.parse(key)
         except InvalidInput:

@@ -16,6 +16,7 @@ from retain.identifiers import new_id
 from retain.memory.history import Change, Entry, digest_of
 from retain.memory.indexer import GRACE_MS, remove_rows
 from retain.memory.lifecycle.erasing.contracts import erase_conversations, forget_vectors
+from retain.memory.lifecycle.erasing.items import bury_items_of_user, bury_items_that_mention, remove_items
 from retain.memory.lifecycle.erasing.receipts import Job
 from retain.memory.lifecycle.erasing.runs import erase_runs, erase_texts
 from retain.memory.lifecycle.erasing.slices import (
@@ -171,8 +172,10 @@ def _objects(stores: Stores, job: Job) -> Awaitable[Slice]:
     )
 
 
-BY_SUBJECT: Mapping[str, Step] = {"records": erase_records}
+BY_SUBJECT: Mapping[str, Step] = {"items": bury_items_of_user, "items_gone": remove_items, "records": erase_records}
 BY_MENTION: Mapping[str, Step] = {
+    "items": bury_items_that_mention,
+    "items_gone": remove_items,
     "instances": erase_instances,
     "working": _working,
     "runs": erase_runs,
@@ -182,4 +185,4 @@ BY_MENTION: Mapping[str, Step] = {
     "objects": _objects,
     "records": erase_records,
 }
-"""The steps in their order. Instances come first: they write to D1 what they owe, before it is read there."""
+"""The steps in their order. Instances come before what they owe to D1, which is then read there."""

@@ -15,6 +15,7 @@ from retain.memory.contracts.document_index import index_namespace
 from retain.memory.history import Change, Entry
 from retain.memory.indexer import GRACE_MS
 from retain.memory.lifecycle.erasing.contracts import erase_conversations, erase_documents
+from retain.memory.lifecycle.erasing.items import ITEM_TABLES, bury_items, remove_items, remove_objects
 from retain.memory.lifecycle.erasing.receipts import Job
 from retain.memory.lifecycle.erasing.slices import Slice, Step, erase_instances, erase_keys, erase_objects
 from retain.memory.lifecycle.stores import Stores
@@ -161,7 +162,7 @@ async def finish(stores: Stores, job: Job) -> Slice:
     """Complete the erasure in a mutation of the tenant that finds nothing of it in D1; else begin again."""
 
     async def decide() -> Change | None:
-        if await _left(stores, job.tenant_id, [*RECORD_TABLES, *ROW_KEYS]):
+        if await _left(stores, job.tenant_id, [*RECORD_TABLES, *ROW_KEYS, *ITEM_TABLES]):
             return None
         now = stores.clock()
         receipt = replace(job.receipt, completed_at_ms=now)
@@ -210,6 +211,9 @@ STEPS: Mapping[str, Step] = {
     "records": erase_records,
     "documents": erase_documents,
     "stray_vectors": erase_stray_vectors,
+    "items": bury_items,
+    "items_gone": remove_items,
+    "item_objects": remove_objects,
     "rows": erase_rows,
     "working": _working,
     "conversations": erase_conversations,
