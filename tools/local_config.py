@@ -51,7 +51,10 @@ def write_local_config(path: Path = LOCAL_CONFIG, *, overrides: dict[str, str] |
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
     secrets_file = ROOT / ".dev.vars"
-    if not secrets_file.exists():
-        key = base64.b64encode(secrets.token_bytes(32)).decode()
-        secrets_file.write_text(f"CREDENTIALS_KEY={key}\n")
+    known = secrets_file.read_text() if secrets_file.exists() else ""
+    for name in ("CREDENTIALS_KEY", "MEMORY_KEY"):
+        if not any(line.startswith(f"{name}=") for line in known.splitlines()):
+            known = f"{known.rstrip()}\n" if known.strip() else ""
+            known += f"{name}={base64.b64encode(secrets.token_bytes(32)).decode()}\n"
+            secrets_file.write_text(known)
     return path

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from retain.memory.ingest.extraction import Extractor
     from retain.memory.ingest.ingestion import Ingestion
     from retain.memory.lifecycle.stores import Stores
+    from retain.memory.namespaces.keys import Namespace
     from retain.memory.scope import Scope
     from retain.memory.semantic import SemanticMemory
-    from retain.memory.namespaces.keys import Namespace
     from retain.memory.tenants import Tenants
     from retain.memory.tiers.client import MemoryClient
     from retain.memory.tiers.demotion import Demotion
@@ -100,13 +100,7 @@ class Assembly:
     @cached_property
     def tenants(self) -> Tenants:
         """The register of tenants."""
-        from retain.memory.namespaces.keys import Namespace
-    from retain.memory.tenants import Tenants
-    from retain.memory.tiers.client import MemoryClient
-    from retain.memory.tiers.demotion import Demotion
-    from retain.memory.tiers.pii import Sealer
-    from retain.memory.tiers.placement import Matrix
-    from retain.memory.tiers.rules import HotReads
+        from retain.memory.tenants import Tenants
 
         return Tenants(self.platform.sql, bindings.now_ms)
 

@@ -140,7 +140,7 @@ class Demotion:
     async def run(self, *, looks: int = LOOKS, moves: int = MOVES) -> dict[str, int]:
         """Remove what expired, do what the policy decides, and remove objects that nothing points to; return the counts.
 
-        Bounded and resumable. An item that fails is counted and does not stop the rest; its turn comes again after all others.
+        Bounded and resumable. An item that fails is counted, does not stop the rest, and comes again after all others.
         """
         expired = (await self._sql.run(_EXPIRED, self._clock(), looks)).changes
         done: Counter[str] = Counter(expired=expired)

@@ -1,0 +1,1 @@
+"""Tiered memory on the host's adapters."""
