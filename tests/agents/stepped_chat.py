@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from retain.models.chat import ChatReply, ChatRequest, ToolCall, Usage
+from retain.models.chat import ChatReply, ChatRequest, OnText, ToolCall, Usage
 
 
 def says(text: str) -> ChatReply:
@@ -40,12 +40,14 @@ class SteppedChat:
         """Let the model answer from now on."""
         self._free.set()
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """Answer. See the class."""
+    async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
+        """Answer, in one piece of text. See the class."""
         self.requests.append(request)
         self.asked.set()
         await self._free.wait()
         reply = self._replies.pop(0) if self._replies else says("done")
         if isinstance(reply, Exception):
             raise reply
+        if on_text is not None and reply.content:
+            await on_text(reply.content)
         return reply

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
+Cut = Literal["length", "content_filter"]
+"""What ended an answer before its end: the limit of output, or a filter of the server."""
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
+OnText = Callable[[str], Awaitable[None]]
+"""Takes the next piece of an answer's text, never an empty one, as soon as it is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +58,36 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What to complete. temperature: None leaves the server's default."""
+    """What to complete. temperature: None leaves the server's default.
+
+    schema: a JSON Schema of an object that an answer without tool calls must be, as JSON; None for free text.
+    """
 
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
     max_output_tokens: int = 1024
     temperature: float | None = None
+    schema: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What the model answered: text, tool calls, or both."""
+    """What the model answered: text, tool calls, or both.
+
+    usage: of all attempts that were answered. cut: what ended the text before its end, None when it is whole; an answer
+    with tool calls is always whole. structured: the object that the text holds when the request had a schema.
+    """
 
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    cut: Cut | None = None
+    structured: Mapping[str, Any] | None = None
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why the model stopped; `tool_calls` exactly when it called tools."""
+        return self.cut or ("tool_calls" if self.tool_calls else "stop")
 
 
 class ChatModel(Protocol):
@@ -78,10 +98,17 @@ class ChatModel(Protocol):
         """The model's name, as recorded with each run."""
         ...
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
         """Return the model's next message. Has no side effect, so it may be repeated after a failure.
 
-        Raises: Unavailable when retrying may help (after the adapter's own retries); UpstreamFailed when it will not;
-            Misconfigured when the credentials are refused.
+        on_text: streams. It gets the reply's content in pieces, awaited one after the other, before the reply returns;
+            together they are the content. What it raises ends the call. Once it was called, the adapter tries no more:
+            text is never given twice. A caller that asks again must drop the text it got.
+
+        Raises: Unavailable when retrying may help (after the adapter's own retries), code `stream_interrupted` when
+            text was already given; UpstreamFailed when it will not help, among others with code `answer_cut` when the
+            answer ended within a tool call, `content_filtered` when the server withheld all of it, and
+            `schema_mismatch` when it does not match the request's schema; Misconfigured when the credentials are
+            refused.
         """
         ...

@@ -8,7 +8,7 @@ from typing import Literal
 
 from retain.errors import UpstreamFailed
 from retain.json_text import read_json
-from retain.models.chat import ChatReply, ChatRequest, Message, ToolCall, Usage
+from retain.models.chat import ChatReply, ChatRequest, Message, OnText, ToolCall, Usage
 from retain.models.openai_endpoint import JsonObject, OpenAiEndpoint
 
 LimitField = Literal["max_completion_tokens", "max_tokens"]
@@ -35,13 +35,16 @@ class OpenAiChat:
         """Return the model's name."""
         return self._model
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
+    async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
         """Return the model's next message. Text that reached the limit of output is returned as far as it goes.
 
         Raises: as `OpenAiEndpoint.post` and `from_wire`.
         """
         payload = to_wire(request, model=self._model, limit_field=self._limit_field)
-        return from_wire(await self._endpoint.post("/chat/completions", payload))
+        reply = from_wire(await self._endpoint.post("/chat/completions", payload))
+        if on_text is not None and reply.content:
+            await on_text(reply.content)
+        return reply
 
 
 def to_wire(request: ChatRequest, *, model: str, limit_field: LimitField) -> dict[str, object]:

@@ -36,12 +36,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict
 
 from retain.errors import Misconfigured, UpstreamFailed
-from retain.models.chat import ChatReply, ChatRequest, Message, ToolCall, Usage
+from retain.models.chat import ChatReply, ChatRequest, Message, OnText, ToolCall, Usage
 
 Place = Literal["user", "context", "result", "results"]
 
 PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)(?::(int|number))?\}")
 """A name to fill in, with the type it is turned into."""
+
+_WORD = re.compile(r"\s*\S+\s*\Z|\s*\S+|\s+\Z")
+"""A word with the white space before it, and with what ends the text; together they are the text."""
 
 
 class Count(TypedDict):
@@ -150,8 +153,8 @@ class ScriptedChat:
         """Return `scripted/` and the script's name."""
         return f"scripted/{self._script['name']}"
 
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the reply of the first rule that fits.
+    async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
+        """Return the reply of the first rule that fits. It streams in words.
 
         Equal conversations get equal replies. Ids of tool calls are `call_<turn>_<n>`.
 
@@ -162,7 +165,11 @@ class ScriptedChat:
         for rule in self._script["rules"]:
             found = match(rule["when"], scene)
             if found is not None:
-                return _reply(rule["reply"], found, scene.turn, request)
+                reply = _reply(rule["reply"], found, scene.turn, request)
+                if on_text is not None:
+                    for piece in _WORD.findall(reply.content):
+                        await on_text(piece)
+                return reply
         raise UpstreamFailed(
             f"no rule of the script fits: the last message is of role '{scene.last}'",
             code="script_exhausted",
