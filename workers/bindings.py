@@ -21,7 +21,7 @@ from adapters.databases import D1, DurableAlarm, DurableSql
 from adapters.services import DurableInstances, WorkersAi
 from adapters.stores import R2, WorkersKv
 from adapters.vectorize import Vectorize
-from adapters.web import WebCrypto, fetch
+from adapters.web import WebCrypto, fetch, fetch_stream
 from retain import errors
 from retain.settings import NAMES as SETTING_NAMES
 from retain.settings import Settings, read_settings
@@ -38,6 +38,7 @@ __all__ = [
     "WebCrypto",
     "WorkersKv",
     "fetch",
+    "fetch_stream",
     "in_background",
     "now_ms",
     "platform_of",

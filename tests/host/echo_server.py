@@ -69,6 +69,13 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/stalled":
             self._start_of_an_answer()
             self.server.released.wait()
+        elif path == "/endless":
+            self._start_of_an_answer(10**9)
+            while not self.server.released.wait(0.05):
+                try:
+                    self.wfile.write(b"more ")
+                except OSError:  # the client has given up, as it should
+                    return
         elif path == "/truncated":
             self._start_of_an_answer()
         elif path == "/hangup":
@@ -78,9 +85,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 -- the base class's names
 
-    def _start_of_an_answer(self) -> None:
+    def _start_of_an_answer(self, length: int = 100) -> None:
         self.send_response(200)
-        self.send_header("Content-Length", "100")
+        self.send_header("Content-Length", str(length))
         self.end_headers()
         self.wfile.write(b"0123456789")
         self.wfile.flush()

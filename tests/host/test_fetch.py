@@ -10,6 +10,7 @@ from retain.errors import InvalidInput
 from retain.host.fetch import HostFetch
 from tests.contracts import Case, cases
 from tests.contracts import fetch as suite
+from tests.contracts import fetch_stream as stream_suite
 from tests.host.echo_server import echo_server
 
 
@@ -29,6 +30,11 @@ async def fetch() -> AsyncIterator[HostFetch]:
 @pytest.mark.parametrize("case", cases(suite).values(), ids=cases(suite).keys())
 async def test_contract(case: Case, fetch: HostFetch, origin: str) -> None:
     await case(fetch, origin)
+
+
+@pytest.mark.parametrize("case", cases(stream_suite).values(), ids=cases(stream_suite).keys())
+async def test_contract_of_streams(case: Case, fetch: HostFetch, origin: str) -> None:
+    await case(fetch.stream, origin)
 
 
 @pytest.mark.parametrize("url", ["", "no-scheme", "ftp://example.com/", "http://", "http://[::1", "http://a:b/"])

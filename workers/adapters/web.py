@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
@@ -11,7 +12,7 @@ from pyodide.ffi import JsException, to_js
 
 from retain import errors
 from retain.http import Response
-from retain.ports import HttpResponse
+from retain.ports import HttpResponse, StreamedResponse
 
 
 class Headers(Mapping[str, str]):
@@ -115,12 +116,72 @@ async def fetch(
         response = await js.fetch(url, converted(options))
         content = (await response.arrayBuffer()).to_bytes()
     except JsException as error:
-        if getattr(error, "name", "") == "TimeoutError":
-            raise errors.Unavailable("the server did not answer in time", code="upstream_timeout") from error
-        if not url.startswith(("http://", "https://")) or not js.URL.canParse(url):
-            raise errors.InvalidInput("the address is not a valid one for HTTP", code="invalid_url") from error
-        raise errors.Unavailable("the server could not be reached", code="upstream_unreachable") from error
+        raise _failed(url, error) from error
     return HttpResponse(int(response.status), ReceivedHeaders(response.headers), content)
+
+
+@contextlib.asynccontextmanager
+async def fetch_stream(
+    method: str, url: str, *, headers: Mapping[str, str], body: str | None, silence_ms: int, timeout_ms: int
+) -> AsyncIterator[StreamedResponse]:
+    """Send one request and hand on the answer as it comes: the port `FetchStream`."""
+    given_up = js.AbortController.new()
+    options: dict[str, Any] = {
+        "method": method,
+        "headers": dict(headers),
+        "redirect": "manual",
+        "signal": js.AbortSignal.any(to_js([given_up.signal, js.AbortSignal.timeout(timeout_ms)])),
+    }
+    if body is not None:
+        options["body"] = body
+    try:
+        try:
+            response = await _soon(js.fetch(url, converted(options)), silence_ms)
+        except JsException as error:
+            raise _failed(url, error) from error
+        reader = response.body.getReader() if response.body else None
+        yield StreamedResponse(
+            int(response.status), ReceivedHeaders(response.headers), stream_chunks(reader, silence_ms)
+        )
+    finally:
+        given_up.abort()
+
+
+async def stream_chunks(reader: Any, silence_ms: int) -> AsyncIterator[bytes]:
+    """Yield what the reader of a ReadableStream reads, nothing without one.
+
+    Raises: Unavailable (code `upstream_timeout`, `upstream_unreachable`) when it does not come to its end.
+    """
+    while reader is not None:
+        try:
+            piece = await _soon(reader.read(), silence_ms)
+        except JsException as error:
+            raise _broken(error) from error
+        if piece.done:
+            return
+        content = piece.value.to_bytes()
+        if content:
+            yield content
+
+
+async def _soon(promise: Any, silence_ms: int) -> Any:
+    try:
+        async with asyncio.timeout(silence_ms / 1000):
+            return await promise
+    except TimeoutError as error:
+        raise errors.Unavailable("the server did not answer in time", code="upstream_timeout") from error
+
+
+def _failed(url: str, error: JsException) -> errors.RetainError:
+    if not url.startswith(("http://", "https://")) or not js.URL.canParse(url):
+        return errors.InvalidInput("the address is not a valid one for HTTP", code="invalid_url")
+    return _broken(error)
+
+
+def _broken(error: JsException) -> errors.Unavailable:
+    if getattr(error, "name", "") == "TimeoutError":
+        return errors.Unavailable("the server did not answer in time", code="upstream_timeout")
+    return errors.Unavailable("the server could not be reached", code="upstream_unreachable")
 
 
 _AES_KEY_BYTES = 32

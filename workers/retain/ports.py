@@ -6,7 +6,8 @@ suite (`tests/contracts/`) that both pass. Times are epoch milliseconds, duratio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -205,6 +206,41 @@ class Fetch(Protocol):
         """Send one request and read the whole answer. Redirects are not followed.
 
         Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) when no whole answer came.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedResponse:
+    """What a server answers, while it answers. Header names are lower case.
+
+    chunks: the decoded body's bytes, in pieces that are never empty and stand in no relation to what they hold. Read once.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    chunks: AsyncIterator[bytes]
+
+
+class FetchStream(Protocol):
+    """An HTTP client that hands on an answer as it comes."""
+
+    def __call__(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: str | None,
+        silence_ms: int,
+        timeout_ms: int,
+    ) -> AbstractAsyncContextManager[StreamedResponse]:
+        """Send one request; enter when the answer begins. Leaving gives the rest of it up. Redirects are not followed.
+
+        silence_ms: longest wait for the beginning and for each next piece. timeout_ms: for the whole exchange.
+
+        Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) on entering when no answer begins, and from
+            `chunks` when it does not come to its end; InvalidInput (code `invalid_url`).
         """
         ...
 

@@ -31,7 +31,7 @@ async def run(suite: str, case: str, ports: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def worker_ports(suite: str, env: Any, asked: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what the suite's cases take. asked: the request's content, with `origin` for the suite `fetch`."""
+    """Return what the suite's cases take. asked: the request's content, with `origin` for the suites of fetching."""
     match suite:
         case "kv":
             return (bindings.WorkersKv(env.KV),)
@@ -45,6 +45,8 @@ def worker_ports(suite: str, env: Any, asked: dict[str, Any]) -> tuple[Any, ...]
             return (bindings.WebCrypto(),)
         case "fetch":
             return (bindings.fetch, asked["origin"])
+        case "fetch_stream":
+            return (bindings.fetch_stream, asked["origin"])
     raise LookupError(f"there is no adapter for the suite {suite}")
 
 

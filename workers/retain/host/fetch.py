@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
 from retain.errors import InvalidInput, Unavailable
-from retain.ports import HttpResponse
+from retain.ports import HttpResponse, StreamedResponse
 
 _TRANSPORT_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
@@ -33,25 +35,53 @@ class HostFetch:
         Raises: Unavailable (code `upstream_timeout`, `upstream_unreachable`); InvalidInput (code `invalid_url`,
             `unsupported_value`).
         """
-        client = self._opened()
-        try:
+        with _classed():
             async with asyncio.timeout(timeout_ms / 1000):
-                answer = await client.request(method, url, headers=dict(headers), content=body)
-        except (TimeoutError, httpx.TimeoutException) as error:
-            raise Unavailable("the upstream did not answer in time", code="upstream_timeout") from error
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise InvalidInput("the address is not a valid one for HTTP", code="invalid_url") from error
-        except UnicodeEncodeError as error:
-            raise InvalidInput(
-                "a header or the body holds text that HTTP cannot carry", code="unsupported_value"
-            ) from error
-        except httpx.HTTPError as error:
-            raise Unavailable("the upstream gave no whole answer", code="upstream_unreachable") from error
-        return HttpResponse(
-            answer.status_code,
-            {name: value for name, value in answer.headers.items() if name not in _TRANSPORT_HEADERS},
-            answer.content,
-        )
+                answer = await self._opened().request(method, url, headers=dict(headers), content=body)
+        return HttpResponse(answer.status_code, _received(answer), answer.content)
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: str | None,
+        silence_ms: int,
+        timeout_ms: int,
+    ) -> AsyncIterator[StreamedResponse]:
+        """Send one request and hand on the answer as it comes: the port `FetchStream`.
+
+        Raises: as `__call__`, on entering and from the chunks.
+        """
+        end_s = time.monotonic() + timeout_ms / 1000
+
+        def patience() -> asyncio.Timeout:
+            return asyncio.timeout(min(silence_ms / 1000, end_s - time.monotonic()))
+
+        with _classed():
+            client = self._opened()
+            request = client.build_request(method, url, headers=dict(headers), content=body)
+            async with patience():
+                answer = await client.send(request, stream=True)
+
+        async def chunks() -> AsyncIterator[bytes]:
+            pieces = answer.aiter_bytes()
+            while True:
+                with _classed():
+                    try:
+                        async with patience():
+                            piece = await anext(pieces)
+                    except StopAsyncIteration:
+                        return
+                if piece:
+                    yield piece
+
+        try:
+            yield StreamedResponse(answer.status_code, _received(answer), chunks())
+        finally:
+            await answer.aclose()
 
     async def close(self) -> None:
         """Close the connections. A later request opens new ones."""
@@ -69,3 +99,24 @@ class HostFetch:
                 timeout=None,  # noqa: S113 -- each request has its own, for the whole exchange
             )
         return self._client
+
+
+@contextmanager
+def _classed() -> Iterator[None]:
+    """Turn what httpx raises into the port's errors."""
+    try:
+        yield
+    except (TimeoutError, httpx.TimeoutException) as error:
+        raise Unavailable("the upstream did not answer in time", code="upstream_timeout") from error
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        raise InvalidInput("the address is not a valid one for HTTP", code="invalid_url") from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            "a header or the body holds text that HTTP cannot carry", code="unsupported_value"
+        ) from error
+    except httpx.HTTPError as error:
+        raise Unavailable("the upstream gave no whole answer", code="upstream_unreachable") from error
+
+
+def _received(answer: httpx.Response) -> dict[str, str]:
+    return {name: value for name, value in answer.headers.items() if name not in _TRANSPORT_HEADERS}
