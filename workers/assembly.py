@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from retain.models.chat import ChatModel
     from retain.models.embedding import Embedder
     from retain.models.reranking import Reranker
+    from retain.models.selection import ChatPorts
 
 EMBEDDING_TABLE = "static-minilm-256-i8.bin"
 
@@ -233,7 +234,7 @@ class Assembly:
     def _extraction_model(self) -> ChatModel:
         from retain.models.selection import chat_model
 
-        return chat_model(self.platform.settings.chat, bindings.fetch, lambda: self.catalogue.script("extraction"))
+        return chat_model(self.platform.settings.chat, self.chat_ports, lambda: self.catalogue.script("extraction"))
 
     def indexer(self) -> Indexer:
         """Return what makes the vector index agree with D1."""
@@ -281,12 +282,17 @@ class Assembly:
 
         return [await proxied(name) for name in names]
 
-    def _chat(self, definition: AgentDefinition) -> ChatModel:
-        from dataclasses import replace
+    @cached_property
+    def chat_ports(self) -> ChatPorts:
+        """What chat models are reached through."""
+        from retain.models.selection import ChatPorts
 
-        from retain.models.selection import chat_model
+        ai = self.platform.ai
+        return ChatPorts(bindings.fetch, bindings.fetch_stream, ai, ai.stream)
+
+    def _chat(self, definition: AgentDefinition) -> ChatModel:
+        from retain.models.selection import chat_model, chosen_chat
 
         wish = definition.model
-        settings = self.platform.settings.chat
-        settings = replace(settings, provider=wish.provider or settings.provider, name=wish.name or settings.name)
-        return chat_model(settings, bindings.fetch, lambda: self.catalogue.script(wish.script))
+        settings = chosen_chat(self.platform.settings, provider=wish.provider, name=wish.name)
+        return chat_model(settings, self.chat_ports, lambda: self.catalogue.script(wish.script))

@@ -26,7 +26,7 @@ def staged(name: str, overrides: Mapping[str, str] | None = None) -> Iterator[Pa
     config = ROOT / f"wrangler.{name}-{os.getpid()}.local.json"
     target = ROOT / f".build-{name}-{os.getpid()}"
     try:
-        write_local_config(config, overrides=dict(overrides or {}))
+        write_local_config(config, overrides={"ALLOW_MODEL_REQUESTS": "false", **(overrides or {})})
         content = read_config(config)
         del content["build"]
         content["main"] = f"{target.name}/entry.py"

@@ -46,7 +46,7 @@ def test_a_violation_does_not_keep_the_value() -> None:
     with pytest.raises(InvalidInput) as refused:
         compile_check(SCHEMA)({"name": "my-password"})
     assert refused.value.__cause__ is None
-    assert refused.value.__suppress_context__
+    assert refused.value.__context__ is None or refused.value.__suppress_context__
     assert "my-password" not in f"{refused.value!r}{refused.value.details}"
 
 

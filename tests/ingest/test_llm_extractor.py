@@ -14,8 +14,8 @@ from retain.host.fetch import HostFetch
 from retain.memory.ingest.extraction import Said
 from retain.memory.ingest.llm_extractor import LlmExtractor, read_facts
 from retain.memory.ingest.selection import extractor
-from retain.models.openai_chat import OpenAiChat
 from retain.models.openai_endpoint import OpenAiEndpoint
+from retain.models.providers.openai import OpenAiChat
 from retain.models.retry import Retries
 from tests.contracts import raises
 from tests.ingest.substrate import IngestSubstrate, turns

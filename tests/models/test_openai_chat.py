@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from retain.errors import Misconfigured, Unavailable, UpstreamFailed
 from retain.models.chat import ChatReply, ChatRequest, Message, ToolCall, ToolSpec, Usage
-from retain.models.openai_chat import OpenAiChat, from_wire, to_wire
 from retain.models.openai_endpoint import OpenAiEndpoint
+from retain.models.providers.openai import OpenAiChat, from_wire, to_wire
 from retain.models.scripted import Script
 from tests.support.model_server import Failure, ModelServer, chat_reply_to_wire, chat_request_from_wire
 
@@ -120,7 +120,7 @@ TOLERATED = {
     "a refusal in words": (answer_with({"content": None, "refusal": "I cannot."}), ChatReply("I cannot.")),
     "null for no calls": (answer_with({"content": "hello", "tool_calls": None}), ChatReply("hello")),
     "empty arguments": (call_with(arguments=""), ChatReply("", (ToolCall("1", "forecast", {}),))),
-    "cut off at the limit": (answer_with({"content": "hel"}, finish_reason="length"), ChatReply("hel")),
+    "cut off at the limit": (answer_with({"content": "hel"}, finish_reason="length"), ChatReply("hel", cut="length")),
     "usage without numbers": (
         {**answer_with({"content": "hello"}), "usage": {"prompt_tokens": None}},
         ChatReply("hello"),

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from pyodide.ffi import JsException
 
 from adapters.failures import unavailable
+from adapters.web import stream_chunks
 from retain import errors
 from retain.log import bound
 from retain.rpc import opened
+
+_log = logging.getLogger("retain.bindings")
 
 
 class DurableInstances:
@@ -30,18 +35,44 @@ class DurableInstances:
 
 
 class WorkersAi:
-    """`AiRunner` on the Workers AI binding."""
+    """`AiRunner` and, as `stream`, `AiStreamer` on the Workers AI binding."""
 
     def __init__(self, env: Any) -> None:
         self._env = env
 
     async def __call__(self, model: str, inputs: Mapping[str, object]) -> Mapping[str, object]:
+        answer: Mapping[str, object] = await self._run(model, inputs)
+        return answer
+
+    @asynccontextmanager
+    async def stream(
+        self, model: str, inputs: Mapping[str, object], *, silence_ms: int
+    ) -> AsyncIterator[Mapping[str, object] | AsyncIterator[bytes]]:
+        answer = await self._run(model, inputs)
+        if isinstance(answer, Mapping):
+            yield answer
+            return
+        reader = answer.getReader()
+        try:
+            yield stream_chunks(reader, silence_ms)
+        finally:
+            await _cancelled(reader)
+
+    async def _run(self, model: str, inputs: Mapping[str, object]) -> Any:
         try:
             binding = self._env.AI
         except AttributeError as error:
             raise errors.Misconfigured("this deployment has no AI binding", code="no_ai_binding") from error
         try:
-            answer: Mapping[str, object] = await binding.run(model, dict(inputs))
+            return await binding.run(model, dict(inputs))
         except JsException as error:
-            raise unavailable("Workers AI", error) from error
-        return answer
+            from retain.models.workers_ai import platform_failure  # not on the proxy's path
+
+            _log.warning("Workers AI failed", extra={"cause": str(error)})
+            raise platform_failure(str(error)) from error
+
+
+async def _cancelled(reader: Any) -> None:
+    """Give up the rest of a stream. One that has failed has none."""
+    with suppress(JsException):
+        await reader.cancel()

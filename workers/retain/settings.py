@@ -10,18 +10,23 @@ from retain.errors import Misconfigured
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """How to reach a model. api_key: a secret, never shown."""
+    """How to reach a model.
+
+    base_url: "" for the provider's own. api_key: a secret, never shown. allow_requests: False leaves loopback alone.
+    """
 
     provider: str
     name: str
     base_url: str
     api_key: str = field(repr=False)
+    allow_requests: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What a deployment configures.
 
+    chat: the model of agents that name none. accounts: how to reach the providers that they may name, by provider.
     credentials_key: base64 of the 32 bytes that seal upstream credentials. previous_credentials_key: the one before,
     while they are sealed anew. memory_key, previous_memory_key: the same for the PII of tiered memory. All are secrets,
     never shown. memory_placements, memory_pii_fields: as `retain.memory.tiers` reads them.
@@ -31,6 +36,7 @@ class Settings:
     access_team_domain: str
     access_audience: str
     chat: ModelSettings
+    accounts: Mapping[str, ModelSettings]
     embedding: ModelSettings
     embedding_dimensions: int
     rerank_model: str
@@ -49,7 +55,7 @@ class Settings:
 
 
 def read_settings(variables: Mapping[str, str]) -> Settings:
-    """Return the settings. Raises: Misconfigured for a number that is none."""
+    """Return the settings. Raises: Misconfigured (code `invalid_setting`) for a number or a truth value that is none."""
     dimensions = variables.get("EMBEDDING_DIMENSIONS", "")
     if not dimensions.isdecimal():
         raise Misconfigured("EMBEDDING_DIMENSIONS must be a number", code="invalid_setting")
@@ -58,6 +64,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         access_team_domain=variables.get("ACCESS_TEAM_DOMAIN", ""),
         access_audience=variables.get("ACCESS_AUDIENCE", ""),
         chat=_model("CHAT", variables),
+        accounts={provider: _model(provider.upper(), variables) for provider in ACCOUNTS},
         embedding=_model("EMBEDDING", variables),
         embedding_dimensions=int(dimensions),
         extractor=variables.get("EXTRACTOR", "rules"),
@@ -77,7 +84,19 @@ def _model(prefix: str, variables: Mapping[str, str]) -> ModelSettings:
         variables.get(f"{prefix}_MODEL", ""),
         variables.get(f"{prefix}_BASE_URL", ""),
         variables.get(f"{prefix}_API_KEY", ""),
+        _truth("ALLOW_MODEL_REQUESTS", variables),
     )
+
+
+def _truth(name: str, variables: Mapping[str, str]) -> bool:
+    value = variables.get(name, "true")
+    if value not in ("true", "false"):
+        raise Misconfigured(f"{name} must be true or false", code="invalid_setting")
+    return value == "true"
+
+
+ACCOUNTS = ("openai", "anthropic")
+"""Providers of chat models that an agent may name beside the deployment's own, and that need an address and a key."""
 
 
 NAMES = (
@@ -88,6 +107,11 @@ NAMES = (
     "CHAT_MODEL",
     "CHAT_BASE_URL",
     "CHAT_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENAI_API_KEY",
+    "ANTHROPIC_BASE_URL",
+    "ANTHROPIC_API_KEY",
+    "ALLOW_MODEL_REQUESTS",
     "EMBEDDING_PROVIDER",
     "EMBEDDING_MODEL",
     "EMBEDDING_DIMENSIONS",

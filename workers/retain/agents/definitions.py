@@ -38,10 +38,11 @@ class MemoryConfig(_Strict):
 class ModelConfig(_Strict):
     """Which chat model an agent uses. Absent fields take the deployment's.
 
+    name: must be there with another provider than the deployment's, but for `scripted`.
     script: the script in `agents/scripts/` that answers when the provider is `scripted`.
     """
 
-    provider: Literal["openai", "scripted"] | None = None
+    provider: Literal["openai", "anthropic", "workers-ai", "scripted"] | None = None
     name: str | None = None
     script: Name | None = None
     temperature: float | None = Field(default=None, ge=0, le=2)

@@ -5,33 +5,80 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from retain.errors import Misconfigured
 from retain.models.chat import ChatModel
 from retain.models.embedding import Embedder
-from retain.models.openai_chat import OpenAiChat
 from retain.models.openai_embeddings import OpenAiEmbedder
 from retain.models.openai_endpoint import OpenAiEndpoint
+from retain.models.providers.anthropic import AnthropicChat, AnthropicEndpoint
+from retain.models.providers.openai import OpenAiChat
+from retain.models.providers.structured import CheckedChat
+from retain.models.providers.workers_ai import AiStreamer, WorkersAiChat
+from retain.models.requests import BINDING, check_model_request
 from retain.models.reranking import Reranker, WorkersAiReranker
 from retain.models.retry import Retries
 from retain.models.scripted import ScriptedChat
 from retain.models.static import StaticEmbedder
 from retain.models.workers_ai import AiRunner, WorkersAiEmbedder
-from retain.ports import Fetch
-from retain.settings import ModelSettings
+from retain.ports import Fetch, FetchStream
+from retain.settings import ModelSettings, Settings
+
+OPENAI_URL = "https://api.openai.com/v1"
+ANTHROPIC_URL = "https://api.anthropic.com/v1"
 
 
-def chat_model(settings: ModelSettings, fetch: Fetch, script: Callable[[], Any]) -> ChatModel:
+@dataclass(frozen=True, slots=True)
+class ChatPorts:
+    """What chat adapters reach their models through."""
+
+    fetch: Fetch
+    fetch_stream: FetchStream
+    ai: AiRunner
+    ai_stream: AiStreamer
+
+
+def chosen_chat(settings: Settings, *, provider: str | None = None, name: str | None = None) -> ModelSettings:
+    """Return how to reach the chat model that an agent names, the deployment's where it names nothing.
+
+    Raises: Misconfigured (code `model_unnamed`) for an agent that names another provider than the deployment's, and no
+        model of it.
+    """
+    chat = settings.chat
+    if provider is None or provider == chat.provider:
+        return replace(chat, name=name or chat.name)
+    if provider == "scripted":
+        return replace(chat, provider=provider)
+    if name is None:
+        raise Misconfigured(
+            f"an agent that names the provider '{provider}' must name a model of it", code="model_unnamed"
+        )
+    account = settings.accounts.get(provider)
+    base_url, api_key = (account.base_url, account.api_key) if account else ("", "")
+    return ModelSettings(provider, name, base_url, api_key, chat.allow_requests)
+
+
+def chat_model(settings: ModelSettings, ports: ChatPorts, script: Callable[[], Any]) -> ChatModel:
     """Return the chat model of these settings. script: loads the script, should the provider be `scripted`.
 
-    Raises: Misconfigured (code `unknown_provider`, or as `script`).
+    Raises: Misconfigured (code `unknown_provider`, `model_requests_forbidden`, or as `script`).
     """
     match settings.provider:
         case "scripted":
-            return ScriptedChat(script())
+            return CheckedChat(ScriptedChat(script()))
         case "openai":
-            return OpenAiChat(_endpoint(settings, fetch), model=settings.name)
+            return CheckedChat(OpenAiChat(_openai(settings, ports.fetch, ports.fetch_stream), model=settings.name))
+        case "anthropic":
+            base_url = _allowed(settings, ANTHROPIC_URL)
+            endpoint = AnthropicEndpoint(
+                base_url, ports.fetch, _retries(), settings.api_key, fetch_stream=ports.fetch_stream
+            )
+            return CheckedChat(AnthropicChat(endpoint, model=settings.name))
+        case "workers-ai":
+            check_model_request(BINDING, allowed=settings.allow_requests)
+            return CheckedChat(WorkersAiChat(ports.ai, ports.ai_stream, _retries(), model=settings.name))
         case other:
             raise Misconfigured(f"there is no chat provider named '{other}'", code="unknown_provider")
 
@@ -41,14 +88,15 @@ def embedder(
 ) -> Embedder:
     """Return the embedder of these settings. table: reads the local table, should the provider be `static`.
 
-    Raises: Misconfigured (code `unknown_provider`).
+    Raises: Misconfigured (code `unknown_provider`, `model_requests_forbidden`).
     """
     match settings.provider:
         case "static":
             return StaticEmbedder(table, model=settings.name, dimensions=dimensions)
         case "openai":
-            return OpenAiEmbedder(_endpoint(settings, fetch), model=settings.name, dimensions=dimensions)
+            return OpenAiEmbedder(_openai(settings, fetch), model=settings.name, dimensions=dimensions)
         case "workers-ai":
+            check_model_request(BINDING, allowed=settings.allow_requests)
             return WorkersAiEmbedder(ai, _retries(), model=settings.name, dimensions=dimensions)
         case other:
             raise Misconfigured(f"there is no embedding provider named '{other}'", code="unknown_provider")
@@ -59,8 +107,15 @@ def reranker(model: str, ai: AiRunner) -> Reranker | None:
     return WorkersAiReranker(ai, _retries(), model=model) if model else None
 
 
-def _endpoint(settings: ModelSettings, fetch: Fetch) -> OpenAiEndpoint:
-    return OpenAiEndpoint(settings.base_url, fetch, _retries(), settings.api_key)
+def _openai(settings: ModelSettings, fetch: Fetch, fetch_stream: FetchStream | None = None) -> OpenAiEndpoint:
+    base_url = _allowed(settings, OPENAI_URL)
+    return OpenAiEndpoint(base_url, fetch, _retries(), settings.api_key, fetch_stream=fetch_stream)
+
+
+def _allowed(settings: ModelSettings, usual_url: str) -> str:
+    base_url = settings.base_url or usual_url
+    check_model_request(base_url, allowed=settings.allow_requests)
+    return base_url
 
 
 def _retries() -> Retries:

@@ -8,14 +8,19 @@ from typing import Literal
 
 from retain.errors import UpstreamFailed
 from retain.json_text import read_json
-from retain.models.chat import ChatReply, ChatRequest, Message, OnText, ToolCall, Usage
+from retain.models.chat import ChatReply, ChatRequest, Cut, Message, OnText, ToolCall, Usage
 from retain.models.openai_endpoint import JsonObject, OpenAiEndpoint
+from retain.models.providers.delivery import Delivery, deliver
+from retain.models.providers.openai_stream import assembled
+from retain.models.providers.sse import read_events
 
 LimitField = Literal["max_completion_tokens", "max_tokens"]
 
+_PATH = "/chat/completions"
+
 
 class OpenAiChat:
-    """Completes through `POST {base_url}/chat/completions`. Implements the `ChatModel` port."""
+    """Completes through `POST {base_url}/chat/completions`. Implements the `ChatModel` port, but for checking schemas."""
 
     def __init__(
         self, endpoint: OpenAiEndpoint, *, model: str, limit_field: LimitField = "max_completion_tokens"
@@ -36,42 +41,57 @@ class OpenAiChat:
         return self._model
 
     async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
-        """Return the model's next message. Text that reached the limit of output is returned as far as it goes.
+        """Return the model's next message.
 
-        Raises: as `OpenAiEndpoint.post` and `from_wire`.
+        Raises: as `Endpoint.post`, `deliver` and `from_wire`.
         """
         payload = to_wire(request, model=self._model, limit_field=self._limit_field)
-        reply = from_wire(await self._endpoint.post("/chat/completions", payload))
-        if on_text is not None and reply.content:
-            await on_text(reply.content)
-        return reply
+        if on_text is None:
+            return from_wire(await self._endpoint.post(_PATH, payload))
+        # Source: https://platform.openai.com/docs/api-reference/chat/create#chat_create-stream_options
+        payload |= {"stream": True, "stream_options": {"include_usage": True}}
+
+        async def attempt(delivery: Delivery) -> ChatReply:
+            async with self._endpoint.open(_PATH, payload) as response:
+                return from_wire(await assembled(read_events(response.chunks), delivery))
+
+        return await deliver(attempt, on_text, self._endpoint.retries)
 
 
 def to_wire(request: ChatRequest, *, model: str, limit_field: LimitField) -> dict[str, object]:
     """Return the body of the request."""
     payload: dict[str, object] = {
         "model": model,
-        "messages": [_message_to_wire(message) for message in request.messages],
+        "messages": [message_to_wire(message) for message in request.messages],
         limit_field: request.max_output_tokens,
     }
     if request.tools:
-        payload["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": dict(tool.parameters),
-                },
-            }
-            for tool in request.tools
-        ]
+        payload["tools"] = tools_to_wire(request)
     if request.temperature is not None:
         payload["temperature"] = request.temperature
+    if request.schema is not None:
+        # Not `strict`: that takes a part of JSON Schema only, and refuses the rest.
+        # Source: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+        payload["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": dict(request.schema)},
+        }
     return payload
 
 
-def _message_to_wire(message: Message) -> dict[str, object]:
+def tools_to_wire(request: ChatRequest) -> list[dict[str, object]]:
+    """Return the tools as the request lists them."""
+    return [
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)},
+        }
+        for tool in request.tools
+    ]
+
+
+def message_to_wire(message: Message) -> dict[str, object]:
+    """Return one message as the request holds it."""
     wire: dict[str, object] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         wire["content"] = message.content or None
@@ -88,11 +108,14 @@ def _message_to_wire(message: Message) -> dict[str, object]:
     return wire
 
 
+_CUTS: dict[object, Cut] = {"length": "length", "content_filter": "content_filter"}
+
+
 def from_wire(answer: JsonObject) -> ChatReply:
     """Return the reply that the answer's first choice holds.
 
     Raises: UpstreamFailed, code `malformed_tool_call` when a call has no id, no name, or arguments that are not a JSON
-        object; `content_filtered` when the server withheld the answer; `malformed_answer` otherwise.
+        object; `malformed_answer` for another shape; as `reply_of`.
     """
     choices = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -103,9 +126,25 @@ def from_wire(answer: JsonObject) -> ChatReply:
     calls = message.get("tool_calls") or []
     if not isinstance(content, str) or not isinstance(calls, list):
         raise UpstreamFailed("the model's server answered with a message of another shape", code="malformed_answer")
-    if choice.get("finish_reason") == "content_filter":
-        raise UpstreamFailed("the model's server withheld the answer", code="content_filtered")
-    return ChatReply(content, tuple(_call_from_wire(call) for call in calls), _usage_from_wire(answer.get("usage")))
+    return reply_of(content, calls, usage_from_wire(answer.get("usage")), _CUTS.get(choice.get("finish_reason")))
+
+
+def reply_of(content: str, calls: list[object], usage: Usage, cut: Cut | None) -> ChatReply:
+    """Return the reply of this text and these calls, as OpenAI writes calls.
+
+    Raises: UpstreamFailed, code `answer_cut` when the answer was cut within its calls or before any text,
+        `content_filtered` when it was filtered there, `malformed_tool_call`.
+    """
+    if cut is not None and (calls or not content):  # calls first: half a call is no JSON, for a reason
+        raise cut_off(cut)
+    return ChatReply(content, tuple(_call_from_wire(call) for call in calls), usage, cut)
+
+
+def cut_off(cut: Cut) -> UpstreamFailed:
+    """Return the error for an answer of which nothing whole is left."""
+    if cut == "content_filter":
+        return UpstreamFailed("the model's server withheld the answer", code="content_filtered")
+    return UpstreamFailed("the answer reached its limit of tokens before it was whole", code="answer_cut")
 
 
 def _call_from_wire(call: object) -> ToolCall:
@@ -131,7 +170,9 @@ def _json_object(text: str) -> dict[str, object] | None:
     return value if isinstance(value, dict) else None
 
 
-def _usage_from_wire(usage: object) -> Usage:
+def usage_from_wire(usage: object) -> Usage:
+    """Return the usage, 0 where it is not told."""
+
     def tokens(name: str) -> int:
         value = usage.get(name) if isinstance(usage, Mapping) else None
         return value if isinstance(value, int) else 0

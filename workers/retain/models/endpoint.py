@@ -1,0 +1,218 @@
+"""A model's server over HTTP: JSON in, JSON or a stream of events out, with its failures classed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from retain.errors import Detail, InvalidInput, Misconfigured, RetainError, Unavailable, UpstreamFailed
+from retain.json_text import read_json
+from retain.models.requests import check_model_request
+from retain.models.retry import Retries, retry_after_ms, with_retries
+from retain.ports import Fetch, FetchStream, HttpResponse, StreamedResponse
+
+JsonObject = Mapping[str, object]
+
+EVENT_STREAM = "text/event-stream"
+MAX_ERROR_BYTES = 65_536
+"""How much of an error's body is read."""
+
+_SAFE_CODE = re.compile(r"[A-Za-z0-9_.\-\[\]]{1,80}")
+_REQUEST_TIMEOUT = 408
+_TOO_MANY_REQUESTS = 429
+_PAYMENT_REQUIRED = 402
+
+STATUS_OF_ERROR = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "billing_error": 402,
+    "insufficient_quota": 429,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+}
+"""The status that an error has, for one that comes within a stream, after the status 200. Any other is the server's fault.
+
+Source: https://docs.claude.com/en/api/errors
+Source: https://platform.openai.com/docs/guides/error-codes
+"""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where the server is and how to reach it.
+
+    base_url: with the version and without a slash at its end, as in `https://api.openai.com/v1`.
+    api_key: "" sends none, for servers that need none.
+    timeout_ms: limit of one attempt. For a stream it limits each silence, and `stream_timeout_ms` the whole.
+    fetch_stream: None where nothing streams.
+    """
+
+    base_url: str
+    fetch: Fetch
+    retries: Retries
+    api_key: str = field(default="", repr=False)
+    timeout_ms: int = 60_000
+    fetch_stream: FetchStream | None = None
+    stream_timeout_ms: int = 600_000
+
+    def credentials(self) -> dict[str, str]:
+        """Return the headers that carry the key, and what else each request of this kind of server needs."""
+        raise NotImplementedError
+
+    async def post(self, path: str, payload: JsonObject) -> JsonObject:
+        """Post JSON and return the JSON object of the answer, after retries where they may help.
+
+        Raises: Misconfigured (code `model_credentials` for 401 and 403; `model_endpoint` when address or key cannot be
+            sent at all; `model_requests_forbidden`); Unavailable (codes `model_rate_limited`, `model_unavailable`,
+            `upstream_unreachable`, `upstream_timeout`) when attempts are used up; UpstreamFailed (codes `model_quota`,
+            `model_refused`, `malformed_answer`) for what retrying will not mend. Errors carry `status` and the server's
+            own error code, never its words: those may quote the key or the prompt.
+        """
+        url = self._url(path)
+
+        async def attempt() -> JsonObject:
+            try:
+                response = await self.fetch(
+                    "POST",
+                    url,
+                    headers=self._headers("application/json"),
+                    body=_body(payload),
+                    timeout_ms=self.timeout_ms,
+                )
+            except InvalidInput as error:  # address and key come from the deployment, not from the caller
+                raise _cannot_be_addressed() from error
+            return read_answer(response)
+
+        return await with_retries(attempt, self.retries)
+
+    @asynccontextmanager
+    async def open(self, path: str, payload: JsonObject) -> AsyncIterator[StreamedResponse]:
+        """Post JSON and enter when a successful answer begins. One attempt: what was handed on cannot be taken back.
+
+        Raises: as `post`, but for retries.
+        """
+        if self.fetch_stream is None:
+            raise Misconfigured("this model's server was set up without streaming", code="model_endpoint")
+        opened = self.fetch_stream(
+            "POST",
+            self._url(path),
+            headers=self._headers(EVENT_STREAM),
+            body=_body(payload),
+            silence_ms=self.timeout_ms,
+            timeout_ms=self.stream_timeout_ms,
+        )
+        try:
+            response = await opened.__aenter__()
+        except InvalidInput as error:
+            raise _cannot_be_addressed() from error
+        try:
+            if not 200 <= response.status < 300:
+                raise failure(response.status, await _beginning(response.chunks), response.headers)
+            yield response
+        finally:
+            await opened.__aexit__(None, None, None)
+
+    def _url(self, path: str) -> str:
+        check_model_request(self.base_url)
+        return f"{self.base_url.rstrip('/')}{path}"
+
+    def _headers(self, accept: str) -> dict[str, str]:
+        return {"content-type": "application/json", "accept": accept, **self.credentials()}
+
+
+def _body(payload: JsonObject) -> str:
+    return json.dumps(payload, separators=(",", ":"), allow_nan=False)
+
+
+def _cannot_be_addressed() -> Misconfigured:
+    return Misconfigured("the model's server cannot be addressed", code="model_endpoint")
+
+
+async def _beginning(pieces: AsyncIterator[bytes]) -> bytes:
+    """Return the start of an error's body. One that breaks off is judged by what came of it."""
+    body = b""
+    try:
+        async for piece in pieces:
+            body += piece
+            if len(body) > MAX_ERROR_BYTES:
+                break
+    except Unavailable:
+        return body
+    return body
+
+
+def read_answer(response: HttpResponse) -> JsonObject:
+    """Return the JSON object that a successful response holds.
+
+    Raises: as `Endpoint.post`, but for what `Fetch` raises.
+    """
+    if not 200 <= response.status < 300:
+        raise failure(response.status, response.body, response.headers)
+    return read_object(response.body.decode(errors="replace"))
+
+
+def read_object(text: str) -> JsonObject:
+    """Return the JSON object of a text. Raises: UpstreamFailed (code `malformed_answer`)."""
+    answer = _json(text)
+    if not isinstance(answer, dict):
+        raise UpstreamFailed("the model's server did not answer with a JSON object", code="malformed_answer")
+    return answer
+
+
+def _json(text: str) -> object:
+    try:
+        return read_json(text)
+    except ValueError:
+        return None
+
+
+def failure(status: int, body: bytes, headers: Mapping[str, str]) -> RetainError:
+    """Return the error for an answer of this status."""
+    return _classed(status, _codes(_json(body.decode(errors="replace"))), headers)
+
+
+def failure_within(event: JsonObject) -> RetainError:
+    """Return the error for an event that says that the answer failed."""
+    codes = _codes(event)
+    numbers = [int(code) for code in codes if code.isdecimal() and 400 <= int(code) < 600]
+    status = next((STATUS_OF_ERROR[code] for code in codes if code in STATUS_OF_ERROR), (numbers or [500])[0])
+    return _classed(status, codes, {})
+
+
+def _classed(status: int, codes: list[str], headers: Mapping[str, str]) -> RetainError:
+    details: dict[str, Detail] = {"status": status}
+    if codes:
+        details["upstream_code"] = codes[0]
+    if status in (401, 403):
+        return Misconfigured("the model's server refused the credentials", code="model_credentials", **details)
+    if status == _PAYMENT_REQUIRED or (status == _TOO_MANY_REQUESTS and "insufficient_quota" in codes):
+        return UpstreamFailed("the account with the model's server has no credit left", code="model_quota", **details)
+    if status in (_REQUEST_TIMEOUT, _TOO_MANY_REQUESTS) or status >= 500:
+        wait = retry_after_ms(headers)
+        if wait is not None:
+            details["retry_after_ms"] = wait
+        code = "model_rate_limited" if status == _TOO_MANY_REQUESTS else "model_unavailable"
+        return Unavailable("the model's server cannot answer now", code=code, **details)
+    return UpstreamFailed("the model's server refused the request", code="model_refused", **details)
+
+
+def _codes(answer: object) -> list[str]:
+    """Return the error codes of an answer, the most exact first.
+
+    Most servers answer {"error": {"code", "type"}}; Cloudflare's API and AI Gateway list {"code"} as `errors` or `error`.
+    """
+    error = (answer.get("error") or answer.get("errors")) if isinstance(answer, dict) else None
+    if isinstance(error, list):
+        error = error[0] if error else None
+    if not isinstance(error, dict):
+        return []
+    values = [error.get(name) for name in ("code", "type")]
+    written = [str(value) if isinstance(value, int) else value for value in values]
+    return [value for value in written if isinstance(value, str) and _SAFE_CODE.fullmatch(value)]

@@ -1,0 +1,165 @@
+"""Chat with Anthropic's Messages API.
+
+Source: https://docs.claude.com/en/api/messages
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from retain.errors import UpstreamFailed
+from retain.models.chat import ChatReply, ChatRequest, Cut, Message, OnText, ToolCall, Usage
+from retain.models.endpoint import Endpoint, JsonObject
+from retain.models.providers.anthropic_stream import assembled
+from retain.models.providers.delivery import Delivery, deliver
+from retain.models.providers.openai import cut_off
+from retain.models.providers.sse import read_events
+
+VERSION = "2023-06-01"
+"""Of the API. Source: https://docs.claude.com/en/api/versioning"""
+
+_PATH = "/messages"
+_CUTS: dict[object, Cut] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+"""Source: https://docs.claude.com/en/api/handling-stop-reasons"""
+
+
+class AnthropicEndpoint(Endpoint):
+    """See `Endpoint`. base_url: as `https://api.anthropic.com/v1`."""
+
+    def credentials(self) -> dict[str, str]:
+        """Return the API's version and the key."""
+        return {"anthropic-version": VERSION} | ({"x-api-key": self.api_key} if self.api_key else {})
+
+
+class AnthropicChat:
+    """Completes through `POST {base_url}/messages`. Implements the `ChatModel` port, but for checking schemas."""
+
+    def __init__(self, endpoint: AnthropicEndpoint, *, model: str) -> None:
+        self._endpoint = endpoint
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        """Return the model's name."""
+        return self._model
+
+    async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
+        """Return the model's next message.
+
+        Raises: as `Endpoint.post`, `deliver` and `from_wire`.
+        """
+        payload = to_wire(request, model=self._model)
+        if on_text is None:
+            return from_wire(await self._endpoint.post(_PATH, payload))
+
+        async def attempt(delivery: Delivery) -> ChatReply:
+            async with self._endpoint.open(_PATH, {**payload, "stream": True}) as response:
+                return from_wire(await assembled(read_events(response.chunks), delivery))
+
+        return await deliver(attempt, on_text, self._endpoint.retries)
+
+
+def to_wire(request: ChatRequest, *, model: str) -> dict[str, object]:
+    """Return the body of the request.
+
+    All system messages go into `system`: the format has no other place for them. A schema is asked for in words there,
+    since `output_config` is known to some models only, and takes a part of JSON Schema only.
+    Source: https://docs.claude.com/en/docs/build-with-claude/structured-outputs
+    """
+    system = [message.content for message in request.messages if message.role == "system" and message.content]
+    if request.schema is not None:
+        schema = json.dumps(dict(request.schema), ensure_ascii=False)
+        system.append(f"Answer with one JSON object and nothing else. It must match this JSON Schema:\n{schema}")
+    payload: dict[str, object] = {
+        "model": model,
+        "messages": _turns(request),
+        "max_tokens": request.max_output_tokens,
+    }
+    if system:
+        payload["system"] = "\n\n".join(system)
+    if request.tools:
+        payload["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+            for tool in request.tools
+        ]
+    if request.temperature is not None:
+        payload["temperature"] = request.temperature
+    return payload
+
+
+def _turns(request: ChatRequest) -> list[dict[str, object]]:
+    """Return the conversation as turns of user and assistant by turns: all results of a turn's calls come together."""
+    turns: list[tuple[str, list[dict[str, object]]]] = []
+    for message in request.messages:
+        if message.role == "system":
+            continue
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = _blocks(message)
+        if not blocks:
+            continue
+        if turns and turns[-1][0] == role:
+            turns[-1][1].extend(blocks)
+        else:
+            turns.append((role, blocks))
+    return [{"role": role, "content": blocks} for role, blocks in turns]
+
+
+def _blocks(message: Message) -> list[dict[str, object]]:
+    if message.role == "tool":
+        return [{"type": "tool_result", "tool_use_id": message.tool_call_id or "", "content": message.content}]
+    # A text that is blank is refused.
+    texts: list[dict[str, object]] = [{"type": "text", "text": message.content}] if message.content.strip() else []
+    return texts + [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
+        for call in message.tool_calls
+    ]
+
+
+def from_wire(answer: JsonObject) -> ChatReply:
+    """Return the reply that the answer's blocks hold; blocks of other types are passed over.
+
+    Raises: UpstreamFailed, code `malformed_tool_call` when a call has no id, no name, or input that is no object;
+        `answer_cut` and `content_filtered` when nothing whole is left; `malformed_answer` for another shape.
+    """
+    blocks = answer.get("content")
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        raise UpstreamFailed("the model's server answered without content", code="malformed_answer")
+    texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+    uses = [block for block in blocks if block.get("type") == "tool_use"]
+    if not all(isinstance(text, str) for text in texts):
+        raise UpstreamFailed("the model's server answered with text of another shape", code="malformed_answer")
+    content = "".join(text for text in texts if isinstance(text, str))
+    cut = _CUTS.get(answer.get("stop_reason"))
+    if cut is not None and (uses or not content):
+        raise cut_off(cut)
+    return ChatReply(content, tuple(_call(use) for use in uses), _usage(answer.get("usage")), cut)
+
+
+def _call(use: dict[str, Any]) -> ToolCall:
+    call_id, name, arguments = use.get("id"), use.get("name"), use.get("input")
+    if not (isinstance(call_id, str) and call_id and isinstance(name, str) and name):
+        raise UpstreamFailed("the model called a tool without an id or a name", code="malformed_tool_call")
+    if not isinstance(arguments, dict):
+        raise UpstreamFailed(
+            "the model called a tool with arguments that are no JSON object", code="malformed_tool_call", tool=name
+        )
+    return ToolCall(call_id, name, arguments)
+
+
+def _usage(usage: object) -> Usage:
+    """Return the usage. What came from the cache or went into it is not in `input_tokens`, and was read all the same.
+
+    Source: https://docs.claude.com/en/docs/build-with-claude/prompt-caching#tracking-cache-performance
+    """
+
+    def tokens(name: str) -> int:
+        value = usage.get(name) if isinstance(usage, dict) else None
+        return value if isinstance(value, int) else 0
+
+    read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return Usage(sum(map(tokens, read)), tokens("output_tokens"))

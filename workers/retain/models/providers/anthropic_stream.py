@@ -1,0 +1,101 @@
+"""A streamed answer of Anthropic's Messages API, put together as it would have come whole.
+
+Source: https://docs.claude.com/en/docs/build-with-claude/streaming
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from retain.errors import UpstreamFailed
+from retain.json_text import read_json
+from retain.models.endpoint import JsonObject, failure_within, read_object
+from retain.models.providers.delivery import Delivery
+from retain.models.providers.openai_stream import broken_off
+from retain.models.providers.sse import ServerSentEvent
+
+
+class Answer:
+    """What of an answer has come so far. ended: whether its end was told."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._blocks: dict[object, dict[str, Any]] = {}
+        self._inputs: dict[object, list[str]] = {}
+        self._stop_reason: object = None
+        self._usage: dict[str, object] = {}
+
+    def take(self, event: JsonObject) -> str:
+        """Add an event; return the text it adds. Events and deltas of other kinds are passed over.
+
+        Raises: as `failure_within` for an error; UpstreamFailed (code `malformed_answer`).
+        """
+        match event:
+            case {"type": "message_start", "message": {"usage": dict(usage)}}:
+                self._usage |= usage
+            case {"type": "content_block_start", "index": index, "content_block": dict(block)}:
+                self._blocks[index] = dict(block)
+                text = block.get("text")
+                return text if isinstance(text, str) and block.get("type") == "text" else ""
+            case {"type": "content_block_delta", "index": index, "delta": dict(delta)} if index in self._blocks:
+                return self._add(index, delta)
+            case {"type": "message_delta", "delta": dict(delta)}:
+                self._stop_reason = delta.get("stop_reason") or self._stop_reason
+                counted = event.get("usage")
+                if isinstance(counted, dict):  # cumulative: it replaces
+                    self._usage |= {name: value for name, value in counted.items() if value is not None}
+            case {"type": "message_stop"}:
+                self.ended = True
+            case {"type": "error"}:
+                raise failure_within(event)
+            case {"type": "message_start" | "content_block_start" | "content_block_delta" | "message_delta"}:
+                raise UpstreamFailed("the model's server sent an event of another shape", code="malformed_answer")
+        return ""
+
+    def _add(self, index: object, delta: dict[str, Any]) -> str:
+        match delta:
+            case {"type": "text_delta", "text": str(text)}:
+                block = self._blocks[index]
+                block["text"] = f"{block.get('text') or ''}{text}"
+                return text
+            case {"type": "input_json_delta", "partial_json": str(part)}:
+                self._inputs.setdefault(index, []).append(part)
+            case {"type": "text_delta" | "input_json_delta"}:
+                raise UpstreamFailed("the model's server sent a delta of another shape", code="malformed_answer")
+        return ""
+
+    def whole(self) -> dict[str, Any]:
+        """Return the answer as it would have come whole. Input that is no JSON becomes null."""
+        for index, parts in self._inputs.items():
+            text = "".join(parts)
+            if text:
+                self._blocks[index]["input"] = _json(text)
+        return {
+            "role": "assistant",
+            "content": list(self._blocks.values()),
+            "stop_reason": self._stop_reason,
+            "usage": self._usage,
+        }
+
+
+async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> JsonObject:
+    """Return the whole answer, after its text was handed on piece by piece.
+
+    Raises: as `Answer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream ends too early.
+    """
+    answer = Answer()
+    async for event in events:
+        await delivery.give(answer.take(read_object(event.data)))
+        if answer.ended:
+            break
+    if not answer.ended:
+        raise broken_off()
+    return answer.whole()
+
+
+def _json(text: str) -> object:
+    try:
+        return read_json(text)
+    except ValueError:
+        return None

@@ -1,0 +1,123 @@
+"""A streamed answer in OpenAI's wire format, put together as it would have come whole.
+
+Source: https://platform.openai.com/docs/api-reference/chat-streaming
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from retain.errors import Unavailable, UpstreamFailed
+from retain.models.endpoint import JsonObject, failure_within, read_object
+from retain.models.providers.delivery import Delivery
+from retain.models.providers.sse import ServerSentEvent
+
+DONE = "[DONE]"
+
+
+class Answer:
+    """What of an answer has come so far. ended: whether its end was told."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._content: list[str] = []
+        self._refusal: list[str] = []
+        self._calls: list[dict[str, Any]] = []
+        self._open: dict[int, dict[str, Any]] = {}
+        self._finish: str | None = None
+        self._usage: object = None
+
+    def take(self, chunk: JsonObject) -> str:
+        """Add a chunk; return the text it adds to the answer's content.
+
+        Raises: as `failure_within` for a chunk that tells of a failure; UpstreamFailed (code `malformed_answer`).
+        """
+        if chunk.get("error"):
+            raise failure_within(chunk)
+        if chunk.get("usage"):
+            self._usage = chunk["usage"]
+        choices = chunk.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else {}
+        delta = choice.get("delta") if isinstance(choice, dict) else None
+        if not isinstance(delta, dict | None) or not isinstance(choice, dict):
+            raise _malformed()
+        if isinstance(choice.get("finish_reason"), str):
+            self._finish = choice["finish_reason"]
+            self.ended = True
+        return self.add(delta or {})
+
+    def add(self, delta: JsonObject) -> str:
+        """Add what a chunk says; return its text. Raises: UpstreamFailed (code `malformed_answer`)."""
+        content, refusal, calls = delta.get("content") or "", delta.get("refusal") or "", delta.get("tool_calls") or []
+        if not isinstance(content, str) or not isinstance(refusal, str) or not isinstance(calls, list):
+            raise _malformed()
+        for call in calls:
+            self._add_call(call)
+        self._content.append(content)
+        self._refusal.append(refusal)
+        return content
+
+    def _add_call(self, part: object) -> None:
+        function = (part.get("function") or {}) if isinstance(part, dict) else None
+        if not isinstance(part, dict) or not isinstance(function, dict):
+            raise _malformed()
+        index, call_id, name = part.get("index"), part.get("id"), function.get("name")
+        place = index if isinstance(index, int) else max(self._open, default=0)
+        call = self._open.get(place)
+        # Some servers number every call 0, or none: then a new id begins a new call.
+        if call is None or (call_id and call["id"] and call_id != call["id"]):
+            if not call_id and not name:
+                return  # some close a call with a part that says nothing
+            call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
+            self._open[place] = call
+            self._calls.append(call)
+        else:
+            call["id"] = call["id"] or call_id
+            call["function"]["name"] = call["function"]["name"] or name
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):  # whole, and not as a text
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        if not isinstance(arguments, str | None):
+            raise _malformed()
+        call["function"]["arguments"] += arguments or ""
+
+    def refused(self) -> str:
+        """Return the words with which the model refuses: content, where there is no other."""
+        return "" if any(self._content) else "".join(self._refusal)
+
+    def whole(self) -> dict[str, Any]:
+        """Return the answer as it would have come whole."""
+        message = {
+            "role": "assistant",
+            "content": "".join(self._content) or self.refused(),
+            "tool_calls": self._calls,
+        }
+        return {"choices": [{"index": 0, "message": message, "finish_reason": self._finish}], "usage": self._usage}
+
+
+async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> JsonObject:
+    """Return the whole answer, after its text was handed on piece by piece.
+
+    Raises: as `Answer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream ends too early.
+    """
+    answer = Answer()
+    async for event in events:
+        if event.data == DONE:
+            answer.ended = True
+            break
+        await delivery.give(answer.take(read_object(event.data)))
+    if not answer.ended:
+        raise broken_off()
+    await delivery.give(answer.refused())
+    return answer.whole()
+
+
+def broken_off() -> Unavailable:
+    """Return the error for a stream that ends before the answer does."""
+    return Unavailable("the model's server broke off its answer", code="upstream_unreachable")
+
+
+def _malformed() -> UpstreamFailed:
+    return UpstreamFailed("the model's server sent a piece of another shape", code="malformed_answer")

@@ -1,0 +1,98 @@
+"""Server-sent events, read from bytes as they come.
+
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+
+from retain.errors import UpstreamFailed
+
+MAX_EVENT_CHARACTERS = 4_000_000
+"""Longest event that is collected: many times what any model answers in one piece."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSentEvent:
+    """One event. name: its type. id: the last id that the stream named, "" for none."""
+
+    data: str
+    name: str = "message"
+    id: str = ""
+
+
+class EventReader:
+    """Reads one stream. The division of the bytes into pieces does not matter. `retry` fields are not heeded."""
+
+    def __init__(self) -> None:
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._line: list[str] = []
+        self._data: list[str] = []
+        self._name = ""
+        self._id = ""
+        self._collected = 0
+        self._first = True
+        self._after_return = False
+
+    def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
+        """Yield the events that end in this piece. An event that does not end is not one.
+
+        Raises: UpstreamFailed (code `malformed_answer`) for an event of more than MAX_EVENT_CHARACTERS.
+        """
+        text = self._decode(piece)
+        if not text:
+            return
+        if self._first:
+            self._first = False
+            text = text.removeprefix("\ufeff")
+        if self._after_return:  # CR ended a line, and was the last of its piece: LF belongs to it
+            text = text.removeprefix("\n")
+        self._after_return = text.endswith("\r")
+        *ends, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        for end in ends:
+            self._line.append(end)
+            line = "".join(self._line)
+            self._line.clear()
+            event = self._take(line)
+            if event is not None:
+                yield event
+        if rest:
+            self._line.append(rest)
+            self._collect(len(rest))
+
+    def _take(self, line: str) -> ServerSentEvent | None:
+        if not line:
+            return self._dispatch()
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            self._data.append(value)
+            self._collect(len(value) + 1)
+        elif field == "event":
+            self._name = value
+        elif field == "id" and "\0" not in value:
+            self._id = value
+        return None
+
+    def _dispatch(self) -> ServerSentEvent | None:
+        event = ServerSentEvent("\n".join(self._data), self._name or "message", self._id) if self._data else None
+        self._data.clear()
+        self._name = ""
+        self._collected = 0
+        return event
+
+    def _collect(self, characters: int) -> None:
+        self._collected += characters
+        if self._collected > MAX_EVENT_CHARACTERS:
+            raise UpstreamFailed("the server sent an event that is too long to be one", code="malformed_answer")
+
+
+async def read_events(pieces: AsyncIterator[bytes]) -> AsyncIterator[ServerSentEvent]:
+    """Yield the events of a stream. Raises: as `EventReader.feed`, and as the pieces."""
+    reader = EventReader()
+    async for piece in pieces:
+        for event in reader.feed(piece):
+            yield event

@@ -1,0 +1,103 @@
+"""Answers by a schema: whatever model answers, what it says is checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from retain.errors import InvalidInput, UpstreamFailed
+from retain.json_schema import Check, compile_schema
+from retain.json_text import read_json
+from retain.models.chat import ChatModel, ChatReply, ChatRequest, Message, OnText
+from retain.models.providers.openai import cut_off
+
+_FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+
+
+class CheckedChat:
+    """Implements the `ChatModel` port over an adapter that only asks for a schema."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        """Return the model's name."""
+        return self._model.name
+
+    async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
+        """Return the model's next message.
+
+        An answer that does not match the schema is asked for once more, with the place and the rule that it breaks.
+        The text is therefore given in one piece, once it matches. An answer with tool calls is not checked.
+
+        Raises: as the port; InvalidInput (code `invalid_schema`).
+        """
+        if request.schema is None:
+            return await self._model.complete(request, on_text)
+        check = _compiled(request.schema)
+        first = await self._model.complete(request)
+        if first.tool_calls:
+            return await _given(first, on_text)
+        try:
+            return await _given(_matching(first, check), on_text)
+        except UpstreamFailed as mismatch:
+            if mismatch.code != "schema_mismatch":
+                raise
+            again = [*request.messages, Message("assistant", first.content), Message("user", _repair(mismatch))]
+        second = await self._model.complete(replace(request, messages=again))
+        second = replace(second, usage=first.usage + second.usage)
+        return await _given(second if second.tool_calls else _matching(second, check), on_text)
+
+
+async def _given(reply: ChatReply, on_text: OnText | None) -> ChatReply:
+    if on_text is not None and reply.content:
+        await on_text(reply.content)
+    return reply
+
+
+def _compiled(schema: Mapping[str, Any]) -> Check:
+    try:
+        return compile_schema(schema)
+    except ValueError as error:
+        raise InvalidInput("the schema is no JSON Schema that can be used", code="invalid_schema") from error
+
+
+def _matching(reply: ChatReply, check: Check) -> ChatReply:
+    """Return the reply with the object that it holds; a fence around it is taken away.
+
+    Raises: UpstreamFailed, code `schema_mismatch` with the `path` and the `problem`; as `cut_off` for a cut answer.
+    """
+    if reply.cut is not None:
+        raise cut_off(reply.cut)
+    fenced = _FENCED.fullmatch(reply.content)
+    text = fenced[1] if fenced else reply.content
+    try:
+        value = read_json(text)
+    except ValueError:
+        raise _mismatch("", "it is not JSON") from None  # the cause holds the text
+    if not isinstance(value, dict):
+        raise _mismatch("", "it is not a JSON object")
+    violation = check(value)
+    if violation is not None:
+        raise _mismatch(violation.path, violation.problem)
+    return replace(reply, content=text, structured=value)
+
+
+def _mismatch(path: str, problem: str) -> UpstreamFailed:
+    return UpstreamFailed(
+        "the model's answer does not match the schema that it was asked for",
+        code="schema_mismatch",
+        path=path,
+        problem=problem,
+    )
+
+
+def _repair(mismatch: UpstreamFailed) -> str:
+    place = f"At {mismatch.details['path']}: " if mismatch.details["path"] else ""
+    return (
+        f"This answer does not match the JSON Schema. {place}{mismatch.details['problem']}. "
+        "Answer again, with the whole JSON object and nothing else."
+    )

@@ -1,0 +1,219 @@
+"""Chat with a model of Workers AI, through its binding.
+
+Models answer in one of two formats, whole or streamed: Workers AI's own, or OpenAI's. Some answer whole when asked to
+stream. Source: https://developers.cloudflare.com/workers-ai/features/function-calling/
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeVar
+
+from retain.errors import Unavailable, UpstreamFailed
+from retain.models.chat import ChatReply, ChatRequest, Cut, Message, OnText
+from retain.models.endpoint import JsonObject, read_object
+from retain.models.providers.delivery import Delivery, deliver
+from retain.models.providers.openai import from_wire as from_openai
+from retain.models.providers.openai import message_to_wire, reply_of, tools_to_wire, usage_from_wire
+from retain.models.providers.openai_stream import DONE, Answer, broken_off
+from retain.models.providers.sse import ServerSentEvent, read_events
+from retain.models.requests import BINDING, check_model_request
+from retain.models.retry import Retries, with_retries
+from retain.models.workers_ai import AiRunner
+
+Result = TypeVar("Result")
+
+_CUT_SHORT = ("length", "max_tokens")
+
+
+class AiStreamer(Protocol):
+    """Runs a model of Workers AI that is asked to stream."""
+
+    def __call__(
+        self, model: str, inputs: Mapping[str, object], *, silence_ms: int
+    ) -> AbstractAsyncContextManager[Mapping[str, object] | AsyncIterator[bytes]]:
+        """Enter when the answer begins: its pieces, server-sent events, or the whole of it when it does not stream.
+
+        silence_ms: longest wait for the next piece.
+        Raises: as `AiRunner`; Unavailable (code `upstream_timeout`, `upstream_unreachable`) from the pieces.
+        """
+        ...
+
+
+class WorkersAiChat:
+    """Completes with a model of Workers AI. Implements the `ChatModel` port, but for checking schemas."""
+
+    def __init__(
+        self, run: AiRunner, stream: AiStreamer, retries: Retries, *, model: str, timeout_ms: int = 60_000
+    ) -> None:
+        """Name the model (as `@cf/meta/llama-3.3-70b-instruct-fp8-fast`).
+
+        timeout_ms: limit of one attempt; of a stream, of each silence.
+        """
+        self._run = run
+        self._stream = stream
+        self._retries = retries
+        self._model = model
+        self._timeout_ms = timeout_ms
+
+    @property
+    def name(self) -> str:
+        """Return the model's name."""
+        return self._model
+
+    async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
+        """Return the model's next message. Calls without an id get `call_<turn>_<n>`.
+
+        Raises: as the port.
+        """
+        check_model_request(BINDING)
+        inputs, turn = to_wire(request), turn_of(request)
+        if on_text is None:
+            answer = await with_retries(
+                lambda: _in_time(self._run(self._model, inputs), self._timeout_ms), self._retries
+            )
+            return from_wire(answer, turn)
+
+        async def attempt(delivery: Delivery) -> ChatReply:
+            opened = self._stream(self._model, {**inputs, "stream": True}, silence_ms=self._timeout_ms)
+            begun = await _in_time(opened.__aenter__(), self._timeout_ms)
+            try:
+                if isinstance(begun, Mapping):
+                    reply = from_wire(begun, turn)
+                    await delivery.give(reply.content)
+                    return reply
+                return from_wire(await assembled(read_events(begun), delivery), turn)
+            finally:
+                await opened.__aexit__(None, None, None)
+
+        return await deliver(attempt, on_text, self._retries)
+
+
+async def _in_time(work: Awaitable[Result], timeout_ms: int) -> Result:
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            return await work
+    except TimeoutError as error:
+        raise Unavailable("Workers AI did not answer in time", code="upstream_timeout") from error
+
+
+def turn_of(request: ChatRequest) -> int:
+    """Return the number of the answer to come, from 1."""
+    return 1 + sum(message.role == "assistant" for message in request.messages)
+
+
+def to_wire(request: ChatRequest) -> dict[str, object]:
+    """Return the model's input. Content is never null there: the binding refuses it."""
+    inputs: dict[str, object] = {"messages": _messages(request), "max_tokens": request.max_output_tokens}
+    if request.tools:
+        inputs["tools"] = tools_to_wire(request)
+    if request.temperature is not None:
+        inputs["temperature"] = request.temperature
+    if request.schema is not None:
+        # Source: https://developers.cloudflare.com/workers-ai/features/json-mode/
+        inputs["response_format"] = {"type": "json_schema", "json_schema": dict(request.schema)}
+    return inputs
+
+
+def _messages(request: ChatRequest) -> list[dict[str, object]]:
+    called = {call.id: call.name for message in request.messages for call in message.tool_calls}
+
+    def wire(message: Message) -> dict[str, object]:
+        named = {"name": called[message.tool_call_id]} if message.tool_call_id in called else {}
+        return {**message_to_wire(message), "content": message.content, **named}
+
+    return [wire(message) for message in request.messages]
+
+
+def from_wire(answer: JsonObject, turn: int) -> ChatReply:
+    """Return the reply of an answer in either format.
+
+    Raises: UpstreamFailed, as `providers.openai.from_wire`.
+    """
+    if "choices" in answer:
+        return from_openai(answer)
+    if not {"response", "tool_calls"} & answer.keys():
+        raise UpstreamFailed("Workers AI answered without a response", code="malformed_answer")
+    calls = answer.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise UpstreamFailed("Workers AI answered with calls of another shape", code="malformed_answer")
+    written = [_call(call, f"call_{turn}_{number}") for number, call in enumerate(calls, start=1)]
+    cut: Cut | None = "length" if answer.get("finish_reason") in _CUT_SHORT else None
+    return reply_of(_text(answer.get("response")), written, usage_from_wire(answer.get("usage")), cut)
+
+
+def _text(response: object) -> str:
+    """Return the text of a response, which comes as the JSON value that it spells when the model answered in JSON."""
+    if response is None:
+        return ""
+    return response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)
+
+
+def _call(call: object, call_id: str) -> object:
+    """Return a call as OpenAI writes it."""
+    if not isinstance(call, dict):
+        return call
+    function = call.get("function")
+    function = function if isinstance(function, dict) else call
+    arguments = function.get("arguments")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return {"id": call.get("id") or call_id, "function": {"name": function.get("name"), "arguments": text}}
+
+
+async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> JsonObject:
+    """Return the whole answer of a stream, in the format in which it came, after its text was handed on.
+
+    Raises: as `Answer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream ends too early.
+    """
+    answer = _Streamed()
+    async for event in events:
+        if event.data == DONE:
+            answer.openai.ended = True
+            break
+        await delivery.give(answer.take(read_object(event.data)))
+    if not answer.openai.ended:
+        raise broken_off()
+    await delivery.give(answer.openai.refused())
+    return answer.whole()
+
+
+class _Streamed:
+    """An answer of either format while it comes: Workers AI's chunks are taken as OpenAI's would be."""
+
+    def __init__(self) -> None:
+        self.openai = Answer()
+        self._native = False
+        self._calls: list[Any] = []
+        self._texts: list[str] = []
+        self._usage: object = None
+        self._finish: object = None
+
+    def take(self, chunk: JsonObject) -> str:
+        if "choices" in chunk or chunk.get("error") or chunk.get("errors"):
+            return self.openai.take({"error": chunk["errors"]} if chunk.get("errors") else chunk)
+        self._native = self._native or "response" in chunk or "tool_calls" in chunk
+        self._usage = chunk.get("usage") or self._usage
+        self._finish = chunk.get("finish_reason") or self._finish
+        calls = chunk.get("tool_calls") or []
+        if not isinstance(calls, list):
+            raise UpstreamFailed("Workers AI sent calls of another shape", code="malformed_answer")
+        whole = [call for call in calls if isinstance(call, dict) and "function" not in call]
+        self._calls.extend(whole)
+        self.openai.add({"tool_calls": [call for call in calls if call not in whole]})
+        text = _text(chunk.get("response"))
+        self._texts.append(text)
+        return text
+
+    def whole(self) -> dict[str, Any]:
+        if not self._native:
+            return self.openai.whole() | ({"usage": self._usage} if self._usage else {})
+        parts = self.openai.whole()["choices"][0]["message"]["tool_calls"]
+        return {
+            "response": "".join(self._texts),
+            "tool_calls": [*self._calls, *parts],
+            "usage": self._usage,
+            "finish_reason": self._finish,
+        }
