@@ -5,7 +5,7 @@
         endpoint = OpenAiEndpoint(server.base_url, fetch, retries, api_key=server.api_key)
 
 `/v1/embeddings` embeds with the local static table; `/v1/chat/completions` answers by the script that the request's
-`model` names. Source of the format: https://platform.openai.com/docs/api-reference
+`model` names, or what `say` lined up, and streams when it is asked to. Source of the format: https://platform.openai.com/docs/api-reference
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from retain.models.static import StaticEmbedder
 
 SHIPPED_TABLE = Path(__file__).parents[2] / "models" / "static-minilm-256-i8.bin"
 
-Fault = Literal["status", "malformed", "wrong_dimensions", "never", "drop"]
+Fault = Literal[
+    "status", "malformed", "wrong_dimensions", "never", "drop", "break", "stall", "error_event", "malformed_event"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Failure:
 
     fault: `status` answers with that status; `malformed` with bytes that are no JSON; `wrong_dimensions` with vectors
     that lack a value; `never` does not answer before the server stops; `drop` closes the connection without an answer.
+    Of a stream `break` sends the first `events` and closes the connection, `stall` falls silent then, `error_event` tells
+    of a failure with the `code`, and `malformed_event` sends what is no JSON.
     retry_after: the header, sent as it is. code: the error code in the body.
     """
 
@@ -45,6 +49,7 @@ class Failure:
     status: int = 500
     retry_after: str | None = None
     code: str | None = None
+    events: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ class ModelServer:
         self.stopping = Event()
         self._embedder = StaticEmbedder(SHIPPED_TABLE)
         self._failures: deque[Failure | None] = deque()
+        self._replies: deque[Mapping[str, Any]] = deque()
 
     def __enter__(self) -> ModelServer:
         self._http = _Http(self)
@@ -102,9 +108,33 @@ class ModelServer:
         """Let `times` requests fail in this way, after `after` good ones, and after what was asked for before."""
         self._failures.extend([None] * after + [failure] * times)
 
+    def say(self, reply: ChatReply | Mapping[str, Any]) -> None:
+        """Let the next chat request be answered so, before any script is asked. A mapping is sent as it is."""
+        self._replies.append(self.written(reply) if isinstance(reply, ChatReply) else reply)
+
+    def written(self, reply: ChatReply) -> Mapping[str, Any]:
+        """Return the reply as the body of an answer."""
+        return chat_reply_to_wire(reply, "any")
+
+    def events(self, answer: Mapping[str, Any]) -> list[bytes]:
+        """Return the server-sent events in which the answer streams."""
+        return chat_events(answer)
+
+    def error(self, status: int, message: str, code: str | None) -> Mapping[str, Any]:
+        """Return the body of an error."""
+        return _error(status, message, code).body
+
+    def error_event(self, code: str | None) -> bytes:
+        """Return the event that tells of a failure within a stream."""
+        return _event({"error": {"message": "asked to fail", "type": "server_error", "code": code}})
+
     def next_failure(self) -> Failure | None:
         """Take the failure that the request at hand is to meet."""
         return self._failures.popleft() if self._failures else None
+
+    def key_of(self, headers: Mapping[str, str]) -> str | None:
+        """Return what the request brings as its key."""
+        return headers.get("authorization")
 
     def answer(self, path: str, authorization: str | None, body: dict[str, Any]) -> _Answer:
         """Answer a request as a healthy server does."""
@@ -131,6 +161,8 @@ class ModelServer:
         return _Answer(200, {"object": "list", "model": body["model"], "data": data, "usage": usage})
 
     def _chat(self, body: dict[str, Any]) -> _Answer:
+        if self._replies:
+            return _Answer(200, self._replies.popleft())
         script = self.scripts.get(body["model"])
         if script is None:
             return _error(404, f"The model '{body['model']}' does not exist", "model_not_found")
@@ -168,13 +200,16 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(200, b'{"object": "list", "data": [', {})
             case "status" if failure is not None:
                 wait = {} if failure.retry_after is None else {"Retry-After": failure.retry_after}
-                answer = _error(failure.status, f"asked to fail; you sent {headers}", failure.code)
-                self._send(answer.status, json.dumps(answer.body).encode(), wait)
+                refusal = owner.error(failure.status, f"asked to fail; you sent {headers}", failure.code)
+                self._send(failure.status, json.dumps(refusal).encode(), wait)
             case fault:
-                answer = owner.answer(self.path, headers.get("authorization"), body)
+                answer = owner.answer(self.path, owner.key_of(headers), body)
                 if fault == "wrong_dimensions":
                     for entry in answer.body["data"]:
                         entry["embedding"].pop()
+                if body.get("stream") and answer.status == 200:
+                    self._stream(owner.events(answer.body), failure)
+                    return
                 self._send(answer.status, json.dumps(answer.body).encode(), {})
 
     def _send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
@@ -183,6 +218,22 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+    def _stream(self, events: list[bytes], failure: Failure | None) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.end_headers()
+        self.close_connection = True
+        for event in events[: failure.events] if failure else events:
+            self.wfile.write(event)
+            self.wfile.flush()
+        match failure.fault if failure else None:
+            case "stall":
+                self.server.owner.stopping.wait()
+            case "error_event" if failure is not None:
+                self.wfile.write(self.server.owner.error_event(failure.code))
+            case "malformed_event":
+                self.wfile.write(b'data: {"half\n\n')
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the base class's name
         """Say nothing."""
@@ -239,7 +290,7 @@ def chat_reply_to_wire(reply: ChatReply, model: str) -> dict[str, Any]:
         "created": 0,
         "model": model,
         "choices": [
-            {"index": 0, "message": message, "finish_reason": "tool_calls" if reply.tool_calls else "stop"},
+            {"index": 0, "message": message, "finish_reason": reply.finish_reason},
         ],
         "usage": {
             "prompt_tokens": reply.usage.input_tokens,
@@ -247,3 +298,36 @@ def chat_reply_to_wire(reply: ChatReply, model: str) -> dict[str, Any]:
             "total_tokens": reply.usage.input_tokens + reply.usage.output_tokens,
         },
     }
+
+
+def chat_events(answer: Mapping[str, Any]) -> list[bytes]:
+    """Return the server-sent events in which an answer streams: text in words, arguments in pieces, usage at the end."""
+    [choice] = answer["choices"]
+    message = choice["message"]
+
+    def chunk(delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
+        part = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+        return _event({"object": "chat.completion.chunk", "model": "any", "choices": [part], "usage": None})
+
+    events = [b": processing\n\n", chunk({"role": "assistant", "content": "", "refusal": None})]
+    events += [chunk({"content": piece}) for piece in pieces(message["content"] or "")]
+    for index, call in enumerate(message.get("tool_calls", [])):
+        function = call["function"]
+        events.append(chunk({"tool_calls": [{**call, "index": index, "function": {**function, "arguments": ""}}]}))
+        events += [
+            chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+            for piece in pieces(function["arguments"])
+        ]
+    events.append(chunk({}, choice["finish_reason"]))
+    if answer.get("usage"):
+        events.append(_event({"object": "chat.completion.chunk", "choices": [], "usage": answer["usage"]}))
+    return [*events, b"data: [DONE]\n\n"]
+
+
+def pieces(text: str, size: int = 5) -> list[str]:
+    """Return the text in pieces of a few characters."""
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def _event(content: Mapping[str, Any]) -> bytes:
+    return f"data: {json.dumps(content, ensure_ascii=False)}\n\n".encode()

@@ -43,6 +43,8 @@ Place = Literal["user", "context", "result", "results"]
 PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)(?::(int|number))?\}")
 """A name to fill in, with the type it is turned into."""
 
+_CHARACTERS_A_TOKEN = 4
+
 _WORD = re.compile(r"\s*\S+\s*\Z|\s*\S+|\s+\Z")
 """A word with the white space before it, and with what ends the text; together they are the text."""
 
@@ -154,18 +156,19 @@ class ScriptedChat:
         return f"scripted/{self._script['name']}"
 
     async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
-        """Return the reply of the first rule that fits. It streams in words.
+        """Return the reply of the first rule that fits. It streams in words, and ends at the request's limit of output.
 
         Equal conversations get equal replies. Ids of tool calls are `call_<turn>_<n>`.
 
-        Raises: UpstreamFailed (code `script_exhausted`) when no rule fits; Misconfigured (code `invalid_script`) when
+        Raises: UpstreamFailed (code `script_exhausted`) when no rule fits, `answer_cut` when calls are over the limit;
+            Misconfigured (code `invalid_script`) when
             a text that was found cannot be turned into the number that an argument wants.
         """
         scene = Scene.of(request.messages)
         for rule in self._script["rules"]:
             found = match(rule["when"], scene)
             if found is not None:
-                reply = _reply(rule["reply"], found, scene.turn, request)
+                reply = _limited(_reply(rule["reply"], found, scene.turn, request), request.max_output_tokens)
                 if on_text is not None:
                     for piece in _WORD.findall(reply.content):
                         await on_text(piece)
@@ -240,6 +243,15 @@ def _reply(reply: Reply, found: Mapping[str, str], turn: int, request: ChatReque
     return ChatReply(content, calls, Usage(_estimated_tokens(request.messages), _estimated_tokens([answer])))
 
 
+def _limited(reply: ChatReply, max_output_tokens: int) -> ChatReply:
+    if reply.usage.output_tokens <= max_output_tokens:
+        return reply
+    if reply.tool_calls:
+        raise UpstreamFailed("the answer reached its limit of tokens before it was whole", code="answer_cut")
+    content = reply.content[: max_output_tokens * _CHARACTERS_A_TOKEN]
+    return ChatReply(content, (), Usage(reply.usage.input_tokens, max_output_tokens), "length")
+
+
 def _estimated_tokens(messages: Iterable[Message]) -> int:
     """Estimate tokens as a quarter of the characters, rounded up: a rule of thumb for English.
 
@@ -249,4 +261,4 @@ def _estimated_tokens(messages: Iterable[Message]) -> int:
         len(message.content) + sum(len(call.name) + len(json.dumps(call.arguments)) for call in message.tool_calls)
         for message in messages
     )
-    return -(-characters // 4)
+    return -(-characters // _CHARACTERS_A_TOKEN)

@@ -26,7 +26,7 @@ from retain.models.workers_ai import AiRunner
 
 Result = TypeVar("Result")
 
-_CUT_SHORT = ("length", "max_tokens")
+_CUTS: dict[object, Cut] = {"length": "length", "max_tokens": "length", "content_filter": "content_filter"}
 
 
 class AiStreamer(Protocol):
@@ -141,7 +141,7 @@ def from_wire(answer: JsonObject, turn: int) -> ChatReply:
     if not isinstance(calls, list):
         raise UpstreamFailed("Workers AI answered with calls of another shape", code="malformed_answer")
     written = [_call(call, f"call_{turn}_{number}") for number, call in enumerate(calls, start=1)]
-    cut: Cut | None = "length" if answer.get("finish_reason") in _CUT_SHORT else None
+    cut = _CUTS.get(answer.get("finish_reason"))
     return reply_of(_text(answer.get("response")), written, usage_from_wire(answer.get("usage")), cut)
 
 

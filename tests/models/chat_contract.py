@@ -1,0 +1,185 @@
+"""What every chat adapter does. A case lines up what the model behind the adapter says, and looks at what comes out."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from retain.errors import InvalidInput, UpstreamFailed
+from retain.models.chat import ChatModel, ChatReply, ChatRequest, Message, ToolCall, ToolSpec, Usage
+from tests.contracts import raises
+
+FORECAST = ToolSpec("forecast", "Tell the weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
+ASKED = [Message("system", "Be brief."), Message("user", "How is the weather in Oslo?")]
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "degrees": {"type": "integer"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+
+
+class Stage(Protocol):
+    """An adapter and the model behind it."""
+
+    @property
+    def model(self) -> ChatModel:
+        """The adapter."""
+        ...
+
+    def say(self, reply: ChatReply) -> None:
+        """Line up what the model says next."""
+        ...
+
+    @property
+    def asked(self) -> int:
+        """How often the model was asked."""
+        ...
+
+
+class Heard:
+    """Takes a streamed text."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+
+    async def __call__(self, text: str) -> None:
+        assert text, "a piece is never empty"
+        self.pieces.append(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+async def both(stage: Stage, said: ChatReply, request: ChatRequest | None = None) -> ChatReply:
+    """Return the reply; require that it is the same streamed, and that the pieces are its text."""
+    request = request or ChatRequest(ASKED, [FORECAST])
+    stage.say(said)
+    whole = await stage.model.complete(request)
+    stage.say(said)
+    heard = Heard()
+    assert await stage.model.complete(request, heard) == whole
+    assert heard.text == whole.content
+    return whole
+
+
+def shown(reply: ChatReply) -> list[tuple[str, Any]]:
+    return [(call.name, call.arguments) for call in reply.tool_calls]
+
+
+async def check_text_is_the_reply(stage: Stage) -> None:
+    text = 'Cold \u2014 \u22123 \u00b0C,\n  "snow" \U0001f328 and { braces }. '
+    reply = await both(stage, ChatReply(text, usage=Usage(12, 34)))
+    assert (reply.content, reply.tool_calls, reply.finish_reason) == (text, (), "stop")
+    assert reply.usage.input_tokens > 0
+    assert reply.usage.output_tokens > 0
+
+
+async def check_text_streams_in_pieces(stage: Stage) -> None:
+    stage.say(ChatReply("It will be cold in Oslo, and it will snow."))
+    heard = Heard()
+    await stage.model.complete(ChatRequest(ASKED), heard)
+    assert len(heard.pieces) > 3
+
+
+async def check_a_call_of_a_tool_is_the_reply(stage: Stage) -> None:
+    arguments = {"city": "Troms\u00f8", "days": 2, "units": ["\u00b0C"], "exact": True, "note": None, "at": {"h": 1.5}}
+    reply = await both(stage, ChatReply("", (ToolCall("a", "forecast", arguments),), Usage(1, 1)))
+    assert (reply.content, reply.finish_reason) == ("", "tool_calls")
+    assert shown(reply) == [("forecast", arguments)]
+
+
+async def check_several_calls_keep_their_order_after_the_text(stage: Stage) -> None:
+    calls = (
+        ToolCall("a", "forecast", {"city": "Oslo"}),
+        ToolCall("b", "forecast", {}),
+        ToolCall("c", "tide", {"x": 1}),
+    )
+    reply = await both(stage, ChatReply("One moment.", calls, Usage(1, 1)))
+    assert reply.content == "One moment."
+    assert shown(reply) == [("forecast", {"city": "Oslo"}), ("forecast", {}), ("tide", {"x": 1})]
+    ids = [call.id for call in reply.tool_calls]
+    assert all(ids)
+    assert len(set(ids)) == 3
+
+
+async def check_a_conversation_with_results_goes_on(stage: Stage) -> None:
+    stage.say(ChatReply("", (ToolCall("a", "forecast", {"city": "Oslo"}), ToolCall("b", "forecast", {})), Usage(1, 1)))
+    first = await stage.model.complete(ChatRequest(ASKED, [FORECAST]))
+    one, two = first.tool_calls
+    results = [Message("tool", '{"degrees": -3}', (), one.id), Message("tool", "{}", (), two.id)]
+    talk = [*ASKED, Message("assistant", first.content, first.tool_calls), *results, Message("user", "And tomorrow?")]
+    assert (await both(stage, ChatReply("Cold.", usage=Usage(1, 1)), ChatRequest(talk, [FORECAST]))).content == "Cold."
+
+
+async def check_text_that_reached_the_limit_says_so(stage: Stage) -> None:
+    said = ChatReply("Once upon a ", usage=Usage(5, 3), cut="length")
+    reply = await both(stage, said, ChatRequest(ASKED, max_output_tokens=3))
+    assert (reply.content, reply.finish_reason) == ("Once upon a ", "length")
+
+
+async def check_a_call_that_reached_the_limit_is_an_error_and_no_call(stage: Stage) -> None:
+    said = ChatReply("", (ToolCall("a", "forecast", {"city": "Oslo"}),), Usage(1, 1), "length")
+    for heard in (None, Heard()):
+        stage.say(said)
+        with raises(UpstreamFailed, code="answer_cut"):
+            await stage.model.complete(ChatRequest(ASKED, [FORECAST], max_output_tokens=1), heard)
+
+
+async def check_what_the_caller_raises_ends_the_call_and_is_not_repeated(stage: Stage) -> None:
+    class GoneError(Exception):
+        pass
+
+    async def refuse(text: str) -> None:
+        raise GoneError
+
+    before = stage.asked
+    stage.say(ChatReply("It will be cold."))
+    try:
+        await stage.model.complete(ChatRequest(ASKED), refuse)
+    except GoneError:
+        assert stage.asked == before + 1
+    else:
+        raise AssertionError("nothing was raised")
+
+
+async def check_an_answer_by_a_schema_is_an_object(stage: Stage) -> None:
+    said = ChatReply('{"city": "Oslo", "degrees": -3}', usage=Usage(1, 1))
+    reply = await both(stage, said, ChatRequest(ASKED, schema=CITY))
+    assert reply.structured == {"city": "Oslo", "degrees": -3}
+
+
+async def check_a_fence_around_an_answer_by_a_schema_is_taken_away(stage: Stage) -> None:
+    said = ChatReply('```json\n{"city": "Oslo"}\n```', usage=Usage(1, 1))
+    reply = await both(stage, said, ChatRequest(ASKED, schema=CITY))
+    assert (reply.content, reply.structured) == ('{"city": "Oslo"}', {"city": "Oslo"})
+
+
+async def check_an_answer_that_does_not_match_its_schema_is_an_error_after_one_more_try(stage: Stage) -> None:
+    for text in ("Oslo", "[1]", '{"degrees": -3}', '{"city": "Oslo", "more": 1}', '{"city": "Os'):
+        before = stage.asked
+        heard = Heard()
+        for _ in range(2):
+            stage.say(ChatReply(text, usage=Usage(1, 1)))
+        with raises(UpstreamFailed, code="schema_mismatch"):
+            await stage.model.complete(ChatRequest(ASKED, schema=CITY), heard)
+        assert (heard.pieces, stage.asked - before) == ([], 2)
+
+
+async def check_a_call_of_a_tool_need_not_match_the_schema(stage: Stage) -> None:
+    said = ChatReply("", (ToolCall("a", "forecast", {}),), Usage(1, 1))
+    reply = await both(stage, said, ChatRequest(ASKED, [FORECAST], schema=CITY))
+    assert (shown(reply), reply.structured) == ([("forecast", {})], None)
+
+
+async def check_an_answer_by_a_schema_that_reached_the_limit_is_an_error(stage: Stage) -> None:
+    stage.say(ChatReply('{"city": "Os', usage=Usage(1, 3), cut="length"))
+    with raises(UpstreamFailed, code="answer_cut"):
+        await stage.model.complete(ChatRequest(ASKED, max_output_tokens=3, schema=CITY))
+
+
+async def check_a_schema_that_is_none_is_the_callers_mistake(stage: Stage) -> None:
+    before = stage.asked
+    with raises(InvalidInput, code="invalid_schema"):
+        await stage.model.complete(ChatRequest(ASKED, schema={"type": "city"}))
+    assert stage.asked == before

@@ -1,0 +1,62 @@
+"""Every chat adapter keeps the contract of chat, and those with a provider behind them that of providers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from retain.host.fetch import HostFetch
+from retain.models.openai_endpoint import OpenAiEndpoint
+from retain.models.providers.anthropic import AnthropicChat, AnthropicEndpoint
+from retain.models.providers.openai import OpenAiChat
+from retain.models.providers.structured import CheckedChat
+from retain.models.providers.workers_ai import WorkersAiChat
+from retain.models.requests import model_requests_allowed
+from retain.models.retry import Retries
+from tests.contracts import Case, cases
+from tests.models import chat_contract, provider_contract
+from tests.models.chat_contract import Stage
+from tests.models.conftest import Waits
+from tests.models.stages import BindingStage, ScriptedStage, ServerStage
+from tests.support.anthropic_server import AnthropicServer
+from tests.support.model_server import ModelServer
+from tests.support.workers_ai import WorkersAiStandIn
+
+PROVIDERS = ["openai", "anthropic", "workers-ai", "workers-ai in OpenAI's format"]
+MakeStage = Callable[[str], Stage]
+
+
+@pytest.fixture
+def stage_of(fetch: HostFetch, retries: Retries, waits: Waits) -> Iterator[MakeStage]:
+    with ExitStack() as stack:
+
+        def make(provider: str) -> Stage:
+            if provider == "scripted":
+                return ScriptedStage()
+            if provider.startswith("workers-ai"):
+                platform = WorkersAiStandIn("openai" if "OpenAI" in provider else "native")
+                stack.enter_context(model_requests_allowed())  # it is no real one
+                name = "@cf/openai" if "OpenAI" in provider else "@cf/native"
+                adapter = WorkersAiChat(platform, platform.stream, retries, model=name, timeout_ms=300)
+                return BindingStage(CheckedChat(adapter), platform, waits)
+            server = stack.enter_context(AnthropicServer() if provider == "anthropic" else ModelServer())
+            reach = (server.base_url, fetch, retries, server.api_key, 300, fetch.stream)
+            if provider == "anthropic":
+                return ServerStage(CheckedChat(AnthropicChat(AnthropicEndpoint(*reach), model="m")), server, waits)
+            return ServerStage(CheckedChat(OpenAiChat(OpenAiEndpoint(*reach), model="m")), server, waits)
+
+        yield make
+
+
+@pytest.mark.parametrize("provider", ["scripted", *PROVIDERS])
+@pytest.mark.parametrize("case", cases(chat_contract).values(), ids=cases(chat_contract))
+async def test_the_contract_of_chat(stage_of: MakeStage, case: Case, provider: str) -> None:
+    await case(stage_of(provider))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("case", cases(provider_contract).values(), ids=cases(provider_contract))
+async def test_the_contract_of_providers(stage_of: MakeStage, case: Case, provider: str) -> None:
+    await case(stage_of(provider))
