@@ -1,6 +1,6 @@
 """Retain on the real workerd for every test area: one server a session, a tenant of its own for each test that asks.
 
-A test that uses any of these fixtures is marked `workerd`.
+A test that uses any of these fixtures is marked `workerd`. No test reaches a real model: the switch against it is on.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from retain.models.requests import forbid_model_requests
 from tests.e2e.local_state import LocalState
 from tests.e2e.servers import client_of, serving, staged
 from tools.local_server import LocalServer, migrate
 from tools.paths import PRODUCTION_CONFIG
+
+forbid_model_requests()
 
 
 @pytest.fixture(scope="session")

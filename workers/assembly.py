@@ -124,7 +124,8 @@ class Assembly:
         """The configured reranker, if any."""
         from retain.models.selection import reranker
 
-        return reranker(self.platform.settings.rerank_model, self.platform.ai)
+        settings = self.platform.settings
+        return reranker(settings.rerank_model, self.platform.ai, allow_requests=settings.chat.allow_requests)
 
     @cached_property
     def agents(self) -> AgentsContext:

@@ -36,6 +36,7 @@ __all__ = [
     "Platform",
     "Vectorize",
     "WebCrypto",
+    "WorkersAi",
     "WorkersKv",
     "fetch",
     "fetch_stream",

@@ -13,7 +13,6 @@ from retain.models.providers.anthropic import AnthropicChat, AnthropicEndpoint
 from retain.models.providers.openai import OpenAiChat
 from retain.models.providers.structured import CheckedChat
 from retain.models.providers.workers_ai import WorkersAiChat
-from retain.models.requests import model_requests_allowed
 from retain.models.retry import Retries
 from tests.contracts import Case, cases
 from tests.models import chat_contract, provider_contract
@@ -37,7 +36,6 @@ def stage_of(fetch: HostFetch, retries: Retries, waits: Waits) -> Iterator[MakeS
                 return ScriptedStage()
             if provider.startswith("workers-ai"):
                 platform = WorkersAiStandIn("openai" if "OpenAI" in provider else "native")
-                stack.enter_context(model_requests_allowed())  # it is no real one
                 name = "@cf/openai" if "OpenAI" in provider else "@cf/native"
                 adapter = WorkersAiChat(platform, platform.stream, retries, model=name, timeout_ms=300)
                 return BindingStage(CheckedChat(adapter), platform, waits)

@@ -5,6 +5,7 @@ import pytest
 
 from retain.errors import Misconfigured, RetainError, Unavailable, UpstreamFailed
 from retain.host.fetch import HostFetch
+from retain.models.endpoint import failure
 from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.models.retry import Retries
 from tests.models.conftest import Waits
@@ -133,3 +134,35 @@ async def test_an_address_that_cannot_be_called_is_a_matter_of_configuration(
 
 def test_the_key_is_not_in_the_endpoints_representation(server: ModelServer, endpoint_of: EndpointOf) -> None:
     assert server.api_key not in repr(endpoint_of(server))
+
+
+SHAPES: dict[str, tuple[bytes, str | None]] = {
+    "a code": (
+        b'{"error": {"code": "context_length_exceeded", "type": "invalid_request_error"}}',
+        "context_length_exceeded",
+    ),
+    "a type": (b'{"type": "error", "error": {"type": "not_found_error", "message": "x"}}', "not_found_error"),
+    "a number": (b'{"error": {"code": 404}}', "404"),
+    "Cloudflare's list": (b'{"success": false, "errors": [{"code": 7009, "message": "x"}]}', "7009"),
+    "AI Gateway's list": (b'{"success": false, "error": [{"code": 2001, "message": "x"}]}', "2001"),
+    "an empty list": (b'{"errors": []}', None),
+    "words": (b'{"error": "model not found"}', None),
+    "no JSON": (b"<html>", None),
+    "no text": (b"\xff", None),
+    "words where a code should be": (b'{"error": {"code": "you sent sk-123 !"}}', None),
+}
+
+
+@pytest.mark.parametrize(("body", "code"), SHAPES.values(), ids=SHAPES)
+def test_the_servers_own_code_is_found_in_every_shape_of_error(body: bytes, code: str | None) -> None:
+    error = failure(404, body, {})
+    assert (type(error), error.details.get("upstream_code")) == (UpstreamFailed, code)
+
+
+async def test_a_server_that_was_set_up_without_streaming_is_a_matter_of_configuration(
+    server: ModelServer, endpoint_of: EndpointOf
+) -> None:
+    with pytest.raises(Misconfigured) as caught:
+        async with endpoint_of(server).open("/chat/completions", {}):
+            raise AssertionError("it was opened")
+    assert caught.value.code == "model_endpoint"

@@ -1,5 +1,7 @@
 """Server-sent events are read as the standard says, however the bytes are divided."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -63,7 +65,7 @@ STREAMS = st.lists(st.tuples(LINES, st.sampled_from(["\n", "\r", "\r\n"])), max_
 @example(b"data: a\r\n\r\n\n", [8, 9, 10, 11])
 def test_the_division_into_pieces_does_not_matter(stream: bytes, cuts: list[int]) -> None:
     places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
-    pieces = [stream[start:end] for start, end in zip(places, places[1:], strict=False)]
+    pieces = [stream[start:end] for start, end in pairwise(places)]
     assert read(*pieces) == read(stream)
 
 

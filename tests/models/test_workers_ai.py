@@ -2,11 +2,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from retain.errors import Misconfigured, Unavailable, UpstreamFailed
+from retain.errors import Misconfigured, RetainError, Unavailable, UpstreamFailed
 from retain.models.embedding import Embedder
 from retain.models.retry import Retries
 from retain.models.static import StaticEmbedder
-from retain.models.workers_ai import WorkersAiEmbedder
+from retain.models.workers_ai import WorkersAiEmbedder, platform_failure
 from retain.testing import EmbedderSuite
 
 MODEL = "@cf/baai/bge-base-en-v1.5"
@@ -91,3 +91,30 @@ async def test_an_answer_without_one_vector_a_text_is_refused(answer: dict[str, 
     with pytest.raises(UpstreamFailed) as caught:
         await WorkersAiEmbedder(run, retries, model=MODEL, dimensions=1).embed(["a", "b"])
     assert caught.value.code == "malformed_answer"
+
+
+FAILURES: dict[str, tuple[str, type[RetainError], str]] = {
+    "out of capacity": (
+        "InferenceUpstreamError: 3040: Capacity temporarily exceeded",
+        Unavailable,
+        "workers_ai_unavailable",
+    ),
+    "a timeout": ("3007: Request timeout", Unavailable, "workers_ai_unavailable"),
+    "what tells no code": ("Network connection lost.", Unavailable, "workers_ai_unavailable"),
+    "a number that is no code": ("at line 5007:12", Unavailable, "workers_ai_unavailable"),
+    "no such model": ("AiError: 5007: No such model @cf/foo or task", UpstreamFailed, "model_refused"),
+    "too much": ("Error: 3006: Request is too large", UpstreamFailed, "model_refused"),
+    "the free allocation": (
+        "AiError: 3036: You have used up your daily free allocation",
+        UpstreamFailed,
+        "model_quota",
+    ),
+    "an agreement": ("AiError: 5016: User has not agreed to the terms", Misconfigured, "model_credentials"),
+}
+
+
+@pytest.mark.parametrize(("text", "kind", "code"), FAILURES.values(), ids=FAILURES)
+def test_a_failure_of_the_platform_is_classed_by_its_number(text: str, kind: type[RetainError], code: str) -> None:
+    failure = platform_failure(text)
+    assert (type(failure), failure.code) == (kind, code)
+    assert text not in f"{failure} {failure.details}"

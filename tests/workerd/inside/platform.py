@@ -10,6 +10,7 @@ from typing import Any
 
 bindings: Any = import_module("bindings")
 assembly: Any = import_module("assembly")
+js: Any = import_module("js")
 
 _sdk: Any = import_module("workers")
 Response: Any = _sdk.Response

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from retain import errors
-from tests.workerd.inside.platform import bindings
+from tests.workerd.inside.platform import bindings, js
 
 Probe = Callable[[Any, dict[str, Any]], Awaitable[Any]]
 
@@ -67,9 +69,46 @@ def described_error(shown: Mapping[str, Any]) -> Exception:
     return kind(shown["message"], code=shown["code"], **shown["details"])
 
 
+class _AiBinding:
+    """Workers AI's binding for chat: it returns a ReadableStream, an object, or raises, as it is asked to."""
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self._asked = asked
+
+    async def run(self, model: str, inputs: Mapping[str, Any]) -> Any:
+        if self._asked["error"] is not None:
+            await js.Promise.reject(js.Error.new(self._asked["error"]))
+        if not inputs.get("stream"):
+            return {"response": self._asked["text"]}
+        pieces = "".join(f"data: {json.dumps({'response': piece})}\n\n" for piece in self._asked["text"].split("|"))
+        return js.Response.new(f"{pieces}data: [DONE]\n\n").body
+
+
+async def _workers_ai(_env: Any, asked: dict[str, Any]) -> Any:
+    """Ask a model of Workers AI through the platform's adapter; return its reply and the pieces that it streamed."""
+    from retain.models.chat import ChatRequest, Message
+    from retain.models.providers.workers_ai import WorkersAiChat
+    from retain.models.retry import Retries
+
+    given: list[str] = []
+
+    async def on_text(text: str) -> None:
+        given.append(text)
+
+    ai = bindings.WorkersAi(SimpleNamespace(AI=_AiBinding(asked)))
+    model = WorkersAiChat(ai, ai.stream, Retries(asyncio.sleep, lambda: 0.0, attempts=1), model="@cf/any")
+    try:
+        request = ChatRequest([Message("user", "?")])
+        reply = await model.complete(request, on_text if asked["stream"] else None)
+    except errors.RetainError as error:
+        return shown_error(error)
+    return {"content": reply.content, "pieces": given}
+
+
 PROBES: dict[str, Probe] = {
     "background": _background,
     "failing_background": _failing_background,
     "marked": _marked,
     "refused": _refused,
+    "workers_ai": _workers_ai,
 }

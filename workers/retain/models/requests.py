@@ -39,19 +39,20 @@ def model_requests_allowed() -> Iterator[None]:
 
 
 def check_model_request(address: str, *, allowed: bool = True) -> None:
-    """Accept a request to a model. address: its URL; whatever is none is not on loopback. allowed: the deployment's word.
+    """Accept a request to a model. address: its URL, or BINDING. allowed: the deployment's word.
 
     Raises: Misconfigured (code `model_requests_forbidden`).
     """
-    if not (allowed and _process["allowed"]) and not _is_loopback(address):
+    if not (allowed and _process["allowed"]) and not _is_harmless(address):
         raise Misconfigured(
             "requests to real models are forbidden here; use the scripted model or a server on loopback",
             code="model_requests_forbidden",
         )
 
 
-def _is_loopback(address: str) -> bool:
+def _is_harmless(address: str) -> bool:
     try:
-        return urlsplit(address).hostname in _LOOPBACK
+        host = urlsplit(address).hostname
     except ValueError:
         return False
+    return host in _LOOPBACK or (host is None and address != BINDING)  # without a host nothing can be sent

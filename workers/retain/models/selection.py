@@ -102,9 +102,15 @@ def embedder(
             raise Misconfigured(f"there is no embedding provider named '{other}'", code="unknown_provider")
 
 
-def reranker(model: str, ai: AiRunner) -> Reranker | None:
-    """Return the reranker of this name on Workers AI, None for no name."""
-    return WorkersAiReranker(ai, _retries(), model=model) if model else None
+def reranker(model: str, ai: AiRunner, *, allow_requests: bool = True) -> Reranker | None:
+    """Return the reranker of this name on Workers AI, None for no name.
+
+    Raises: Misconfigured (code `model_requests_forbidden`).
+    """
+    if not model:
+        return None
+    check_model_request(BINDING, allowed=allow_requests)
+    return WorkersAiReranker(ai, _retries(), model=model)
 
 
 def _openai(settings: ModelSettings, fetch: Fetch, fetch_stream: FetchStream | None = None) -> OpenAiEndpoint:

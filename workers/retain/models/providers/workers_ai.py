@@ -20,7 +20,6 @@ from retain.models.providers.openai import from_wire as from_openai
 from retain.models.providers.openai import message_to_wire, reply_of, tools_to_wire, usage_from_wire
 from retain.models.providers.openai_stream import DONE, Answer, broken_off
 from retain.models.providers.sse import ServerSentEvent, read_events
-from retain.models.requests import BINDING, check_model_request
 from retain.models.retry import Retries, with_retries
 from retain.models.workers_ai import AiRunner
 
@@ -69,7 +68,6 @@ class WorkersAiChat:
 
         Raises: as the port.
         """
-        check_model_request(BINDING)
         inputs, turn = to_wire(request), turn_of(request)
         if on_text is None:
             answer = await with_retries(
@@ -181,21 +179,22 @@ async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) 
 
 
 class _Streamed:
-    """An answer of either format while it comes: Workers AI's chunks are taken as OpenAI's would be."""
+    """An answer while it comes. Its first piece tells its format; the last may be in the other, and tell the usage."""
 
     def __init__(self) -> None:
         self.openai = Answer()
-        self._native = False
+        self._native: bool | None = None
         self._calls: list[Any] = []
         self._texts: list[str] = []
         self._usage: object = None
         self._finish: object = None
 
     def take(self, chunk: JsonObject) -> str:
-        if "choices" in chunk or chunk.get("error") or chunk.get("errors"):
-            return self.openai.take({"error": chunk["errors"]} if chunk.get("errors") else chunk)
-        self._native = self._native or "response" in chunk or "tool_calls" in chunk
+        if self._native is None:
+            self._native = "choices" not in chunk
         self._usage = chunk.get("usage") or self._usage
+        if not self._native or chunk.get("error") or chunk.get("errors"):
+            return self.openai.take({"error": chunk["errors"]} if chunk.get("errors") else chunk)
         self._finish = chunk.get("finish_reason") or self._finish
         calls = chunk.get("tool_calls") or []
         if not isinstance(calls, list):

@@ -1,0 +1,176 @@
+"""What Anthropic's Messages API is sent, and what its answers mean."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retain.errors import UpstreamFailed
+from retain.models.chat import ChatReply, ChatRequest, Message, ToolCall, ToolSpec, Usage
+from retain.models.providers.anthropic import from_wire, to_wire
+from tests.models.chat_contract import CITY, FORECAST
+from tests.support.anthropic_server import AnthropicServer, _complaint
+
+LOOK, ASK = ToolCall("a", "look", {"at": 1}), ToolCall("b", "ask", {})
+
+
+def test_a_conversation_becomes_turns_with_all_results_of_a_turn_together() -> None:
+    talk = [
+        Message("system", "Be brief."),
+        Message("user", "Look and ask."),
+        Message("assistant", "I do.", (LOOK, ASK)),
+        Message("tool", "seen", (), "a"),
+        Message("tool", "heard", (), "b"),
+        Message("system", "It is late."),
+        Message("user", "And?"),
+    ]
+    assert to_wire(ChatRequest(talk, [FORECAST], 50, 0.5), model="m") == {
+        "model": "m",
+        "max_tokens": 50,
+        "temperature": 0.5,
+        "system": "Be brief.\n\nIt is late.",
+        "tools": [
+            {
+                "name": "forecast",
+                "description": "Tell the weather.",
+                "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}},
+            }
+        ],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Look and ask."}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "text", "text": "I do."},
+                    {"type": "tool_use", "id": "a", "name": "look", "input": {"at": 1}},
+                    {"type": "tool_use", "id": "b", "name": "ask", "input": {}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "a", "content": "seen"},
+                    {"type": "tool_result", "tool_use_id": "b", "content": "heard"},
+                    {"type": "text", "text": "And?"},
+                ],
+            },
+        ],
+    }
+
+
+def test_what_is_not_set_is_not_sent() -> None:
+    payload = to_wire(ChatRequest([Message("user", "hello")]), model="m")
+    assert set(payload) == {"model", "messages", "max_tokens"}
+
+
+def test_a_schema_is_asked_for_in_the_systems_words() -> None:
+    system = to_wire(ChatRequest([Message("system", "Be brief."), Message("user", "?")], schema=CITY), model="m")[
+        "system"
+    ]
+    assert isinstance(system, str)
+    assert system.startswith("Be brief.\n\n")
+    assert '"additionalProperties": false' in system
+
+
+turns = st.lists(
+    st.one_of(
+        st.builds(Message, st.sampled_from(["system", "user"]), st.text(min_size=1).filter(str.strip)),
+        st.builds(Message, st.just("assistant"), st.text()),
+        st.tuples(st.text(), st.text()),
+    )
+)
+
+
+@given(turns)
+def test_every_conversation_that_begins_with_the_user_is_one_that_the_api_takes(
+    parts: list[Message | tuple[str, str]],
+) -> None:
+    talk = [Message("user", "hello")]
+    for number, part in enumerate(parts):
+        if isinstance(part, Message):
+            talk.append(part)
+        else:
+            calls = (ToolCall(f"{number}-1", "look", {}), ToolCall(f"{number}-2", "look", {}))
+            talk += [Message("user", "look"), Message("assistant", part[0], calls)]
+            talk += [Message("tool", part[1], (), call.id) for call in calls]
+    assert _complaint(to_wire(ChatRequest(talk), model="m")) is None
+
+
+def answer(*content: object, **more: object) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": list(content), "stop_reason": "end_turn", **more}
+
+
+def text(words: str) -> dict[str, object]:
+    return {"type": "text", "text": words}
+
+
+UNDERSTOOD = {
+    "no usage": (answer(text("hello")), ChatReply("hello")),
+    "several texts": (answer(text("hel"), text("lo")), ChatReply("hello")),
+    "thoughts": (answer({"type": "thinking", "thinking": "Hm.", "signature": "x"}, text("hello")), ChatReply("hello")),
+    "nothing": (answer(), ChatReply("")),
+    "a stop sequence": (answer(text("hello"), stop_reason="stop_sequence"), ChatReply("hello")),
+    "the window is full": (
+        answer(text("hel"), stop_reason="model_context_window_exceeded"),
+        ChatReply("hel", cut="length"),
+    ),
+    "a refusal": (answer(text("hel"), stop_reason="refusal"), ChatReply("hel", cut="content_filter")),
+    "what the cache holds was read too": (
+        answer(
+            text("hello"),
+            usage={
+                "input_tokens": 1,
+                "cache_creation_input_tokens": 20,
+                "cache_read_input_tokens": 300,
+                "output_tokens": 4,
+            },
+        ),
+        ChatReply("hello", usage=Usage(321, 4)),
+    ),
+    "usage without numbers": (
+        answer(text("hello"), usage={"input_tokens": 1, "cache_read_input_tokens": None}),
+        ChatReply("hello", usage=Usage(1, 0)),
+    ),
+}
+
+
+@pytest.mark.parametrize(("wire", "expected"), UNDERSTOOD.values(), ids=UNDERSTOOD)
+def test_an_answer_is_understood(wire: dict[str, Any], expected: ChatReply) -> None:
+    assert from_wire(wire) == expected
+
+
+USE: dict[str, object] = {"type": "tool_use", "id": "1", "name": "look", "input": {}}
+MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
+    "no content": ({"type": "message"}, "malformed_answer"),
+    "content that is text": ({**answer(), "content": "hello"}, "malformed_answer"),
+    "a block that is text": (answer("hello"), "malformed_answer"),
+    "a text without text": (answer({"type": "text"}), "malformed_answer"),
+    "input that is text": (answer({**USE, "input": "{}"}), "malformed_tool_call"),
+    "input that is null": (answer({**USE, "input": None}), "malformed_tool_call"),
+    "no id": (answer({**USE, "id": ""}), "malformed_tool_call"),
+    "no name": (answer({**USE, "name": None}), "malformed_tool_call"),
+    "cut within a call": (answer(text("I"), USE, stop_reason="max_tokens"), "answer_cut"),
+    "refused at once": (answer(stop_reason="refusal"), "content_filtered"),
+}
+
+
+@pytest.mark.parametrize(("wire", "code"), MALFORMED.values(), ids=MALFORMED)
+def test_an_answer_that_is_no_message_is_a_failure_of_the_server(wire: dict[str, Any], code: str) -> None:
+    with pytest.raises(UpstreamFailed) as caught:
+        from_wire(wire)
+    assert caught.value.code == code
+
+
+arguments = st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text()))
+calls = st.lists(st.builds(ToolCall, st.text(min_size=1), st.text(min_size=1), arguments), max_size=3).map(tuple)
+
+
+@given(st.builds(ChatReply, st.text(), calls, st.builds(Usage, st.integers(0), st.integers(0))))
+def test_a_reply_survives_the_wire(reply: ChatReply) -> None:
+    assert from_wire(dict(AnthropicServer().written(reply))) == reply
+
+
+def test_a_tool_without_parameters_is_described_all_the_same() -> None:
+    payload: Any = to_wire(ChatRequest([Message("user", "?")], [ToolSpec("now", "", {})]), model="m")
+    assert payload["tools"] == [{"name": "now", "description": "", "input_schema": {}}]
