@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
+import hypothesis
 import pytest
 
 from retain.models.requests import forbid_model_requests
@@ -20,6 +21,10 @@ from tools.local_server import LocalServer, migrate
 from tools.paths import PRODUCTION_CONFIG
 
 forbid_model_requests()
+
+# A loaded machine takes longer for an example than for another: that says nothing about the code.
+hypothesis.settings.register_profile("retain", deadline=None)
+hypothesis.settings.load_profile("retain")
 
 
 @pytest.fixture(scope="session")
