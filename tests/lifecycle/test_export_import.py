@@ -117,6 +117,25 @@ async def test_a_restore_elsewhere_keeps_ids_history_and_what_was_known_when(wor
         assert (await elsewhere.stores().history().verify("acme")).problem is None
 
 
+async def test_facts_that_became_true_again_are_restored_elsewhere(world: World) -> None:
+    fact = {"subject": "bob", "predicate": "lives_in"}
+    for city in ("Berlin", "Munich", "Berlin"):
+        await world.store(f"Bob lives in {city}.", **fact)
+        world.clock.advance(1000)
+    await world.store("The lift is broken.", expires_at_ms=world.clock() + 500)
+    world.clock.advance(1000)
+    await world.store("The lift is broken.", expires_at_ms=world.clock() + 10**9)
+    turn = NewRecord("Hello.", utterance=Utterance("chat-1", -1, "Ann", 1_699_000_000_000))
+    await world.store_all([turn])
+    exported = await pages(world)
+    with living() as elsewhere:
+        elsewhere.clock.set(world.clock())
+        await take(elsewhere, exported, "acme")
+        for query in ("Where does Bob live?", "lift", "Hello"):
+            assert await ranked(elsewhere, "acme", query) == await ranked(world, "acme", query)
+            assert await ranked(world, "acme", query) != []
+
+
 async def _as_of(world: World, at_ms: int) -> list[tuple[str, float]]:
     return [(hit.record.content, hit.score) for hit in await world.recall("lamp SO-4411 tea", as_of_ms=at_ms)]
 

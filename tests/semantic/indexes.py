@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from retain.errors import UpstreamFailed
 from retain.host.clock import ManualClock
 from retain.ports import MetadataFilter, Vector, VectorEntry, VectorIndex, VectorMatch
 from tests.semantic.substrate import ListedIndex
@@ -98,3 +99,23 @@ class LaggingIndex(_Passing):
             if ids:
                 await self.inner.delete_by_ids(ids)
         return await self.inner.query(vector, **asked)  # type: ignore[arg-type]
+
+
+class RefusingIndex(_Passing):
+    """Refuses whatever touches a vector of some records."""
+
+    def __init__(self, index: VectorIndex, refused: set[str]) -> None:
+        super().__init__(index)
+        self.refused = refused
+
+    async def upsert(self, entries: Sequence[VectorEntry]) -> str:
+        self._check([entry.id for entry in entries])
+        return await self.inner.upsert(entries)
+
+    async def delete_by_ids(self, ids: Sequence[str]) -> str:
+        self._check(ids)
+        return await self.inner.delete_by_ids(ids)
+
+    def _check(self, ids: Sequence[str]) -> None:
+        if self.refused & {vector_id.partition("#")[0] for vector_id in ids}:
+            raise UpstreamFailed("the test refuses this vector", code="test")

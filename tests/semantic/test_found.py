@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from retain.memory.indexer import GRACE_MS
 from tests.semantic.indexes import LaggingIndex, SilentIndex
 from tests.semantic.notes import NOTES, fill
 from tests.semantic.substrate import PERSON, Substrate
+from tests.support.faults import Crash, Fault, Faults
 
 
 async def test_a_write_is_found_at_once_by_its_words_though_the_index_lags(substrate: Substrate) -> None:
@@ -62,6 +64,48 @@ async def test_what_a_memory_means_since_an_edit_is_found_at_once_though_the_ind
     assert [hit.record.id for hit in at_once] == [hit.record.id for hit in later] == [record_id]
     assert at_once[0].components["vector"] == pytest.approx(later[0].components["vector"], abs=0.6)
     assert old[record_id] < 1.0, "it is not taken for what it was"
+
+
+@pytest.mark.parametrize("text_first", [False, True], ids=["metadata", "text, then metadata"])
+async def test_a_fresh_write_is_found_by_its_meaning_after_an_edit_of_something_else(
+    substrate: Substrate, text_first: bool
+) -> None:
+    substrate.index = LaggingIndex(substrate.vectors, substrate.clock, 30_000)
+    await fill(substrate, (NOTES[0], *NOTES[2:]))
+    record_id = await substrate.store("Ships have engines." if text_first else NOTES[1])
+    if text_first:
+        substrate.clock.advance(3_600_000)
+        await substrate.indexer().reconcile()
+        await substrate.found("engines")
+        await substrate.memory().edit(record_id, {"content": NOTES[1]}, PERSON)
+    await substrate.memory().edit(record_id, {"metadata": {"checked": True}}, PERSON)
+    assert await substrate.found("feline napping", top_k=1) == [NOTES[1]]
+
+
+async def test_an_edit_whose_writer_died_is_found_by_what_it_means_before_and_after_it_is_settled(
+    substrate: Substrate,
+) -> None:
+    index = LaggingIndex(substrate.vectors, substrate.clock, 30_000)
+    substrate.index = index
+    await fill(substrate, (NOTES[0], *NOTES[2:]))
+    record_id = await substrate.store("Ships have engines.")
+    substrate.clock.advance(3_600_000)
+    await substrate.indexer().reconcile()
+    await substrate.found("engines")
+    faults = Faults(lambda owner: None)
+    substrate.sql = faults.wrap("sql", substrate.d1, faults.life("writer"))
+    # The first batch owes the edit, the second commits it, and the third begins to settle it.
+    faults.plan(Fault(Crash(), nth=3, point="sql.batch"))
+    with pytest.raises(Crash):
+        await substrate.memory().edit(record_id, {"content": NOTES[1]}, PERSON)
+    substrate.sql = substrate.d1
+    substrate.index = LaggingIndex(substrate.vectors, substrate.clock, 30_000)  # what was under way is lost with it
+    assert (await substrate.record(record_id)).content == NOTES[1]
+    assert await substrate.found("feline napping", top_k=1) == [NOTES[1]]
+    substrate.clock.advance(GRACE_MS + 1)
+    assert (await substrate.indexer().reconcile()).settled == 1
+    assert await substrate.found("feline napping", top_k=1) == [NOTES[1]]
+    assert (await substrate.hits("ship engine", top_k=50))[0].record.id != record_id
 
 
 async def test_what_a_memory_says_since_an_edit_is_found_at_once(substrate: Substrate) -> None:
