@@ -118,7 +118,7 @@ async def test_a_restore_elsewhere_keeps_ids_history_and_what_was_known_when(wor
 
 
 async def test_facts_that_became_true_again_are_restored_elsewhere(world: World) -> None:
-    fact = {"subject": "bob", "predicate": "lives_in"}
+    fact: dict[str, Any] = {"subject": "bob", "predicate": "lives_in"}
     for city in ("Berlin", "Munich", "Berlin"):
         await world.store(f"Bob lives in {city}.", **fact)
         world.clock.advance(1000)

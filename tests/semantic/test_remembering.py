@@ -96,7 +96,7 @@ class Remembering(RuleBasedStateMachine):
     @rule(content=contents, fact=facts, state=states, source=sources, lives_ms=st.none() | st.integers(1, 90_000))
     def tell(self, content: str, fact: dict[str, Any], state: str, source: Source, lives_ms: int | None) -> None:
         now = self.substrate.clock()
-        [before] = [record for record in self.records() if record.content == content] or [None]
+        before = next((record for record in self.records() if record.content == content), None)
         shut = before is not None and before.valid_to_ms is not None and self.closed_by(before) == "person"
         expires_at_ms = None if lives_ms is None else now + lives_ms
         new = NewRecord(content, metadata={"state": state}, expires_at_ms=expires_at_ms, **fact)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from retain.memory.recall.words import single_letters, stem, words
+from retain.memory.recall.words import indexed_words, stem
 from retain.memory.records.record import Utterance
 from retain.ports import Vector
 
@@ -53,7 +53,7 @@ class Prepared:
 def prepare(content: str, utterance: Utterance | None) -> Prepared:
     """Return what the index shall hold of a record."""
     head = _head(utterance)
-    stems = tuple(stem(word) for word in [*words(head + content), *single_letters(head + content)])
+    stems = tuple(stem(word) for word in indexed_words(head + content))
     short = len(content) <= WINDOW_LIMIT
     return Prepared(
         parts=tuple(head + part for part in cut(content)),

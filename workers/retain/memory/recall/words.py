@@ -7,6 +7,7 @@ import unicodedata
 from base64 import b32encode
 from functools import lru_cache
 from hashlib import sha256
+from itertools import pairwise
 
 from retain.memory.recall.stemmer import porter_stem
 
@@ -51,37 +52,40 @@ def words(text: str) -> list[str]:
     each other, so that a word is found inside a sentence; a single letter gives itself. Signs above and below the letters
     are left out, since FTS5 takes them for separators.
     """
+    return _taken_apart(text)[0]
+
+
+def indexed_words(text: str) -> list[str]:
+    """Return the words that the index holds of a text: its own, in order, then the letters of its runs, each once.
+
+    The letters find a word of one letter in a sentence. They stand behind the words, so that phrases stay together.
+    """
+    found, letters = _taken_apart(text)
+    return [*found, *letters]
+
+
+def _taken_apart(text: str) -> tuple[list[str], list[str]]:
+    """Return the words of a text, and the letters of its runs of more than one letter."""
     folded = fold(text)
     if folded.isascii() or _RUN.search(folded) is None:
-        return _WORD.findall(folded)
+        return _WORD.findall(folded), []
     found: list[str] = []
+    single: dict[str, None] = {}
     for match in _WORD_OR_RUN.finditer(folded):
+        letters = "" if match[1] is None else "".join(filter(str.isalnum, match[1]))
         if match[1] is None:
             found.append(match[0])
-            continue
-        letters = _letters(match[1])
-        found += [letters[place : place + 2] for place in range(max(len(letters) - 1, min(len(letters), 1)))]
-    return found
-
-
-def single_letters(text: str) -> list[str]:
-    """Return the letters of a text's runs without spaces, each once: what finds a word of one letter in a sentence.
-
-    They stand behind the text's words in the index, so that phrases stay together.
-    """
-    if text.isascii() or _RUN.search(text) is None:
-        return []
-    runs = [_letters(run) for run in _RUN.findall(fold(text))]
-    return list(dict.fromkeys(letter for run in runs if len(run) > 1 for letter in run))
+        elif len(letters) > 1:
+            found += map("".join, pairwise(letters))
+            single |= dict.fromkeys(letters)
+        elif letters:
+            found.append(letters)
+    return found, list(single)
 
 
 def without_runs(text: str) -> str:
     """Return the text with spaces for its runs of scripts without spaces: ids and addresses stand between them."""
     return text if text.isascii() else _RUN.sub(" ", text)
-
-
-def _letters(run: str) -> str:
-    return "".join(filter(str.isalnum, run))
 
 
 @lru_cache(maxsize=50_000)
