@@ -107,11 +107,11 @@ def test_a_request_of_megabytes_is_taken_and_a_larger_one_is_refused(
     large = [{"speaker": "Bea", "content": f"{number} " + "z" * 32_700} for number in range(500)]
     # What recall quotes is left out: the request is as large as one may be, and there is little to store.
     fence = '<memory section="records" note="n">{}</memory>'
-    quoted = [{**one, "content": fence.format(one["content"][:32_600])} for one in large[30:]]
-    response = post(api, tenant_id, conversation="c", messages=large[:30] + quoted)
+    quoted = [{**one, "content": fence.format(one["content"][:32_600])} for one in large[10:]]
+    response = post(api, tenant_id, conversation="c", messages=large[:10] + quoted)
     assert response.status_code == 202, response.text
     job = response.json()
-    assert (job["received"], job["rejected"]) == (500, 470)
+    assert (job["received"], job["rejected"]) == (500, 490)
     path = f"/admin/tenants/{tenant_id}/memories/ingest"
     head = b'{"conversation": "c", "messages": ["'
 
@@ -121,12 +121,12 @@ def test_a_request_of_megabytes_is_taken_and_a_larger_one_is_refused(
 
     response = api.post(path, content=endless())
     assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
-    cut = json.dumps({"conversation": "c", "messages": large[30:]}).encode()[:-2]
+    cut = json.dumps({"conversation": "c", "messages": large[10:]}).encode()[:-2]
     response = api.post(path, content=cut)
     assert (response.status_code, response.json()["code"]) == (400, "malformed_json")
     assert state.d1("SELECT 1 FROM ingest_uploads") == []
     done = eventually(lambda: show(api, tenant_id, job["job_id"]), lambda job: job["state"] != "running", within_s=90)
-    assert (done["state"], done["stored"]) == ("completed", 30)
+    assert (done["state"], done["stored"]) == ("completed", 10)
 
 
 @pytest.mark.parametrize(

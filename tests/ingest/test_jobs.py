@@ -233,6 +233,8 @@ async def test_completed_jobs_are_forgotten_after_90_days_and_their_messages_sta
     assert await prune_jobs(substrate.sql, substrate.clock()) == PRUNE_PAGE + 2
     assert await prune_jobs(substrate.sql, substrate.clock()) == 0
     assert [row["job_id"] for row in await substrate.rows("SELECT job_id FROM ingest_jobs")] == [failed.job_id]
+    orphans = "SELECT 1 FROM ingest_messages WHERE job_id NOT IN (SELECT job_id FROM ingest_jobs)"
+    assert await substrate.rows(orphans) == []
     substrate.extractor = RuleExtractor
     again = await substrate.ingest("chat-0", turns("Bea: One.", "Bea: Three."))
     assert (again.state, again.stored, again.duplicate) == ("completed", 1, 1)
