@@ -72,9 +72,7 @@ async def fill(world: World, tenant: str) -> None:
     for number, (conversation, content) in enumerate([(with_ann, "Hi."), ("chat-2", MAIL), ("chat-2", "Bye.")]):
         said = {"conversation": conversation, "position": number, "speaker": "Bob", "content": content}
         world.plant("ingest_messages", **place, **said, message_index=number, state="received")
-        world.plant(
-            "ingest_uploads", tenant_id=tenant, upload_id=f"up-{tenant}", message_index=number, content=content
-        )
+        world.plant("ingest_uploads", tenant_id=tenant, upload_id=f"up-{tenant}", message_index=number, content=content)
     world.plant(
         "outbox_failures", instance_key=f"order_triage:{tenant}:main", tenant_id=tenant, parameters=json.dumps([MAIL])
     )

@@ -18,7 +18,7 @@ MAX_VALUE_CHARACTERS = 256 * 1024
 """Longest value that is kept, in characters of JSON: a message of 32 KiB, every character of it escaped, has fewer."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_IN_STRING = re.compile(r'[^"\\]*(?:\\[\s\S][^"\\]*)*')
+_IN_STRING = re.compile(r'[^"\\]*+(?:\\[\s\S][^"\\]*+)*+')  # possessive: it remembers no ways back
 _MARK = re.compile(r'["\[\]{}]')
 _SCALAR_END = re.compile(r"[ \t\n\r,\]}]")
 
