@@ -32,7 +32,7 @@ class ChatMemory(Protocol):
     async def save(self, messages: Sequence[Message]) -> None:
         """Make the conversation these messages (CM2, CM3, CM4). Durable when it returns. Idempotent.
 
-        Raises: InvalidInput (code `invalid_message`) for a message that would not come back equal; LimitExceeded (code
+        Raises: InvalidInput (code `invalid_chat_message`) for a message that would not come back equal; LimitExceeded (code
             `chat_message_too_large`, `chat_session_too_large`); Unavailable. After an error see CM4.
         """
         ...

@@ -18,7 +18,7 @@ MAX_SESSION_BYTES = 16 * 1024 * 1024
 def message_texts(messages: Sequence[Message], *, max_message_bytes: int, max_session_bytes: int) -> list[str]:
     """Return each message as JSON, checked before anything is written.
 
-    Raises: InvalidInput (code `invalid_message`, with `index`; `unsupported_value`); LimitExceeded (code
+    Raises: InvalidInput (code `invalid_chat_message`, with `index`; `unsupported_value`); LimitExceeded (code
         `chat_message_too_large`, `chat_session_too_large`).
     """
     texts = [_text(message, index) for index, message in enumerate(messages)]
@@ -70,9 +70,13 @@ def _text(message: Message, index: int) -> str:
     }
     calls = [{name: getattr(call, name) for name in ToolCall.__slots__} for call in message.tool_calls]
     try:
+        if not isinstance(message.role, str) or not isinstance(message.content, str):
+            raise ValueError("role and content are text")
         text = opaque_text({**fields, "tool_calls": calls} if calls else fields)
         if message_of(text) != message:
             raise ValueError("it would not come back as it is")
     except (ValueError, TypeError) as error:
-        raise InvalidInput(f"message {index} cannot be kept: {error}", code="invalid_message", index=index) from error
+        raise InvalidInput(
+            f"message {index} cannot be kept: {error}", code="invalid_chat_message", index=index
+        ) from error
     return text
