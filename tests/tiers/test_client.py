@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ async def test_a_value_is_placed_by_its_data_type(world: Tiered) -> None:
 
 @pytest.mark.parametrize("kind", ["cart", "preferences", "order_history"])
 @pytest.mark.parametrize("rules", [{}, {"write_through": False}, {"read_fallback": False}, {"promote_on_read": False}])
-async def test_what_is_put_is_read_replaced_and_deleted(world: Tiered, kind: str, rules: dict[str, bool]) -> None:
+async def test_what_is_put_is_read_replaced_and_deleted(world: Tiered, kind: str, rules: dict[str, Any]) -> None:
     memory = world.memory(**rules)
     assert await memory.get(kind, "one") is None
     first = await memory.put(kind, "one", "first")
@@ -104,7 +105,8 @@ async def test_a_large_value_is_not_promoted(world: Tiered) -> None:
 
 
 async def test_what_expired_is_not_shown_by_any_tier(world: Tiered) -> None:
-    for rules in ({}, {"write_through": False}):
+    every: list[dict[str, Any]] = [{}, {"write_through": False}]
+    for rules in every:
         memory = world.memory(**rules)
         await memory.put("cart", "active", "2 lamps", ttl_s=90)
         world.clock.advance(89_999)

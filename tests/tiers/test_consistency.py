@@ -120,14 +120,33 @@ class Consistency(RuleBasedStateMachine):
             work = user.memory.find(self.data_type, "one")
         user.under_way.append(Operation(client, kind, work, user.floor, self.history[-1][0]))
 
-    @rule(client=st.integers(0, CLIENTS - 1), which=st.integers(0, 3), calls=st.integers(1, 12))
-    def go_on(self, client: int, which: int, calls: int) -> None:
+    @rule(which=st.integers(0, 5), calls=st.integers(1, 12))
+    @precondition(lambda self: any(user.under_way for user in self.users))
+    def go_on(self, which: int, calls: int) -> None:
+        under_way = [(user, operation) for user in self.users for operation in user.under_way]
+        user, operation = under_way[which % len(under_way)]
+        for _ in range(calls):
+            if not self._step(user, operation):
+                break
+
+    @rule(
+        client=st.integers(0, CLIENTS - 1),
+        kinds=st.lists(st.sampled_from(["get", "put", "delete"]), min_size=1, max_size=3),
+    )
+    def do(self, client: int, kinds: list[str]) -> None:
+        """Do several things one after the other, with nothing between them."""
+        for kind in kinds:
+            self.start(client, kind)
+            user = self.users[client]
+            while self._step(user, operation := user.under_way[-1]):
+                assert user.under_way[-1] is operation
+
+    @rule(client=st.integers(0, CLIENTS - 1))
+    def move(self, client: int) -> None:
+        """The client's next requests arrive elsewhere, with its session."""
         user = self.users[client]
-        if user.under_way:
-            operation = user.under_way[which % len(user.under_way)]
-            for _ in range(calls):
-                if not self._step(user, operation):
-                    break
+        if not user.under_way:
+            self._continue_at(client, self.places[1 - self.places.index(user.place)])
 
     @rule(client=st.integers(0, CLIENTS - 1))
     def crash(self, client: int) -> None:
@@ -136,10 +155,13 @@ class Consistency(RuleBasedStateMachine):
         self.disturbed = self.disturbed or bool(user.under_way)
         for operation in user.under_way:
             operation.work.close()
-        fresh = self._user(user.place)
+        self._continue_at(client, user.place)
+
+    def _continue_at(self, client: int, place: Place) -> None:
+        user, fresh = self.users[client], self._user(place)
         for key, seen in user.memory.session.known.items():
             fresh.memory.session.saw(key, seen)
-        self.users[client] = User(fresh.memory, user.place, user.floor)
+        self.users[client] = User(fresh.memory, place, user.floor)
 
     @rule(place=st.integers(0, 1))
     def catch_up(self, place: int) -> None:
@@ -245,6 +267,4 @@ def _run(work: Coroutine[Any, Any, Any]) -> Any:
 
 @pytest.mark.parametrize("machine", [Consistency, CheckedReads, HotAlone])
 def test_no_reader_sees_an_older_value_after_a_newer_one(machine: type[RuleBasedStateMachine]) -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        machine, settings=settings(max_examples=EXAMPLES, stateful_step_count=50, deadline=None)
-    )
+    run_state_machine_as_test(machine, settings=settings(max_examples=EXAMPLES, stateful_step_count=40, deadline=None))

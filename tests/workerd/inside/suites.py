@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import Any
 
 import tests.contracts
+from retain.memory.tiers.sql_warm import SqlWarm
+from retain.memory.tiers.stores import KvHot, ObjectsCold
 from tests.contracts import cases
 from tests.workerd.inside.platform import bindings
 
@@ -43,6 +45,12 @@ def worker_ports(suite: str, env: Any, asked: dict[str, Any]) -> tuple[Any, ...]
             return (bindings.Vectorize(env.VECTORIZE),)
         case "crypto":
             return (bindings.WebCrypto(),)
+        case "hot_memory":
+            return (KvHot(bindings.WorkersKv(env.KV)),)
+        case "warm_memory" | "catalogue":
+            return (SqlWarm(bindings.D1(env.DB), "acme", bindings.now_ms),)
+        case "cold_memory":
+            return (ObjectsCold(bindings.R2(env.COLD)),)
         case "fetch":
             return (bindings.fetch, asked["origin"])
         case "fetch_stream":
