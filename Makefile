@@ -7,7 +7,7 @@ export PYTHONPATH := workers:.
 export WRANGLER_SEND_METRICS := false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-host check format bench bench-recall deploy-dry-run lock clean
+.PHONY: help setup demo dev test test-host check format bench bench-recall bench-tiers lifecycle-rules deploy-dry-run lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,12 @@ bench: setup ## measure the proxy and a run; the table goes to docs/performance.
 bench-recall: setup ## measure recall on conversation data: make bench-recall DATA=folder
 	@test -n "$(DATA)" || { echo "give the data: make bench-recall DATA=folder-of-jsonl.gz"; exit 2; }
 	$(VENV) -m benchmarks.recall $(DATA)
+
+bench-tiers: setup ## measure reads and writes of the hot, warm and cold tier
+	@$(VENV) -m benchmarks.tiers
+
+lifecycle-rules: setup ## print the cold tier's R2 life cycle rules for `wrangler r2 bucket lifecycle set`
+	@$(VENV) -m tools.lifecycle_rules
 
 deploy-dry-run: setup ## build what `wrangler deploy` would upload, and print its size
 	PATH="$(CURDIR)/node_modules/.bin:$$PATH" wrangler deploy --dry-run --outdir .cache/upload

@@ -10,6 +10,7 @@ from typing import Any
 
 from retain import errors
 from tests.workerd.inside.platform import bindings, js
+from tests.workerd.inside.tier_probes import tier_calls
 
 Probe = Callable[[Any, dict[str, Any]], Awaitable[Any]]
 
@@ -106,6 +107,7 @@ async def _workers_ai(_env: Any, asked: dict[str, Any]) -> Any:
 
 
 PROBES: dict[str, Probe] = {
+    "tier_calls": tier_calls,
     "background": _background,
     "failing_background": _failing_background,
     "marked": _marked,

@@ -87,7 +87,7 @@ class MemoryClient:
         user_id: whose data it is, for erasure. ttl_s: instead of the data type's, at least 60.
         Raises: InvalidInput (codes `invalid_namespace`, `unknown_data_type`, `tier_missing`, `pii_outside_warm`,
             `invalid_ttl`, `invalid_user`, `user_not_findable`, `unsupported_value`, `value_too_deep`); LimitExceeded;
-            Conflict (codes `contended`, `tenant_erased`); Misconfigured (codes `memory_key_missing`,
+            Conflict (codes `item_erased`, `tenant_erased`); Misconfigured (codes `memory_key_missing`,
             `invalid_memory_key`); Unavailable, and then a later read may or may not see the value.
         """
         key, placement = self._place(kind, entity_id)

@@ -81,7 +81,7 @@ class Catalogue(WarmMemory, Protocol):
     async def write(self, key: str, draft: Draft) -> int:
         """Make the draft the item's state; return its version. Durable when it returns.
 
-        Raises: Conflict (code `contended` when the draft's object was erased meanwhile, `tenant_erased`).
+        Raises: Conflict (code `item_erased` when the draft's object was erased meanwhile, `tenant_erased`).
         """
         ...
 

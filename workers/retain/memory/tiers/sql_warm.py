@@ -90,7 +90,7 @@ class SqlWarm:
                 raise
             raise Conflict("the tenant was erased: nothing can be kept for it", code="tenant_erased") from error
         if not rows:
-            raise Conflict("the item was erased while it was written", code="contended")
+            raise Conflict("the item was erased while it was written", code="item_erased")
         return int(rows[0]["version"])
 
     async def bury(self, key: str) -> Buried:
