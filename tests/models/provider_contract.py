@@ -126,16 +126,28 @@ async def check_a_stream_that_breaks_within_a_call_is_begun_again(stage: Provide
 
 
 async def check_text_is_never_given_twice(stage: ProviderStage) -> None:
-    for fault in ("break", "stall", "error_event"):
-        before, heard = stage.asked, Heard()
-        stage.say(ChatReply(TEXT))
-        stage.fail(Failure(fault, events=6))
-        with raises(Unavailable, code="stream_interrupted"):
-            await stage.model.complete(REQUEST, heard)
-        assert heard.text
-        assert TEXT.startswith(heard.text)
-        assert heard.text != TEXT
-        assert stage.asked - before == 1
+    for fault in ("break", "error_event"):
+        await _interrupted(stage, Failure(fault, events=6))
+
+
+async def check_text_before_silence_is_never_given_twice(stage: ProviderStage) -> None:
+    await _interrupted(stage, Failure("stall", events=6))
+
+
+async def _interrupted(stage: ProviderStage, failure: Failure) -> None:
+    before, heard = stage.asked, Heard()
+    stage.say(ChatReply(TEXT))
+    stage.fail(failure)
+    with raises(Unavailable, code="stream_interrupted"):
+        await stage.model.complete(REQUEST, heard)
+    assert heard.text
+    assert TEXT.startswith(heard.text)
+    assert heard.text != TEXT
+    assert stage.asked - before == 1
+
+
+TIMEOUTS_MS = {check_silence_is_a_timeout: 200, check_text_before_silence_is_never_given_twice: 2_000}
+"""What the adapter waits, for the cases in which it waits in vain. In the second the beginning must come in time."""
 
 
 async def check_an_event_that_is_no_json_is_a_failure_of_the_server(stage: ProviderStage) -> None:

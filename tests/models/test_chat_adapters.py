@@ -24,23 +24,23 @@ from tests.support.model_server import ModelServer
 from tests.support.workers_ai import WorkersAiStandIn
 
 PROVIDERS = ["openai", "anthropic", "workers-ai", "workers-ai in OpenAI's format"]
-MakeStage = Callable[[str], Stage]
+MakeStage = Callable[..., Stage]
 
 
 @pytest.fixture
 def stage_of(fetch: HostFetch, retries: Retries, waits: Waits) -> Iterator[MakeStage]:
     with ExitStack() as stack:
 
-        def make(provider: str) -> Stage:
+        def make(provider: str, timeout_ms: int = 30_000) -> Stage:
             if provider == "scripted":
                 return ScriptedStage()
             if provider.startswith("workers-ai"):
                 platform = WorkersAiStandIn("openai" if "OpenAI" in provider else "native")
                 name = "@cf/openai" if "OpenAI" in provider else "@cf/native"
-                adapter = WorkersAiChat(platform, platform.stream, retries, model=name, timeout_ms=300)
+                adapter = WorkersAiChat(platform, platform.stream, retries, model=name, timeout_ms=timeout_ms)
                 return BindingStage(CheckedChat(adapter), platform, waits)
             server = stack.enter_context(AnthropicServer() if provider == "anthropic" else ModelServer())
-            reach = (server.base_url, fetch, retries, server.api_key, 300, fetch.stream)
+            reach = (server.base_url, fetch, retries, server.api_key, timeout_ms, fetch.stream)
             if provider == "anthropic":
                 return ServerStage(CheckedChat(AnthropicChat(AnthropicEndpoint(*reach), model="m")), server, waits)
             return ServerStage(CheckedChat(OpenAiChat(OpenAiEndpoint(*reach), model="m")), server, waits)
@@ -57,4 +57,4 @@ async def test_the_contract_of_chat(stage_of: MakeStage, case: Case, provider: s
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("case", cases(provider_contract).values(), ids=cases(provider_contract))
 async def test_the_contract_of_providers(stage_of: MakeStage, case: Case, provider: str) -> None:
-    await case(stage_of(provider))
+    await case(stage_of(provider, provider_contract.TIMEOUTS_MS.get(case, 30_000)))
