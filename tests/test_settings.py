@@ -7,9 +7,13 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from retain.errors import Misconfigured
-from retain.settings import NAMES, read_settings
+from retain.settings import NAMES, NamespaceSettings, read_settings
 
-VALUES = {name: f"value-of-{name}" for name in NAMES} | {"EMBEDDING_DIMENSIONS": "256"}
+VALUES = {name: f"value-of-{name}" for name in NAMES} | {
+    "EMBEDDING_DIMENSIONS": "256",
+    "MEMORY_NAMESPACE_WRITE_CANONICAL": "true",
+    "MEMORY_NAMESPACE_COMPAT_READ": "false",
+}
 
 
 class Watched(Mapping[str, str]):
@@ -37,6 +41,7 @@ def test_every_value_lands_where_it_belongs() -> None:
     assert settings.credentials_key == "value-of-CREDENTIALS_KEY"
     assert settings.previous_credentials_key == "value-of-PREVIOUS_CREDENTIALS_KEY"
     assert settings.embedding_dimensions == 256
+    assert settings.namespaces == NamespaceSettings(True, False, "value-of-MEMORY_NAMESPACE_LEGACY_PATTERNS")
     for prefix, model in (("CHAT", settings.chat), ("EMBEDDING", settings.embedding)):
         assert (model.provider, model.name, model.base_url, model.api_key) == (
             f"value-of-{prefix}_PROVIDER",
@@ -78,3 +83,17 @@ def test_dimensions_that_are_no_number_are_refused(dimensions: str) -> None:
         read_settings({**VALUES, "EMBEDDING_DIMENSIONS": dimensions})
     assert raised.value.code == "invalid_setting"
     assert "EMBEDDING_DIMENSIONS" in raised.value.message
+
+
+@pytest.mark.parametrize("name", ["MEMORY_NAMESPACE_WRITE_CANONICAL", "MEMORY_NAMESPACE_COMPAT_READ"])
+@pytest.mark.parametrize("value", ["", "True", "1", "yes", " true"])
+def test_a_flag_is_true_or_false_and_nothing_else(name: str, value: str) -> None:
+    with pytest.raises(Misconfigured) as raised:
+        read_settings({**VALUES, name: value})
+    assert raised.value.code == "invalid_setting"
+    assert name in raised.value.message
+
+
+def test_the_flags_of_namespaces_are_false_by_default() -> None:
+    unset = {name: value for name, value in VALUES.items() if not name.startswith("MEMORY_NAMESPACE")}
+    assert read_settings(unset).namespaces == NamespaceSettings(False, False, "")

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from retain.memory.ingest.extraction import Extractor
     from retain.memory.ingest.ingestion import Ingestion
     from retain.memory.lifecycle.stores import Stores
+    from retain.memory.namespaces.flags import Namespacing
     from retain.memory.namespaces.keys import Namespace
+    from retain.memory.rekeying.backfill import Backfill
+    from retain.memory.rekeying.migration import Migration
+    from retain.memory.rekeying.reads import Reads
     from retain.memory.scope import Scope
     from retain.memory.semantic import SemanticMemory
     from retain.memory.tenants import Tenants
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from retain.memory.tiers.demotion import Demotion
     from retain.memory.tiers.pii import Sealer
     from retain.memory.tiers.placement import Matrix
+    from retain.memory.tiers.protocols import Catalogue as ItemCatalogue
     from retain.memory.tiers.rules import HotReads
     from retain.models.chat import ChatModel
     from retain.models.embedding import Embedder
@@ -149,7 +154,41 @@ class Assembly:
             background=bindings.in_background,
             stores=self.stores,
             items=lambda namespace: self.items(namespace, hot_reads="checked"),
+            migration=self.migration,
+            backfill=self.backfill,
         )
+
+    @cached_property
+    def namespacing(self) -> Namespacing:
+        """Which keys of tiered memory are read and written."""
+        from retain.memory.namespaces.flags import namespacing
+
+        return namespacing(self.platform.settings.namespaces)
+
+    @cached_property
+    def namespace_reads(self) -> Reads:
+        """What counts the reads of layered tiers, and permits their copies."""
+        from retain.memory.rekeying.reads import Reads
+
+        return Reads(self.platform.sql, bindings.now_ms, bindings.in_background)
+
+    def migration(self) -> Migration:
+        """Return the migration of tiered memory's keys."""
+        from retain.memory.rekeying.migration import Migration
+
+        return Migration(self.platform.sql, bindings.now_ms, self.namespacing)
+
+    def backfill(self) -> Backfill:
+        """Return what copies legacy values under canonical keys."""
+        from retain.memory.rekeying.backfill import Backfill
+        from retain.memory.rekeying.sources import AdoptingSource, Source, WarmSource
+
+        sql, objects = self.platform.sql, self.platform.objects
+        sources: dict[str, Source] = {
+            "warm": WarmSource(sql, bindings.now_ms),
+            "cold": AdoptingSource(sql, objects, bindings.now_ms),
+        }
+        return Backfill(sql, bindings.now_ms, self.namespacing, sources)
 
     @cached_property
     def stores(self) -> Stores:
@@ -187,20 +226,36 @@ class Assembly:
     def items(self, namespace: Namespace, *, hot_reads: HotReads = "session") -> MemoryClient:
         """Return the tiered memory of a namespace, on KV, D1 and R2."""
         from retain.memory.tiers.builder import MemoryBuilder
-        from retain.memory.tiers.sql_warm import SqlWarm
         from retain.memory.tiers.stores import KvHot, ObjectsCold
 
         platform = self.platform
         return (
             MemoryBuilder(namespace, bindings.now_ms)
             .with_hot(KvHot(platform.kv))
-            .with_warm(SqlWarm(platform.sql, namespace.tenant_id, bindings.now_ms))
+            .with_warm(self._catalogue(namespace.tenant_id))
             .with_cold(ObjectsCold(platform.objects))
             .with_rules(read_fallback=True, promote_on_read=True, write_through=True, hot_reads=hot_reads)
             .with_placements(self.placements)
             .with_pii(self.sealer)
             .build()
         )
+
+    def _catalogue(self, tenant_id: str) -> ItemCatalogue:
+        """Return a tenant's warm tier, over legacy keys as well where the deployment has some.
+
+        Hot copies have canonical keys alone: they carry the version of what this catalogue knows.
+        """
+        from retain.memory.tiers.sql_warm import SqlWarm
+
+        sql = self.platform.sql
+        warm = SqlWarm(sql, tenant_id, bindings.now_ms)
+        if not self.namespacing.patterns:
+            return warm
+        from retain.memory.rekeying.catalogue import LayeredCatalogue
+        from retain.memory.rekeying.sources import SqlItems
+
+        items = SqlItems(sql, tenant_id, bindings.now_ms)
+        return LayeredCatalogue(warm, items, self.namespacing, self.namespace_reads, bindings.now_ms)
 
     def demotion(self) -> Demotion:
         """Return what demotes items of tiered memory, by the built-in policy."""

@@ -25,6 +25,19 @@ async def check_a_second_write_replaces_the_first(objects: Objects) -> None:
     assert await objects.get("contract/replace") == b"second"
 
 
+async def check_adding_writes_only_where_nothing_is(objects: Objects) -> None:
+    await objects.delete("contract/add")
+    assert await objects.add("contract/add", b"first", content_type="text/plain")
+    assert not await objects.add("contract/add", b"second")
+    assert await objects.get("contract/add") == b"first"
+    await objects.delete("contract/add")
+    assert await objects.add("contract/add", b"")
+    assert not await objects.add("contract/add", b"third")
+    assert await objects.get("contract/add") == b""
+    with raises(LimitExceeded, code="key_too_long"):
+        await objects.add("k" * 1025, b"value")
+
+
 async def check_an_empty_object_is_not_a_missing_one(objects: Objects) -> None:
     await objects.put("contract/empty", b"")
     assert await objects.get("contract/empty") == b""

@@ -71,6 +71,16 @@ class R2:
         except JsException as error:
             raise unavailable("R2", error) from error
 
+    async def add(self, key: str, value: bytes, *, content_type: str = "application/octet-stream") -> bool:
+        check_object_key(key)
+        metadata = {"contentType": content_type}
+        try:
+            # "*" matches any object: R2 answers null when there is one.
+            put = await self._bucket.put(key, value, httpMetadata=metadata, onlyIf={"etagDoesNotMatch": "*"})
+        except JsException as error:
+            raise unavailable("R2", error) from error
+        return put is not None and put is not jsnull
+
     async def delete(self, key: str) -> None:
         check_object_key(key)
         try:

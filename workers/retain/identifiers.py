@@ -14,6 +14,7 @@ _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_SEGMENT = re.compile(r"[A-Za-z0-9._@+-]{1,64}")
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
@@ -70,12 +71,22 @@ def id_after(new: str, last: str) -> str:
     return check_id(following)
 
 
-def namespace_key(service: str, tenant_id: str, session_id: str) -> str:
-    """Return the canonical namespace key `<service>:<tenantId>:<sessionId>`.
+def check_segment(value: object, what: str = "segment") -> str:
+    """Return the segment of a canonical key, or raise InvalidInput (code `invalid_namespace`).
 
-    Raises: InvalidInput for an empty or wildcard segment, or one that holds the delimiter.
+    Every agent type, tenant and instance id is one. Wildcards and the delimiter are not in its grammar.
     """
-    for segment in (service, tenant_id, session_id):
-        if not segment or ":" in segment or "*" in segment:
-            raise InvalidInput("a namespace segment is empty or holds ':' or '*'", code="invalid_namespace")
-    return f"{service}:{tenant_id}:{session_id}"
+    if not isinstance(value, str) or _SEGMENT.fullmatch(value) is None:
+        raise InvalidInput(f"not a valid {what}: it must match {_SEGMENT.pattern}", code="invalid_namespace")
+    return value
+
+
+def namespace_key(service: str, tenant_id: str, session_id: str) -> str:
+    """Return the canonical namespace key `<service>:<tenantId>:<sessionId>`, of an instance as of a memory's session.
+
+    Raises: InvalidInput (code `invalid_namespace`) for an empty or wildcard segment, or one that holds the delimiter or
+        another character outside the grammar; (code `invalid_tenant`).
+    """
+    for what, segment in (("service", service), ("tenant id", tenant_id), ("session id", session_id)):
+        check_segment(segment, what)
+    return f"{service}:{check_tenant(tenant_id)}:{session_id}"

@@ -112,6 +112,13 @@ class Objects(Protocol):
         """Write the object, replacing any. Idempotent. Durable when it returns."""
         ...
 
+    async def add(self, key: str, value: bytes, *, content_type: str = "application/octet-stream") -> bool:
+        """Write the object if there is none under the key, in one atomic step; return whether it was written.
+
+        Durable when it returns. Idempotent: repeated, it returns False.
+        """
+        ...
+
     async def delete(self, key: str) -> None:
         """Remove the object. Removing an absent one is no error."""
         ...

@@ -23,6 +23,15 @@ class ModelSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class NamespaceSettings:
+    """How memory's keys are migrated. legacy_patterns: JSON, read by `retain.memory.namespaces`."""
+
+    write_canonical: bool = False
+    compat_read: bool = False
+    legacy_patterns: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What a deployment configures.
 
@@ -41,6 +50,7 @@ class Settings:
     embedding_dimensions: int
     rerank_model: str
     extractor: str
+    namespaces: NamespaceSettings
     credentials_key: str = field(repr=False)
     previous_credentials_key: str = field(repr=False)
     memory_placements: str = ""
@@ -68,6 +78,11 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         embedding=_model("EMBEDDING", variables),
         embedding_dimensions=int(dimensions),
         extractor=variables.get("EXTRACTOR", "rules"),
+        namespaces=NamespaceSettings(
+            write_canonical=_flag("MEMORY_NAMESPACE_WRITE_CANONICAL", variables),
+            compat_read=_flag("MEMORY_NAMESPACE_COMPAT_READ", variables),
+            legacy_patterns=variables.get("MEMORY_NAMESPACE_LEGACY_PATTERNS", ""),
+        ),
         rerank_model=variables.get("RERANK_MODEL", ""),
         credentials_key=variables.get("CREDENTIALS_KEY", ""),
         previous_credentials_key=variables.get("PREVIOUS_CREDENTIALS_KEY", ""),
@@ -76,6 +91,13 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         memory_key=variables.get("MEMORY_KEY", ""),
         previous_memory_key=variables.get("PREVIOUS_MEMORY_KEY", ""),
     )
+
+
+def _flag(name: str, variables: Mapping[str, str]) -> bool:
+    value = variables.get(name, "false")
+    if value not in ("true", "false"):
+        raise Misconfigured(f"{name} must be true or false", code="invalid_setting")
+    return value == "true"
 
 
 def _model(prefix: str, variables: Mapping[str, str]) -> ModelSettings:
@@ -119,6 +141,9 @@ NAMES = (
     "EMBEDDING_API_KEY",
     "EXTRACTOR",
     "RERANK_MODEL",
+    "MEMORY_NAMESPACE_WRITE_CANONICAL",
+    "MEMORY_NAMESPACE_COMPAT_READ",
+    "MEMORY_NAMESPACE_LEGACY_PATTERNS",
     "CREDENTIALS_KEY",
     "PREVIOUS_CREDENTIALS_KEY",
     "MEMORY_PLACEMENTS",

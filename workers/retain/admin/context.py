@@ -10,6 +10,8 @@ from retain.identifiers import check_agent_type
 from retain.memory.ingest.ingestion import Ingestion
 from retain.memory.lifecycle.stores import Stores
 from retain.memory.namespaces.keys import Namespace
+from retain.memory.rekeying.backfill import Backfill
+from retain.memory.rekeying.migration import Migration
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from retain.memory.tenants import Tenants
@@ -23,7 +25,8 @@ class AdminContext:
 
     house_of: an agent's house, raising NotFound for an agent that does not exist. semantic: makes the semantic memory of
     a scope. ingestion: makes the ingest of a scope. stores: everything in which a tenant leaves something. items: makes
-    the tiered memory of a namespace.
+    the tiered memory of a namespace. migration, backfill: of its keys; all three raise Misconfigured for legacy patterns
+    that cannot be used.
     """
 
     tenants: Tenants
@@ -35,6 +38,8 @@ class AdminContext:
     background: Background
     stores: Stores
     items: Callable[[Namespace], MemoryClient]
+    migration: Callable[[], Migration]
+    backfill: Callable[[], Backfill]
 
     async def scope(self, tenant_id: str, agent_type: str | None = None, house: str | None = None) -> Scope:
         """Return the scope of an agent, of a house, or of the whole tenant when neither is given.

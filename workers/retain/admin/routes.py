@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from retain.admin import ingest, items, lifecycle, mcp, memories
+from retain.admin import ingest, items, lifecycle, mcp, memories, namespaces
 from retain.admin.context import AdminContext
 from retain.admin.runs import list_events, list_runs, page_limit, show_run
 from retain.errors import Conflict
@@ -79,6 +79,11 @@ ROUTES: tuple[Route[AdminContext], ...] = (
     Route("GET", "/admin/tenants/{tenant}/erase/{receipt_id}", lifecycle.show_receipt),
     Route("GET", "/admin/tenants/{tenant}/history", lifecycle.show_history),
     Route("GET", "/admin/tenants/{tenant}/history/verify", lifecycle.verify_history),
+    Route("GET", "/admin/namespaces", namespaces.show),
+    Route("POST", "/admin/namespaces/phase", namespaces.advance),
+    Route("POST", "/admin/namespaces/rollback", namespaces.roll_back),
+    Route("POST", "/admin/namespaces/releases", namespaces.release),
+    Route("POST", "/admin/namespaces/backfill", namespaces.backfill),
     Route("GET", "/admin/agents/{tenant}/runs", get_runs),
     Route("GET", "/admin/agents/{tenant}/runs/{run_id}", get_run),
     Route("GET", "/admin/agents/{tenant}/runs/{run_id}/events", get_events),

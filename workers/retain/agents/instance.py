@@ -24,7 +24,7 @@ from retain.agents.journal import Journal, OpenRun
 from retain.agents.loop import RunLoop, result_of
 from retain.agents.tools import GetWorkingMemory, RecallMemory, SetWorkingMemory, StoreMemory, Tool
 from retain.errors import Conflict, InvalidInput, Misconfigured, NotFound, RetainError, Unavailable
-from retain.identifiers import check_agent_type, check_instance_id, new_id
+from retain.identifiers import check_agent_type, check_instance_id, namespace_key, new_id
 from retain.log import bind
 from retain.memory import outbox as outbox_module
 from retain.memory import working as working_module
@@ -91,7 +91,7 @@ class Identity:
     @property
     def key(self) -> str:
         """The instance's namespace key."""
-        return f"{self.scope.agent_type}:{self.scope.tenant_id}:{self.instance_id}"
+        return namespace_key(self.scope.agent_type or "", self.scope.tenant_id, self.instance_id)
 
 
 class Instance:

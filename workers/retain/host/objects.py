@@ -45,6 +45,11 @@ class SqliteObjects:
         sql = "INSERT OR REPLACE INTO objects (key, value, content_type) VALUES (?, ?, ?)"
         query(self._connection, sql, check_object_key(key).encode(), value, content_type)
 
+    async def add(self, key: str, value: bytes, *, content_type: str = "application/octet-stream") -> bool:
+        """Write the object if there is none. See the port."""
+        sql = "INSERT OR IGNORE INTO objects (key, value, content_type) VALUES (?, ?, ?) RETURNING 1"
+        return bool(query(self._connection, sql, check_object_key(key).encode(), value, content_type))
+
     async def delete(self, key: str) -> None:
         """Remove the object. See the port."""
         query(self._connection, "DELETE FROM objects WHERE key = ?", check_object_key(key).encode())

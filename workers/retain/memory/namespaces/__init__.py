@@ -1,1 +1,1 @@
-"""Namespaces: the canonical keys of tiered memory, and the way to them from older ones."""
+"""Namespaces: the canonical keys of tiered memory, and the patterns of older ones."""

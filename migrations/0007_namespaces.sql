@@ -1,0 +1,47 @@
+-- The migration of tiered memory's keys from legacy patterns to canonical ones. It is the deployment's, as its flags are.
+
+-- One row from its start on. Every change raises the revision: who read an older one is too late.
+CREATE TABLE namespace_migration (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  phase INTEGER NOT NULL CHECK (phase BETWEEN 0 AND 3),
+  baseline REAL NOT NULL CHECK (baseline > 0 AND baseline <= 1), -- least share of found items that canonical keys answer
+  since_ms INTEGER NOT NULL,         -- when the phase began
+  revision INTEGER NOT NULL
+);
+
+-- What is measured between two releases, or between a release and a change of phase. The last one is open.
+CREATE TABLE namespace_cycles (
+  cycle INTEGER PRIMARY KEY,
+  phase INTEGER NOT NULL,
+  opened_by TEXT NOT NULL,           -- the release's name, or 'phase 2' for a change of phase
+  opened_at_ms INTEGER NOT NULL,
+  closed_at_ms INTEGER,
+  verdict TEXT CHECK (verdict IN ('stable', 'below_baseline', 'too_few_reads', 'phase_changed'))
+);
+
+-- Reads, added up in the isolates and written once a minute at most.
+CREATE TABLE namespace_reads (
+  cycle INTEGER NOT NULL,
+  tier TEXT NOT NULL CHECK (tier IN ('hot', 'warm', 'cold')),
+  canonical INTEGER NOT NULL DEFAULT 0, -- answered by the canonical key
+  legacy INTEGER NOT NULL DEFAULT 0, -- answered by a legacy key
+  absent INTEGER NOT NULL DEFAULT 0, -- found nothing
+  unread INTEGER NOT NULL DEFAULT 0, -- found nothing, and a legacy key held it (estimated from a sample)
+  repaired INTEGER NOT NULL DEFAULT 0,
+  repair_failed INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (cycle, tier)
+) WITHOUT ROWID;
+
+-- How far the backfill went, one row for each tier and pattern. Made anew with each beginning of phase 2.
+CREATE TABLE namespace_backfill (
+  tier TEXT NOT NULL CHECK (tier IN ('warm', 'cold')),
+  template TEXT NOT NULL,
+  cursor TEXT,                       -- last legacy key, or page, that was looked at
+  copied INTEGER NOT NULL DEFAULT 0,
+  present INTEGER NOT NULL DEFAULT 0, -- had a canonical value, or were removed
+  skipped INTEGER NOT NULL DEFAULT 0, -- keys of another shape
+  refused INTEGER NOT NULL DEFAULT 0, -- could not be copied; with any, the backfill is not complete
+  updated_at_ms INTEGER NOT NULL,
+  completed_at_ms INTEGER,
+  PRIMARY KEY (tier, template)
+) WITHOUT ROWID;

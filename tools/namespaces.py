@@ -1,0 +1,153 @@
+"""Migrate the keys of tiered memory: see where the migration stands, begin a phase, backfill, record releases, roll back.
+
+    python -m tools.namespaces status --url http://127.0.0.1:8787
+    python -m tools.namespaces advance 1 --baseline 0.99 --url …
+    python -m tools.namespaces backfill --url …
+    python -m tools.namespaces release 1.4.0 --url …
+    python -m tools.namespaces rollback 2 --url …
+
+Every command can be repeated. Exits with 1 when it was refused, and `status` also when the canonical hit rate is below the
+baseline. Behind Cloudflare Access, the environment variables CF_ACCESS_CLIENT_ID and CF_ACCESS_CLIENT_SECRET hold a
+service token. docs/namespaces.md is the runbook.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import httpx
+
+from tools.history import open_client
+from tools.paths import ROOT
+
+sys.path.insert(0, str(ROOT / "workers"))
+
+from retain.errors import RetainError, UpstreamFailed
+
+PATH = "/admin/namespaces"
+Shown = Mapping[str, Any]
+
+_NEXT = {
+    1: "read until all services run with these flags, then deploy both flags true and advance 2",
+    2: "the backfill may begin in two minutes; record each release",
+    3: "now deploy MEMORY_NAMESPACE_COMPAT_READ=false, and watch status",
+}
+_BACK = {
+    2: "now deploy MEMORY_NAMESPACE_COMPAT_READ=true",
+    1: "wait two minutes, then deploy MEMORY_NAMESPACE_WRITE_CANONICAL=false",
+    0: "MEMORY_NAMESPACE_COMPAT_READ may be false again",
+}
+
+
+def status(options: argparse.Namespace, client: httpx.Client) -> int:  # noqa: ARG001
+    """Print where the migration stands; exit with 1 when the canonical hit rate is below the baseline."""
+    shown = _asked(client, "GET", PATH)
+    _print(shown)
+    for one in shown["obstacles"]:
+        print(f"before the next phase: {one}")
+    if shown["roll_back"]:
+        print("below the baseline without compatible reads: roll back to 2")
+    return 1 if shown["below_baseline"] and shown["phase"] >= 2 else 0
+
+
+def advance(options: argparse.Namespace, client: httpx.Client) -> int:
+    """Begin the next phase, if nothing stands in its way."""
+    baseline = {} if options.baseline is None else {"baseline": options.baseline}
+    _print(_asked(client, "POST", f"{PATH}/phase", {"to": options.phase, **baseline}))
+    print(_NEXT[options.phase])
+    return 0
+
+
+def rollback(options: argparse.Namespace, client: httpx.Client) -> int:
+    """Go back one phase. Removes nothing."""
+    _print(_asked(client, "POST", f"{PATH}/rollback", {"to": options.phase}))
+    print(_BACK[options.phase])
+    return 0
+
+
+def release(options: argparse.Namespace, client: httpx.Client) -> int:
+    """Record a release: it closes a cycle and opens the next."""
+    _print(_asked(client, "POST", f"{PATH}/releases", {"release": options.release}))
+    return 0
+
+
+def backfill(options: argparse.Namespace, client: httpx.Client) -> int:
+    """Copy legacy values under canonical keys until all are; interrupted, it goes on where it stood."""
+    body: dict[str, Any] = {"again": options.again}
+    done = False
+    while not done:
+        answer = _answer(client, "POST", f"{PATH}/backfill", body)
+        shown, done, body = answer.json(), answer.status_code == 200, {}
+    for row in shown["backfill"]:
+        print(
+            "{tier} {template}: {copied} copied, {present} present, {skipped} skipped, {refused} refused".format(**row)
+        )
+    return 1 if any(row["refused"] for row in shown["backfill"]) else 0
+
+
+def _print(shown: Shown) -> None:
+    flags = shown["flags"]
+    said = ", ".join(f"{name} {str(flags[name]).lower()}" for name in ("write_canonical", "compat_read"))
+    print(f"phase {shown['phase']}, baseline {shown['baseline']}, {said}{'' if flags['fit'] else ' (not this phase)'}")
+    for cycle in shown["cycles"]:
+        rates = ", ".join(
+            f"{tier} {'-' if counts['hit_rate'] is None else format(counts['hit_rate'], '.4f')}"
+            for tier, counts in sorted(cycle["tiers"].items())
+        )
+        print(
+            f"  cycle {cycle['cycle']} since {cycle['opened_by']}: {cycle['verdict'] or 'open'}, {rates or 'no reads'}"
+        )
+
+
+def _asked(client: httpx.Client, method: str, path: str, body: Mapping[str, Any] | None = None) -> Shown:
+    found: Shown = _answer(client, method, path, body).json()
+    return found
+
+
+def _answer(client: httpx.Client, method: str, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
+    try:
+        answer = client.request(method, path, json=None if body is None else dict(body))
+    except httpx.HTTPError as error:
+        raise UpstreamFailed(f"the server did not answer: {error}", code="server_failed") from error
+    if answer.status_code not in (200, 202):
+        raise UpstreamFailed(f"the server answered {answer.status_code}: {answer.text[:1000]}", code="server_failed")
+    return answer
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of a command line."""
+    parser = argparse.ArgumentParser(prog="python -m tools.namespaces", description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(required=True)
+    for does in (status, advance, backfill, release, rollback):
+        command = commands.add_parser(does.__name__, help=does.__doc__)
+        command.add_argument("--url", required=True, help="the deployment's address")
+        if does is advance:
+            command.add_argument("phase", type=int, choices=(1, 2, 3))
+            command.add_argument("--baseline", type=float, help="least canonical hit rate, with phase 1 (0.99)")
+        if does is rollback:
+            command.add_argument("phase", type=int, choices=(0, 1, 2))
+        if does is release:
+            command.add_argument("release", help="its name")
+        if does is backfill:
+            command.add_argument("--again", action="store_true", help="begin anew; what was copied stays")
+        command.set_defaults(does=does)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None, connect: Callable[[str], httpx.Client] = open_client) -> int:
+    """Run a command; return the process's exit status."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    does: Callable[[argparse.Namespace, httpx.Client], int] = options.does
+    try:
+        with connect(options.url) as client:
+            return does(options, client)
+    except RetainError as error:
+        print(f"{error.message} ({error.code})", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
