@@ -11,6 +11,7 @@ from retain.settings import NAMES, NamespaceSettings, read_settings
 
 VALUES = {name: f"value-of-{name}" for name in NAMES} | {
     "EMBEDDING_DIMENSIONS": "256",
+    "ALLOW_MODEL_REQUESTS": "false",
     "MEMORY_NAMESPACE_WRITE_CANONICAL": "true",
     "MEMORY_NAMESPACE_COMPAT_READ": "false",
 }
@@ -41,6 +42,7 @@ def test_every_value_lands_where_it_belongs() -> None:
     assert settings.credentials_key == "value-of-CREDENTIALS_KEY"
     assert settings.previous_credentials_key == "value-of-PREVIOUS_CREDENTIALS_KEY"
     assert settings.embedding_dimensions == 256
+    assert {model.allow_requests for model in (settings.chat, settings.embedding)} == {False}
     assert settings.namespaces == NamespaceSettings(True, False, "value-of-MEMORY_NAMESPACE_LEGACY_PATTERNS")
     for prefix, model in (("CHAT", settings.chat), ("EMBEDDING", settings.embedding)):
         assert (model.provider, model.name, model.base_url, model.api_key) == (
@@ -61,7 +63,7 @@ def test_the_names_are_exactly_those_that_are_read() -> None:
 def test_invariant_9_no_secret_is_shown() -> None:
     settings = read_settings(VALUES)
     shown = f"{settings!r} {settings}"
-    for name in ("CHAT_API_KEY", "EMBEDDING_API_KEY", "CREDENTIALS_KEY", "PREVIOUS_CREDENTIALS_KEY"):
+    for name in (name for name in NAMES if name.endswith("_KEY")):
         assert f"value-of-{name}" not in shown
     assert "value-of-CHAT_MODEL" in shown
 
@@ -85,7 +87,9 @@ def test_dimensions_that_are_no_number_are_refused(dimensions: str) -> None:
     assert "EMBEDDING_DIMENSIONS" in raised.value.message
 
 
-@pytest.mark.parametrize("name", ["MEMORY_NAMESPACE_WRITE_CANONICAL", "MEMORY_NAMESPACE_COMPAT_READ"])
+@pytest.mark.parametrize(
+    "name", ["ALLOW_MODEL_REQUESTS", "MEMORY_NAMESPACE_WRITE_CANONICAL", "MEMORY_NAMESPACE_COMPAT_READ"]
+)
 @pytest.mark.parametrize("value", ["", "True", "1", "yes", " true"])
 def test_a_flag_is_true_or_false_and_nothing_else(name: str, value: str) -> None:
     with pytest.raises(Misconfigured) as raised:

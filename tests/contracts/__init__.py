@@ -7,13 +7,14 @@ runs in a Worker as well.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any
 
 from retain.errors import RetainError
 
-Case = Callable[..., Awaitable[None]]
+Case = Callable[..., Coroutine[Any, Any, None]]
 
 
 def cases(suite: ModuleType) -> dict[str, Case]:

@@ -9,7 +9,7 @@ from tests.docs.markdown import page, spans
 from tools.paths import PRODUCTION_CONFIG
 from tools.stage import read_config
 
-_SECRETS = re.compile(r"^# Secrets, set with `wrangler secret put`: (.*)$", re.MULTILINE)
+_SECRETS = re.compile(r"^# Secrets, set with `wrangler secret put`: ((?:.|\n# )*)$", re.MULTILINE)
 _NAME = re.compile(r"[A-Z][A-Z_]+")
 
 

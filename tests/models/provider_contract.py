@@ -6,7 +6,7 @@ from typing import Protocol
 
 from retain.errors import Misconfigured, RetainError, Unavailable, UpstreamFailed
 from retain.models.chat import ChatReply, ChatRequest, ToolCall, Usage
-from tests.contracts import raises
+from tests.contracts import Case, raises
 from tests.models.chat_contract import ASKED, FORECAST, Heard, Stage
 from tests.support.model_server import Failure
 
@@ -146,7 +146,7 @@ async def _interrupted(stage: ProviderStage, failure: Failure) -> None:
     assert stage.asked - before == 1
 
 
-TIMEOUTS_MS = {check_silence_is_a_timeout: 200, check_text_before_silence_is_never_given_twice: 2_000}
+TIMEOUTS_MS: dict[Case, int] = {check_silence_is_a_timeout: 200, check_text_before_silence_is_never_given_twice: 2_000}
 """What the adapter waits, for the cases in which it waits in vain. In the second the beginning must come in time."""
 
 

@@ -52,6 +52,10 @@ class PausingObjects:
         await Pause()
         await self._objects.put(key, value, content_type=content_type)
 
+    async def add(self, key: str, value: bytes, *, content_type: str = "") -> bool:
+        await Pause()
+        return await self._objects.add(key, value, content_type=content_type)
+
     async def delete(self, key: str) -> None:
         await Pause()
         await self._objects.delete(key)

@@ -65,7 +65,7 @@ class Settings:
 
 
 def read_settings(variables: Mapping[str, str]) -> Settings:
-    """Return the settings. Raises: Misconfigured (code `invalid_setting`) for a number or a truth value that is none."""
+    """Return the settings. Raises: Misconfigured (code `invalid_setting`) for a number or a flag that is none."""
     dimensions = variables.get("EMBEDDING_DIMENSIONS", "")
     if not dimensions.isdecimal():
         raise Misconfigured("EMBEDDING_DIMENSIONS must be a number", code="invalid_setting")
@@ -93,8 +93,8 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
     )
 
 
-def _flag(name: str, variables: Mapping[str, str]) -> bool:
-    value = variables.get(name, "false")
+def _flag(name: str, variables: Mapping[str, str], default: str = "false") -> bool:
+    value = variables.get(name, default)
     if value not in ("true", "false"):
         raise Misconfigured(f"{name} must be true or false", code="invalid_setting")
     return value == "true"
@@ -106,15 +106,8 @@ def _model(prefix: str, variables: Mapping[str, str]) -> ModelSettings:
         variables.get(f"{prefix}_MODEL", ""),
         variables.get(f"{prefix}_BASE_URL", ""),
         variables.get(f"{prefix}_API_KEY", ""),
-        _truth("ALLOW_MODEL_REQUESTS", variables),
+        _flag("ALLOW_MODEL_REQUESTS", variables, default="true"),
     )
-
-
-def _truth(name: str, variables: Mapping[str, str]) -> bool:
-    value = variables.get(name, "true")
-    if value not in ("true", "false"):
-        raise Misconfigured(f"{name} must be true or false", code="invalid_setting")
-    return value == "true"
 
 
 ACCOUNTS = ("openai", "anthropic")
