@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from retain.errors import Misconfigured
 
@@ -64,6 +65,12 @@ class Settings:
         return self.environment == "development"
 
 
+class _Reach(TypedDict):
+    base_url: str
+    api_key: str
+    allow_requests: bool
+
+
 def read_settings(variables: Mapping[str, str]) -> Settings:
     """Return the settings. Raises: Misconfigured (code `invalid_setting`) for a number or a flag that is none."""
     dimensions = variables.get("EMBEDDING_DIMENSIONS", "")
@@ -74,7 +81,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         access_team_domain=variables.get("ACCESS_TEAM_DOMAIN", ""),
         access_audience=variables.get("ACCESS_AUDIENCE", ""),
         chat=_model("CHAT", variables),
-        accounts={provider: _model(provider.upper(), variables) for provider in ACCOUNTS},
+        accounts={provider: _account(provider, variables) for provider in ACCOUNTS},
         embedding=_model("EMBEDDING", variables),
         embedding_dimensions=int(dimensions),
         extractor=variables.get("EXTRACTOR", "rules"),
@@ -102,12 +109,20 @@ def _flag(name: str, variables: Mapping[str, str], default: str = "false") -> bo
 
 def _model(prefix: str, variables: Mapping[str, str]) -> ModelSettings:
     return ModelSettings(
-        variables.get(f"{prefix}_PROVIDER", ""),
-        variables.get(f"{prefix}_MODEL", ""),
-        variables.get(f"{prefix}_BASE_URL", ""),
-        variables.get(f"{prefix}_API_KEY", ""),
-        _flag("ALLOW_MODEL_REQUESTS", variables, default="true"),
+        variables.get(f"{prefix}_PROVIDER", ""), variables.get(f"{prefix}_MODEL", ""), **_reach(prefix, variables)
     )
+
+
+def _account(provider: str, variables: Mapping[str, str]) -> ModelSettings:
+    return ModelSettings(provider, "", **_reach(provider.upper(), variables))
+
+
+def _reach(prefix: str, variables: Mapping[str, str]) -> _Reach:
+    return {
+        "base_url": variables.get(f"{prefix}_BASE_URL", ""),
+        "api_key": variables.get(f"{prefix}_API_KEY", ""),
+        "allow_requests": _flag("ALLOW_MODEL_REQUESTS", variables, default="true"),
+    }
 
 
 ACCOUNTS = ("openai", "anthropic")
