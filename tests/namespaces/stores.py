@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from retain.memory.namespaces.flags import Namespacing, namespacing
-from retain.memory.rekeying.compatible import Found
+from retain.memory.rekeying.compatible import PROBE_EVERY, Found
 from retain.memory.rekeying.layers import LayeredCold, LayeredHot, LayeredWarm
 from retain.settings import NamespaceSettings
 
@@ -70,12 +70,17 @@ class Watched:
         self.permitted = permitted
         self.counts: Counter[Found] = Counter()
         self.copies: Counter[bool] = Counter()
+        self.misses = 0
 
     def found(self, tier: str, where: Found) -> None:
         self.counts[where] += 1
 
     def repaired(self, tier: str, done: bool) -> None:
         self.copies[done] += 1
+
+    def probes(self, tier: str) -> bool:
+        self.misses += 1
+        return self.misses % PROBE_EVERY == 0
 
     async def may_repair(self) -> bool:
         return self.permitted

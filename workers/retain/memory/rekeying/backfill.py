@@ -108,6 +108,10 @@ class _Unwatched:
     def repaired(self, tier: str, done: bool) -> None:
         """Do nothing."""
 
+    def probes(self, tier: str) -> bool:
+        """Look for nothing."""
+        return False
+
     async def may_repair(self) -> bool:
         """Tell that copies are allowed: the backfill asked before."""
         return True

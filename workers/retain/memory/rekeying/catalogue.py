@@ -64,7 +64,7 @@ class LayeredCatalogue:
                     return self._counted(newer)
                 watch.found("warm", Found.LEGACY)
                 return entry
-        watch.found("warm", Found.ABSENT)
+        await self._compatible.missed(self._shown, legacy)
         return None
 
     async def version(self, key: str) -> int | None:
@@ -121,6 +121,10 @@ class LayeredCatalogue:
     async def note_read(self, key: str, version: int) -> None:
         """See the protocol."""
         await self._inner.note_read(key, version)
+
+    async def _shown(self, key: str) -> Entry | None:
+        entry = await self._inner.find(key)
+        return entry if entry is not None and entry.shown(self._clock()) else None
 
     def _counted(self, entry: Entry) -> Entry:
         shown = entry.shown(self._clock())

@@ -76,6 +76,10 @@ class Watch(Protocol):
         """Count a copy under the canonical key: made, or failed."""
         ...
 
+    def probes(self, tier: str) -> bool:
+        """Tell whether this miss of the tier is one of those that are looked for: one in `PROBE_EVERY`."""
+        ...
+
     async def may_repair(self) -> bool:
         """Tell whether nothing writes to legacy keys any more, so that their values may be copied."""
         ...
@@ -96,7 +100,6 @@ class Compatible:
         self._tier = tier
         self.namespacing = namespacing
         self.watch = watch
-        self._misses = 0
 
     async def get(self, store: Keyed, key: str) -> str | None:
         """Return the item's value, or None.
@@ -112,7 +115,7 @@ class Compatible:
             value = await store.read(old_key)
             if value is not None:
                 return await self._legacy_hit(store, old_key, canonical, value)
-        self.watch.found(self._tier, await self._miss(store, legacy))
+        await self.missed(store.read, legacy)
         return None
 
     async def put(self, store: Keyed, key: str, value: str) -> None:
@@ -201,17 +204,23 @@ class Compatible:
             self.watch.repaired(self._tier, True)
         return done
 
-    async def _miss(self, store: Keyed, legacy: Sequence[str]) -> Found:
-        if self.namespacing.compat_read or not self.namespacing.write_canonical:
-            return Found.ABSENT
-        self._misses += 1
-        if self._misses % PROBE_EVERY:
-            return Found.ABSENT
-        for old_key in legacy:
+    async def missed(self, read: Callable[[str], Awaitable[object]], legacy: Sequence[str]) -> None:
+        """Count a miss; without compatible reads, look at some whether a legacy key could have answered it.
+
+        read: gives None for a key without a value.
+        """
+        where = Found.ABSENT
+        if (
+            legacy
+            and self.namespacing.write_canonical
+            and not self.namespacing.compat_read
+            and self.watch.probes(self._tier)
+        ):
             try:
-                if await store.read(old_key) is not None:
-                    return Found.UNREAD
+                for old_key in legacy:
+                    if await read(old_key) is not None:
+                        where = Found.UNREAD
+                        break
             except RetainError as error:
                 _log.warning("a miss was not looked for", extra={"tier": self._tier, "code": error.code})
-                return Found.ABSENT
-        return Found.ABSENT
+        self.watch.found(self._tier, where)

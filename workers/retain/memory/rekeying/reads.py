@@ -39,6 +39,7 @@ class Reads:
         self._background = background
         self._counts: Counter[tuple[str, str]] = Counter()
         self._flushed_at_ms: int | None = None
+        self._misses: Counter[str] = Counter()
         self._permit: tuple[bool, int] | None = None
 
     def found(self, tier: str, where: Found) -> None:
@@ -48,6 +49,11 @@ class Reads:
     def repaired(self, tier: str, done: bool) -> None:
         """Count a copy under the canonical key: made, or failed."""
         self._count(tier, "repaired" if done else "repair_failed", 1)
+
+    def probes(self, tier: str) -> bool:
+        """Tell whether this miss of the tier is one of those that are looked for."""
+        self._misses[tier] += 1
+        return self._misses[tier] % PROBE_EVERY == 0
 
     async def may_repair(self) -> bool:
         """Tell whether phase 2 is on and two minutes old. Asks D1 twice a minute at most. Raises: Unavailable."""
