@@ -108,7 +108,7 @@ class _Unwatched:
     def repaired(self, tier: str, done: bool) -> None:
         """Do nothing."""
 
-    def probes(self, tier: str) -> bool:
+    def probes(self, tier: str) -> bool:  # noqa: ARG002
         """Look for nothing."""
         return False
 
