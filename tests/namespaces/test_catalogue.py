@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from retain.errors import InvalidInput
 from retain.memory.rekeying.sources import SqlItems
@@ -12,6 +14,7 @@ from retain.memory.tiers.entry import Draft
 from retain.memory.tiers.sql_warm import SqlWarm
 from tests.namespaces.deployment import Deployment
 from tests.namespaces.stores import FIRST, KEY, SECOND
+from tests.semantic.interleaving import Turns
 
 COMBINATIONS = ((False, False), (False, True), (True, True), (True, False))
 
@@ -95,3 +98,29 @@ async def test_adding_writes_only_where_there_is_no_row(deployment: Deployment) 
     await inner.delete(KEY)
     assert not await items.add(KEY, "third")
     assert await inner.read(KEY) is None
+
+
+async def test_a_copy_replaces_neither_a_newer_item_nor_a_deleted_one(deployment: Deployment) -> None:
+    items, inner = SqlItems(deployment.sql, "acme", deployment.clock), SqlWarm(deployment.sql, "acme", deployment.clock)
+    await inner.upsert(FIRST, "old")
+    await inner.upsert(KEY, "new")
+    assert not await items.copy(FIRST, KEY)
+    assert await inner.read(KEY) == "new"
+    await inner.delete(KEY)
+    assert not await items.copy(FIRST, KEY)
+    assert await inner.read(KEY) is None
+
+
+@given(order=st.lists(st.integers(0, 1), max_size=12))
+@settings(max_examples=60, deadline=None)
+@example(order=[1, 1, 0, 0, 0, 1, 1])
+async def test_a_reader_that_copies_while_an_item_is_buried_does_not_bring_it_back(order: list[int]) -> None:
+    deployment, turns = Deployment(), Turns()
+    await SqlWarm(deployment.sql, "acme", deployment.clock).upsert(FIRST, "old")
+    settled = await deployment.to_phase_2()
+    await settled.reads.may_repair()
+    reader, deleter = (deployment.isolate(True, True, sql=turns.wrap(task, deployment.sql)) for task in range(2))
+    reader.reads = settled.reads
+    await turns.run(order, [lambda: reader.warm().read(KEY), lambda: deleter.warm().delete(KEY)])
+    assert await settled.warm().read(KEY) is None
+    deployment.close()
