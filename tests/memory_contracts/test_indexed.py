@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 
 import pytest
@@ -33,6 +33,7 @@ class LateIndex:
         self.shown = SqliteVectorIndex.open(DIMENSIONS)
         self.waiting: list[Sequence[VectorEntry] | tuple[str, ...]] = []
         self.down = False
+        self.before_upsert: Callable[[], Awaitable[None]] | None = None
 
     async def show(self) -> None:
         waiting, self.waiting = self.waiting, []
@@ -44,6 +45,9 @@ class LateIndex:
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:
         self._reach()
+        before, self.before_upsert = self.before_upsert, None
+        if before is not None:
+            await before()
         self.waiting.append(list(entries))
         return "mutation"
 
@@ -175,6 +179,19 @@ async def test_a_write_that_reaches_the_index_after_its_removal_is_removed_again
     await setting.index.upsert(late)  # by a process that was slow
     await setting.rest()
     assert await setting.vectors() == []
+
+
+async def test_a_writer_slower_than_the_grace_time_removes_what_it_wrote_too_late(setting: Setting) -> None:
+    async def meanwhile() -> None:
+        other = indexed(setting.sql, setting.index, setting.clock, PLACE)
+        await other.store([document("a", 0.0, 1.0, content="newer")])
+        await setting.rest()
+
+    setting.index.before_upsert = meanwhile
+    await setting.memory.store([document("a", 1.0, content="older")])
+    await setting.rest()
+    assert await setting.vectors() == ["document.1.2"]
+    assert [one.content for one in await setting.memory.search(vector(1.0))] == ["newer"]
 
 
 async def test_removed_documents_do_not_take_the_places_of_others(setting: Setting) -> None:

@@ -133,7 +133,6 @@ def vector_id(row: Row) -> str:
     return f"document.{row['number']}.{row['version']}"
 
 
-def row_of(vector: str) -> tuple[int, int]:
-    """Return number and version of the row that a vector's id names."""
-    _, number, version = vector.split(".")
-    return int(number), int(version)
+def row_number(vector: str) -> int:
+    """Return the number of the row that a vector's id names."""
+    return int(vector.split(".")[1])

@@ -23,7 +23,7 @@ _PUT = f"""
 INSERT INTO vector_documents (namespace_key, document_id, tenant_id, document, embedding, indexed)
 SELECT ?1, value ->> '$[0]', ?2, value ->> '$[1]', value ->> '$[2]', ?3 FROM json_each(?4) WHERE true
 ON CONFLICT (namespace_key, document_id) DO UPDATE SET document = excluded.document, embedding = excluded.embedding,
-  indexed = MAX(indexed, excluded.indexed), version = version + 1, sent_at_ms = {NEVER_MS}
+  indexed = excluded.indexed, version = version + 1, sent_at_ms = {NEVER_MS}
 """
 _DELETE = """
 DELETE FROM vector_documents WHERE namespace_key = ? AND document_id IN (SELECT value FROM json_each(?))
@@ -74,10 +74,10 @@ class DocumentRows:
                 kept = heapq.nsmallest(top_k, kept)
         return [number for _, _, number in heapq.nsmallest(top_k, kept)]
 
-    async def read(self, query: Sequence[float], numbers: Sequence[int]) -> list[tuple[RetrievedDocument, Row]]:
+    async def read(self, query: Sequence[float], numbers: Sequence[int]) -> list[RetrievedDocument]:
         """Return the documents of these rows as they are now, with their scores."""
         rows = (await self._sql.run(_READ, self._key, json.dumps(list(numbers)))).rows
-        return [(self._found(row, query), row) for row in rows]
+        return [self._found(row, query) for row in rows]
 
     async def page(self, after: str, limit: int) -> list[VectorDocument]:
         """Return the documents after an id, in the order of their ids; embeddings normalised."""

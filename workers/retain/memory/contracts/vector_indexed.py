@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from retain.errors import Misconfigured, RetainError
-from retain.memory.contracts.document_index import DocumentIndex, row_of
+from retain.memory.contracts.document_index import DocumentIndex, row_number
 from retain.memory.contracts.document_rows import DocumentRows, deleting, storing
 from retain.memory.contracts.documents import best, check_top_k, normalised, prepared
 from retain.memory.contracts.vectors import RetrievedDocument, VectorDocument
@@ -66,13 +66,8 @@ class IndexedVectorMemory:
         gone = int((await self._sql.run(_GONE, self._namespace.tenant_id)).rows[0]["n"])
         # Removed and replaced documents may still take places in the index's answer.
         count = min(MAX_TOP_K, top_k + gone)
-        versions = dict(row_of(match.id) for match in await self._owed.candidates(self._namespace, query, count))
-        numbers = sorted({*fresh, *versions})
-        found = [
-            document
-            for document, row in await self._rows.read(query, numbers)
-            if row["number"] in fresh or row["version"] == versions[row["number"]]
-        ]
+        candidates = [row_number(match.id) for match in await self._owed.candidates(self._namespace, query, count)]
+        found = await self._rows.read(query, sorted({*fresh, *candidates}))
         return best(found, top_k, threshold)
 
     async def delete(self, ids: Sequence[str]) -> None:

@@ -40,7 +40,7 @@ class SqlVectorMemory:
         check_top_k(top_k)
         query = normalised(embedding, self._dimensions)
         numbers = await self._rows.nearest(query, top_k)
-        return best((found for found, _ in await self._rows.read(query, numbers)), top_k, threshold)
+        return best(await self._rows.read(query, numbers), top_k, threshold)
 
     async def delete(self, ids: Sequence[str]) -> None:
         """Remove the documents. See the contract."""
