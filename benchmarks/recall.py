@@ -2,7 +2,8 @@
 
 The data stays outside the repository; its format is in the README beside it. Each conversation becomes a tenant, each
 item a record stored through `SemanticMemory.store`, each question a `SemanticMemory.search`, on the host's SQLite and
-its exact vector index. `before` limits a question to what was recorded before an item: `as_of_ms`.
+its exact vector index. Items are recorded when they were said, in order, so that a question's relative dates are relative to
+its own time. `before` limits a question to what was recorded before an item: `as_of_ms`.
 
     make bench-recall DATA=path/to/bench-data
 """
@@ -48,6 +49,7 @@ class Loaded:
     memory: SemanticMemory
     plain: sqlite3.Connection
     items: Sequence[Mapping[str, Any]]
+    recorded_ms: Sequence[int]
     item_of: Mapping[str, str]
     index: SqliteVectorIndex
     scope: Scope
@@ -71,8 +73,10 @@ def said_at(text: str) -> int | None:
 
 
 async def load(number: int, conversation: Mapping[str, Any], embedder: StaticEmbedder) -> Loaded:
-    """Store a conversation's items, one millisecond apart."""
-    clock = ManualClock(START_MS)
+    """Store a conversation's items, each when it was said, at least a millisecond after the one before."""
+    said = [said_at(item["at"]) for item in conversation["items"]]
+    clock = ManualClock(min([at_ms for at_ms in said if at_ms is not None], default=START_MS))
+    recorded_ms: list[int] = []
     sql = SqliteSql.open()
     sql.migrate(ROOT / "migrations")
     index = SqliteVectorIndex.open(embedder.dimensions)
@@ -83,16 +87,18 @@ async def load(number: int, conversation: Mapping[str, Any], embedder: StaticEmb
     positions: dict[str, int] = defaultdict(int)
     item_of: dict[str, str] = {}
     for place, item in enumerate(conversation["items"]):
-        clock.advance(1)
+        clock.set(max(clock() + 1, said[place] or 0))
+        recorded_ms.append(clock())
         session = str(item["session"])
-        utterance = Utterance(session, positions[session], item["speaker"] or "?", said_at(item["at"]))
+        utterance = Utterance(session, positions[session], item["speaker"] or "?", said[place])
         positions[session] += 1
         new = NewRecord(item["text"], kind="event", utterance=utterance)
         stored = await memory.store(new, Source("ingest", message=item["id"]))
         item_of[stored.id] = item["id"]
         plain.execute("INSERT INTO t (rowid, content) VALUES (?, ?)", (place + 1, item["text"]))
     clock.advance(3_600_000)
-    return Loaded(memory, plain, conversation["items"], item_of, index, scope)
+    recorded_ms.append(clock())
+    return Loaded(memory, plain, conversation["items"], recorded_ms, item_of, index, scope)
 
 
 def full_text(loaded: Loaded, question: str, before: int | None) -> list[str]:
@@ -141,7 +147,7 @@ async def measure(path: Path, embedder: StaticEmbedder) -> None:
         loaded = await load(number, conversation, embedder)
         for question in conversation["questions"]:
             before = question["before"]
-            as_of_ms = None if before is None else START_MS + before
+            as_of_ms = None if before is None else loaded.recorded_ms[before] - 1
             text = full_text(loaded, question["text"], before)
             near = await vectors(loaded, embedder, question["text"], as_of_ms)
             started = time.perf_counter()

@@ -66,7 +66,7 @@ async def test_any_text_that_can_be_stored_is_found_by_itself(content: str) -> N
             assert error.code in {"empty_content", "invalid_content"}
             return
         [vector] = await substrate.embedder.embed([content])
-        expected = [content] if analyse(content).stems or any(vector) else []
+        expected = [content] if analyse(content, NOW).stems or any(vector) else []
         assert await substrate.found(content) == expected
 
 
@@ -108,7 +108,7 @@ async def test_the_longest_queries_are_answered(substrate: Substrate, query: str
 def test_a_query_is_taken_apart_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking again from every place would take hours for these: a model may write any query."""
     monkeypatch.setattr(query_module, "MAX_QUERY_BYTES", 1_000_000)
-    assert len(analyse(unit * (500_000 // len(unit)) + " x").exact) <= MAX_EXACT_TERMS
+    assert len(analyse(unit * (500_000 // len(unit)) + " x", NOW).exact) <= MAX_EXACT_TERMS
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_query_is_taken_apart_in_one_pass(unit: str, monkeypatch: pytest.Monke
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_addresses_ids_and_quotations_are_exact_terms(query: str, exact: list[tuple[str, ...]]) -> None:
-    assert list(analyse(query).exact) == exact
+    assert list(analyse(query, NOW).exact) == exact
 
 
 @pytest.mark.parametrize(
@@ -155,11 +155,11 @@ def test_addresses_ids_and_quotations_are_exact_terms(query: str, exact: list[tu
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_code_tells_what_a_query_wants(query: str, message: bool, asks_when: bool) -> None:
-    analysed = analyse(query)
+    analysed = analyse(query, NOW)
     assert (analysed.message, analysed.asks_when) == (message, asks_when)
 
 
 def test_stop_words_are_left_out_unless_there_is_nothing_else() -> None:
-    assert analyse("What is the refund of Ann?").stems == ("refund", "ann")
-    assert analyse("who are you").stems == ("who", "ar", "you")
-    assert analyse("!?").stems == ()
+    assert analyse("What is the refund of Ann?", NOW).stems == ("refund", "ann")
+    assert analyse("who are you", NOW).stems == ("who", "ar", "you")
+    assert analyse("!?", NOW).stems == ()

@@ -276,7 +276,8 @@ def with_neighbours(visible: Visible, ids: Sequence[str]) -> Statement:
         )
         SELECT json_group_array(json_object(
           'id', r.id, 'content_hash', r.content_hash, 'number', r.number, 'importance', r.importance,
-          'confidence', r.confidence, 'scope_id', n.scope_id, 'conversation', n.conversation, 'position', n.position,
+          'confidence', r.confidence, 'speaker', r.speaker, 'at_ms', COALESCE(r.said_at_ms, r.valid_from_ms),
+          'scope_id', n.scope_id, 'conversation', n.conversation, 'position', n.position,
           'length', n.length, 'terms', n.terms, 'names_time', n.names_time, 'asking', n.asking, 'signature', n.signature
         )) AS found
         FROM around a JOIN memory_search n ON n.number = a.number JOIN memory_records r ON r.number = a.number
@@ -305,10 +306,18 @@ def candidates_of(
     wanted = frozenset(query.stems)
     turns: dict[tuple[str, int], frozenset[str]] = {}
     reached: set[tuple[str, int]] = set()
+    at: dict[tuple[str, int], Row] = {}
+
+    def near(row: Row | None) -> float:
+        if row is None:
+            return 0.0
+        return cosine[row["id"]] if row["id"] in cosine else _estimate(row, query_signature, floor)
+
     for row in rows:
         place = _place(row)
         if place is None:
             continue
+        at[place] = row
         turns[place] = wanted & frozenset(row["terms"].split())
         if row["id"] in chosen and row["length"] <= WINDOW_LIMIT:
             reached.update((place[0], place[1] + step) for step in range(-REACH, REACH + 1))
@@ -325,7 +334,10 @@ def candidates_of(
             order=int(row["number"]),
             importance=float(row["importance"]),
             confidence=float(row["confidence"]),
-            cosine=cosine[row["id"]] if row["id"] in cosine else _estimate(row, query_signature, floor),
+            by_named=query.names(row["speaker"]),
+            at_ms=int(row["at_ms"]),
+            following=near(at.get((place[0], place[1] + 1))) if (place := _place(row)) is not None else 0.0,
+            cosine=near(row),
             bm25=bm25.get(row["id"], 0.0),
             exact=exact.get(row["id"], 0.0),
         )

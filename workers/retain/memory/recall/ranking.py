@@ -2,9 +2,12 @@
 
     score = vector     * cosine(query, the record's best part)
           + words      * (s * covered + (1 - s) * bm25 / the best possible bm25)
+          + following  * s * cosine(query, the next turn): who answers repeats what was said
           + related    * (1 - s) * heat of the most similar candidates
           + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query is a message of a conversation
           + temporal   if the query asks when and the record names a time
+          + dated      if the record was said, or began to hold, in a span of time that the query names
+          + speaker    * s, if the query names who said it
           + asking     * s * share of the record's sentences that are questions: who asks does not tell
           + exact      * share of the query's exact terms that the record has
           + importance * (importance - 0.5)
@@ -21,7 +24,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import nsmallest
 
 from retain.memory.recall.preparation import SIGNATURE_BITS, WINDOW_LIMIT
 from retain.memory.recall.query import Query
@@ -31,6 +33,8 @@ BM25_B = 0.75
 RELATED_POOL = 80
 """Candidates among which relatedness is looked at."""
 RELATED_NEIGHBOURS = 10
+_LEAST = 0.02
+"""Least similarity of a neighbour, and least norm."""
 RECENCY_POOL = 50
 """Recency is a rank among this many best candidates, not a span of time: there is no scale to tune."""
 RECENCY_OFFSET = 3
@@ -48,7 +52,10 @@ class Weights:
     words: float = 9.0
     related: float = 3.0
     recency: float = 0.5
+    following: float = 2.0
     temporal: float = 2.0
+    dated: float = 1.0
+    speaker: float = 0.5
     asking: float = -1.0
     exact: float = 9.0
     importance: float = 1.0
@@ -65,6 +72,8 @@ class Candidate:
     content_hash: what it has in common with its copies in other scopes. place: conversation and position, None outside a
     conversation. has: those of the query's stems that it has.
     order: the order in which it was recorded, by which recency ranks. signature: see `preparation.signature`.
+    by_named: the query names its speaker. at_ms: when it was said, else since when it holds. following: cosine of the
+    query and the turn after it, 0 without one.
     bm25, exact: 0 when the full text did not find it. score, components: what `rank` fills in.
     """
 
@@ -79,6 +88,9 @@ class Candidate:
     order: int
     importance: float
     confidence: float
+    by_named: bool
+    at_ms: int
+    following: float
     cosine: float = 0.0
     bm25: float = 0.0
     exact: float = 0.0
@@ -115,7 +127,10 @@ def rank(
         c.components = {
             "vector": chosen.vector * c.cosine,
             "words": chosen.words * (s * covered + (1.0 - s) * c.bm25 / ((BM25_K1 + 1) * whole)),
+            "following": chosen.following * s * max(c.following, 0.0),
             "temporal": chosen.temporal if query.asks_when and c.names_time else 0.0,
+            "dated": chosen.dated if any(c.at_ms in span for span in query.times) else 0.0,
+            "speaker": chosen.speaker * s if c.by_named else 0.0,
             "asking": chosen.asking * s * c.asking,
             "exact": chosen.exact * c.exact,
             "importance": chosen.importance * (c.importance - 0.5),
@@ -174,21 +189,34 @@ def _covered(item: Candidate, turns: Turns, idf: Mapping[str, float], weights: W
 
 
 def _related(pool: Sequence[Candidate], short: Mapping[str, float]) -> dict[str, float]:
-    """Return how hot the most similar candidates of each long one are, 0 to 1: its score smoothed over its neighbours."""
+    """Return how hot the most similar candidates of each long one are, 0 to 1: its score smoothed over its neighbours.
+
+    Similar is what has more in common than the pool has: its style, or its speaker's manners, relate nothing. So the
+    matrix of similarities is centred on the pool's mean, as in classical scaling.
+    Source: https://doi.org/10.1007/BF02288916
+    """
     if len(pool) < 2 or all(short[c.id] == 1.0 for c in pool):
         return {}
     top = max(c.score for c in pool)
     heat = [math.exp(0.5 * (c.score - top)) for c in pool]
     signatures = [c.signature for c in pool]
-    half = SIGNATURE_BITS // 2
+    table = [math.cos(math.pi * distance / SIGNATURE_BITS) for distance in range(SIGNATURE_BITS + 1)]
+    rows = [[table[(one ^ other).bit_count()] for other in signatures] for one in signatures]
+    means = [sum(row) / len(pool) for row in rows]
+    mean = sum(means) / len(pool)
+    norms = [math.sqrt(max(1.0 - 2 * own + mean, _LEAST)) for own in means]
     found: dict[str, float] = {}
     for number, item in enumerate(pool):
         if short[item.id] == 1.0:
             continue
-        distances = [(signatures[number] ^ other).bit_count() for other in signatures]
-        distances[number] = SIGNATURE_BITS  # not its own neighbour
-        near = nsmallest(RELATED_NEIGHBOURS, zip(distances, heat, strict=True))
-        weighed = [(max(half - distance, 1), warmth) for distance, warmth in near]
+        offset, norm = means[number] - mean, norms[number]
+        near = [
+            ((cosine - own - offset) / (norm * other), warmth)
+            for cosine, own, other, warmth in zip(rows[number], means, norms, heat, strict=True)
+        ]
+        del near[number]  # not its own neighbour
+        near.sort(reverse=True)
+        weighed = [(max(alike, _LEAST) ** 2, warmth) for alike, warmth in near[:RELATED_NEIGHBOURS]]
         found[item.id] = sum([w * h for w, h in weighed]) / sum([w for w, _ in weighed])
     hottest = max(found.values(), default=0.0) or 1.0
     return {candidate_id: heat_found / hottest for candidate_id, heat_found in found.items()}

@@ -93,11 +93,11 @@ class Recall:
         Raises: InvalidInput, LimitExceeded for the query or its filter; NotFound (code `unknown_scope`) for a scope that
             D1 does not have, or has elsewhere; Unavailable, UpstreamFailed.
         """
-        query = analyse(wanted.text)
+        at_ms = self._clock() if wanted.as_of_ms is None else wanted.as_of_ms
+        query = analyse(wanted.text, at_ms)
         condition, values = compile_filter(wanted.filter)
         [vector] = await self._embedder.embed([query.text])
         statistics = await read_statistics(self._sql, self._scope, query, below=wanted.below)
-        at_ms = self._clock() if wanted.as_of_ms is None else wanted.as_of_ms
         past = wanted.as_of_ms is not None
         visible = Visible(statistics.reach, at_ms, past, condition, tuple(values))
         query_signature = int(signature([vector]), 16) if any(vector) else 0

@@ -1,0 +1,314 @@
+"""Dates in a query, relative ones among them, as intervals of time. Pure code, English, UTC, weeks from Monday.
+
+A date is resolved as a person means it who asks what was: "in May" and "on Monday" are the latest that have begun,
+"last" is the latest that is over. Seasons are the meteorological ones of the northern hemisphere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
+MAX_DATES = 4
+"""Dates of one query that are looked at, in order."""
+_LAST_MS = 250_246_627_200_000
+"""The year 9900 begins: times from there on are not resolved, as dates end with the year 9999."""
+
+_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+           "december")  # fmt: skip
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_NUMBERS = {word: number for number, word in enumerate(
+    "one two three four five six seven eight nine ten eleven twelve".split(), start=1
+)} | {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 4}  # fmt: skip
+
+_MONTH = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?)"
+)
+_YEAR = r"(?:19|20)\d\d"
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_COUNT = rf"(?:\d{{1,3}}|(?:a )?(?:couple|few)(?: of)?|{'|'.join(w for w in _NUMBERS if w not in {'couple', 'few'})})"
+_UNIT = "(?:minute|hour|day|week|month|year)s?"
+_DIRECTED = "(?(before)|(?!))"
+"""Matches after "since" and the like, where a month or year is one without a preposition."""
+_WHICH = "(?:last|this|next|past|previous|coming)"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A span of time in epoch milliseconds: [from_ms, to_ms)."""
+
+    from_ms: int
+    to_ms: int
+
+    def __contains__(self, at_ms: int) -> bool:
+        return self.from_ms <= at_ms < self.to_ms
+
+
+def dates(text: str, now_ms: int) -> tuple[Interval, ...]:
+    """Return the dates that a text names, resolved against `now_ms`, at most `MAX_DATES`, in order.
+
+    What is no date, as 30 February, is left out. A date after "since" reaches
+    until now, one after "after" begins where it ends; one after "before" or "until" says too little and is left out.
+    """
+    if not 0 <= now_ms < _LAST_MS:
+        return ()
+    found: list[Interval] = []
+    for match in _ANY.finditer(" ".join(text.split())):
+        name = str(match.lastgroup)
+        try:
+            resolved = _RESOLVERS[name](match.group(name).lower(), now_ms)
+        except (ValueError, OverflowError):  # 30 February; the year 0
+            continue
+        before = match.group("before")
+        for interval in resolved:
+            directed = _directed(interval, (before or "").lower(), now_ms)
+            if directed is not None and directed not in found and len(found) < MAX_DATES:
+                found.append(directed)
+    return tuple(found)
+
+
+def _directed(interval: Interval, before: str, now_ms: int) -> Interval | None:
+    """Return what a date means after "since", "after" and the like."""
+    if before in {"before", "until", "till"}:
+        return None
+    if before not in {"since", "after"}:
+        return interval
+    start = interval.from_ms if before == "since" else interval.to_ms
+    return Interval(start, now_ms + 1) if start <= now_ms else None
+
+
+def _today(now_ms: int) -> date:
+    return datetime.fromtimestamp(now_ms / 1000, UTC).date()
+
+
+def _span(first: date, after: date) -> Interval:
+    """Return the interval from the beginning of one day to that of another."""
+    epoch = date(1970, 1, 1).toordinal()
+    return Interval((first.toordinal() - epoch) * DAY_MS, (after.toordinal() - epoch) * DAY_MS)
+
+
+def _days(first: date, count: int = 1) -> Interval:
+    return _span(first, first + timedelta(days=count))
+
+
+def _month(year: int, month: int) -> Interval:
+    """Return a month; months are counted on beyond December and back before January."""
+    return _months(year, month, 1)
+
+
+def _months(year: int, month: int, count: int) -> Interval:
+    start, end = year * 12 + month - 1, year * 12 + month - 1 + count
+    return _span(date(start // 12, start % 12 + 1, 1), date(end // 12, end % 12 + 1, 1))
+
+
+def _year(year: int) -> Interval:
+    return _months(year, 1, 12)
+
+
+def _number_of_month(name: str) -> int:
+    return next(n for n, month in enumerate(_MONTHS, start=1) if month.startswith(name[:3]))
+
+
+def _count(text: str) -> int:
+    """Return the number that a count says: digits, a word, "a couple of"."""
+    word = next(w for w in (text, *text.split()[::-1]) if w in _NUMBERS or w.isdecimal())
+    return int(word) if word.isdecimal() else _NUMBERS[word]
+
+
+def _latest(of_year: Callable[[int], Interval], which: str, now_ms: int) -> Interval:
+    """Return that of a yearly time's occurrences which is meant.
+
+    last: the latest that is over. next: the first that has not begun. this: the one that is, else the current year's.
+    Otherwise the latest that has begun.
+    """
+    year = _today(now_ms).year
+    around = [of_year(y) for y in range(max(2, year - 8), year + 9) if _exists(of_year, y)]
+    if which == "this":
+        return next((one for one in around if now_ms in one), of_year(year))
+    if which in {"next", "coming"}:
+        return next(one for one in around if one.from_ms > now_ms)
+    if which in {"last", "past", "previous"}:
+        return [one for one in around if one.to_ms <= now_ms][-1]
+    return [one for one in around if one.from_ms <= now_ms][-1]
+
+
+def _exists(of_year: Callable[[int], Interval], year: int) -> bool:
+    """Tell whether a yearly time is in a year: 29 February is not in each."""
+    try:
+        of_year(year)
+    except ValueError:
+        return False
+    return True
+
+
+def _iso(text: str, _: int) -> list[Interval]:
+    numbers = [int(part) for part in re.split(r"[-/]", text)]
+    return [_month(numbers[0], _valid_month(numbers[1])) if len(numbers) == 2 else _days(date(*numbers))]
+
+
+def _valid_month(month: int) -> int:
+    if not 1 <= month <= 12:
+        raise ValueError("there is no such month")
+    return month
+
+
+def _numeric(text: str, _: int) -> list[Interval]:
+    """Return the day of "3.5.2024", and both readings of "3/5/2024"."""
+    first, second, year = (int(part) for part in re.split(r"[./]", text))
+    readings = [(second, first)] if "." in text else [(second, first), (first, second)]
+    return [_days(date(year, month, day)) for month, day in readings if 1 <= month <= 12]
+
+
+def _written(text: str, now_ms: int) -> list[Interval]:
+    """Return the day of "3 May 2024", "May 3rd", and the month of "May 2024"."""
+    month = _number_of_month(re.findall(_MONTH, text)[0])
+    years, days = re.findall(rf"\b{_YEAR}\b", text), re.findall(r"\b(\d{1,2})(?:st|nd|rd|th)?\b", text)
+    if not days:
+        return [_month(int(years[0]), month)]
+    day = int(days[0])
+    if years:
+        return [_days(date(int(years[0]), month, day))]
+    date(2000, month, day)  # raises for a day that no year has
+    return [_latest(lambda year: _days(date(year, month, day)), "", now_ms)]
+
+
+def _yearly(text: str, now_ms: int) -> list[Interval]:
+    """Return the month or season of "in May", "last summer", "winter of 2023"."""
+    first, *_, last = text.split() if " " in text else [text, text]
+    years = re.findall(rf"\b{_YEAR}\b", text)
+    name = re.findall(rf"\b(?:{'|'.join(_SEASONS)}|{_MONTH})\b", text)[-1]
+    month, count = (_SEASONS[name], 3) if name in _SEASONS else (_number_of_month(name), 1)
+    if years:
+        return [_months(int(last), month, count)]
+    return [_latest(lambda year: _months(year, month, count), first, now_ms)]
+
+
+def _in_year(text: str, _: int) -> list[Interval]:
+    return [_year(int(text[-4:]))]
+
+
+def _near(text: str, now_ms: int) -> list[Interval]:
+    """Return the day of "yesterday", "this morning", "the day after tomorrow"."""
+    today = _today(now_ms)
+    if text == "last night":  # it begins on one day and ends on the next
+        noon = _days(today).from_ms - DAY_MS // 2
+        return [Interval(noon, noon + DAY_MS)]
+    step = {"day before yesterday": -2, "yesterday": -1, "tomorrow": 1, "day after tomorrow": 2}.get(text, 0)
+    return [_days(today + timedelta(days=step))]
+
+
+def _period(text: str, now_ms: int) -> list[Interval]:
+    """Return "last week", "this month", "next year", "the weekend"."""
+    today = _today(now_ms)
+    which, *_, unit = text.split()
+    step = {"last": -1, "previous": -1, "next": 1, "coming": 1}.get(which, 0)
+    if which == "past":
+        return [_until(1, unit, now_ms)]
+    monday = today - timedelta(days=today.weekday())
+    if unit == "week":
+        return [_days(monday + timedelta(days=7 * step), 7)]
+    if unit == "weekend":
+        if which not in {"this", "next", "coming"}:  # the latest that has begun, the last one that is over
+            step = -1 if today.weekday() < 5 or which in {"last", "previous"} else 0
+        return [_days(monday + timedelta(days=5 + 7 * step), 2)]
+    return [_month(today.year, today.month + step) if unit == "month" else _year(today.year + step)]
+
+
+def _weekday(text: str, now_ms: int) -> list[Interval]:
+    """Return the day of "on Monday", "last Friday", "next Tuesday"."""
+    today = _today(now_ms)
+    which, name = text.split() if " " in text else ("on", text)
+    ahead = _WEEKDAYS.index(name) - today.weekday()
+    if which in {"last", "past", "previous"}:
+        step = ahead if ahead < 0 else ahead - 7
+    elif which in {"next", "coming"}:
+        step = ahead if ahead > 0 else ahead + 7
+    else:
+        step = ahead if which == "this" or ahead <= 0 else ahead - 7
+    return [_days(today + timedelta(days=step))]
+
+
+def _ago(text: str, now_ms: int) -> list[Interval]:
+    """Return the time of "two days ago", as exactly as its unit is meant; "a few" may be one less or more."""
+    count, unit = _counted(text.removesuffix("ago").strip())
+    slack = 1 if re.search("few|several", text) else 0
+    first, last = _back(count + slack, unit, now_ms), _back(count - slack, unit, now_ms)
+    return [Interval(first.from_ms, last.to_ms)]
+
+
+def _back(count: int, unit: str, now_ms: int) -> Interval:
+    today = _today(now_ms)
+    if unit in {"minute", "hour"}:
+        size = HOUR_MS if unit == "hour" else HOUR_MS // 60
+        return Interval(now_ms - count * size - size, now_ms - count * size + size)
+    if unit == "week":  # around the same weekday
+        return _days(today - timedelta(days=7 * count + 3), 7)
+    if unit == "month":
+        return _month(today.year, today.month - count)
+    return _days(today - timedelta(days=count)) if unit == "day" else _year(today.year - count)
+
+
+def _lasting(text: str, now_ms: int) -> list[Interval]:
+    """Return the time until now of "the last 3 weeks"."""
+    count, unit = _counted(text.split(maxsplit=1)[1])
+    return [_until(count, unit, now_ms)]
+
+
+def _counted(text: str) -> tuple[int, str]:
+    amount, unit = text.rsplit(maxsplit=1)
+    return _count(amount), unit.removesuffix("s")
+
+
+def _until(count: int, unit: str, now_ms: int) -> Interval:
+    """Return the last so many units until now. A day and longer ones begin with their first day."""
+    if unit in {"minute", "hour"}:
+        return Interval(now_ms - count * (HOUR_MS if unit == "hour" else HOUR_MS // 60), now_ms + 1)
+    today = _today(now_ms)
+    if unit == "weekend":
+        return _period("last weekend", now_ms)[0]
+    if unit in {"month", "year"}:
+        start = today.year * 12 + today.month - 1 - count * (12 if unit == "year" else 1)
+        length = _month(start // 12, start % 12 + 1)
+        first = min(length.from_ms + (today.day - 1) * DAY_MS, length.to_ms - DAY_MS)
+        return Interval(first, now_ms + 1)
+    return Interval(_days(today - timedelta(days=count * (7 if unit == "week" else 1))).from_ms, now_ms + 1)
+
+
+_PATTERNS: dict[str, tuple[str, Callable[[str, int], list[Interval]]]] = {
+    "iso": (rf"{_YEAR}-\d\d-\d\d|{_YEAR}/\d\d?/\d\d?|{_YEAR}-\d\d", _iso),
+    "numeric": (rf"\d\d?\.\d\d?\.{_YEAR}|\d\d?/\d\d?/{_YEAR}", _numeric),
+    "written": (
+        rf"{_DAY} (?:of )?{_MONTH}\b\.?(?:,? {_YEAR}\b)?|{_MONTH}\.? {_DAY}\b(?:,? {_YEAR}\b)?"
+        rf"|{_MONTH}\.?,? (?:of )?{_YEAR}",
+        _written,
+    ),
+    "yearly": (
+        rf"(?:(?:in|during|{_WHICH}) |{_DIRECTED})(?:the )?(?:early |late )?"
+        rf"(?:{_MONTH}|{'|'.join(_SEASONS)})\b(?: (?:of )?{_YEAR})?"
+        rf"|(?:{'|'.join(_SEASONS)}) (?:of )?{_YEAR}",
+        _yearly,
+    ),
+    "in_year": (rf"(?:(?:in|during|of|the year) |{_DIRECTED}){_YEAR}", _in_year),
+    "near": (
+        "day before yesterday|day after tomorrow|yesterday|today|tonight|tomorrow|last night"
+        "|this (?:morning|afternoon|evening)",
+        _near,
+    ),
+    "ago": (rf"{_COUNT} {_UNIT} ago", _ago),
+    "lasting": (rf"(?:last|past|previous) {_COUNT} {_UNIT}", _lasting),
+    "period": (rf"(?:{_WHICH} (?:week|month|year|weekend)|(?:at|on|over|during) the weekend)", _period),
+    "weekday": (rf"(?:(?:on|{_WHICH}) )?(?:{'|'.join(_WEEKDAYS)})", _weekday),
+}
+_RESOLVERS = {name: resolver for name, (_, resolver) in _PATTERNS.items()}
+_ANY = re.compile(
+    r"(?<![\w.,/-])(?:(?P<before>since|after|before|until|till) (?:the )?)?(?:"
+    + "|".join(f"(?P<{name}>{pattern})" for name, (pattern, _) in _PATTERNS.items())
+    + r")(?![\w-]|[./]\d)",
+    re.IGNORECASE,
+)
