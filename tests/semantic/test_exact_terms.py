@@ -43,6 +43,16 @@ CASES = {
         ("The parcel with AB-1002 was left at a neighbour's door, who then moved to another town.",),
         ("What happened to order AB-1001?", "Order AB-1003 happened.", "Order 1002-AB happened to happen."),
     ),
+    "order number of digits": Case(
+        "What happened to order 48213?",
+        ("The parcel with 48213 was left at a neighbour's door, who then moved to another town.",),
+        ("What happened to order 48214?", "Order 48212 happened.", "Order 4821 happened to happen."),
+    ),
+    "short number behind its noun": Case(
+        "What is wrong with invoice no. 311?",
+        ("For 311 the address of the buyer is missing, so it went back to the accountant in spring.",),
+        ("What is wrong with invoice no. 312?", "Invoice no. 31 is wrong."),
+    ),
     "ticket with a sign": Case(
         "status of ticket #4711",
         ("Nobody answered #4711 for a week, so it was escalated to the second level on Tuesday.",),

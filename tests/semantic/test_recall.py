@@ -18,7 +18,8 @@ from tests.semantic.substrate import AGENT, AGENT_SOURCE, HOUSE, INSTANCE, PERSO
 from tests.support.faults import Faults
 
 COMPONENTS = {
-    "vector", "words", "recency", "related", "temporal", "asking", "exact", "importance", "confidence",
+    "vector", "words", "recency", "related", "following", "temporal", "dated", "speaker", "asking", "exact",
+    "importance", "confidence",
 }  # fmt: skip
 
 
