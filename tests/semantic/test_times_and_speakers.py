@@ -57,7 +57,9 @@ async def test_it_counts_when_a_turn_was_said_not_when_it_was_stored(substrate: 
     substrate.clock.set(NOW)
     turns = [
         NewRecord(content, utterance=Utterance("chat", place, "Ann", NOW - days * DAY_MS))
-        for place, (content, days) in enumerate([("The lamp broke.", 3), ("The lamp broke!", 1), ("The lamp broke?", 0)])
+        for place, (content, days) in enumerate(
+            [("The lamp broke.", 3), ("The lamp broke!", 1), ("The lamp broke?", 0)]
+        )
     ]
     await substrate.memory().store_all(turns, AGENT_SOURCE)
     dated = {hit.record.content: hit.components["dated"] for hit in await substrate.hits("What broke three days ago?")}
