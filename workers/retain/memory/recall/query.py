@@ -82,10 +82,10 @@ def analyse(text: str, now_ms: int) -> Query:
 
 def _exact_terms(text: str) -> dict[tuple[str, ...], float]:
     """Return addresses, ids, numbers and quotations as stems in order, with the weight of each."""
-    apart = without_runs(text)
-    found = [(match, 1.0) for match in _EXACT.findall(apart) if _is_exact(match)]
-    found += [(number, 1.0) for number in _NUMBERED.findall(apart)]
-    found += [(number, 1.0) for number in _NUMBER.findall(apart) if not number.endswith("000")]
+    spaced = without_runs(text)
+    found = [(match, 1.0) for match in _EXACT.findall(spaced) if _is_exact(match)]
+    found += [(number, 1.0) for number in _NUMBERED.findall(spaced)]
+    found += [(number, 1.0) for number in _NUMBER.findall(spaced) if not number.endswith("000")]
     found += [(quotation, QUOTATION) for quotation in _QUOTED.findall(text)]
     exact: dict[tuple[str, ...], float] = {}
     for match, weight in found:
