@@ -86,7 +86,7 @@ class Recall:
         self._reranker = reranker
 
     async def search(self, wanted: RecallQuery) -> list[Hit]:
-        """Return the best records, best first, ties by id. Three round trips to D1, one to the vector index.
+        """Return the best records, best first, ties by id. Four round trips to D1, one to the vector index.
 
         With a reranker, the best twice `top_k` are put into its order.
         A record is found as soon as its write was answered. One whose words are found is never dropped for its vector.
