@@ -13,6 +13,7 @@ from retain.memory.recall import query as query_module
 from retain.memory.recall.query import MAX_EXACT_TERMS, MAX_QUERY_BYTES, analyse
 from tests.semantic.substrate import Substrate
 
+NOW = 1_773_847_800_000  # Wednesday, 18 March 2026
 NOTE = 'Ann\'s order AB-1001 was refunded; she said "thank you" to sara@example.com.'
 OPERATORS = (
     '"', "'", '""', '"Ann', 'Ann"', "Ann*", "^Ann", "Ann AND", "AND", "OR", "NOT Ann", "NEAR(Ann order)", "(Ann", "Ann)",
@@ -104,7 +105,9 @@ async def test_the_longest_queries_are_answered(substrate: Substrate, query: str
 
 
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("unit", ["a", "a-", "1-", "a1-", "a.", "a@", "a@a.", '"', "#", "#1", "_", "@.", '"a'])
+@pytest.mark.parametrize(
+    "unit", ["a", "a-", "1-", "a1-", "a.", "a@", "a@a.", '"', "#", "#1", "_", "@.", '"a', "1", "id:"]
+)
 def test_a_query_is_taken_apart_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking again from every place would take hours for these: a model may write any query."""
     monkeypatch.setattr(query_module, "MAX_QUERY_BYTES", 1_000_000)
@@ -128,6 +131,13 @@ def test_a_query_is_taken_apart_in_one_pass(unit: str, monkeypatch: pytest.Monke
         ("he said “just do it” twice", [("just", "do", "it")]),
         ('"!!" twice', []),
         ("on the 24th, for a 12-week course with 45kg in 30-minute sets", []),
+        ("What about order 48213?", [("48213",)]),
+        ("order 482, invoice no. 77123, PO 1234, ids: 4711", [("482",), ("77123",), ("1234",), ("4711",)]),
+        ("call 555-0199 about 112-1234567-7654321", [("555", "0199"), ("112", "1234567", "7654321")]),
+        ("case 4711 (tracking number: 00341)", [("4711",), ("00341",)]),
+        ("I paid 480,000 and $48213 and 50000, 12.50 each, 482 times, 10345%", []),
+        ("from 2023-2024, 2024-05 and 20-30", []),
+        ("in order 2 of 7, room 12", []),
         ("nobody@nowhere", []),
         ("a@b@c.de", [("b", "c", "de")]),
         ("a1b2@x", [("a1b2",)]),
@@ -163,3 +173,26 @@ def test_stop_words_are_left_out_unless_there_is_nothing_else() -> None:
     assert analyse("What is the refund of Ann?", NOW).stems == ("refund", "ann")
     assert analyse("who are you", NOW).stems == ("who", "ar", "you")
     assert analyse("!?", NOW).stems == ()
+
+
+def test_a_querys_dates_are_relative_to_its_time() -> None:
+    assert [interval.from_ms for interval in analyse("What did Ann say yesterday?", NOW).times] == [1_773_705_600_000]
+    assert analyse("What did Ann say?", NOW).times == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "speaker", "named"),
+    [
+        ("What did Ann say?", "Ann", True),
+        ("What did Ann say?", "Ann Lee", True),
+        ("Ann's tea", "ANN", True),
+        ("What did Ann say?", "Annabel", False),
+        ("What did he say?", "He", False),
+        ("Which user complained to the assistant?", "user", False),
+        ("Which user complained?", "Assistant", False),
+        ("What did Ann say?", None, False),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_a_query_names_a_speaker_by_a_word_of_the_name(query: str, speaker: str | None, named: bool) -> None:
+    assert analyse(query, NOW).names(speaker) == named
