@@ -18,10 +18,11 @@ from retain.rpc import answer, refusal
 from workers import DurableObject
 
 if TYPE_CHECKING:
-    from retain.agents.instance import Identity, Instance
+    from retain.agents.identity import Identity
+    from retain.agents.instance import Instance
 
 _log = logging.getLogger("retain.agent_runtime")
-_NAMED = ("request_id", "tenant_id", "agent_type", "instance_id")
+_NAMED = ("request_id", "tenant_id", "agent_type", "instance_id", "run_id")
 """What every line of a call's log names."""
 
 
@@ -36,6 +37,34 @@ class AgentRuntime(DurableObject):
         """Run the agent. request: JSON as `Instance.run` takes it."""
         return await self._enveloped(request, lambda instance, content: instance.run(content))
 
+    async def start(self, request: str) -> str:
+        """Begin a run that goes on by itself. request: JSON as `Instance.start` takes it."""
+        return await self._enveloped(request, lambda instance, content: instance.start(content))
+
+    async def show(self, request: str) -> str:
+        """Return how a run stands."""
+        return await self._enveloped(request, lambda instance, content: instance.show(content), known_only=True)
+
+    async def follow(self, request: str) -> str:
+        """Return what happened in a run behind a place, waiting for it. request: as `Following.follow` takes it."""
+        return await self._enveloped(request, lambda instance, content: instance.follow(content), known_only=True)
+
+    async def answer(self, request: str) -> str:
+        """Answer what a run asks. request: JSON as `Instance.answer` takes it."""
+        return await self._enveloped(request, lambda instance, content: instance.answer(content), known_only=True)
+
+    async def cancel(self, request: str) -> str:
+        """Stop a run. request: JSON as `Instance.cancel` takes it."""
+        return await self._enveloped(request, lambda instance, content: instance.cancel(content), known_only=True)
+
+    async def cancel_call(self, request: str) -> str:
+        """Stop the run that a call of another instance began, or will yet begin. request: as `Instance.cancel` takes it."""
+        return await self._enveloped(request, lambda instance, content: instance.cancel_call(content))
+
+    async def wake(self, request: str) -> str:
+        """Let a run go on that waits for a delegate."""
+        return await self._enveloped(request, lambda instance, content: instance.wake(content), known_only=True)
+
     async def describe(self, request: str) -> str:
         """Return the turn state, the newest log entries and the working keys. An object that was never called stays so."""
         return await self._enveloped(request, lambda instance, _: instance.describe(), known_only=True)
@@ -46,7 +75,7 @@ class AgentRuntime(DurableObject):
 
     async def alarm(self, alarm_info: Any = None) -> None:  # noqa: ARG002
         """Do what is due. An object that was never called has nothing to do."""
-        from retain.agents.instance import claimed
+        from retain.agents.identity import claimed
 
         identity = claimed(assembly_of(self.env).instance_ports(self.ctx.storage).local)
         if identity is not None:
@@ -68,7 +97,7 @@ class AgentRuntime(DurableObject):
         known_only: bool = False,
     ) -> str:
         """Act and return the envelope. known_only: refuse when the object was never called, and write nothing."""
-        from retain.agents.instance import identity_of, require_claimed
+        from retain.agents.identity import identity_of, require_claimed
 
         content = json.loads(request)
         named = {name: content[name] for name in _NAMED if content.get(name) is not None}
@@ -87,7 +116,8 @@ class AgentRuntime(DurableObject):
     def _living(self, identity: Identity) -> Instance:
         """Return the instance. Raises: Misconfigured when the object belongs to another one."""
         if self._living_as is None or self._living_as[0] != identity:
-            from retain.agents.instance import Instance, claim
+            from retain.agents.identity import claim
+            from retain.agents.instance import Instance
 
             ports = assembly_of(self.env).instance_ports(self.ctx.storage)
             claim(ports.local, identity)

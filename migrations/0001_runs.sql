@@ -12,10 +12,10 @@ CREATE TABLE agent_runs (
   agent_type TEXT NOT NULL,
   instance_id TEXT NOT NULL,
   parent_run_id TEXT,
-  status TEXT NOT NULL CHECK (status IN ('running', 'completed', 'failed')),
+  status TEXT NOT NULL CHECK (status IN ('running', 'waiting', 'completed', 'failed', 'cancelled')),
   input TEXT NOT NULL,               -- JSON: {"input", "metadata", "episodes": [what the run had in its context]}
   output TEXT,
-  error TEXT,                        -- JSON: {"code", "message"}
+  error TEXT,                        -- JSON: {"code", "message"}; of a cancelled run {"code", "message", "by"}
   model TEXT NOT NULL,
   steps INTEGER NOT NULL DEFAULT 0,
   input_tokens INTEGER NOT NULL DEFAULT 0,

@@ -18,13 +18,13 @@ WORKERS = ROOT / "workers"
 CONFIG = ROOT / "pyproject.toml"
 CONTRACTS = [contract["name"] for contract in tomllib.loads(CONFIG.read_text())["tool"]["importlinter"]["contracts"]]
 VIOLATIONS = {
-    "retain/memory/outbox.py": "from retain.agents.journal import Journal",
+    "retain/memory/outbox.py": "from retain.agents.runs.journal import Journal",
     "retain/agents/loop.py": "from retain.admin.runs import list_runs",
     "retain/gateway/upstream.py": "from pydantic import BaseModel",
     "retain/models/vectors.py": "import sqlite3",
     "retain/http.py": "import js",
-    "retain/agents/run_state.py": "import time",
-    "retain/agents/events.py": "from retain.agents.instance import Instance",
+    "retain/agents/runs/run_state.py": "import time",
+    "retain/agents/runs/events.py": "from retain.agents.instance import Instance",
 }
 """Modules of the library, and an import that each must not have."""
 

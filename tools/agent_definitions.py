@@ -1,7 +1,13 @@
-"""Compile `agents/*.yaml` and `agents/scripts/*.yaml` to the JSON that is staged, refusing what is not valid."""
+"""Compile `agents/*.yaml`, `agents/tools/*.py` and `agents/scripts/*.yaml` to the JSON that is staged.
+
+What is not valid is refused. The modules of function tools are imported for that, on the host: what only the platform
+has (`js`, `workers`) a function must import when it is called.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,16 +19,17 @@ from tools.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "workers"))
 
-from retain.agents.definitions import AgentDefinition
-from retain.errors import InvalidInput
+from retain.agents.definitions import BUILT_IN, AgentDefinition
+from retain.agents.functions import FunctionTool, is_tool
+from retain.errors import InvalidInput, RetainError
 from retain.models.script_schema import check_script
 
 
 def compile_agents(folder: Path) -> dict[str, Any]:
-    """Return {"agents": {type: definition}, "scripts": {name: script}}.
+    """Return {"agents": {type: definition}, "scripts": {name: script}, "functions": {name: module}}.
 
     Raises: SystemExit naming the file and what is wrong with it; also for a file not named after its agent or script,
-        a delegate that does not exist, and a script that does not exist.
+        and for a delegate, a function or a script that does not exist.
     """
     agents: dict[str, Any] = {}
     for path in sorted(folder.glob("*.yaml")):
@@ -42,11 +49,58 @@ def compile_agents(folder: Path) -> dict[str, Any]:
         if script["name"] != path.stem:
             raise SystemExit(f"scripts/{path.name}: the file must be named after its script, {script['name']}.yaml")
         scripts[path.stem] = script
+    functions = compile_functions(folder)
     for name, agent in agents.items():
+        for function in agent["functions"]:
+            if function not in functions:
+                raise SystemExit(f"{name}.yaml: names the function {function}, which no file of tools/ declares")
         for delegate in agent["delegates"]:
             if delegate not in agents:
                 raise SystemExit(f"{name}.yaml: delegates to {delegate}, which does not exist")
         script_name = agent["model"]["script"]
         if script_name is not None and script_name not in scripts:
             raise SystemExit(f"{name}.yaml: names the script {script_name}, which does not exist")
-    return {"agents": agents, "scripts": scripts}
+    return {"agents": agents, "scripts": scripts, "functions": functions}
+
+
+def compile_functions(folder: Path) -> dict[str, str]:
+    """Return the module of each function tool, by name: `agents.tools.<file>`, where it is staged.
+
+    Raises: SystemExit naming the file: it cannot be imported, declares no tool, or one that cannot be described or
+        whose name is taken.
+    """
+    functions: dict[str, str] = {}
+    for path in sorted((folder / "tools").glob("*.py")):
+        place = f"tools/{path.name}"
+        if not path.stem.isidentifier():
+            raise SystemExit(f"{place}: the file's name must be a module's")
+        declared = _declared(path, place)
+        if not declared and not path.stem.startswith("_"):
+            raise SystemExit(f"{place}: declares no function with @tool; a module of other things begins with _")
+        for name, function in declared.items():
+            try:
+                _ = FunctionTool(function).spec
+            except RetainError as error:
+                raise SystemExit(f"{place}: {error.message}") from error
+            if name in functions or name in BUILT_IN:
+                raise SystemExit(f"{place}: another tool is named {name}")
+            functions[name] = f"agents.tools.{path.stem}"
+    return functions
+
+
+def _declared(path: Path, place: str) -> dict[str, Any]:
+    """Return the tools that the module itself declares, by name."""
+    name = f"agents.tools.{path.stem}"
+    specification = importlib.util.spec_from_file_location(name, path)
+    if specification is None or specification.loader is None:
+        raise SystemExit(f"{place}: it cannot be imported")
+    module = importlib.util.module_from_spec(specification)
+    try:
+        specification.loader.exec_module(module)
+    except (ImportError, SyntaxError, NameError, TypeError, ValueError, AttributeError) as error:
+        raise SystemExit(f"{place}: it cannot be imported: {type(error).__name__}: {error}") from error
+    return {
+        function.__name__: function
+        for _, function in inspect.getmembers(module, is_tool)
+        if function.__module__ == name
+    }

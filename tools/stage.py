@@ -1,8 +1,8 @@
 """Stage the Worker: put what wrangler uploads, and nothing else, into `.build/`.
 
 Run by wrangler itself, as the custom build of wrangler.toml, before `dev` and `deploy` and again on each change. The
-folder `workers/` becomes the module root; agent definitions are validated and written as one JSON file; the local
-embedding table rides along only when the configuration asks for it.
+folder `workers/` becomes the module root; agent definitions are validated and written as one JSON file, and their
+function tools ride along as modules; the local embedding table does only when the configuration asks for it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ def read_config(path: Path) -> dict[str, Any]:
     return parsed
 
 
-def wanted_files(config: dict[str, Any]) -> dict[str, bytes]:
-    """Return what `.build/` shall hold: path relative to it, and content."""
+def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents") -> dict[str, bytes]:
+    """Return what `.build/` shall hold: path relative to it, and content. agents: the folder of definitions."""
     files: dict[str, bytes] = {}
     for folder, prefix in ((ROOT / "workers", ""), (ROOT / "durable_objects", "durable_objects/")):
         for path in sorted(folder.rglob("*.py")):
             relative = path.relative_to(folder).as_posix()
             if not relative.startswith(_HOST_ONLY):
                 files[prefix + relative] = path.read_bytes()
-    files["agents.json"] = json.dumps(compile_agents(ROOT / "agents"), sort_keys=True, indent=1).encode()
+    for path in sorted((agents / "tools").glob("*.py")):
+        files[f"agents/tools/{path.name}"] = path.read_bytes()
+    files["agents.json"] = json.dumps(compile_agents(agents), sort_keys=True, indent=1).encode()
     if config.get("vars", {}).get("EMBEDDING_PROVIDER") == "static":
         files[EMBEDDING_TABLE.name] = EMBEDDING_TABLE.read_bytes()
     return files

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from retain.admin.context import AdminContext
     from retain.agents.catalogue import Catalogue
     from retain.agents.definitions import AgentDefinition
-    from retain.agents.instance import InstancePorts
+    from retain.agents.instance_ports import InstancePorts
     from retain.agents.routes import AgentsContext
     from retain.agents.tools import Tool
     from retain.gateway.routes import Gateway
@@ -300,7 +300,7 @@ class Assembly:
 
     def instance_ports(self, storage: Any) -> InstancePorts:
         """Return what an instance works with. storage: the Durable Object's."""
-        from retain.agents.instance import InstancePorts
+        from retain.agents.instance_ports import InstancePorts
 
         platform = self.platform
         return InstancePorts(
@@ -315,6 +315,7 @@ class Assembly:
             catalogue=self.catalogue,
             instances=platform.instances,
             gateway_tools=self._gateway_tools,
+            fetch=bindings.fetch,
             clock=bindings.now_ms,
             background=bindings.in_background,
         )

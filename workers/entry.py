@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -106,7 +107,8 @@ async def _guarded(assembly: Assembly, request: Request) -> Response:
 
     if not request.path.startswith(("/v1/agents/", "/admin/")):
         raise errors.NotFound("there is no such route", code="no_such_route")
-    await authorise(request, assembly.access, assembly.verifier)
+    identity = await authorise(request, assembly.access, assembly.verifier)
+    request = replace(request, caller=identity.name)
     if request.path.startswith("/v1/agents/"):
         run, parameters = find_route(agents.ROUTES, request.method, request.path)
         return await run(assembly.agents, request, parameters)

@@ -37,7 +37,7 @@ async def add_run(
     error: str | None = None,
 ) -> None:
     await sql.run(
-        "INSERT INTO agent_runs VALUES (?, ?, ?, 'main', ?, ?, ?, ?, ?, 'scripted', 3, 20, 4, ?, ?)",
+        "INSERT INTO agent_runs VALUES (?, ?, ?, 'main', ?, ?, ?, ?, ?, 'scripted', 3, 20, 4, ?, ?, NULL)",
         run_id,
         tenant,
         agent,

@@ -47,9 +47,12 @@ def agent(name: str, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def agents() -> Callable[..., Catalogue]:
-    """Make catalogues of the shipped agents and more: type to further fields of the definition."""
+    """Make catalogues of the shipped agents and more: type to further fields of the definition.
 
-    def make(**more: dict[str, Any]) -> Catalogue:
-        return catalogue(*(agent(name, **fields) for name, fields in more.items()))
+    functions: module of each function tool beside the shipped ones.
+    """
+
+    def make(functions: Mapping[str, str] | None = None, **more: dict[str, Any]) -> Catalogue:
+        return catalogue(*(agent(name, **fields) for name, fields in more.items()), functions=functions)
 
     return make

@@ -59,7 +59,7 @@ async def check_d1_agrees(deployment: Deployment) -> None:
 
 async def _check_run(deployment: Deployment, run: Row, log: list[Row]) -> None:
     run_id = run["run_id"]
-    closing = [row for row in log if row["kind"] in ("run_completed", "run_failed")]
+    closing = [row for row in log if row["kind"] in ("run_completed", "run_failed", "run_cancelled")]
     assert [row["seq"] for row in closing] == [len(log)], "a run closes once, and nothing comes after"
     [kept] = await deployment.rows("SELECT * FROM agent_runs WHERE run_id = ?", run_id)
     result = json.loads(run["result"])

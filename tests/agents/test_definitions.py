@@ -21,10 +21,17 @@ def test_a_definition_needs_type_description_and_instructions_and_has_defaults_f
         "long_term_enabled": False,
         "recall": "tool",
         "store": True,
+        "share": False,
         "episodes": 10,
         "top_k": 5,
     }
-    assert definition.limits.model_dump() == {"max_turns": 8, "context_tokens": 16_000}
+    assert definition.limits.model_dump() == {
+        "max_turns": 8,
+        "context_tokens": 16_000,
+        "run_tokens": None,
+        "max_delegations": 20,
+        "approval_hours": 24,
+    }
 
 
 @pytest.mark.parametrize(

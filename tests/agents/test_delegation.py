@@ -11,8 +11,10 @@ import pytest
 
 from retain.agents.catalogue import Catalogue
 from retain.agents.delegation import ATTEMPTS, MAX_DEPTH, Delegate
+from retain.agents.identity import Identity
 from retain.agents.tools import CallContext, run_tool
 from retain.errors import Unavailable, UpstreamFailed
+from retain.memory.scope import Scope
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.faults import Crash, Fault
@@ -70,7 +72,7 @@ async def test_a_repeated_call_gets_the_first_answer(deploy: Deploy, agents: Age
 
 
 def make(deployment: Deployment, depth: int = 0) -> Delegate:
-    return Delegate(LocalInstances(deployment), "acme", {"helper": "Helps."}, depth)
+    return Delegate(LocalInstances(deployment), Identity(Scope("acme", "boss"), "main"), {"helper": "Helps."}, depth)
 
 
 @pytest.mark.parametrize(

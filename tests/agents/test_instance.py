@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from retain.agents.catalogue import Catalogue
-from retain.agents.context import estimate_tokens
-from retain.agents.instance import Identity, claim, claimed, identity_of
+from retain.agents.identity import Identity, claim, claimed, identity_of
+from retain.agents.runs.tokens import estimate_tokens
 from retain.errors import (
     Conflict,
     InvalidInput,
@@ -47,7 +47,7 @@ async def test_a_run_answers_its_result_and_leaves_its_row_timeline_and_episodes
         "status": "completed",
         "output": "bye",
         "steps": 3,
-        "usage": {"input_tokens": 6, "output_tokens": 4},
+        "usage": {"input_tokens": 6, "output_tokens": 4, "delegated_tokens": 0, "delegations": 0},
         "memory": {"episodes_used": 0, "records_used": 0},
     }
     await deployment.settled()

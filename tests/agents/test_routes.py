@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
+from retain.agents.catalogue import Catalogue
 from retain.agents.routes import MAX_INPUT_BYTES, MAX_METADATA_BYTES, ROUTES, AgentsContext
 from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound, RetainError
 from retain.http import Request, find_route
 from retain.memory.tenants import Tenants
-from tests.agents.stepped_chat import SteppedChat, says
-from tests.support.instances import Deployment, LocalInstances
+from tests.agents.stepped_chat import SteppedChat, calls, says
+from tests.support.instances import Deployment, LocalInstances, Upstream
 
 Deploy = Callable[..., Deployment]
+Agents = Callable[..., Catalogue]
 
 
 async def context_of(deployment: Deployment) -> AgentsContext:
@@ -145,3 +147,95 @@ async def test_only_what_exists_is_shown(deploy: Deploy, path: str, code: str) -
         await asked(context, "GET", f"/v1/agents/{path}")
     assert raised.value.code == code
     assert deployment.storages == {}
+
+
+PAY = {"tools": ["pay"], "approval": ["pay"]}
+
+
+async def waiting_desk(deploy: Deploy, agents: Agents) -> tuple[AgentsContext, dict[str, Any], str]:
+    """Return a run that waits for a person, and its path."""
+    chat = SteppedChat(calls(("pay", {"order": "A"})), says("paid"))
+    context = await context_of(deploy(agents(clerk=PAY), upstreams=[Upstream("pay", True)], chat=chat))
+    status, waiting = await run(context, {"input": "hello", "instance_id": "desk"}, path="acme/clerk")
+    assert (status, waiting["status"]) == (202, "waiting")
+    return context, waiting, f"/v1/agents/acme/clerk/instances/desk/runs/{waiting['run_id']}"
+
+
+async def test_a_waiting_run_is_shown_answered_and_then_its_result_is(deploy: Deploy, agents: Agents) -> None:
+    context, waiting, path = await waiting_desk(deploy, agents)
+    assert await asked(context, "GET", path) == (200, waiting)
+    body = {"call": waiting["waiting_for"]["call"], "decision": "approve"}
+    assert (await asked(context, "POST", f"{path}/resume", body))[0] == 202
+    for _ in range(50):
+        await asyncio.sleep(0)
+    status, result = await asked(context, "GET", path)
+    assert (status, result["output"]) == (200, "paid")
+    assert (await asked(context, "POST", f"{path}/resume", body)) == (200, result)
+    assert (await asked(context, "POST", f"{path}/cancel")) == (200, result)
+
+
+async def test_a_run_is_cancelled_by_whoever_asks(deploy: Deploy, agents: Agents) -> None:
+    context, _, path = await waiting_desk(deploy, agents)
+    handle, parameters = find_route(ROUTES, "POST", f"{path}/cancel")
+    request = Request("POST", path, {}, {}, '{"reason": "enough"}', "host", "request-1", caller="ann@example.com")
+    answer = await handle(context, request, parameters)
+    error = {"code": "cancelled", "message": "enough", "by": "ann@example.com"}
+    assert (answer.status, json.loads(answer.body)["error"]) == (200, error)
+
+
+async def test_a_streamed_run_answers_events_and_its_end_nothing_more(deploy: Deploy, agents: Agents) -> None:
+    deployment = deploy(agents(clerk={}), chat=SteppedChat(says("hi")))
+    context = await context_of(deployment)
+    body = json.dumps({"input": "hello", "instance_id": "desk", "stream": True})
+    handle, parameters = find_route(ROUTES, "POST", "/v1/agents/acme/clerk/run")
+    answer = await handle(context, Request("POST", "/", {}, {}, body, "host", "request-1"), parameters)
+    assert (answer.status, answer.body) == (200, "")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert answer.stream is not None
+    pieces = [piece async for piece in answer.stream]
+    assert "event: run.completed" in pieces[-1]
+    last, run_id = pieces[-1].split("\n")[0].removeprefix("id: "), json.loads(pieces[-1].split("data: ")[1])["run_id"]
+    events = f"/v1/agents/acme/clerk/instances/desk/runs/{run_id}/events"
+    handle, parameters = find_route(ROUTES, "GET", events)
+    for after, status in ((last, 204), ("0", 200)):
+        request = Request("GET", events, {}, {"last-event-id": after}, "", "host", "request-1")
+        assert (await handle(context, request, parameters)).status == status
+    await deployment.settled()
+
+
+UNKNOWN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "code"),
+    [
+        pytest.param("GET", f"desk/runs/{UNKNOWN}", None, "no_such_run", id="an unknown run is not shown"),
+        pytest.param("GET", f"desk/runs/{UNKNOWN}/events", None, "no_such_run", id="nor followed"),
+        pytest.param("POST", f"desk/runs/{UNKNOWN}/cancel", None, "no_such_run", id="nor cancelled"),
+        pytest.param("GET", "desk/runs/x", None, "invalid_id", id="an id that is none"),
+        pytest.param("GET", f"a%3Ab/runs/{UNKNOWN}", None, "invalid_instance_id", id="the delimiter"),
+        pytest.param("POST", f"desk/runs/{UNKNOWN}/cancel", {"by": "me"}, "invalid_body", id="who cancels is not told"),
+        pytest.param("POST", f"desk/runs/{UNKNOWN}/resume", {}, "invalid_body", id="an answer without a call"),
+        pytest.param(
+            "POST",
+            f"desk/runs/{UNKNOWN}/resume",
+            {"call": "1.0", "decision": "maybe"},
+            "invalid_body",
+            id="no decision",
+        ),
+        pytest.param(
+            "POST",
+            f"desk/runs/{UNKNOWN}/resume",
+            {"call": "1.0", "decision": "approve", "by": "boss@example.com"},
+            "invalid_body",
+            id="who answers is not told",
+        ),
+    ],
+)
+async def test_what_cannot_be_done_to_a_run_is_refused(
+    deploy: Deploy, agents: Agents, method: str, path: str, body: Any, code: str
+) -> None:
+    context, _, _ = await waiting_desk(deploy, agents)
+    with pytest.raises(RetainError) as refused:
+        await asked(context, method, f"/v1/agents/acme/clerk/instances/{path}", body)
+    assert refused.value.code == code

@@ -11,28 +11,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.agents.events import (
+from retain.agents.runs.events import (
     KINDS,
+    ApprovalAnswered,
+    ApprovalRequested,
+    CancelRequested,
+    Closing,
     ModelAnswered,
     ModelAsked,
+    RunCancelled,
     RunCompleted,
     RunEvent,
     RunFailed,
+    RunResumed,
+    RunSuspended,
     ToolAnswered,
     ToolCalled,
     from_json,
     kind_of,
     to_json,
 )
-from retain.agents.run_state import (
+from retain.agents.runs.replay import Diverged, replay
+from retain.agents.runs.result import done
+from retain.agents.runs.run_state import (
+    AskApproval,
     AskModel,
     CallTool,
+    Cancel,
     Closed,
     Complete,
     Fail,
     GiveUpTool,
+    Policy,
+    RefuseTool,
     RunState,
     Step,
+    Wait,
     apply,
     fold,
     next_step,
@@ -111,7 +125,72 @@ def result(turn: int, index: int, call: ToolCall) -> ToolAnswered:
     ],
 )
 def test_the_next_step_follows_from_the_events(events: list[RunEvent], step: Step) -> None:
-    assert next_step(fold(events), max_turns=3, idempotent=IDEMPOTENT) == step
+    assert next_step(fold(events), Policy(3, IDEMPOTENT)) == step
+
+
+ASKED = ApprovalRequested(1, 0, "pay", PAY.arguments, 1000)
+APPROVED = ApprovalAnswered(1, 0, True, "ann@example.com")
+REJECTED = ApprovalAnswered(1, 0, False, "ann@example.com", "no")
+STOP = CancelRequested(1, "ann@example.com", "enough")
+SUSPENDED = RunSuspended(1, 0, {"run_id": "child"})
+
+
+@pytest.mark.parametrize(
+    ("events", "step"),
+    [
+        pytest.param([answered(1, PAY)], AskApproval(1, 0, PAY), id="a call that needs approval is asked about"),
+        pytest.param([answered(1, LOOK)], CallTool(1, 0, LOOK), id="another call is not"),
+        pytest.param([answered(1, PAY), ASKED], Wait(), id="nothing is done until somebody answers"),
+        pytest.param([answered(1, PAY), ASKED, APPROVED], CallTool(1, 0, PAY), id="an approved call is made"),
+        pytest.param([answered(1, PAY), ASKED, REJECTED], RefuseTool(1, 0, PAY, REJECTED), id="a rejected call is not"),
+        pytest.param(
+            [answered(1, PAY), ASKED, APPROVED, called(1, 0, PAY)],
+            GiveUpTool(1, 0, PAY),
+            id="an approved call that was interrupted is given up",
+        ),
+        pytest.param(
+            [answered(1, PAY, PAY), ASKED, APPROVED, called(1, 0, PAY), result(1, 0, PAY)],
+            AskApproval(1, 1, PAY),
+            id="an approval is for one call",
+        ),
+        pytest.param([answered(1, LOOK), called(1, 0, LOOK), SUSPENDED], Wait(), id="a suspended call waits"),
+        pytest.param(
+            [answered(1, LOOK), called(1, 0, LOOK), SUSPENDED, RunResumed(1, 0)],
+            CallTool(1, 0, LOOK, repeated=True),
+            id="a resumed call is made again",
+        ),
+        pytest.param([STOP], Cancel(1, STOP.by, STOP.reason, None), id="a run is stopped before it begins"),
+        pytest.param([ModelAsked(1), STOP], Cancel(1, STOP.by, STOP.reason, None), id="while the model is asked"),
+        pytest.param([answered(1, LOOK), STOP], Cancel(1, STOP.by, STOP.reason, None), id="before a call"),
+        pytest.param([answered(1), STOP], Cancel(1, STOP.by, STOP.reason, None), id="before its end"),
+        pytest.param([answered(1, PAY), ASKED, STOP], Cancel(1, STOP.by, STOP.reason, None), id="while it waits"),
+        pytest.param(
+            [answered(1, PAY), ASKED, STOP, APPROVED], Cancel(1, STOP.by, STOP.reason, None), id="whatever is answered"
+        ),
+        pytest.param(
+            [answered(1, LOOK), called(1, 0, LOOK), STOP],
+            Cancel(1, STOP.by, STOP.reason, called(1, 0, LOOK)),
+            id="in the middle of a call, which it names",
+        ),
+        pytest.param(
+            [STOP, CancelRequested(1, "bob@example.com")], Cancel(1, STOP.by, STOP.reason, None), id="by the first"
+        ),
+        pytest.param([STOP, RunCancelled(1, STOP.by)], Closed(), id="a cancelled run is closed"),
+        pytest.param(
+            [answered(1, LOOK), ToolAnswered(1, 0, "look", "x", tokens=88)],
+            Fail(2, "token_budget", "the run and its delegates used their 100 tokens"),
+            id="delegates' tokens count against the budget",
+        ),
+        pytest.param(
+            [answered(1, LOOK), ToolAnswered(1, 0, "look", "x", tokens=87)], AskModel(2), id="one token is left"
+        ),
+        pytest.param([answered(1), ToolAnswered(1, 0, "look", "x", tokens=88)], Complete(1, ""), id="an end is free"),
+    ],
+)
+def test_approval_cancellation_and_budget_decide(events: list[RunEvent], step: Step) -> None:
+    policy = Policy(3, IDEMPOTENT, approvals=frozenset({"pay"}), max_tokens=100)
+    assert next_step(fold(events), policy) == step
+    assert (next_step(fold(events), policy) == Wait()) is fold(events).waiting
 
 
 def test_a_side_effect_is_pending_from_its_beginning_to_its_end() -> None:
@@ -134,12 +213,16 @@ class Driver:
     """Carries a run out as the loop does: one event before a side effect, one after it.
 
     turns: for each turn the tools that the model calls; after the last it answers. interruptions: at which of the places
-    between an event and a side effect the run stops, counted over all its lives.
+    between an event and a side effect the run stops, counted over all its lives. approvals: tools that a person approves;
+    rejected: places of the calls that the person rejects. cancelled_at: after how many events somebody wants it to stop.
     """
 
     turns: Sequence[Sequence[str]]
     max_turns: int
     interruptions: frozenset[int] = frozenset()
+    approvals: frozenset[str] = frozenset()
+    rejected: frozenset[tuple[int, int]] = frozenset()
+    cancelled_at: int | None = None
     log: list[str] = field(default_factory=list)
     effects: Counter[tuple[int, int]] = field(default_factory=Counter)
     places: int = 0
@@ -153,6 +236,11 @@ class Driver:
             except Interrupted:
                 self.lives += 1
 
+    @property
+    def policy(self) -> Policy:
+        """Return what decides beside the events."""
+        return Policy(self.max_turns, IDEMPOTENT, self.approvals)
+
     def events(self) -> list[RunEvent]:
         """Return the log as read back from its JSON."""
         return [from_json(kind, data) for kind, data in map(json.loads, self.log)]
@@ -160,7 +248,10 @@ class Driver:
     def _live(self) -> RunState:
         state = fold(self.events())
         while True:
-            step = next_step(state, max_turns=self.max_turns, idempotent=IDEMPOTENT)
+            due = self.cancelled_at is not None and len(self.log) >= self.cancelled_at
+            if due and state.cancel is None and state.closed is None:
+                state = self._append(state, CancelRequested(1, "ann"))
+            step = next_step(state, self.policy)
             match step:
                 case Closed():
                     return state
@@ -177,6 +268,16 @@ class Driver:
                     state = self._append(state, ToolAnswered(turn, index, call.name, f"{turn}.{index}"))
                 case GiveUpTool(turn, index, call):
                     state = self._append(state, ToolAnswered(turn, index, call.name, "unknown", failed=True))
+                case AskApproval(turn, index, call):
+                    state = self._append(state, ApprovalRequested(turn, index, call.name, call.arguments, 0))
+                case Wait():
+                    assert state.asked is not None
+                    place = (state.asked.turn, state.asked.index)
+                    state = self._append(state, ApprovalAnswered(*place, place not in self.rejected, "ann"))
+                case RefuseTool(turn, index, call):
+                    state = self._append(state, ToolAnswered(turn, index, call.name, "rejected", failed=True))
+                case Cancel(turn, by, reason):
+                    state = self._append(state, RunCancelled(turn, by, reason))
                 case Complete(turn, output):
                     state = self._append(state, RunCompleted(turn, output))
                 case Fail(turn, code, message):
@@ -256,6 +357,83 @@ def test_a_run_ends_once_and_within_its_turns(
     assert all(len(turn.results) == len(turn.answer.calls) for turn in end.turns)
 
 
+@given(
+    turns=runs(["look", "pay"]),
+    interrupted_at=interruptions,
+    rejected=st.frozensets(st.tuples(st.integers(1, 4), st.integers(0, 2)), max_size=6),
+)
+def test_no_call_that_needs_approval_is_made_without_it(
+    turns: list[list[str]], interrupted_at: frozenset[int], rejected: frozenset[tuple[int, int]]
+) -> None:
+    driver = Driver(turns, 5, interrupted_at, frozenset({"pay"}), rejected)
+    end = driver.finish()
+    assert isinstance(end.closed, RunCompleted)
+    for number, turn in enumerate(end.turns, start=1):
+        for index, call in enumerate(turn.answer.calls):
+            if call.name == "pay":
+                assert driver.effects[number, index] <= ((number, index) not in rejected)
+                assert driver.effects[number, index] == 1 or turn.results[index].failed
+    asked = [(e.turn, e.index) for e in driver.events() if isinstance(e, ApprovalRequested)]
+    assert len(asked) == len(set(asked)), "a crash asks nobody twice"
+
+
+@given(turns=runs(["look", "pay"]), interrupted_at=interruptions, cancelled_at=st.integers(0, 20))
+def test_after_a_wish_to_stop_no_side_effect_begins(
+    turns: list[list[str]], interrupted_at: frozenset[int], cancelled_at: int
+) -> None:
+    driver = Driver(turns, 5, interrupted_at, frozenset({"pay"}), cancelled_at=cancelled_at)
+    end = driver.finish()
+    events = driver.events()
+    wishes = [place for place, event in enumerate(events) if isinstance(event, CancelRequested)]
+    if wishes:
+        assert isinstance(end.closed, RunCancelled)
+        begun = (ModelAsked, ToolCalled, ApprovalRequested)
+        assert not [event for event in events[wishes[0] :] if isinstance(event, begun)]
+        outcomes = {one["call"]: one["outcome"] for one in done(end)}
+        assert {f"{n}.{i}" for (n, i), made in driver.effects.items() if made} <= outcomes.keys()
+
+
+@given(
+    turns=runs(["look", "pay"]),
+    interrupted_at=interruptions,
+    max_turns=st.integers(1, 5),
+    rejected=st.frozensets(st.tuples(st.integers(1, 4), st.integers(0, 2)), max_size=6),
+    cancelled_at=st.none() | st.integers(0, 20),
+)
+def test_a_run_replayed_from_its_log_takes_the_same_decisions(
+    turns: list[list[str]],
+    interrupted_at: frozenset[int],
+    max_turns: int,
+    rejected: frozenset[tuple[int, int]],
+    cancelled_at: int | None,
+) -> None:
+    driver = Driver(turns, max_turns, interrupted_at, frozenset({"pay"}), rejected, cancelled_at)
+    end = driver.finish()
+    again = replay(driver.events(), driver.policy)
+    assert again.state == end
+    written = [e for e in driver.events() if isinstance(e, ModelAsked | ToolCalled | ApprovalRequested | Closing)]
+    refused = [step for step in again.steps if isinstance(step, RefuseTool)]
+    assert len(again.steps) == len(written) + len(refused)
+
+
+def test_a_log_that_nobody_would_write_diverges_at_its_place() -> None:
+    events: list[RunEvent] = [ModelAsked(1), answered(1, PAY), called(1, 0, PAY), result(1, 0, PAY), ModelAsked(2)]
+    policy = Policy(3, IDEMPOTENT)
+    assert [type(step) for step in replay(events, policy).steps] == [AskModel, CallTool, AskModel]
+    others: list[tuple[int, RunEvent]] = [
+        (3, called(1, 0, LOOK)),
+        (3, called(1, 1, PAY)),
+        (5, ModelAsked(3)),
+        (5, RunCompleted(1, "done")),
+    ]
+    for seq, other in others:
+        with pytest.raises(Diverged) as raised:
+            replay([*events[: seq - 1], other, *events[seq:]], policy)
+        assert raised.value.seq == seq
+    with pytest.raises(Diverged):
+        replay(events, Policy(3, IDEMPOTENT, approvals=frozenset({"pay"})))
+
+
 texts = st.text(st.characters(), max_size=20)
 numbers = st.integers(0, 2**53)
 json_values = st.recursive(
@@ -267,7 +445,7 @@ arguments = st.dictionaries(texts, json_values, max_size=3)
 calls = st.lists(st.builds(ToolCall, texts, texts, arguments), max_size=3).map(tuple)
 scores = st.floats(-1, 1)
 EVENTS: dict[type[RunEvent], st.SearchStrategy[RunEvent]] = {
-    ModelAsked: st.builds(ModelAsked, numbers),
+    ModelAsked: st.builds(ModelAsked, numbers, st.lists(numbers, max_size=3).map(tuple)),
     ModelAnswered: st.builds(ModelAnswered, numbers, texts, calls, numbers, numbers),
     ToolCalled: st.builds(ToolCalled, numbers, numbers, texts, arguments),
     ToolAnswered: st.builds(
@@ -279,7 +457,15 @@ EVENTS: dict[type[RunEvent], st.SearchStrategy[RunEvent]] = {
         st.booleans(),
         st.lists(st.tuples(texts, scores), max_size=3).map(tuple),
         st.none() | texts,
+        numbers,
+        numbers,
     ),
+    ApprovalRequested: st.builds(ApprovalRequested, numbers, numbers, texts, arguments, numbers),
+    ApprovalAnswered: st.builds(ApprovalAnswered, numbers, numbers, st.booleans(), texts, st.none() | texts),
+    RunSuspended: st.builds(RunSuspended, numbers, numbers, arguments, numbers),
+    RunResumed: st.builds(RunResumed, numbers, numbers),
+    CancelRequested: st.builds(CancelRequested, numbers, texts, st.none() | texts),
+    RunCancelled: st.builds(RunCancelled, numbers, texts, st.none() | texts),
     RunCompleted: st.builds(RunCompleted, numbers, texts),
     RunFailed: st.builds(RunFailed, numbers, texts, texts),
 }

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retain.agents.events import ToolAnswered
 from retain.agents.proxied_tool import ProxiedTool
+from retain.agents.runs.events import ToolAnswered
 from retain.agents.tools import (
     MAX_RESULT_BYTES,
     CallContext,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,11 +32,19 @@ def staged(name: str, overrides: Mapping[str, str] | None = None) -> Iterator[Pa
         del content["build"]
         content["main"] = f"{target.name}/entry.py"
         config.write_text(json.dumps(content, indent=2) + "\n")
-        mirror(wanted_files(content), target)
+        with tempfile.TemporaryDirectory() as folder:
+            mirror(wanted_files(content, _agents(Path(folder))), target)
         yield config
     finally:
         config.unlink(missing_ok=True)
         shutil.rmtree(target, ignore_errors=True)
+
+
+def _agents(folder: Path) -> Path:
+    """Return the folder, with the shipped agents and those of the tests in it."""
+    for source in (ROOT / "agents", Path(__file__).with_name("agents")):
+        shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retain.agents.context import fenced
+from retain.agents.runs.context import fenced
 from retain.agents.tools import CallContext, RecallMemory, StoreMemory
 from retain.errors import InvalidInput
 from retain.memory.records.record import Utterance

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from retain.agents.instance import identity_of
+from retain.agents.identity import identity_of
 from retain.errors import Conflict, RetainError, Unavailable
 from retain.memory.lifecycle.erasing import subject
 from retain.memory.lifecycle.erasing import tenant as tenant_steps

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from retain.agents.instance import Instance, identity_of
+from retain.agents.identity import identity_of
+from retain.agents.instance import Instance
 from retain.errors import RetainError
 from retain.host.objects import SqliteObjects
 from retain.memory.lifecycle.stores import Stores

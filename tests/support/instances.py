@@ -22,13 +22,16 @@ from typing import Any
 
 from retain.agents.catalogue import Catalogue
 from retain.agents.definitions import AgentDefinition
-from retain.agents.instance import Identity, Instance, InstancePorts, claim, claimed, identity_of, require_claimed
+from retain.agents.identity import Identity, claim, claimed, identity_of, require_claimed
+from retain.agents.instance import Instance
+from retain.agents.instance_ports import InstancePorts
 from retain.agents.proxied_tool import ProxiedTool
 from retain.agents.tools import Tool
 from retain.errors import NotFound, RetainError, Unavailable
 from retain.host.background import TaskBackground
 from retain.host.clock import ManualClock
 from retain.host.connection import open_database
+from retain.host.fetch import HostFetch
 from retain.host.kv import SqliteKv
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
@@ -75,14 +78,20 @@ def _shipped() -> str:
     return json.dumps(compile_agents(ROOT / "agents"))
 
 
-def catalogue(*more: Mapping[str, Any], scripts: Sequence[Mapping[str, Any]] = ()) -> Catalogue:
-    """Return the agents in `agents/`, and more. scripts: by their names, checked as staging checks them."""
+def catalogue(
+    *more: Mapping[str, Any], scripts: Sequence[Mapping[str, Any]] = (), functions: Mapping[str, str] | None = None
+) -> Catalogue:
+    """Return the agents in `agents/`, and more.
+
+    scripts: by their names, checked as staging checks them. functions: module of each further function tool.
+    """
     staged = json.loads(_shipped())
     for definition in more:
         valid = AgentDefinition.model_validate(dict(definition))
         staged["agents"][valid.type] = valid.model_dump(mode="json")
     for script in scripts:
         staged["scripts"][script["name"]] = check_script(dict(script))
+    staged["functions"] |= functions or {}
     return Catalogue.from_json(json.dumps(staged))
 
 
@@ -170,15 +179,22 @@ class Deployment:
         identity = {"tenant_id": tenant, "agent_type": agent_type, "instance_id": instance}
         return opened(await self.receive(f"{agent_type}:{tenant}:{instance}", "describe", json.dumps(identity)))
 
+    async def ask(
+        self, agent_type: str, method: str, *, tenant: str = "acme", instance: str = "main", **fields: Any
+    ) -> dict[str, Any]:
+        """Call any method of an instance as its routes do. Raises: as `run`."""
+        request = {"tenant_id": tenant, "agent_type": agent_type, "instance_id": instance, **fields}
+        return opened(await self.receive(f"{agent_type}:{tenant}:{instance}", method, json.dumps(request)))
+
     async def receive(self, name: str, method: str, request: str) -> str:
         """Call a method of the object of this name, as the Durable Object's shell does: JSON in, envelope out."""
         storage, life = self.storages.setdefault(name, ObjectStorage(turns=self._turns)), self.faults.life(name)
         try:
             content = json.loads(request)
-            if method == "describe":
+            if method not in ("run", "start", "erase", "cancel_call"):
                 require_claimed(storage)
             instance = self.living(name, identity_of(content))
-            result = await (instance.run(content) if method == "run" else instance.describe())
+            result = await (instance.describe() if method == "describe" else getattr(instance, method)(content))
             self.faults.reach(life, "answer")
             storage.commit()
             return answer(result)
@@ -217,6 +233,7 @@ class Deployment:
             catalogue=self.catalogue,
             instances=outside("instances", LocalInstances(self)),
             gateway_tools=gateway_tools,
+            fetch=HostFetch(),
             clock=self.clock,
             background=self.background,
             sleep=_nap,

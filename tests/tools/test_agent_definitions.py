@@ -46,9 +46,58 @@ def test_agents_and_scripts_are_compiled_with_their_defaults(tmp_path: Path) -> 
     assert (list(compiled["agents"]), list(compiled["scripts"])) == (["greeter", "helper"], ["greeting"])
     assert compiled["agents"]["greeter"]["delegates"] == ["helper"]
     assert compiled["agents"]["helper"]["memory_config"]["episodes"] == 10
+    assert compiled["functions"] == {}
+
+
+FUNCTION = """
+from retain.agents.functions import tool
+
+@tool
+def count(text: str) -> int:
+    \"\"\"Count the letters.\"\"\"
+    return len(text)
+"""
+
+
+def test_functions_are_compiled_to_their_modules(tmp_path: Path) -> None:
+    files: dict[str, str | None] = {
+        "tools/letters.py": FUNCTION,
+        "tools/_shared.py": "WORDS = 5",
+        "helper.yaml": "{type: helper, description: d, instructions: i, functions: [count]}",
+    }
+    folder = folder_of(tmp_path, files)
+    assert compile_agents(folder)["functions"] == {"count": "agents.tools.letters"}
+    staged = wanted_files({}, folder)
+    assert staged["agents/tools/letters.py"].decode() == FUNCTION
+    assert "agents/tools/_shared.py" in staged
 
 
 MISTAKES: dict[str, tuple[dict[str, str | None], str]] = {
+    "function that does not exist": (
+        {"helper.yaml": "{type: helper, description: d, instructions: i, functions: [count]}"},
+        r"^helper\.yaml: names the function count",
+    ),
+    "function without a docstring": (
+        {"tools/letters.py": FUNCTION.replace("Count the letters.", "")},
+        r"^tools/letters\.py: the function count .*no docstring",
+    ),
+    "function named like a tool of the runtime": (
+        {"tools/letters.py": FUNCTION.replace("def count", "def delegate")},
+        r"^tools/letters\.py: another tool is named delegate$",
+    ),
+    "two functions of one name": (
+        {"tools/letters.py": FUNCTION, "tools/more.py": FUNCTION},
+        r"^tools/more\.py: another tool is named count$",
+    ),
+    "module that declares nothing": (
+        {"tools/letters.py": FUNCTION.replace("@tool", "")},
+        r"^tools/letters\.py: declares no function",
+    ),
+    "module that cannot be imported": ({"tools/letters.py": "import nowhere"}, r"^tools/letters\.py: it cannot be"),
+    "approval of what is no tool": (
+        {"helper.yaml": "{type: helper, description: d, instructions: i, approval: [count]}"},
+        r"(?s)^helper\.yaml: .*approval names what is no tool",
+    ),
     "file of another name": (
         {"other.yaml": "{type: elsewhere, description: d, instructions: i}"},
         r"^other\.yaml: .*named after its agent, elsewhere\.yaml$",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,9 @@ from pyodide.ffi import JsException, to_js
 from retain import errors
 from retain.http import Response
 from retain.ports import HttpResponse, StreamedResponse
+from workers import wait_until
+
+_log = logging.getLogger("retain.web")
 
 
 class Headers(Mapping[str, str]):
@@ -58,7 +62,33 @@ def platform_response(answer: Response, request_id: str) -> Any:
     body = to_js(answer.body) if isinstance(answer.body, bytes) else answer.body
     if answer.status == 204:
         body = None
+    if answer.stream is not None:
+        body = _streamed(answer.stream)
     return js.Response.new(body, status=answer.status, headers=headers)
+
+
+def _streamed(pieces: AsyncIterator[str]) -> Any:
+    """Return a readable stream of the pieces. It is fed after the response was returned.
+
+    A client that goes away ends the pieces, which is no error.
+    """
+    pipe = js.TransformStream.new()
+    writer = pipe.writable.getWriter()
+    encoder = js.TextEncoder.new()
+
+    async def feed() -> None:
+        try:
+            async for piece in pieces:
+                await writer.write(encoder.encode(piece))
+            await writer.close()
+        except JsException:
+            _log.info("a client went away from a stream")
+        except errors.RetainError as error:
+            _log.warning("a stream broke off", extra={"code": error.code})
+            await writer.abort(error.code)
+
+    wait_until(asyncio.ensure_future(feed()))
+    return pipe.readable
 
 
 async def discarded(request: Any) -> None:

@@ -22,6 +22,7 @@ class Request:
 
     path: percent-encoded, without the query. headers: names in lower case. body: the whole text, "" when there is none.
     arriving: the body's pieces instead, for a route that reads it as it arrives; they can be read once.
+    caller: who asks, as Cloudflare Access names them; "" where nobody was asked to say so.
     """
 
     method: str
@@ -32,6 +33,7 @@ class Request:
     host: str
     request_id: str
     arriving: AsyncIterator[bytes] | None = None
+    caller: str = ""
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the body piece by piece, however it came."""
@@ -54,15 +56,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One response. body: text, or bytes passed on as they are."""
+    """One response. body: text, or bytes passed on as they are. stream: pieces of text that follow the body, in time."""
 
     status: int
     body: str | bytes
     headers: Mapping[str, str] = field(default_factory=dict)
+    stream: AsyncIterator[str] | None = None
 
     def with_header(self, name: str, value: str) -> Response:
         """Return a copy with the header set."""
-        return Response(self.status, self.body, {**self.headers, name: value})
+        return Response(self.status, self.body, {**self.headers, name: value}, self.stream)
 
 
 def json_response(value: object, status: int = 200) -> Response:

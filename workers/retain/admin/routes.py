@@ -29,6 +29,7 @@ async def get_runs(context: AdminContext, request: Request, parameters: Mapping[
         context.sql,
         tenant_id,
         agent_type=None if agent_type is None else check_agent_type(agent_type),
+        status=request.query.get("status"),
         limit=page_limit(request.query.get("limit")),
         cursor=request.query.get("cursor"),
     )

@@ -11,6 +11,7 @@ from retain.identifiers import check_id
 from retain.ports import Row, Sql, SqlValue
 
 MAX_LIMIT = 200
+STATUSES = ("running", "waiting", "completed", "failed", "cancelled")
 _LIMIT = re.compile(r"[1-9][0-9]{0,2}")
 _CURSOR = re.compile(r"([0-9]{1,15})\.([0-9A-Z]{26})")
 _EVENT_CURSOR = re.compile(r"[0-9]{1,15}")
@@ -26,17 +27,21 @@ def page_limit(text: str | None, default: int = 50) -> int:
 
 
 async def list_runs(
-    sql: Sql, tenant_id: str, *, agent_type: str | None, limit: int, cursor: str | None
+    sql: Sql, tenant_id: str, *, agent_type: str | None, limit: int, cursor: str | None, status: str | None = None
 ) -> dict[str, Any]:
     """Return {"runs", "cursor"}: newest first; the cursor is None at the end.
 
-    Raises: InvalidInput for a cursor that is not one of ours; Unavailable.
+    Raises: InvalidInput for a status that there is not, or a cursor that is not one of ours; Unavailable.
     """
     conditions = ["tenant_id = ?"]
     values: list[SqlValue] = [tenant_id]
     if agent_type is not None:
         conditions.append("agent_type = ?")
         values.append(agent_type)
+    if status is not None:
+        if status not in STATUSES:
+            raise InvalidInput(f"a run's status is one of {', '.join(STATUSES)}", code="invalid_status")
+        conditions.append(f"status = '{status}'")  # spelled out, so that the index of the waiting runs is used
     if cursor is not None:
         found = _CURSOR.fullmatch(cursor)
         if found is None:
@@ -45,12 +50,12 @@ async def list_runs(
         values += [int(found[1]), found[2]]
     result = await sql.run(
         "SELECT run_id, tenant_id, agent_type, instance_id, parent_run_id, status, model, steps, input_tokens,"  # noqa: S608
-        " output_tokens, created_at_ms, completed_at_ms FROM agent_runs"
+        " output_tokens, waiting_for, created_at_ms, completed_at_ms FROM agent_runs"
         f" WHERE {' AND '.join(conditions)} ORDER BY created_at_ms DESC, run_id DESC LIMIT ?",
         *values,
         limit + 1,
     )
-    runs = [dict(row) for row in result.rows[:limit]]
+    runs = [{**row, "waiting_for": _parsed(row["waiting_for"])} for row in result.rows[:limit]]
     more = len(result.rows) > limit
     return {"runs": runs, "cursor": f"{runs[-1]['created_at_ms']}.{runs[-1]['run_id']}" if more else None}
 
@@ -75,7 +80,8 @@ async def show_run(sql: Sql, tenant_id: str, run_id: str) -> dict[str, Any]:
     return {
         **row,
         "input": json.loads(row["input"]),
-        "error": None if row["error"] is None else json.loads(row["error"]),
+        "error": _parsed(row["error"]),
+        "waiting_for": _parsed(row["waiting_for"]),
         "episodes": [dict(episode) for episode in episodes.rows],
         "delegated": [dict(child) for child in children.rows],
     }
@@ -97,6 +103,10 @@ async def list_events(sql: Sql, tenant_id: str, run_id: str, *, limit: int, curs
     events = [{**row, "data": json.loads(row["data"])} for row in result.rows[:limit]]
     more = len(result.rows) > limit
     return {"events": events, "cursor": str(events[-1]["seq"]) if more else None}
+
+
+def _parsed(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
 
 
 async def _run_row(sql: Sql, tenant_id: str, run_id: str) -> Row:

@@ -1,28 +1,39 @@
-"""The catalogue: the agents and scripts that were staged with the Worker."""
+"""The catalogue: the agents, their function tools and the scripts that were staged with the Worker."""
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retain.agents.definitions import AgentDefinition
 from retain.errors import Misconfigured, NotFound
 
+if TYPE_CHECKING:
+    from retain.agents.functions import FunctionTool
+
 
 class Catalogue:
-    """Agent definitions by type, and scripts of the scripted model by name."""
+    """Agent definitions by type, scripts of the scripted model and modules of function tools by name."""
 
-    def __init__(self, agents: Mapping[str, AgentDefinition], scripts: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        agents: Mapping[str, AgentDefinition],
+        scripts: Mapping[str, Any],
+        functions: Mapping[str, str] | None = None,
+    ) -> None:
         self._agents = agents
         self._scripts = scripts
+        self._functions = functions or {}
+        self._loaded: dict[str, FunctionTool] = {}
 
     @classmethod
     def from_json(cls, text: str) -> Catalogue:
         """Return the catalogue that staging wrote (`agents.json`)."""
         staged = json.loads(text)
         agents = {name: AgentDefinition.model_validate(agent) for name, agent in staged["agents"].items()}
-        return cls(agents, staged["scripts"])
+        return cls(agents, staged["scripts"], staged.get("functions"))
 
     def agent(self, agent_type: str) -> AgentDefinition:
         """Return a definition. Raises: NotFound (code `unknown_agent`)."""
@@ -36,3 +47,17 @@ class Catalogue:
         if name is None or name not in self._scripts:
             raise Misconfigured(f"there is no script named {name} in agents/scripts", code="no_such_script")
         return self._scripts[name]
+
+    def function(self, name: str) -> FunctionTool:
+        """Return a function tool; its module is imported by the first call.
+
+        Raises: NotFound (code `no_such_function`); Misconfigured (code `invalid_function`).
+        """
+        from retain.agents.functions import FunctionTool
+
+        if name not in self._loaded:
+            if name not in self._functions:
+                raise NotFound(f"there is no function {name} in agents/tools", code="no_such_function")
+            module = importlib.import_module(self._functions[name])
+            self._loaded[name] = FunctionTool(getattr(module, name))
+        return self._loaded[name]

@@ -50,18 +50,27 @@ class ModelConfig(_Strict):
 
 
 class Limits(_Strict):
-    """Where a run ends at the latest. context_tokens: estimated tokens of the whole prompt."""
+    """Where a run ends at the latest.
+
+    context_tokens: estimated tokens of the whole prompt. run_tokens: tokens that the run and all its delegates may read
+    and write together, as the models count them; None for no bound. max_delegations: how many runs the run and all its
+    delegates may start. approval_hours: after how long an unanswered question for approval counts as rejected.
+    """
 
     max_turns: int = Field(default=8, ge=1, le=50)
     context_tokens: int = Field(default=16_000, ge=500, le=1_000_000)
+    run_tokens: int | None = Field(default=None, ge=1)
+    max_delegations: int = Field(default=20, ge=0, le=1_000)
+    approval_hours: float = Field(default=24, gt=0, le=24 * 30)
 
 
 class AgentDefinition(_Strict):
     """One agent.
 
     house: the group of agents whose shared memories it sees.
-    tools: names of gateway tools of the tenant. delegates: agents it may hand work to. working_memory: offers the tools
-    `get_working_memory` and `set_working_memory`.
+    tools: names of gateway tools of the tenant. functions: names of function tools in `agents/tools/`. delegates:
+    agents it may hand work to. approval: those of its tools that a person approves before each call. working_memory:
+    offers the tools `get_working_memory` and `set_working_memory`.
     """
 
     type: Name
@@ -70,6 +79,8 @@ class AgentDefinition(_Strict):
     instructions: str = Field(min_length=1, max_length=20_000)
     model: ModelConfig = ModelConfig()
     tools: tuple[Name, ...] = ()
+    functions: tuple[Name, ...] = ()
+    approval: tuple[Name, ...] = ()
     delegates: tuple[Name, ...] = ()
     working_memory: bool = False
     memory_config: MemoryConfig = MemoryConfig()
@@ -77,14 +88,18 @@ class AgentDefinition(_Strict):
 
     @model_validator(mode="after")
     def _parts_agree(self) -> AgentDefinition:
-        if len(set(self.tools)) < len(self.tools) or len(set(self.delegates)) < len(self.delegates):
-            raise ValueError("tools and delegates must each be named once")
+        named = (*self.tools, *self.functions)
+        if len(set(named)) < len(named) or len(set(self.delegates)) < len(self.delegates):
+            raise ValueError("tools, functions and delegates must each be named once")
         if self.type in self.delegates:
             raise ValueError("an agent cannot delegate to itself")
         memory = self.memory_config
         if memory.share and not (self.house and memory.long_term_enabled and memory.store):
             raise ValueError("share needs a house, long_term_enabled and store")
-        taken = BUILT_IN & set(self.tools)
+        taken = BUILT_IN & set(named)
         if taken:
             raise ValueError(f"these tools are the runtime's own: {', '.join(sorted(taken))}")
+        unknown = sorted(set(self.approval) - BUILT_IN - set(named))
+        if unknown:
+            raise ValueError(f"approval names what is no tool of this agent: {', '.join(unknown)}")
         return self

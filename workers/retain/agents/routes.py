@@ -1,4 +1,7 @@
-"""The routes of agents: run one, look at an instance. Everything happens in the instance; this only checks and asks."""
+"""The routes of agents: run one, follow, answer and cancel a run, look at an instance.
+
+Everything happens in the instance; this only checks and asks. A run is named with its instance, which knows it at once.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from retain.agents.catalogue import Catalogue
+from retain.agents.event_stream import event_stream, last_event_id, nothing_follows
 from retain.bodies import parsed
 from retain.errors import InvalidInput, LimitExceeded
 from retain.http import Request, Response, Route, json_response
-from retain.identifiers import check_agent_type, check_instance_id, namespace_key, new_id
+from retain.identifiers import check_agent_type, check_id, check_instance_id, namespace_key, new_id
 from retain.memory.tenants import Tenants
 from retain.ports import AgentInstances
 
@@ -42,12 +46,28 @@ class RunBody(BaseModel):
     stream: bool = False
 
 
+class CancelBody(BaseModel):
+    """Why a run is cancelled."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str | None = Field(default=None, max_length=1000)
+
+
+class ResumeBody(BaseModel):
+    """The answer to what a run asks. call: as the question named it, so that a late answer meets no other question."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    call: str = Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}$")
+    decision: Literal["approve", "reject"]
+    reason: str | None = Field(default=None, max_length=1000)
+
+
 async def run_agent(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:
     """Run an agent in an instance, a new one unless the body names one."""
     agent_type = check_agent_type(parameters["agent_type"])
     body = parsed(RunBody, request)
-    if body.stream:
-        raise InvalidInput("streamed runs are not available", code="streaming_unavailable")
     if len(request.body.encode()) > MAX_INPUT_BYTES:
         raise LimitExceeded("the run's input is too large", code="input_too_large", limit_bytes=MAX_INPUT_BYTES)
     if len(json.dumps(body.metadata).encode()) > MAX_METADATA_BYTES:
@@ -63,20 +83,61 @@ async def run_agent(context: AgentsContext, request: Request, parameters: Mappin
         instance_id = _instance_for(key)
     context.catalogue.agent(agent_type)
     tenant_id = await context.tenants.require(parameters["tenant"])
+    name = namespace_key(agent_type, tenant_id, instance_id)
+    identity = {"tenant_id": tenant_id, "agent_type": agent_type, "instance_id": instance_id}
+    asked = {
+        **identity,
+        "input": body.input,
+        "metadata": body.metadata,
+        "idempotency_key": key,
+        "request_id": request.request_id,
+        "stream": body.stream,
+    }
+    after = last_event_id(request)
+    result = await context.instances.call(name, "start" if body.stream else "run", asked)
+    if body.stream:
+        return event_stream(context.instances, name, {**identity, "run_id": result["run_id"]}, after)
+    return json_response(result, _status(result))
+
+
+async def show_run(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+    """Return a run's result, or how it stands."""
+    name, identity = await _run_of(context, parameters)
+    return json_response(await context.instances.call(name, "show", identity))
+
+
+async def follow_run(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:
+    """Stream what happens in a run, from its beginning or behind `Last-Event-ID`; 204 when nothing will."""
+    name, identity = await _run_of(context, parameters)
+    after = last_event_id(request)
+    if await nothing_follows(context.instances, name, identity, after):
+        return Response(204, "")
+    return event_stream(context.instances, name, identity, after)
+
+
+async def cancel_run(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:
+    """Stop a run before its next side effect, and its delegates."""
+    name, identity = await _run_of(context, parameters)
+    body = parsed(CancelBody, request) if request.body.strip() else CancelBody()
     result = await context.instances.call(
-        namespace_key(agent_type, tenant_id, instance_id),
-        "run",
-        {
-            "tenant_id": tenant_id,
-            "agent_type": agent_type,
-            "instance_id": instance_id,
-            "input": body.input,
-            "metadata": body.metadata,
-            "idempotency_key": key,
-            "request_id": request.request_id,
-        },
+        name, "cancel", {**identity, "by": request.caller or "unknown", "reason": body.reason}
     )
-    return json_response(result, 202 if result["status"] == "running" else 200)
+    return json_response(result, _status(result))
+
+
+async def resume_run(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:
+    """Answer what a waiting run asks. It goes on by itself."""
+    name, identity = await _run_of(context, parameters)
+    body = parsed(ResumeBody, request)
+    answer = {
+        **identity,
+        "call": body.call,
+        "approved": body.decision == "approve",
+        "by": request.caller or "unknown",
+        "reason": body.reason,
+    }
+    result = await context.instances.call(name, "answer", answer)
+    return json_response(result, _status(result))
 
 
 async def show_instance(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
@@ -91,11 +152,32 @@ async def show_instance(context: AgentsContext, request: Request, parameters: Ma
     )
 
 
+async def _run_of(context: AgentsContext, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Return the instance's name, and what names the run in a call of it. Raises: InvalidInput; NotFound."""
+    agent_type = check_agent_type(parameters["agent_type"])
+    instance_id = check_instance_id(parameters["instance_id"])
+    run_id = check_id(parameters["run_id"])
+    context.catalogue.agent(agent_type)
+    tenant_id = await context.tenants.require(parameters["tenant"])
+    identity = {"tenant_id": tenant_id, "agent_type": agent_type, "instance_id": instance_id, "run_id": run_id}
+    return namespace_key(agent_type, tenant_id, instance_id), identity
+
+
+def _status(result: Mapping[str, Any]) -> int:
+    """Return 202 for a run that has not ended."""
+    return 202 if result["status"] in ("running", "waiting") else 200
+
+
 def _instance_for(idempotency_key: str) -> str:
     return f"key-{sha256(idempotency_key.encode()).hexdigest()[:40]}"
 
 
+_RUN = "/v1/agents/{tenant}/{agent_type}/instances/{instance_id}/runs/{run_id}"
 ROUTES: tuple[Route[AgentsContext], ...] = (
     Route("POST", "/v1/agents/{tenant}/{agent_type}/run", run_agent),
     Route("GET", "/v1/agents/{tenant}/{agent_type}/instances/{instance_id}", show_instance),
+    Route("GET", _RUN, show_run),
+    Route("GET", f"{_RUN}/events", follow_run),
+    Route("POST", f"{_RUN}/cancel", cancel_run),
+    Route("POST", f"{_RUN}/resume", resume_run),
 )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from retain.agents.events import ToolAnswered
+from retain.agents.runs.events import ToolAnswered
 from retain.errors import Forbidden, InvalidInput, NotFound, RetainError
 from retain.memory.recalled import known_as, without_recalled
 from retain.memory.records.record import NewRecord, Source
@@ -23,12 +23,24 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Budget:
+    """What a run may still spend together with its delegates. None: no bound."""
+
+    tokens: int | None = None
+    delegations: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CallContext:
-    """Which step of which run makes the call. key: equal for every attempt of the same call."""
+    """Which step of which run makes the call, and what the run may still spend.
+
+    key: equal for every attempt of the same call.
+    """
 
     run_id: str
     turn: int
     index: int
+    budget: Budget = Budget()
 
     @property
     def key(self) -> str:
@@ -38,11 +50,24 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered. recalled, summary: as in `ToolAnswered`."""
+    """What a tool answered. The other fields are as in `ToolAnswered`."""
 
     content: str
     recalled: tuple[tuple[str, float], ...] = ()
     summary: str | None = None
+    tokens: int = 0
+    delegations: int = 0
+
+
+class CallSuspended(Exception):
+    """The call cannot end yet, because what it waits for may take days: make it again later, with the same key.
+
+    waiting_for: what the run is shown to wait for.
+    """
+
+    def __init__(self, waiting_for: Mapping[str, Any]) -> None:
+        super().__init__("the call waits")
+        self.waiting_for = waiting_for
 
 
 class Tool(Protocol):
@@ -59,7 +84,7 @@ class Tool(Protocol):
         ...
 
     async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Do it. Raises: RetainError, which the model reads as data."""
+        """Do it. Raises: RetainError, which the model reads as data; CallSuspended."""
         ...
 
 
@@ -69,12 +94,15 @@ async def run_tool(
     """Call a tool and return its answer as an event. An error is an answer the model can act on.
 
     So is an error that no tool should raise: left alone, it would meet the run again each time it is resumed.
+    Raises: CallSuspended.
     """
     try:
         tool = tools.get(name)
         if tool is None:
             raise NotFound(f"this agent has no tool named {name}", code="no_such_tool")
         result = await tool.call(arguments, context)
+    except CallSuspended:
+        raise
     except RetainError as error:
         return _refused(name, error, context)
     except Exception:  # noqa: BLE001 -- whatever a tool does, its run has to end
@@ -83,7 +111,16 @@ async def run_tool(
     content = result.content
     if len(content.encode("utf-8", "replace")) > MAX_RESULT_BYTES:
         content = content.encode("utf-8", "replace")[:MAX_RESULT_BYTES].decode("utf-8", "ignore") + " [cut]"
-    return ToolAnswered(context.turn, context.index, name, content, recalled=result.recalled, summary=result.summary)
+    return ToolAnswered(
+        context.turn,
+        context.index,
+        name,
+        content,
+        recalled=result.recalled,
+        summary=result.summary,
+        tokens=result.tokens,
+        delegations=result.delegations,
+    )
 
 
 def _refused(name: str, error: RetainError, context: CallContext) -> ToolAnswered:

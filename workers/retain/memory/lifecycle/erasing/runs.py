@@ -96,7 +96,8 @@ async def erase_runs(stores: Stores, job: Job) -> Slice:
             *_gone(job, "run_events", named | whole),
             *_gone(job, "memory_episodes", named | whole),
             (
-                f"UPDATE agent_runs SET input = ?, output = NULL, error = NULL WHERE {_LISTED.format('?')}",
+                "UPDATE agent_runs SET input = ?, output = NULL, error = NULL, waiting_for = NULL"
+                f" WHERE {_LISTED.format('?')}",
                 (json.dumps({"erased": job.receipt.receipt_id}), json.dumps(sorted(named))),
             ),
             (f"DELETE FROM agent_runs WHERE {_LISTED.format('?')}", (json.dumps(sorted(whole)),)),

@@ -1,7 +1,8 @@
 """Run events: what happens in a run, as values, and their JSON form in `run_log`.
 
 A side effect has two events: one before it (`ModelAsked`, `ToolCalled`) and one after it (`ModelAnswered`,
-`ToolAnswered`). What a crash leaves between the two tells the resumed run what may have happened.
+`ToolAnswered`). What a crash leaves between the two tells the resumed run what may have happened. What comes from
+outside is an event as well: a person's answer (`ApprovalAnswered`), a wish to stop (`CancelRequested`).
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from retain.models.chat import ToolCall
 
 @dataclass(frozen=True, slots=True)
 class ModelAsked:
-    """The model is about to be asked for this turn."""
+    """The model is about to be asked for this turn. cut: turns that no longer fit and stand only in a summary."""
 
     turn: int
+    cut: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class ToolAnswered:
 
     content: what the model will read. failed: the tool reported an error. recalled: ids and scores of the records in
     the answer. summary: what an episode says instead of `content`, so that recalled text is not remembered again.
+    tokens, delegations: what a delegate spent of the run's budget, all of its own delegates included.
     """
 
     turn: int
@@ -56,6 +59,57 @@ class ToolAnswered:
     failed: bool = False
     recalled: tuple[tuple[str, float], ...] = ()
     summary: str | None = None
+    tokens: int = 0
+    delegations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequested:
+    """A person is asked whether the turn's tool call number `index` may be made. Unanswered, it is rejected then."""
+
+    turn: int
+    index: int
+    name: str
+    arguments: Mapping[str, Any]
+    expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswered:
+    """Somebody answered. by: as Cloudflare Access names them; `expiry` when nobody did in time."""
+
+    turn: int
+    index: int
+    approved: bool
+    by: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSuspended:
+    """A tool call cannot end yet: the delegate it runs waits itself. times: how often this call was suspended before."""
+
+    turn: int
+    index: int
+    waiting_for: Mapping[str, Any]
+    times: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed:
+    """The suspended tool call is to be made again, with its key."""
+
+    turn: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested:
+    """Somebody wants the run to stop. It does before its next side effect."""
+
+    turn: int
+    by: str
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +129,42 @@ class RunFailed:
     message: str
 
 
-RunEvent = ModelAsked | ModelAnswered | ToolCalled | ToolAnswered | RunCompleted | RunFailed
+@dataclass(frozen=True, slots=True)
+class RunCancelled:
+    """The run was stopped."""
+
+    turn: int
+    by: str
+    reason: str | None = None
+
+
+Closing = RunCompleted | RunFailed | RunCancelled
+RunEvent = (
+    ModelAsked
+    | ModelAnswered
+    | ToolCalled
+    | ToolAnswered
+    | ApprovalRequested
+    | ApprovalAnswered
+    | RunSuspended
+    | RunResumed
+    | CancelRequested
+    | Closing
+)
 
 KINDS: dict[str, type[RunEvent]] = {
     "model_asked": ModelAsked,
     "model_answered": ModelAnswered,
     "tool_called": ToolCalled,
     "tool_answered": ToolAnswered,
+    "approval_requested": ApprovalRequested,
+    "approval_answered": ApprovalAnswered,
+    "run_suspended": RunSuspended,
+    "run_resumed": RunResumed,
+    "cancel_requested": CancelRequested,
     "run_completed": RunCompleted,
     "run_failed": RunFailed,
+    "run_cancelled": RunCancelled,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}
 
@@ -101,6 +182,8 @@ def to_json(event: RunEvent) -> dict[str, Any]:
 def from_json(kind: str, data: Mapping[str, Any]) -> RunEvent:
     """Return the event of this kind with this data: the inverse of `kind_of` and `to_json`."""
     fields = dict(data)
+    if kind == "model_asked":
+        fields["cut"] = tuple(fields.get("cut", ()))
     if kind == "model_answered":
         fields["calls"] = tuple(ToolCall(**call) for call in fields["calls"])
     if kind == "tool_answered":

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from retain.agents.definitions import AgentDefinition
+from retain.agents.runs.tokens import Estimate
 from retain.errors import LimitExceeded
 from retain.memory.episodes import Episode
 from retain.memory.semantic import Hit
 from retain.models.chat import Message
+
+_ESTIMATE = Estimate()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +28,6 @@ class AssembledContext:
     episodes: tuple[Episode, ...]
     records: tuple[Hit, ...]
     cut: Mapping[str, int]
-
-
-def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text has: one for four bytes of UTF-8, rounded up.
-
-    Source: https://help.openai.com/en/articles/4936856-what-are-tokens-and-how-to-count-them
-    """
-    return -(-len(text.encode("utf-8", "surrogatepass")) // 4)
 
 
 def input_text(value: str | Mapping[str, Any]) -> str:
@@ -60,17 +55,21 @@ def assemble(
     episodes: Sequence[Episode],
     records: Sequence[Hit],
     working: Mapping[str, Any],
+    procedure: Sequence[str] = (),
+    estimate: Estimate = _ESTIMATE,
+    tools_tokens: int = 0,
 ) -> AssembledContext:
     """Return the context of a new run.
 
-    Instructions and input always stand; then working memory, records (best first) and episodes (newest first) take what
-    is left of `limits.context_tokens`, less what the model may write.
+    Instructions and input always stand; then the procedure's steps, working memory, records (best first) and episodes
+    (newest first) take what is left of `limits.context_tokens`, less what the model may write and what the description
+    of its tools takes (`tools_tokens`).
 
     Raises: LimitExceeded (code `input_too_large`) when instructions and input alone do not fit.
     """
     user = input_text(run_input)
     budget = definition.limits.context_tokens - definition.model.max_output_tokens
-    budget -= estimate_tokens(definition.instructions) + estimate_tokens(user)
+    budget -= estimate.text(definition.instructions) + estimate.text(user) + tools_tokens
     if budget < 0:
         raise LimitExceeded(
             "the input does not fit the agent's context",
@@ -84,9 +83,9 @@ def assemble(
         """Take lines from the front while they fit; return how many were taken."""
         nonlocal budget
         taken: list[str] = []
-        fence = estimate_tokens(fenced(section, ())) + 1
+        fence = estimate.text(fenced(section, ())) + 1
         for line in lines:
-            cost = estimate_tokens(_inside_fence(line)) + 1 + (0 if taken else fence)
+            cost = estimate.text(_inside_fence(line)) + 1 + (0 if taken else fence)
             if cost > budget:
                 break
             budget -= cost
@@ -97,6 +96,7 @@ def assemble(
             cut[section] = len(lines) - len(taken)
         return len(taken)
 
+    add("procedure", procedure)
     add("working", [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in working.items()])
     kept_records = add("records", [hit.record.content for hit in records])
     newest_first = list(reversed(episodes))

@@ -1,0 +1,81 @@
+"""Function tools as somebody writes them, for tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from retain.agents.functions import ToolContext, tool
+from retain.errors import NotFound
+from retain.memory.records.record import NewRecord, Source
+from retain.memory.semantic import RecallQuery
+
+sent: list[tuple[str, str]] = []
+"""What `send_letter` sent: text and idempotency key."""
+
+
+@dataclass
+class Quote:
+    """An answer that is no text."""
+
+    order: str
+    price: float
+    on: date
+
+
+@tool(idempotent=True)
+async def quote(
+    order: str, speed: Literal["slow", "fast"] = "slow", weight_kg: Annotated[float, Field(gt=0)] = 1.0
+) -> Quote:
+    """Say what shipping costs.
+
+    Prices are per kilogram.
+
+    order: the order's number,
+        as AB-1003.
+    speed: how fast.
+    """
+    return Quote(order, weight_kg * (9 if speed == "fast" else 4), date(2026, 3, 1))
+
+
+@tool
+def send_letter(text: str, *, context: ToolContext) -> str:
+    """Send a letter.
+
+    text: what it says.
+    """
+    sent.append((text, context.idempotency_key))
+    return f"sent for {context.tenant_id}/{context.agent_type}/{context.instance_id}"
+
+
+@tool(requires_approval=True)
+def burn_files(folder: str) -> str:
+    """Burn the files of a folder."""
+    sent.append((folder, "burnt"))
+    return "burnt"
+
+
+@tool(idempotent=True)
+async def note_fact(fact: str, context: ToolContext) -> list[str]:
+    """Remember a fact and return what is known like it."""
+    await context.memory.store(NewRecord(fact), Source("agent", run_id=context.run_id, step=context.turn))
+    await context.working.set("last", fact)
+    return [hit.record.content for hit in await context.memory.search(RecallQuery(fact, 5))]
+
+
+@tool
+def fails(how: Literal["known", "unknown", "unprintable"]) -> object:
+    """Fail."""
+    if how == "known":
+        raise NotFound("there is no such order", code="no_such_order")
+    if how == "unknown":
+        raise ZeroDivisionError("secret")
+    return object()
+
+
+def undeclared(text: str) -> str:
+    """Is an ordinary function."""
+    return text

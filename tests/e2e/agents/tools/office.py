@@ -1,0 +1,24 @@
+"""Function tools for the tests of runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from retain.agents.functions import ToolContext, tool
+
+
+@tool(idempotent=True)
+async def take_time(seconds: float) -> str:
+    """Take some time."""
+    await asyncio.sleep(seconds)
+    return f"took {seconds} s"
+
+
+@tool(requires_approval=True)
+async def issue_refund(order: str, context: ToolContext) -> dict[str, str]:
+    """Pay the price of an order back.
+
+    order: its number.
+    """
+    await context.working.set("refunded", order)
+    return {"refunded": order, "key": context.idempotency_key}

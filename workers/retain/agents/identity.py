@@ -1,0 +1,68 @@
+"""Who an instance is: read from a request, and written into the object once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retain.errors import InvalidInput, Misconfigured, NotFound
+from retain.identifiers import check_agent_type, check_instance_id, namespace_key
+from retain.memory.scope import Scope
+from retain.ports import ObjectSql
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who an instance is. Raises InvalidInput through `Scope`."""
+
+    scope: Scope
+    instance_id: str
+
+    @property
+    def agent_type(self) -> str:
+        """The instance's agent."""
+        if self.scope.agent_type is None:
+            raise InvalidInput("an instance belongs to an agent", code="invalid_request")
+        return self.scope.agent_type
+
+    @property
+    def key(self) -> str:
+        """The instance's namespace key."""
+        return namespace_key(self.scope.agent_type or "", self.scope.tenant_id, self.instance_id)
+
+
+def identity_of(request: Mapping[str, Any]) -> Identity:
+    """Return who a request is for. Raises: InvalidInput."""
+    try:
+        scope = Scope(request["tenant_id"], check_agent_type(request["agent_type"]))
+        return Identity(scope, check_instance_id(request["instance_id"]))
+    except KeyError as error:
+        raise InvalidInput(f"the request names no {error.args[0]}", code="invalid_request") from error
+
+
+def claim(local: ObjectSql, identity: Identity) -> None:
+    """Write into the object who it is, once. Raises: Misconfigured when it is another instance."""
+    local.run("CREATE TABLE IF NOT EXISTS identity (tenant_id TEXT, agent_type TEXT, instance_id TEXT)")
+    known = claimed(local)
+    if known is None:
+        scope = identity.scope
+        local.run("INSERT INTO identity VALUES (?, ?, ?)", scope.tenant_id, scope.agent_type, identity.instance_id)
+    elif known != identity:
+        raise Misconfigured("the object belongs to another instance", code="wrong_instance")
+
+
+def require_claimed(local: ObjectSql) -> Identity:
+    """Return who the object is, and write nothing. Raises: NotFound (code `no_such_instance`) when it was never called."""
+    known = claimed(local)
+    if known is None:
+        raise NotFound("there is no such instance", code="no_such_instance")
+    return known
+
+
+def claimed(local: ObjectSql) -> Identity | None:
+    """Return who the object is, or None when it was never called."""
+    if not local.run("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'identity'").rows:
+        return None
+    rows = local.run("SELECT * FROM identity").rows
+    return identity_of(rows[0]) if rows else None

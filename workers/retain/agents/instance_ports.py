@@ -1,0 +1,40 @@
+"""What an instance works with: the ports that its deployment gives it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from retain.agents.catalogue import Catalogue
+from retain.agents.definitions import AgentDefinition
+from retain.agents.tools import Tool
+from retain.models.chat import ChatModel
+from retain.models.embedding import Embedder
+from retain.models.reranking import Reranker
+from retain.models.retry import Sleep
+from retain.ports import AgentInstances, Alarm, Background, Clock, Fetch, Kv, ObjectSql, Sql, VectorIndex
+
+
+@dataclass(frozen=True)
+class InstancePorts:
+    """What an instance works with. local, alarm: its own. gateway_tools: the tenant's tools in the gateway, by name.
+
+    fetch: the HTTP client of function tools.
+    """
+
+    local: ObjectSql
+    alarm: Alarm
+    sql: Sql
+    kv: Kv
+    index: VectorIndex
+    embedder: Callable[[], Embedder]
+    chat: Callable[[AgentDefinition], ChatModel]
+    catalogue: Catalogue
+    instances: AgentInstances
+    gateway_tools: Callable[[str, tuple[str, ...]], Awaitable[list[Tool]]]
+    fetch: Fetch
+    clock: Clock
+    background: Background
+    sleep: Sleep = asyncio.sleep
+    reranker: Callable[[], Reranker | None] = lambda: None

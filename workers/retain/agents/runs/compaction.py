@@ -1,0 +1,137 @@
+"""Compaction: what of a long run the model still reads when not all of it fits.
+
+Pure, and made anew from the whole log for each question: a summary is never summarised, and there is never more than one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from retain.agents.runs.context import fenced
+from retain.agents.runs.run_state import RunState
+from retain.agents.runs.tokens import Estimate
+from retain.models.chat import Message
+
+SECTION = "earlier_turns"
+_LINE = 200
+"""Longest line of the summary, in characters."""
+_WORD = re.compile(r"[^\s,;:\"'(){}\[\]<>|]+")
+_MAX_TERM = 128
+"""Longest identifier that is looked for, in characters."""
+
+
+class NoRoom(Exception):
+    """What has to stay does not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """One turn as messages: the model's answer, and the results of its calls so far."""
+
+    turn: int
+    answer: Message
+    results: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What the model reads. cut: the turns of which it reads a summary, and at most the results still referred to."""
+
+    messages: tuple[Message, ...]
+    cut: tuple[int, ...] = ()
+
+
+def history(state: RunState) -> tuple[History, ...]:
+    """Return a run's turns as messages."""
+    turns: list[History] = []
+    for number, turn in enumerate(state.turns, start=1):
+        answer = Message("assistant", turn.answer.content, turn.answer.calls)
+        results = tuple(
+            Message("tool", result.content, tool_call_id=call.id)
+            for call, result in zip(turn.answer.calls, turn.results, strict=False)
+        )
+        turns.append(History(number, answer, results))
+    return tuple(turns)
+
+
+def compacted(head: Sequence[Message], turns: Sequence[History], room: int, estimate: Estimate) -> Compacted:
+    """Return the messages that fit into `room` tokens: all of them, or head, summary, what is referred to, and tail.
+
+    The head (instructions, memory, input) and the last turn always stay. As few of the oldest turns as possible are cut.
+    Of a cut turn a call stays with its result when a later turn that the model reads names something that the result
+    told it: an address, or an identifier that the head does not hold. The others stand as one line each in the summary.
+    Raises: NoRoom when that does not fit either.
+    """
+    whole = (*head, *(message for turn in turns for message in (turn.answer, *turn.results)))
+    if estimate.messages(whole) <= room:
+        return Compacted(whole)
+    known = _terms(message.content for message in head)
+    said = [_terms([_said(turn.answer)]) - known for turn in turns]
+    told = [{result.tool_call_id: _terms([result.content]) for result in turn.results} for turn in turns]
+    for number in range(1, len(turns)):
+        made = _cut(head, turns, number, said, told)
+        if estimate.messages(made.messages) <= room:
+            return made
+    raise NoRoom
+
+
+def _cut(
+    head: Sequence[Message],
+    turns: Sequence[History],
+    number: int,
+    said: Sequence[Set[str]],
+    told: Sequence[Mapping[str | None, Set[str]]],
+) -> Compacted:
+    """Return the messages with the first `number` turns cut. said, told: what each turn's answer and results name."""
+    tail = [message for turn in turns[number:] for message in (turn.answer, *turn.results)]
+    referred = set().union(*said[number:])
+    kept: list[Message] = []
+    lines: list[str] = []
+    for place in reversed(range(number)):
+        turn = turns[place]
+        stays = {call_id for call_id, terms in told[place].items() if terms & referred}
+        calls = tuple(call for call in turn.answer.tool_calls if call.id in stays)
+        if calls:
+            kept[:0] = [
+                Message("assistant", "", calls),
+                *(result for result in turn.results if result.tool_call_id in stays),
+            ]
+            referred |= said[place]
+        lines[:0] = _lines(turn, stays)
+    summary = [Message("user", fenced(SECTION, lines))] if lines else []
+    return Compacted((*head, *summary, *kept, *tail), tuple(turn.turn for turn in turns[:number]))
+
+
+def _said(answer: Message) -> str:
+    calls = [json.dumps(dict(call.arguments), ensure_ascii=False) for call in answer.tool_calls]
+    return "\n".join([answer.content, *calls])
+
+
+def _terms(texts: Iterable[str]) -> set[str]:
+    """Return what names a thing in the texts: e-mail addresses, and identifiers with a digit in them."""
+    words = {word.strip(".!?") for text in texts for word in _WORD.findall(text)}
+    return {
+        word.lower()
+        for word in words
+        if 3 <= len(word) <= _MAX_TERM and ("@" in word or any(letter.isdigit() for letter in word))
+    }
+
+
+def _lines(turn: History, stays: set[str | None]) -> list[str]:
+    """Return what the summary says of a cut turn: its text, and each call that does not stay."""
+    lines = [f"turn {turn.turn}: {_short(turn.answer.content)}"] if turn.answer.content.strip() else []
+    by_call = {result.tool_call_id: result.content for result in turn.results}
+    for call in turn.answer.tool_calls:
+        if call.id not in stays:
+            arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
+            result = by_call.get(call.id, "")
+            lines.append(f"turn {turn.turn}: {_short(f'{call.name}({arguments}) -> {result}')}")
+    return lines
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LINE else line[:_LINE] + "…"

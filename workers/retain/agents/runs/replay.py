@@ -1,0 +1,107 @@
+"""Replay: take a run's decisions again from its log, and compare.
+
+Pure. What came from outside (the model's answers, the tools', a person's, a wish to stop) is taken from the log; what the
+runtime decided is decided again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from retain.agents.runs.events import (
+    ApprovalRequested,
+    ModelAsked,
+    RunCancelled,
+    RunCompleted,
+    RunEvent,
+    RunFailed,
+    ToolAnswered,
+    ToolCalled,
+)
+from retain.agents.runs.run_state import (
+    AskApproval,
+    AskModel,
+    CallTool,
+    Cancel,
+    Complete,
+    Fail,
+    GiveUpTool,
+    Policy,
+    RefuseTool,
+    RunState,
+    Step,
+    apply,
+    next_step,
+)
+
+
+class Diverged(Exception):
+    """The log holds what would not be decided now. seq: place of the event, from 1."""
+
+    def __init__(self, seq: int, event: RunEvent, step: Step) -> None:
+        super().__init__(f"event {seq} is {event}, and the decision now is {step}")
+        self.seq = seq
+        self.event = event
+        self.step = step
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A run taken again: its decisions in order, and the state that they led to."""
+
+    steps: tuple[Step, ...]
+    state: RunState
+
+
+def replay(events: Iterable[RunEvent], policy: Policy) -> Replay:
+    """Return the decisions that the log shows, each taken again from the events before it.
+
+    A decision that was taken and left no event, because a crash came first, is not shown. A run that failed because its
+    model did, or that was given up, closes by what came from outside.
+    Raises: Diverged at the first event that another decision would have led to.
+    """
+    state, steps = RunState(), list[Step]()
+    for seq, event in enumerate(events, start=1):
+        if _decided(state, event):
+            step = next_step(state, policy)
+            if not _follows(event, step):
+                raise Diverged(seq, event, step)
+            steps.append(step)
+        state = apply(state, event)
+    return Replay(tuple(steps), state)
+
+
+def _decided(state: RunState, event: RunEvent) -> bool:
+    """Tell whether the event is the trace of a decision, and not of something from outside."""
+    match event:
+        case ModelAsked() | ToolCalled() | ApprovalRequested() | RunCompleted() | RunCancelled():
+            return True
+        case ToolAnswered():
+            rejected = state.decision is not None and not state.decision.approved
+            return rejected or not isinstance(state.pending, ToolCalled)
+        case RunFailed():
+            return event.code in ("turn_limit", "token_budget")
+        case _:
+            return False
+
+
+def _follows(event: RunEvent, step: Step) -> bool:
+    """Tell whether carrying out the step writes this event."""
+    match step, event:
+        case AskModel(turn), ModelAsked():
+            return event.turn == turn
+        case CallTool(turn, index, call, False), ToolCalled():
+            return (event.turn, event.index, event.name, event.arguments) == (turn, index, call.name, call.arguments)
+        case AskApproval(turn, index, call), ApprovalRequested():
+            return (event.turn, event.index, event.name, event.arguments) == (turn, index, call.name, call.arguments)
+        case ((RefuseTool(turn, index, call) | GiveUpTool(turn, index, call)), ToolAnswered()):
+            return (event.turn, event.index, event.name, event.failed) == (turn, index, call.name, True)
+        case Complete(turn, output), RunCompleted():
+            return (event.turn, event.output) == (turn, output)
+        case Fail(turn, code, message), RunFailed():
+            return (event.turn, event.code, event.message) == (turn, code, message)
+        case Cancel(turn, by, reason), RunCancelled():
+            return (event.turn, event.by, event.reason) == (turn, by, reason)
+        case _:
+            return False

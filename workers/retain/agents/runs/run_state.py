@@ -1,0 +1,250 @@
+"""The state of a run as the fold of its events, and the decision what comes next.
+
+Pure: no clock, no input, no output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, replace
+
+from retain.agents.runs.events import (
+    ApprovalAnswered,
+    ApprovalRequested,
+    CancelRequested,
+    Closing,
+    ModelAnswered,
+    ModelAsked,
+    RunCancelled,
+    RunCompleted,
+    RunEvent,
+    RunFailed,
+    RunResumed,
+    RunSuspended,
+    ToolAnswered,
+    ToolCalled,
+)
+from retain.models.chat import ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One answer of the model, and the answers of the tools it called so far, in the order of the calls."""
+
+    answer: ModelAnswered
+    results: tuple[ToolAnswered, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """Where a run stands.
+
+    pending: a side effect that began and of which no end is known. asked, decision: whether a person was asked about the
+    call that comes next, and the answer. suspended: the pending call waits for its delegate. cancel: the first wish to
+    stop. closed: how the run ended, None while it goes on.
+    """
+
+    turns: tuple[Turn, ...] = ()
+    pending: ModelAsked | ToolCalled | None = None
+    asked: ApprovalRequested | None = None
+    decision: ApprovalAnswered | None = None
+    suspended: RunSuspended | None = None
+    cancel: CancelRequested | None = None
+    closed: Closing | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether nothing can be done until somebody answers."""
+        return self.closed is None and self.cancel is None and (self.asked is not None or self.suspended is not None)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the run and its delegates read and wrote."""
+        own = sum(turn.answer.input_tokens + turn.answer.output_tokens for turn in self.turns)
+        return own + sum(result.tokens for turn in self.turns for result in turn.results)
+
+    @property
+    def delegations(self) -> int:
+        """Runs that the run and its delegates started."""
+        return sum(result.delegations for turn in self.turns for result in turn.results)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What decides beside the events.
+
+    max_turns: how many answers of the model a run may have. idempotent: names of the tools that may be called again.
+    approvals: names of the tools whose calls a person approves. max_tokens: how many tokens the run and its delegates
+    may read and write, None for no bound. max_delegations: how many runs they may start.
+    """
+
+    max_turns: int
+    idempotent: Set[str]
+    approvals: Set[str] = frozenset()
+    max_tokens: int | None = None
+    max_delegations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Ask the model for this turn."""
+
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallTool:
+    """Make the turn's tool call number `index`. repeated: it may have been made before a crash and is idempotent."""
+
+    turn: int
+    index: int
+    call: ToolCall
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUpTool:
+    """Tell the model that this call may or may not have happened: it is not idempotent and its end is unknown."""
+
+    turn: int
+    index: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class AskApproval:
+    """Ask a person whether this call may be made."""
+
+    turn: int
+    index: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseTool:
+    """Tell the model that a person rejected this call."""
+
+    turn: int
+    index: int
+    call: ToolCall
+    decision: ApprovalAnswered
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Do nothing until somebody answers, and let go of the instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the run because somebody wants it to stop. interrupted: a call that began and of which no end is known."""
+
+    turn: int
+    by: str
+    reason: str | None
+    interrupted: ToolCalled | None
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """End the run with this answer."""
+
+    turn: int
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """End the run without an answer."""
+
+    turn: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """There is nothing to do: the run has ended."""
+
+
+Step = AskModel | CallTool | GiveUpTool | AskApproval | RefuseTool | Wait | Cancel | Complete | Fail | Closed
+
+
+def apply(state: RunState, event: RunEvent) -> RunState:
+    """Return the state after the event."""
+    match event:
+        case ModelAsked() | ToolCalled():
+            return replace(state, pending=event)
+        case ModelAnswered():
+            return replace(state, turns=(*state.turns, Turn(event)), pending=None)
+        case ToolAnswered():
+            last = state.turns[-1]
+            turn = replace(last, results=(*last.results, event))
+            turns = (*state.turns[:-1], turn)
+            return replace(state, turns=turns, pending=None, asked=None, decision=None, suspended=None)
+        case ApprovalRequested():
+            return replace(state, asked=event, decision=None)
+        case ApprovalAnswered():
+            return replace(state, asked=None, decision=event)
+        case RunSuspended():
+            return replace(state, suspended=event)
+        case RunResumed():
+            return replace(state, suspended=None)
+        case CancelRequested():
+            return replace(state, cancel=state.cancel or event)
+        case RunCompleted() | RunFailed() | RunCancelled():
+            return replace(state, closed=event, pending=None)
+
+
+def fold(events: Iterable[RunEvent]) -> RunState:
+    """Return the state after all the events, from the beginning."""
+    state = RunState()
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def next_step(state: RunState, policy: Policy) -> Step:
+    """Decide what a run does next.
+
+    A wish to stop comes first: no side effect begins after it. A model call is repeated after a crash: it has no side
+    effect. A tool call whose end is unknown is repeated only if the tool is idempotent.
+    """
+    if state.closed is not None:
+        return Closed()
+    number = len(state.turns)
+    if state.cancel is not None:
+        interrupted = state.pending if isinstance(state.pending, ToolCalled) else None
+        return Cancel(max(number, 1), state.cancel.by, state.cancel.reason, interrupted)
+    if state.waiting:
+        return Wait()
+    if not state.turns:
+        return _ask(state, 1, policy)
+    turn = state.turns[-1]
+    done = len(turn.results)
+    if done < len(turn.answer.calls):
+        return _call(state, number, done, turn.answer.calls[done], policy)
+    if not turn.answer.calls:
+        return Complete(number, turn.answer.content)
+    if number >= policy.max_turns:
+        return Fail(number, "turn_limit", f"the run did not end within {policy.max_turns} turns")
+    return _ask(state, number + 1, policy)
+
+
+def _ask(state: RunState, turn: int, policy: Policy) -> Step:
+    if policy.max_tokens is not None and state.tokens >= policy.max_tokens:
+        message = f"the run and its delegates used their {policy.max_tokens} tokens"
+        return Fail(turn, "token_budget", message)
+    return AskModel(turn)
+
+
+def _call(state: RunState, turn: int, index: int, call: ToolCall, policy: Policy) -> Step:
+    if isinstance(state.pending, ToolCalled):
+        if call.name not in policy.idempotent:
+            return GiveUpTool(turn, index, call)
+        return CallTool(turn, index, call, repeated=True)
+    if state.decision is not None and not state.decision.approved:
+        return RefuseTool(turn, index, call, state.decision)
+    if state.decision is None and call.name in policy.approvals:
+        return AskApproval(turn, index, call)
+    return CallTool(turn, index, call)

@@ -1,0 +1,56 @@
+"""About how many tokens a text has: an estimate that needs no vocabulary of a model."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from retain.models.chat import Message, ToolSpec
+
+BYTES_PER_TOKEN = {"claude": 3.5}
+"""Bytes of UTF-8 a token stands for, by what a model's name holds.
+
+Source: https://docs.claude.com/en/docs/about-claude/glossary#tokens (about 3.5 English characters)
+"""
+DEFAULT_BYTES_PER_TOKEN = 4.0
+"""Source: https://help.openai.com/en/articles/4936856-what-are-tokens-and-how-to-count-them"""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How the tokens of one model are counted."""
+
+    bytes_per_token: float = DEFAULT_BYTES_PER_TOKEN
+
+    @classmethod
+    def of(cls, model: str) -> Estimate:
+        """Return the estimate for a model by its name."""
+        name = model.lower()
+        return cls(next((size for part, size in BYTES_PER_TOKEN.items() if part in name), DEFAULT_BYTES_PER_TOKEN))
+
+    def text(self, text: str) -> int:
+        """Return about how many tokens a text has, rounded up."""
+        return math.ceil(len(text.encode("utf-8", "surrogatepass")) / self.bytes_per_token)
+
+    def message(self, message: Message) -> int:
+        """Return about how many tokens a message has, with the calls in it."""
+        calls = sum(self.text(call.name) + self.text(json.dumps(dict(call.arguments))) for call in message.tool_calls)
+        return self.text(message.content) + calls
+
+    def messages(self, messages: Iterable[Message]) -> int:
+        """Return about how many tokens the messages have together."""
+        return sum(map(self.message, messages))
+
+    def specs(self, specs: Iterable[ToolSpec]) -> int:
+        """Return about how many tokens the description of the tools takes."""
+        return sum(
+            self.text(spec.name) + self.text(spec.description) + self.text(json.dumps(spec.parameters))
+            for spec in specs
+        )
+
+
+def estimate_tokens(text: str) -> int:
+    """Return about how many tokens a text has for a model that nothing is known of."""
+    return Estimate().text(text)

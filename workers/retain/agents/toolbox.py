@@ -1,0 +1,84 @@
+"""The tools of one instance: what its agent's definition gives it, bound to its scope."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from retain.agents.definitions import AgentDefinition
+from retain.agents.delegation import Delegate
+from retain.agents.identity import Identity
+from retain.agents.instance_ports import InstancePorts
+from retain.agents.tools import CallContext, GetWorkingMemory, RecallMemory, SetWorkingMemory, StoreMemory, Tool
+from retain.memory.scope import Scope
+from retain.memory.semantic import SemanticMemory
+from retain.memory.working import WorkingMemory
+
+
+class Toolbox:
+    """Makes the tools of an instance's runs."""
+
+    def __init__(self, identity: Identity, ports: InstancePorts, working: WorkingMemory) -> None:
+        self._identity = identity
+        self._ports = ports
+        self._working = working
+
+    async def tools(self, definition: AgentDefinition, depth: int) -> dict[str, Tool]:
+        """Return the tools by name. depth: how many runs stand above the run.
+
+        Raises: NotFound for a delegate, a function or a gateway tool that does not exist; Unavailable.
+        """
+        ports, scope = self._ports, self._identity.scope
+        tools: list[Tool] = []
+        config = definition.memory_config
+        if config.long_term_enabled and config.recall in ("tool", "both"):
+            tools.append(RecallMemory(self.semantic()))
+        if config.long_term_enabled and config.store:
+            memory = self.semantic()
+            tools.append(StoreMemory(memory, self.semantic(memory.scope.around("house")) if config.share else None))
+        if definition.working_memory:
+            tools += [GetWorkingMemory(self._working), SetWorkingMemory(self._working)]
+        if definition.delegates:
+            agents = {name: ports.catalogue.agent(name).description for name in definition.delegates}
+            tools.append(Delegate(ports.instances, self._identity, agents, depth))
+        if definition.functions:
+            tools += self._functions(definition)
+        if definition.tools:
+            tools += await ports.gateway_tools(scope.tenant_id, definition.tools)
+        return {tool.spec.name: tool for tool in tools}
+
+    def approvals(self, definition: AgentDefinition) -> frozenset[str]:
+        """Return the names of the tools whose calls a person approves: by the definition or by their declaration.
+
+        Raises: as `tools`.
+        """
+        declared = {name for name in definition.functions if self._ports.catalogue.function(name).requires_approval}
+        return frozenset(definition.approval) | declared
+
+    def _functions(self, definition: AgentDefinition) -> list[Tool]:
+        from retain.agents.functions import BoundFunction, ToolContext
+
+        identity, ports = self._identity, self._ports
+        memory = self.semantic if definition.memory_config.long_term_enabled else None
+
+        def context(call: CallContext) -> ToolContext:
+            return ToolContext(
+                tenant_id=identity.scope.tenant_id,
+                agent_type=identity.agent_type,
+                instance_id=identity.instance_id,
+                run_id=call.run_id,
+                turn=call.turn,
+                idempotency_key=call.key,
+                working=self._working,
+                fetch=ports.fetch,
+                _memory=memory,
+            )
+
+        return [BoundFunction(ports.catalogue.function(name), context) for name in definition.functions]
+
+    def semantic(self, scope: Scope | None = None) -> SemanticMemory:
+        """Return the agent's semantic memory, or that of a scope around it."""
+        ports = self._ports
+        if scope is None:
+            house = ports.catalogue.agent(self._identity.agent_type).house
+            scope = replace(self._identity.scope, house=house)
+        return SemanticMemory(scope, ports.sql, ports.index, ports.embedder(), ports.clock, reranker=ports.reranker())
