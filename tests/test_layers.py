@@ -19,7 +19,7 @@ CONFIG = ROOT / "pyproject.toml"
 CONTRACTS = [contract["name"] for contract in tomllib.loads(CONFIG.read_text())["tool"]["importlinter"]["contracts"]]
 VIOLATIONS = {
     "retain/memory/outbox.py": "from retain.agents.runs.journal import Journal",
-    "retain/agents/loop.py": "from retain.admin.runs import list_runs",
+    "retain/agents/running/loop.py": "from retain.admin.runs import list_runs",
     "retain/gateway/upstream.py": "from pydantic import BaseModel",
     "retain/models/vectors.py": "import sqlite3",
     "retain/http.py": "import js",

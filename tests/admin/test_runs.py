@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retain.admin.runs import MAX_LIMIT, list_events, list_runs, page_limit, show_run
+from retain.admin.runs import MAX_LIMIT, STATUSES, list_events, list_runs, page_limit, show_run
 from retain.errors import InvalidInput, NotFound
 from retain.host.sql import SqliteSql
 from tests.support.instances import migrated_d1
@@ -108,6 +108,7 @@ async def test_a_listed_run_says_what_it_was_and_cost(sql: SqliteSql) -> None:
             "steps": 3,
             "input_tokens": 20,
             "output_tokens": 4,
+            "waiting_for": None,
             "created_at_ms": 50,
             "completed_at_ms": 55,
         }
@@ -213,3 +214,28 @@ def test_any_other_page_size_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         page_limit(text)
     assert raised.value.code == "invalid_limit"
+
+
+async def test_runs_are_listed_by_status_and_a_waiting_one_says_for_what(sql: SqliteSql) -> None:
+    await add_run(sql, RUN + "0", 50)
+    await add_run(sql, RUN + "1", 51, error='{"code": "x", "message": "y"}')
+    await add_run(sql, RUN + "2", 52)
+    asked = {"kind": "approval", "call": "1.0"}
+    waiting = "UPDATE agent_runs SET status = 'waiting', waiting_for = ? WHERE run_id = ?"
+    await sql.run(waiting, json.dumps(asked), RUN + "2")
+    listed = {
+        status: (await list_runs(sql, "acme", agent_type=None, status=status, limit=10, cursor=None))["runs"]
+        for status in STATUSES
+    }
+    assert {status: [run["run_id"][-1] for run in runs] for status, runs in listed.items()} == {
+        "running": [],
+        "waiting": ["2"],
+        "completed": ["0"],
+        "failed": ["1"],
+        "cancelled": [],
+    }
+    assert listed["waiting"][0]["waiting_for"] == (await show_run(sql, "acme", RUN + "2"))["waiting_for"] == asked
+    for status in ("done", "waiting' OR 1 = 1 --", ""):
+        with pytest.raises(InvalidInput) as refused:
+            await list_runs(sql, "acme", agent_type=None, status=status, limit=10, cursor=None)
+        assert refused.value.code == "invalid_status"

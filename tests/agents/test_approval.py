@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retain.agents.catalogue import Catalogue
-from retain.agents.control import EXPIRY
+from retain.agents.running.control import EXPIRY
 from retain.errors import Conflict, NotFound, RetainError
 from tests.agents.conftest import agent
 from tests.agents.remembered import check_d1_agrees, remembered

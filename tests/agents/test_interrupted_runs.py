@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from retain.agents.catalogue import Catalogue
-from retain.agents.execution import MAX_RESUMPTIONS
+from retain.agents.running.execution import MAX_RESUMPTIONS
 from retain.errors import Unavailable
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.agents import event_stream as stream_module
 from retain.agents.catalogue import Catalogue
-from retain.agents.event_stream import event_stream, last_event_id, nothing_follows
+from retain.agents.running import event_stream as stream_module
+from retain.agents.running.event_stream import event_stream, last_event_id, nothing_follows
 from retain.agents.runs.events import KINDS, RunCompleted, RunFailed, ToolAnswered
 from retain.agents.runs.stream import CLOSING, KEEP_ALIVE, ServerSentEvent, shown
 from retain.errors import Conflict, InvalidInput, NotFound, Unavailable, UpstreamFailed

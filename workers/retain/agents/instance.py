@@ -15,13 +15,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from retain.agents.control import Control
-from retain.agents.execution import LEASE_MS, Execution
-from retain.agents.following import Following
 from retain.agents.identity import Identity, identity_of
 from retain.agents.instance_ports import InstancePorts
-from retain.agents.live_text import LiveText
-from retain.agents.loop import RunLoop
+from retain.agents.running.control import Control
+from retain.agents.running.execution import LEASE_MS, Execution
+from retain.agents.running.following import Following
+from retain.agents.running.live_text import LiveText
+from retain.agents.running.loop import RunLoop
 from retain.agents.runs import tables
 from retain.agents.runs.journal import Journal, OpenRun
 from retain.errors import Conflict, Misconfigured, RetainError, Unavailable

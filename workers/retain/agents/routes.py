@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from retain.agents.catalogue import Catalogue
-from retain.agents.event_stream import event_stream, last_event_id, nothing_follows
+from retain.agents.running.event_stream import event_stream, last_event_id, nothing_follows
 from retain.bodies import parsed
 from retain.errors import InvalidInput, LimitExceeded
 from retain.http import Request, Response, Route, json_response

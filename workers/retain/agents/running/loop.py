@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from retain.agents.definitions import AgentDefinition
 from retain.agents.delegation import Delegate
-from retain.agents.live_text import LiveText
+from retain.agents.running.live_text import LiveText
 from retain.agents.runs.compaction import NoRoom, compacted, history
 from retain.agents.runs.events import (
     ApprovalRequested,

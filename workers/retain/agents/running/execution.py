@@ -9,8 +9,8 @@ from typing import Any
 from retain.agents.definitions import AgentDefinition
 from retain.agents.identity import Identity
 from retain.agents.instance_ports import InstancePorts
-from retain.agents.live_text import LiveText
-from retain.agents.loop import RunLoop
+from retain.agents.running.live_text import LiveText
+from retain.agents.running.loop import RunLoop
 from retain.agents.runs.context import AssembledContext, assemble, input_text
 from retain.agents.runs.events import RunFailed
 from retain.agents.runs.journal import Journal, OpenRun

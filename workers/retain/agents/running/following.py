@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from retain.agents.live_text import LiveText, Piece
+from retain.agents.running.live_text import LiveText, Piece
 from retain.agents.runs.events import ModelAnswered, from_json
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.stream import ServerSentEvent, shown

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from retain.agents.execution import Execution
+from retain.agents.running.execution import Execution
 from retain.agents.runs.events import ApprovalAnswered, CancelRequested, RunResumed
 from retain.agents.runs.journal import Journal, OpenRun
 from retain.errors import Conflict, RetainError

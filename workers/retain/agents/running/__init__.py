@@ -1,0 +1,1 @@
+"""Carrying runs out: the loop, what answers do to it, and how others follow."""
