@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from retain.admin import ingest, items, lifecycle, mcp, memories, namespaces
+from retain.admin import ingest, items, lifecycle, mcp, memories, namespaces, procedures
 from retain.admin.context import AdminContext
 from retain.admin.runs import list_events, list_runs, page_limit, show_run
 from retain.errors import Conflict
@@ -88,4 +88,6 @@ ROUTES: tuple[Route[AdminContext], ...] = (
     Route("GET", "/admin/agents/{tenant}/runs", get_runs),
     Route("GET", "/admin/agents/{tenant}/runs/{run_id}", get_run),
     Route("GET", "/admin/agents/{tenant}/runs/{run_id}/events", get_events),
+    Route("POST", "/admin/agents/{tenant}/runs/{run_id}/outcome", procedures.record_outcome),
+    Route("GET", "/admin/agents/{tenant}/procedures", procedures.list_procedures),
 )

@@ -65,7 +65,7 @@ async def show_run(sql: Sql, tenant_id: str, run_id: str) -> dict[str, Any]:
 
     Raises: NotFound (code `no_such_run`), also for another tenant's run; InvalidInput; Unavailable.
     """
-    row = await _run_row(sql, tenant_id, run_id)
+    row = await run_row(sql, tenant_id, run_id)
     episodes = await sql.run(
         "SELECT episode_id, turn, content, created_at_ms FROM memory_episodes WHERE run_id = ? AND tenant_id = ?"
         " ORDER BY turn",
@@ -89,7 +89,7 @@ async def show_run(sql: Sql, tenant_id: str, run_id: str) -> dict[str, Any]:
 
 async def list_events(sql: Sql, tenant_id: str, run_id: str, *, limit: int, cursor: str | None) -> dict[str, Any]:
     """Return {"events", "cursor"}: the run's timeline, oldest first. Raises: as `show_run`."""
-    await _run_row(sql, tenant_id, run_id)
+    await run_row(sql, tenant_id, run_id)
     if cursor is not None and _EVENT_CURSOR.fullmatch(cursor) is None:
         raise InvalidInput("the cursor is not valid", code="invalid_cursor")
     result = await sql.run(
@@ -109,7 +109,8 @@ def _parsed(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-async def _run_row(sql: Sql, tenant_id: str, run_id: str) -> Row:
+async def run_row(sql: Sql, tenant_id: str, run_id: str) -> Row:
+    """Return the run's row. Raises: InvalidInput; NotFound (code `no_such_run`); Unavailable."""
     rows = (
         await sql.run("SELECT * FROM agent_runs WHERE run_id = ? AND tenant_id = ?", check_id(run_id), tenant_id)
     ).rows
