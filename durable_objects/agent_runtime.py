@@ -65,6 +65,10 @@ class AgentRuntime(DurableObject):
         """Let a run go on that waits for a delegate."""
         return await self._enveloped(request, lambda instance, content: instance.wake(content), known_only=True)
 
+    async def record_outcome(self, request: str) -> str:
+        """Learn what came of a run. request: JSON as `Instance.record_outcome` takes it."""
+        return await self._enveloped(request, lambda instance, content: instance.record_outcome(content))
+
     async def describe(self, request: str) -> str:
         """Return the turn state, the newest log entries and the working keys. An object that was never called stays so."""
         return await self._enveloped(request, lambda instance, _: instance.describe(), known_only=True)

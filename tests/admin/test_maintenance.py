@@ -124,6 +124,7 @@ async def test_the_brief_settles_what_the_vector_index_is_owed(deployment: Deplo
     failed = await briefed(deployment, objects, down="index")
     assert failed["vector_outbox"] == {"settled": 0, "failed": 1}
     deployment.faults.down.clear()
+    deployment.clock.advance(DAY_MS)
     settled = await briefed(deployment, objects)
     assert settled["vector_outbox"] == {"settled": 1, "failed": 0}
     assert len(await deployment.index.get_by_ids([f"{record['id']}#0"])) == 1

@@ -49,6 +49,7 @@ async def test_a_run_answers_its_result_and_leaves_its_row_timeline_and_episodes
         "steps": 3,
         "usage": {"input_tokens": 6, "output_tokens": 4, "delegated_tokens": 0, "delegations": 0},
         "memory": {"episodes_used": 0, "records_used": 0},
+        "procedure": result["procedure"],
     }
     await deployment.settled()
     await check_d1_agrees(deployment)
@@ -60,6 +61,7 @@ async def test_a_run_answers_its_result_and_leaves_its_row_timeline_and_episodes
         "episodes": [],
         "records": [],
         "cut": {},
+        "procedure": result["procedure"],
     }
     episodes = await deployment.rows("SELECT content FROM memory_episodes ORDER BY turn")
     assert [row["content"] for row in episodes] == [

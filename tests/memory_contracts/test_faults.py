@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -111,7 +112,11 @@ async def test_a_process_that_is_killed_in_the_middle_of_a_save_leaves_the_conve
     killed = 0
     for nth in (2, 4, 10_000):
         done = subprocess.run(
-            [sys.executable, "-c", _KILLED, str(path), str(nth)], capture_output=True, text=True, check=False
+            [sys.executable, "-c", _KILLED, str(path), str(nth)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         sql = SqliteSql.open(path)
         found = await SqlChatMemory(sql, PLACE).load()

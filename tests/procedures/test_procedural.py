@@ -16,7 +16,7 @@ from retain.host.clock import ManualClock
 from retain.memory import outbox as outbox_module
 from retain.memory.outbox import Outbox
 from retain.memory.procedures.posterior import Posterior, prior
-from retain.memory.procedures.procedural import STATEMENTS, ProceduralMemory
+from retain.memory.procedures.procedural import SCHEMA, STATEMENTS, ProceduralMemory
 from retain.memory.scope import Scope
 from tests.support.faults import Crash, Fault, Faults
 from tests.support.instances import migrated_d1
@@ -47,9 +47,10 @@ class World:
         local = self.faults.wrap("local", storage, life)
         remote = self.faults.wrap("sql", self.sql, life, before=storage.commit)
         local.run(outbox_module.SCHEMA)
+        local.run(SCHEMA)
         outbox = Outbox(local, remote, STATEMENTS, self.clock, f"{scope.agent_type}:{scope.tenant_id}:{name}")
         self.outboxes[name] = outbox
-        return ProceduralMemory(scope, name, local, remote, outbox, self.clock)
+        return ProceduralMemory(scope, lambda: scope.house, name, local, remote, outbox, self.clock)
 
     def lose(self, name: str = "main") -> None:
         self.storages.pop(name).close()

@@ -13,6 +13,9 @@ BUILT_IN = frozenset({"recall_memory", "store_memory", "get_working_memory", "se
 """Names of the runtime's own tools, which no tool of the gateway may take."""
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 
+Workflow = Annotated[str, Field(min_length=1, max_length=4_000)]
+"""A workflow's instructions."""
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -70,7 +73,8 @@ class AgentDefinition(_Strict):
     house: the group of agents whose shared memories it sees.
     tools: names of gateway tools of the tenant. functions: names of function tools in `agents/tools/`. delegates:
     agents it may hand work to. approval: those of its tools that a person approves before each call. working_memory:
-    offers the tools `get_working_memory` and `set_working_memory`.
+    offers the tools `get_working_memory` and `set_working_memory`. procedures: by task type, workflows by id with their
+    instructions, of which each run is given one; the first task type is that of runs that name none.
     """
 
     type: Name
@@ -84,6 +88,9 @@ class AgentDefinition(_Strict):
     delegates: tuple[Name, ...] = ()
     working_memory: bool = False
     memory_config: MemoryConfig = MemoryConfig()
+    procedures: dict[Name, Annotated[dict[Name, Workflow], Field(min_length=1, max_length=20)]] = Field(
+        default={}, max_length=20
+    )
     limits: Limits = Limits()
 
     @model_validator(mode="after")
@@ -96,6 +103,9 @@ class AgentDefinition(_Strict):
         memory = self.memory_config
         if memory.share and not (self.house and memory.long_term_enabled and memory.store):
             raise ValueError("share needs a house, long_term_enabled and store")
+        workflows = [name for workflows in self.procedures.values() for name in workflows]
+        if len(set(workflows)) < len(workflows):
+            raise ValueError("a workflow's id must be used once, in one task type")
         taken = BUILT_IN & set(named)
         if taken:
             raise ValueError(f"these tools are the runtime's own: {', '.join(sorted(taken))}")

@@ -29,6 +29,7 @@ from retain.memory import outbox as outbox_module
 from retain.memory import working as working_module
 from retain.memory.lifecycle.terms import Term
 from retain.memory.outbox import Outbox
+from retain.memory.procedures.procedural import ProceduralMemory
 from retain.memory.working import WorkingMemory
 
 WAIT_S = 0.25
@@ -56,7 +57,10 @@ class Instance:
         live = LiveText()
         self._journal = Journal(ports.local, self._outbox, ports.clock, scope, identity.instance_id, live.ring)
         self._working = WorkingMemory(ports.local, ports.kv, ports.clock, scope.tenant_id, identity.instance_id)
-        self._execution = Execution(identity, ports, self._journal, self._working, live)
+        self._procedures = ProceduralMemory(
+            scope, self._house, identity.instance_id, ports.local, ports.sql, self._outbox, ports.clock
+        )
+        self._execution = Execution(identity, ports, self._journal, self._working, self._procedures, live)
         self._control = Control(self._journal, self._execution, ports.clock)
         self._following = Following(self._journal, live)
 
@@ -152,6 +156,19 @@ class Instance:
         self._ports.background(self._go_on())
         return {}
 
+    async def record_outcome(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Learn what came of a run: {"run_id", "task_type", "workflow_id", "score"}.
+
+        Answers what is believed of the workflow now, None when the object does not hold it. Idempotent; another score
+        takes the place of the first. Raises: as `ProceduralMemory.record_outcome`.
+        """
+        learned = await self._procedures.record_outcome(
+            str(request["run_id"]), str(request["task_type"]), str(request["workflow_id"]), request["score"]
+        )
+        await self._schedule()
+        self._ports.background(self._flush())
+        return {"posterior": None if learned is None else {"alpha": learned.alpha, "beta": learned.beta}}
+
     async def describe(self, limit: int = 50) -> dict[str, Any]:
         """Return the turn state, the newest log entries and the working keys."""
         turns, log = self._journal.recent(limit)
@@ -169,6 +186,10 @@ class Instance:
                 for row in log
             ],
             "working": self._working.all(),
+            "procedures": {
+                task_type: {name: {"alpha": belief.alpha, "beta": belief.beta} for name, belief in beliefs.items()}
+                for task_type, beliefs in self._procedures.posteriors().items()
+            },
         }
 
     async def on_alarm(self) -> None:
@@ -209,6 +230,9 @@ class Instance:
             return {"everything": True}
         finally:
             self._active = False
+
+    def _house(self) -> str | None:
+        return self._ports.catalogue.agent(self._identity.agent_type).house
 
     def _known(self, request: Mapping[str, Any]) -> str | None:
         """Return the run that was asked for with the request's key. Raises: Conflict; Misconfigured."""

@@ -17,10 +17,11 @@ from retain.agents.runs.journal import Journal, OpenRun
 from retain.agents.runs.run_state import Policy
 from retain.agents.runs.tokens import Estimate
 from retain.agents.toolbox import Toolbox
-from retain.errors import NotFound, Unavailable
+from retain.errors import InvalidInput, NotFound, Unavailable
 from retain.identifiers import namespace_key, new_id
 from retain.log import bind
 from retain.memory.episodes import last_episodes
+from retain.memory.procedures.procedural import Choice, ProceduralMemory
 from retain.memory.recall.query import MAX_QUERY_BYTES
 from retain.memory.semantic import Hit, RecallQuery
 from retain.memory.working import WorkingMemory
@@ -38,12 +39,19 @@ class Execution:
     """Opens and finishes the runs of one instance. Whoever calls it sees to it that one run is under way at a time."""
 
     def __init__(
-        self, identity: Identity, ports: InstancePorts, journal: Journal, working: WorkingMemory, live: LiveText
+        self,
+        identity: Identity,
+        ports: InstancePorts,
+        journal: Journal,
+        working: WorkingMemory,
+        procedures: ProceduralMemory,
+        live: LiveText,
     ) -> None:
         self._identity = identity
         self._ports = ports
         self._journal = journal
         self._working = working
+        self._procedures = procedures
         self._live = live
         self._toolbox = Toolbox(identity, ports, working)
 
@@ -55,8 +63,10 @@ class Execution:
         ports = self._ports
         definition = ports.catalogue.agent(self._identity.agent_type)
         loop, model, specs = await self._loop(definition, request)
-        context = await self._context(definition, request, Estimate.of(model.name), specs)
-        run = self._journal.open(new_id(), request, context, model=model.name, request_hash=digest)
+        run_id = new_id()
+        procedure = await self._procedure(definition, request, run_id)
+        context = await self._context(definition, request, procedure, Estimate.of(model.name), specs)
+        run = self._journal.open(run_id, request, context, model=model.name, request_hash=digest)
         await ports.alarm.set(ports.clock() + LEASE_MS)
         return loop, run
 
@@ -103,8 +113,23 @@ class Execution:
         name = namespace_key(parent["agent_type"], tenant_id, parent["instance_id"])
         await self._ports.instances.call(name, "wake", {"tenant_id": tenant_id, **parent, "run_id": run_id})
 
+    async def _procedure(self, definition: AgentDefinition, request: Mapping[str, Any], run_id: str) -> Choice | None:
+        """Return the workflow that the run follows, None for an agent without any."""
+        if not definition.procedures:
+            return None
+        task_type = (request.get("metadata") or {}).get("task_type", next(iter(definition.procedures)))
+        workflows = definition.procedures.get(task_type) if isinstance(task_type, str) else None
+        if workflows is None:
+            raise InvalidInput("the agent has no procedures for this task type", code="unknown_task_type")
+        return await self._procedures.select_workflow(task_type, workflows, run_id)
+
     async def _context(
-        self, definition: AgentDefinition, request: Mapping[str, Any], estimate: Estimate, specs: Sequence[ToolSpec]
+        self,
+        definition: AgentDefinition,
+        request: Mapping[str, Any],
+        procedure: Choice | None,
+        estimate: Estimate,
+        specs: Sequence[ToolSpec],
     ) -> AssembledContext:
         config = definition.memory_config
         episodes = await last_episodes(self._ports.sql, self._identity.scope, config.episodes)
@@ -118,6 +143,7 @@ class Execution:
             episodes=episodes,
             records=records,
             working=self._working.all(),
+            procedure=procedure,
             estimate=estimate,
             tools_tokens=estimate.specs(specs),
         )

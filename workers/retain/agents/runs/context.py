@@ -11,6 +11,7 @@ from retain.agents.definitions import AgentDefinition
 from retain.agents.runs.tokens import Estimate
 from retain.errors import LimitExceeded
 from retain.memory.episodes import Episode
+from retain.memory.procedures.procedural import Choice
 from retain.memory.semantic import Hit
 from retain.models.chat import Message
 
@@ -21,13 +22,14 @@ _ESTIMATE = Estimate()
 class AssembledContext:
     """The first messages of a run, what went into them, and what did not fit.
 
-    cut: section name to the number of items that the budget left out.
+    cut: section name to the number of items that the budget left out. procedure: the workflow that the run follows.
     """
 
     messages: tuple[Message, ...]
     episodes: tuple[Episode, ...]
     records: tuple[Hit, ...]
     cut: Mapping[str, int]
+    procedure: Choice | None = None
 
 
 def input_text(value: str | Mapping[str, Any]) -> str:
@@ -55,21 +57,24 @@ def assemble(
     episodes: Sequence[Episode],
     records: Sequence[Hit],
     working: Mapping[str, Any],
-    procedure: Sequence[str] = (),
+    procedure: Choice | None = None,
     estimate: Estimate = _ESTIMATE,
     tools_tokens: int = 0,
 ) -> AssembledContext:
     """Return the context of a new run.
 
-    Instructions and input always stand; then the procedure's steps, working memory, records (best first) and episodes
-    (newest first) take what is left of `limits.context_tokens`, less what the model may write and what the description
-    of its tools takes (`tools_tokens`).
+    Instructions, the procedure (it is the author's word, as the instructions are, and not remembered data) and the input
+    always stand; then working memory, records (best first) and episodes (newest first) take what is left of
+    `limits.context_tokens`, less what the model may write and what the description of its tools takes (`tools_tokens`).
 
-    Raises: LimitExceeded (code `input_too_large`) when instructions and input alone do not fit.
+    Raises: LimitExceeded (code `input_too_large`) when instructions, procedure and input alone do not fit.
     """
     user = input_text(run_input)
+    instructions = definition.instructions.strip()
+    if procedure is not None:
+        instructions += f"\n\nFollow the workflow {procedure.workflow_id}: {procedure.spec.strip()}"
     budget = definition.limits.context_tokens - definition.model.max_output_tokens
-    budget -= estimate.text(definition.instructions) + estimate.text(user) + tools_tokens
+    budget -= estimate.text(instructions) + estimate.text(user) + tools_tokens
     if budget < 0:
         raise LimitExceeded(
             "the input does not fit the agent's context",
@@ -96,15 +101,15 @@ def assemble(
             cut[section] = len(lines) - len(taken)
         return len(taken)
 
-    add("procedure", procedure)
     add("working", [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in working.items()])
     kept_records = add("records", [hit.record.content for hit in records])
     newest_first = list(reversed(episodes))
     kept_episodes = add("episodes", [episode.content for episode in newest_first], newest_last=True)
-    system = "\n\n".join([definition.instructions.strip(), *sections])
+    system = "\n\n".join([instructions, *sections])
     return AssembledContext(
         messages=(Message("system", system), Message("user", user)),
         episodes=tuple(reversed(newest_first[:kept_episodes])),
         records=tuple(records[:kept_records]),
         cut=cut,
+        procedure=procedure,
     )

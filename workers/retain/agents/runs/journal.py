@@ -29,6 +29,7 @@ from retain.agents.runs.run_state import RunState, Turn, apply
 from retain.errors import NotFound
 from retain.memory.episodes import episode_id
 from retain.memory.outbox import Outbox
+from retain.memory.procedures.procedural import Choice
 from retain.memory.scope import Scope
 from retain.models.chat import Message, ToolCall
 from retain.ports import Clock, ObjectSql, Row
@@ -42,7 +43,10 @@ _OPEN = "status IN ('running', 'waiting')"
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """A run as the journal holds it: who asked what, what the model read first, and the fold of its events up to `seq`."""
+    """A run as the journal holds it: who asked what, what the model read first, and the fold of its events up to `seq`.
+
+    procedure: task type and id of the workflow that it follows.
+    """
 
     run_id: str
     request: Mapping[str, Any]
@@ -51,6 +55,7 @@ class OpenRun:
     records_used: int
     state: RunState
     seq: int = 0
+    procedure: Mapping[str, str] | None = None
 
 
 class Journal:
@@ -83,7 +88,15 @@ class Journal:
         request_hash: str,
     ) -> OpenRun:
         """Record a new run with its context. Raises: LimitExceeded, then nothing of it is recorded."""
-        opened = OpenRun(run_id, request, context.messages, len(context.episodes), len(context.records), RunState())
+        opened = OpenRun(
+            run_id,
+            request,
+            context.messages,
+            len(context.episodes),
+            len(context.records),
+            RunState(),
+            procedure=_named(context.procedure),
+        )
         self._local.atomically(lambda: self._write_open(opened, context, model, request_hash))
         return self.caught_up(opened)
 
@@ -94,6 +107,7 @@ class Journal:
             "messages": [asdict(message) for message in context.messages],
             "episodes_used": len(context.episodes),
             "records_used": len(context.records),
+            "procedure": run.procedure,
         }
         self._local.run(
             "INSERT INTO turn_state VALUES (?, ?, ?, 'running', 0, ?, ?, NULL, 0, NULL, ?, ?)",
@@ -112,6 +126,8 @@ class Journal:
             "records": [{"id": hit.record.id, "score": hit.score} for hit in context.records],
             "cut": dict(context.cut),
         }
+        if run.procedure is not None:
+            logged["procedure"] = run.procedure
         self._outbox.add(
             self._scope.tenant_id,
             "start_run",
@@ -140,6 +156,7 @@ class Journal:
             context["episodes_used"],
             context["records_used"],
             RunState(),
+            procedure=context["procedure"],
         )
         return self.caught_up(run)
 
@@ -194,6 +211,7 @@ class Journal:
             event,
             episodes_used=run.episodes_used,
             records_used=run.records_used,
+            procedure=run.procedure,
         )
         self._local.run(
             "UPDATE turn_state SET status = ?, result = ?, due_at_ms = NULL, updated_at_ms = ? WHERE run_id = ?",
@@ -366,6 +384,10 @@ def _episode_text(run: OpenRun, number: int, turn: Turn) -> str:
     text = _unicode("\n".join(lines))
     encoded = text.encode()
     return text if len(encoded) <= MAX_EPISODE_BYTES else encoded[:MAX_EPISODE_BYTES].decode("utf-8", "ignore") + " […]"
+
+
+def _named(chosen: Choice | None) -> dict[str, str] | None:
+    return None if chosen is None else {"task_type": chosen.task_type, "workflow_id": chosen.workflow_id}
 
 
 def _unicode(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from retain.agents.runs.events import Closing, RunCancelled, RunCompleted, RunFailed, ToolCalled
@@ -31,7 +32,14 @@ def error_of(event: Closing) -> dict[str, Any] | None:
 
 
 def result_of(
-    run_id: str, instance_id: str, state: RunState, event: Closing, *, episodes_used: int, records_used: int
+    run_id: str,
+    instance_id: str,
+    state: RunState,
+    event: Closing,
+    *,
+    episodes_used: int,
+    records_used: int,
+    procedure: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the run's result as the interface shows it.
 
@@ -52,6 +60,8 @@ def result_of(
         },
         "memory": {"episodes_used": episodes_used, "records_used": records_used + len(recalled)},
     }
+    if procedure is not None:
+        result["procedure"] = dict(procedure)
     error = error_of(event)
     if error is not None:
         result["error"] = error

@@ -7,6 +7,8 @@ last waited. `cancel_requests`: wishes to stop a delegate's run that came before
 from __future__ import annotations
 
 from retain.memory.episodes import STATEMENTS as EPISODE_STATEMENTS
+from retain.memory.procedures.procedural import SCHEMA as PROCEDURES_SCHEMA
+from retain.memory.procedures.procedural import STATEMENTS as PROCEDURE_STATEMENTS
 
 SCHEMA = (
     """
@@ -44,20 +46,12 @@ SCHEMA = (
       at_ms INTEGER NOT NULL
     )
     """,
-    """
-    CREATE TABLE IF NOT EXISTS procedural_workflows (
-      workflow_id TEXT PRIMARY KEY,
-      agent_type TEXT NOT NULL,
-      task_type TEXT NOT NULL,
-      spec TEXT NOT NULL,
-      alpha REAL NOT NULL DEFAULT 1,
-      beta REAL NOT NULL DEFAULT 1
-    )
-    """,
+    PROCEDURES_SCHEMA,
 )
 
 STATEMENTS = {
     **EPISODE_STATEMENTS,
+    **PROCEDURE_STATEMENTS,
     "start_run": """
         INSERT OR IGNORE INTO agent_runs
           (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, input, model, created_at_ms)

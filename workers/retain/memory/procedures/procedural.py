@@ -7,7 +7,7 @@ to D1 through the instance's outbox, in the same transaction as the change of th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -70,19 +70,29 @@ class Choice:
 
 
 class ProceduralMemory:
-    """What one instance knows of its workflows. scope: the instance's agent, with its house if it has one."""
+    """What one instance knows of its workflows. `SCHEMA` has to be there.
+
+    scope: the instance's agent. house: gives the agent's house, if it has one; asked only when something is learned.
+    """
 
     def __init__(
-        self, scope: Scope, instance_id: str, local: ObjectSql, remote: Sql, outbox: Outbox, clock: Clock
+        self,
+        scope: Scope,
+        house: Callable[[], str | None],
+        instance_id: str,
+        local: ObjectSql,
+        remote: Sql,
+        outbox: Outbox,
+        clock: Clock,
     ) -> None:
         self._scope = scope
+        self._house = house
         self._instance_id = instance_id
         self._local = local
         self._remote = remote
         self._outbox = outbox
         self._clock = clock
         self._one_at_a_time = asyncio.Lock()
-        local.run(SCHEMA)
 
     async def select_workflow(self, task_type: str, workflows: Mapping[str, str], run_id: str) -> Choice:
         """Return the workflow that this run follows.
@@ -135,7 +145,8 @@ class ProceduralMemory:
         if not await self._outbox.flush():  # an outcome that is still owed would be missed for good
             raise Unavailable("the instance owes D1 what it learned; try again", code="outbox_waits")
         me = (scope.tenant_id, scope.agent_type, self._instance_id)
-        others = (_AGENTS, scope.agent_type) if scope.house is None else (_HOUSES, scope.house)
+        house = self._house()
+        others = (_AGENTS, scope.agent_type) if house is None else (_HOUSES, house)
         priors, own, learned = await self._remote.batch(
             [
                 (_PRIORS, (*me, task_type)),
@@ -185,7 +196,7 @@ class ProceduralMemory:
             run_id,
             scope.tenant_id,
             scope.agent_type,
-            scope.house,
+            self._house(),
             self._instance_id,
             task_type,
             workflow_id,
