@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retain.agents.catalogue import Catalogue
-from retain.errors import NotFound, RetainError
+from retain.errors import NotFound, RetainError, Unavailable
 from tests.agents.conftest import agent
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
@@ -146,6 +146,27 @@ async def test_cancelling_a_run_cancels_its_delegates(deploy: Deploy, agents: Ag
     statuses = [(row["agent_type"], row["status"]) for row in rows]
     assert statuses == [("boss", "cancelled"), ("clerk", "cancelled"), ("middle", "cancelled")]
     assert pay.asked == []
+    await check_d1_agrees(deployment)
+
+
+@pytest.mark.parametrize("failures", [1, 2, 12], ids=["once", "until the alarm", "for many alarms"])
+async def test_a_delegate_that_could_not_be_told_is_told_before_the_run_ends(
+    deploy: Deploy, agents: Agents, failures: int
+) -> None:
+    boss = SteppedChat(calls(("delegate", {"agent": "clerk", "input": "do it"})))
+    clerk = SteppedChat(calls(("pay", {"order": "A"})))
+    definitions = {"boss": {"delegates": ["clerk"]}, "clerk": {"tools": ["pay"], "approval": ["pay"]}}
+    models = {"boss": boss, "clerk": clerk}
+    deployment = deploy(agents(**definitions), upstreams=[Upstream("pay", idempotent=False)], chat=models)
+    run_id = (await deployment.run("boss", "hello"))["run_id"]
+    await deployment.settled()
+    for _ in range(failures):
+        deployment.faults.plan(Fault(Unavailable("gone", code="gone"), point="instances.call"))
+    shown = await cancel(deployment, run_id, "boss")
+    assert shown["status"] == ("cancelled" if failures == 1 else "running")
+    await deployment.recover()
+    rows = await deployment.rows("SELECT agent_type, status FROM agent_runs ORDER BY agent_type")
+    assert [(row["agent_type"], row["status"]) for row in rows] == [("boss", "cancelled"), ("clerk", "cancelled")]
     await check_d1_agrees(deployment)
 
 

@@ -84,14 +84,18 @@ class Execution:
                 continue
             try:
                 loop = await self.loop_of(run)
-            except Unavailable:
-                self._journal.forgive_resumption(run_id)
-                raise
             except NotFound as error:
                 # The agent or a tool of it was removed meanwhile: the run cannot go on, and must not block the next.
                 self._give_up(run, error.code, error.message)
-            else:
+                continue
+            except Unavailable:
+                self._journal.forgive_resumption(run_id)
+                raise
+            try:
                 await self.finish(loop, run)
+            except Unavailable:  # a delegate cannot be told to stop
+                self._journal.forgive_resumption(run_id)
+                raise
 
     async def finish(self, loop: RunLoop, run: OpenRun) -> None:
         """Take a run to its end, or to where it waits; tell the run that waits for it, if there is one."""

@@ -1,0 +1,92 @@
+"""A delegate that waits for a person lets its caller wait: a crash of everything at any point loses neither."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing, suppress
+from typing import Any
+
+from retain.agents.definitions import AgentDefinition
+from retain.errors import RetainError
+from retain.models.chat import ChatReply, ChatRequest, OnText
+from tests.agents.conftest import agent
+from tests.agents.remembered import check_d1_agrees, remembered
+from tests.agents.stepped_chat import SteppedChat, calls, says
+from tests.agents.test_crash_points import different
+from tests.support.faults import Crash, Fault
+from tests.support.instances import Deployment, Upstream, catalogue
+
+WANTED: dict[str, tuple[str, dict[str, Any]]] = {
+    "boss": ("delegate", {"agent": "clerk", "input": "pay it"}),
+    "clerk": ("pay", {"order": "A"}),
+}
+
+
+class SteadyChat(SteppedChat):
+    """Answers by what was called, so that a run that is resumed in another life goes on as it began."""
+
+    def __init__(self, agent_type: str) -> None:
+        super().__init__()
+        self._agent_type = agent_type
+
+    async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
+        """Call, then say that it is done."""
+        results = [message for message in request.messages if message.role == "tool"]
+        return says(f"{self._agent_type} done") if results else calls(WANTED[self._agent_type])
+
+
+def chat(definition: AgentDefinition) -> SteadyChat:
+    return SteadyChat(definition.type)
+
+
+@asynccontextmanager
+async def office(fault: Fault | None = None) -> AsyncIterator[Deployment]:
+    agents = catalogue(agent("boss", delegates=["clerk"]), agent("clerk", tools=["pay"], approval=["pay"]))
+    with closing(Deployment(agents, upstreams=[Upstream("pay", idempotent=True)], chat=chat)) as deployment:
+        if fault is not None:
+            deployment.faults.plan(fault)
+        yield deployment
+
+
+async def approve(deployment: Deployment) -> None:
+    [name] = [name for name in deployment.objects() if name.startswith("clerk:")]
+    [row] = deployment.local(name, "SELECT run_id FROM turn_state")
+    fields: dict[str, Any] = {"run_id": row["run_id"], "call": "1.0", "approved": True, "by": "ann", "reason": None}
+    await deployment.ask("clerk", "answer", instance=name.split(":")[2], **fields)
+
+
+async def play(deployment: Deployment) -> dict[str, Any]:
+    """Ask, answer and ask again, each as often as it needs, and return the result."""
+    for _ in range(2):
+        with suppress(Crash, RetainError):
+            await deployment.run("boss", "hello", key="k")
+        with suppress(Crash):
+            await deployment.settled()
+        await deployment.restart()
+        deployment.clock.advance(60_000)
+        with suppress(Crash):
+            await deployment.fire_alarms()
+        await deployment.restart()
+    for _ in range(2):
+        with suppress(Crash):
+            await approve(deployment)
+        with suppress(Crash):
+            await deployment.settled()
+        await deployment.recover()
+    return await deployment.run("boss", "hello", key="k")
+
+
+async def test_a_crash_at_any_point_of_waiting_for_a_delegate_ends_in_the_same_memory() -> None:
+    async with office() as deployment:
+        undisturbed = await play(deployment)
+        points = different(list(deployment.faults.trace))
+        memory = await remembered(deployment)
+        assert undisturbed["output"] == "boss done"
+    for number, point in points:
+        async with office(Fault(Crash(), number)) as deployment:
+            result = await play(deployment)
+            assert (result["status"], result["output"]) == ("completed", "boss done"), point
+            assert result["usage"]["delegations"] == 1, point
+            assert len({key for _, key in deployment.upstreams["pay"].asked}) == 1, point
+            assert await remembered(deployment) == memory, point
+            await check_d1_agrees(deployment)
