@@ -134,7 +134,25 @@ async def test_an_answer_that_comes_too_late_lets_the_run_go_on_as_rejected(depl
     assert ((await deployment.ask("clerk", "show", run_id=run_id))["status"], pay.asked) == ("completed", [])
 
 
-async def test_a_waiting_run_frees_its_instance_and_outlives_its_idleness(deploy: Deploy, agents: Agents) -> None:
+async def test_a_waiting_run_outlives_the_idleness_of_its_instance(deploy: Deploy, agents: Agents) -> None:
+    chat, pay = SteppedChat(calls(PAY), says("another run"), says("paid")), Upstream("pay", idempotent=False)
+    clerk = {**CLERK, "limits": {"approval_hours": 72}}
+    deployment = deploy(agents(clerk=clerk), upstreams=[pay], chat=chat)
+    run_id = (await deployment.run("clerk", "hello"))["run_id"]
+    other = await deployment.run("clerk", "something else")
+    await deployment.settled()
+    for _ in range(4):
+        deployment.clock.advance(16 * HOUR_MS)
+        await deployment.fire_alarms()
+        await deployment.ports("clerk:acme:main").alarm.set(deployment.clock() + 1)
+    with pytest.raises(NotFound):
+        await deployment.ask("clerk", "show", run_id=other["run_id"])
+    await answer(deployment, run_id)
+    await deployment.settled()
+    assert (await deployment.ask("clerk", "show", run_id=run_id))["output"] == "paid"
+
+
+async def test_a_waiting_run_frees_its_instance_until_it_is_answered(deploy: Deploy, agents: Agents) -> None:
     deployment, _, _ = waiting_desk(deploy, agents, says("another run"), says("paid"))
     run_id = (await deployment.run("clerk", "hello", key="k"))["run_id"]
     other = await deployment.run("clerk", "something else")

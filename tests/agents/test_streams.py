@@ -152,6 +152,16 @@ async def test_a_reader_who_comes_in_the_middle_reads_what_is_written_so_far(dep
     assert [parsed(piece).name async for piece in stream] == ["text.completed", "run.completed"]
 
 
+async def test_a_reader_who_has_the_whole_answer_is_not_sent_it_again(deploy: Deploy, agents: Agents) -> None:
+    deployment = deploy(agents(clerk={}), chat=SteppedChat(says("done")))
+    run_id = (await start(deployment))["run_id"]
+    events = await read(deployment, run_id)
+    [whole] = [event for event in events if event.name == "text.completed"]
+    assert whole.id is not None
+    assert [event.name for event in await read(deployment, run_id, whole.id)] == ["run.completed"]
+    assert [event.name for event in await read(deployment, run_id, whole.id - 1)][:1] == ["text.delta"]
+
+
 async def test_a_wish_to_stop_ends_the_writing(deploy: Deploy, agents: Agents) -> None:
     chat = WritingChat("Good ", "morn", "ing.")
     deployment = deploy(agents(clerk={}), chat=chat)
