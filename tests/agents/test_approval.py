@@ -123,6 +123,19 @@ async def test_what_nobody_answers_is_rejected_when_it_expires(deploy: Deploy, a
     await check_d1_agrees(deployment)
 
 
+async def test_the_alarm_waits_for_the_question_s_end_and_not_for_idleness(deploy: Deploy, agents: Agents) -> None:
+    clerk = {**CLERK, "limits": {"approval_hours": 2.5}}
+    chat, upstreams = SteppedChat(calls(PAY), says("rejected")), [Upstream("pay", idempotent=False)]
+    deployment = deploy(agents(clerk=clerk), upstreams=upstreams, chat=chat)
+    run_id = (await deployment.run("clerk", "hello"))["run_id"]
+    await deployment.settled()
+    at_ms = deployment.clock() + 5 * HOUR_MS // 2
+    assert await deployment.next_alarm_ms() == at_ms
+    deployment.clock.set(at_ms)
+    await deployment.fire_alarms()
+    assert (await deployment.ask("clerk", "show", run_id=run_id))["status"] == "completed"
+
+
 async def test_an_answer_that_comes_too_late_lets_the_run_go_on_as_rejected(deploy: Deploy, agents: Agents) -> None:
     deployment, pay, _ = waiting_desk(deploy, agents)
     run_id = (await deployment.run("clerk", "hello"))["run_id"]
