@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from retain.agents.instance_ports import InstancePorts
     from retain.agents.routes import AgentsContext
     from retain.agents.tools import Tool
+    from retain.evaluation.judge import Judge
+    from retain.evaluation.runner import Runner
     from retain.gateway.routes import Gateway
     from retain.memory.indexer import Indexer
     from retain.memory.ingest.extraction import Extractor
@@ -156,6 +158,7 @@ class Assembly:
             items=lambda namespace: self.items(namespace, hot_reads="checked"),
             migration=self.migration,
             backfill=self.backfill,
+            evaluation=self.evaluation,
         )
 
     @cached_property
@@ -320,9 +323,39 @@ class Assembly:
             background=bindings.in_background,
         )
 
+    def evaluation(self) -> Runner:
+        """Return what goes on with evaluations."""
+        from retain.evaluation.runner import EvaluationPorts, Runner
+
+        return Runner(
+            EvaluationPorts(
+                stores=self.stores,
+                semantic=self.semantic,
+                house_of=lambda agent_type: self.catalogue.agent(agent_type).house,
+                judge=self._judge,
+            )
+        )
+
+    def _judge(self) -> Judge:
+        from retain.evaluation.judge import chosen_judge
+        from retain.models.selection import chat_model
+
+        settings = self.platform.settings
+        return chosen_judge(
+            settings.evaluation_judge,
+            lambda: chat_model(settings.chat, self.chat_ports, lambda: self.catalogue.script("judge")),
+        )
+
     async def _gateway_tools(self, tenant_id: str, names: tuple[str, ...]) -> list[Tool]:
         from retain.agents.proxied_tool import ProxiedTool
+        from retain.evaluation.scratch import stubs_of
         from retain.models.chat import ToolSpec
+
+        stubs = await stubs_of(self.platform.sql, tenant_id)
+        if stubs is not None:
+            from retain.agents.stubbed_tool import stubbed_tools
+
+            return stubbed_tools(stubs, names)
 
         proxy = self.gateway.tools
 

@@ -61,6 +61,7 @@ class Default(WorkerEntrypoint):
             case maintenance.BRIEF:
                 kept_up = await maintenance.keep_up(assembly.stores)
                 kept_up["ingests"] = await maintenance.ingests(assembly.stores, assembly.ingestion)
+                kept_up["evaluations"] = await maintenance.evaluations(assembly.evaluation())
                 kept_up["items"] = await maintenance.demoted(assembly.demotion)
                 await maintenance.brief(platform.sql, platform.objects, assembly.indexer(), now_ms, kept_up)
             case other:

@@ -39,7 +39,8 @@ class Settings:
     chat: the model of agents that name none. accounts: how to reach the providers that they may name, by provider.
     credentials_key: base64 of the 32 bytes that seal upstream credentials. previous_credentials_key: the one before,
     while they are sealed anew. memory_key, previous_memory_key: the same for the PII of tiered memory. All are secrets,
-    never shown. memory_placements, memory_pii_fields: as `retain.memory.tiers` reads them.
+    never shown. memory_placements, memory_pii_fields: as `retain.memory.tiers` reads them. evaluation_judge: as
+    `retain.evaluation.judge` does.
     """
 
     environment: str
@@ -54,6 +55,7 @@ class Settings:
     namespaces: NamespaceSettings
     credentials_key: str = field(repr=False)
     previous_credentials_key: str = field(repr=False)
+    evaluation_judge: str = "off"
     memory_placements: str = ""
     memory_pii_fields: str = ""
     memory_key: str = field(default="", repr=False)
@@ -93,6 +95,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         rerank_model=variables.get("RERANK_MODEL", ""),
         credentials_key=variables.get("CREDENTIALS_KEY", ""),
         previous_credentials_key=variables.get("PREVIOUS_CREDENTIALS_KEY", ""),
+        evaluation_judge=variables.get("EVAL_JUDGE", "off"),
         memory_placements=variables.get("MEMORY_PLACEMENTS", ""),
         memory_pii_fields=variables.get("MEMORY_PII_FIELDS", ""),
         memory_key=variables.get("MEMORY_KEY", ""),
@@ -148,6 +151,7 @@ NAMES = (
     "EMBEDDING_BASE_URL",
     "EMBEDDING_API_KEY",
     "EXTRACTOR",
+    "EVAL_JUDGE",
     "RERANK_MODEL",
     "MEMORY_NAMESPACE_WRITE_CANONICAL",
     "MEMORY_NAMESPACE_COMPAT_READ",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from retain.errors import InvalidInput
+from retain.evaluation.runner import Runner
 from retain.identifiers import check_agent_type
 from retain.memory.ingest.ingestion import Ingestion
 from retain.memory.lifecycle.stores import Stores
@@ -26,7 +27,7 @@ class AdminContext:
     house_of: an agent's house, raising NotFound for an agent that does not exist. semantic: makes the semantic memory of
     a scope. ingestion: makes the ingest of a scope. stores: everything in which a tenant leaves something. items: makes
     the tiered memory of a namespace. migration, backfill: of its keys; all three raise Misconfigured for legacy patterns
-    that cannot be used.
+    that cannot be used. evaluation: goes on with evaluations.
     """
 
     tenants: Tenants
@@ -40,6 +41,7 @@ class AdminContext:
     items: Callable[[Namespace], MemoryClient]
     migration: Callable[[], Migration]
     backfill: Callable[[], Backfill]
+    evaluation: Callable[[], Runner]
 
     async def scope(self, tenant_id: str, agent_type: str | None = None, house: str | None = None) -> Scope:
         """Return the scope of an agent, of a house, or of the whole tenant when neither is given.

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from retain.errors import RetainError
+from retain.evaluation.runner import Runner
 from retain.memory.contracts.document_index import DocumentIndex
 from retain.memory.episodes import WARN_PER_TENANT, prune_episodes
 from retain.memory.indexer import Indexer
@@ -84,6 +85,26 @@ async def ingests(stores: Stores, ingestion: Callable[[Scope], Ingestion]) -> ob
     """
     await _done("abandoned uploads", forget_abandoned(stores.sql, stores.clock()))
     return await _done("ingests", continue_interrupted(stores.sql, stores.clock, ingestion, limit=JOBS_A_DAY))
+
+
+async def evaluations(runner: Runner) -> object:
+    """Go on with evaluations that somebody left; return how many are in which state now."""
+
+    async def run() -> object:
+        states: Counter[str] = Counter()
+        for tenant_id, run_id in await runner.open(JOBS_A_DAY):
+            try:
+                for _ in range(CALLS_A_JOB):
+                    progress = await runner.advance(tenant_id, run_id)
+                    if progress.retry_after_ms != 0:
+                        break
+                states[progress.run.state] += 1
+            except RetainError as error:
+                _log.error("an evaluation stopped", extra={"run_id": run_id, "code": error.code})
+                states["stopped"] += 1
+        return dict(states)
+
+    return await _done("evaluations", run())
 
 
 async def demoted(demotion: Callable[[], Demotion]) -> object:

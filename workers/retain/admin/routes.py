@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from retain.admin import ingest, items, lifecycle, mcp, memories, namespaces, procedures
+from retain.admin import evals, ingest, items, lifecycle, mcp, memories, namespaces, procedures
 from retain.admin.context import AdminContext
 from retain.admin.runs import list_events, list_runs, page_limit, show_run
 from retain.errors import Conflict
@@ -80,6 +80,16 @@ ROUTES: tuple[Route[AdminContext], ...] = (
     Route("GET", "/admin/tenants/{tenant}/erase/{receipt_id}", lifecycle.show_receipt),
     Route("GET", "/admin/tenants/{tenant}/history", lifecycle.show_history),
     Route("GET", "/admin/tenants/{tenant}/history/verify", lifecycle.verify_history),
+    Route("GET", "/admin/tenants/{tenant}/evals/datasets", evals.list_datasets),
+    Route("PUT", "/admin/tenants/{tenant}/evals/datasets/{name}", evals.put_dataset),
+    Route("GET", "/admin/tenants/{tenant}/evals/datasets/{name}", evals.show_dataset),
+    Route("DELETE", "/admin/tenants/{tenant}/evals/datasets/{name}", evals.delete_dataset),
+    Route("GET", "/admin/tenants/{tenant}/evals/runs", evals.list_evaluations),
+    Route("POST", "/admin/tenants/{tenant}/evals/runs", evals.start),
+    Route("GET", "/admin/tenants/{tenant}/evals/runs/{run_id}", evals.show),
+    Route("POST", "/admin/tenants/{tenant}/evals/runs/{run_id}", evals.go_on),
+    Route("DELETE", "/admin/tenants/{tenant}/evals/runs/{run_id}", evals.delete),
+    Route("GET", "/admin/tenants/{tenant}/evals/runs/{run_id}/compare/{against}", evals.compare),
     Route("GET", "/admin/namespaces", namespaces.show),
     Route("POST", "/admin/namespaces/phase", namespaces.advance),
     Route("POST", "/admin/namespaces/rollback", namespaces.roll_back),

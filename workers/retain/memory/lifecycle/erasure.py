@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from retain.errors import Conflict, InvalidInput, RetainError, Unavailable
-from retain.memory.lifecycle.erasing.receipts import Kind, Receipt, Receipts, started
+from retain.memory.lifecycle.erasing.receipts import Job, Kind, Receipt, Receipts, started
 from retain.memory.lifecycle.erasing.slices import Slice, Step
 from retain.memory.lifecycle.erasing.subject import BY_MENTION, BY_SUBJECT
 from retain.memory.lifecycle.erasing.tenant import STEPS, closing
@@ -24,6 +24,7 @@ SLICES_PER_CALL = 20
 RETRY_MS = 10_000
 """When to look again after an erasure had to wait: for a run to end, or for a store to show what was done."""
 
+_SCRATCH = "SELECT scratch_id FROM eval_scratches WHERE tenant_id = ? ORDER BY scratch_id LIMIT 1"
 _CLOSED = "SELECT 1 FROM erased_tenants WHERE tenant_id = ? AND closed"
 
 Match = Literal["subject", "mention"]
@@ -136,5 +137,19 @@ class Erasure:
 
 def _steps(kind: Kind, request: Mapping[str, Any]) -> Mapping[str, Step]:
     if kind == "tenant":
-        return STEPS
+        return {"scratches": _erase_scratches, **STEPS}
     return BY_MENTION if request["match"] == "mention" else BY_SUBJECT
+
+
+async def _erase_scratches(stores: Stores, job: Job) -> Slice:
+    """Erase the next scratch tenant of the tenant's evaluations: what leads to it is erased with the tenant."""
+    rows = (await stores.sql.run(_SCRATCH, job.tenant_id)).rows
+    if not rows:
+        return Slice.DONE
+    scratch_id = str(rows[0]["scratch_id"])
+    outcome = await Erasure(stores).erase_tenant(scratch_id)
+    if outcome.retry_after_ms is not None:
+        return Slice.WAIT if outcome.retry_after_ms else Slice.MORE
+    gone = ("DELETE FROM eval_scratches WHERE scratch_id = ?", (scratch_id,))
+    await stores.sql.batch([*job.moved(stores.clock(), {"scratch_tenants": 1}), gone])
+    return Slice.MORE

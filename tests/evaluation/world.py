@@ -1,0 +1,107 @@
+"""A deployment on the host that evaluates: real agents, memory and erasure, with stubbed tools as the Worker has them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from retain.agents.catalogue import Catalogue
+from retain.agents.instance import InstancePorts
+from retain.agents.stubbed_tool import stubbed_tools
+from retain.agents.tools import Tool
+from retain.evaluation.dataset import Dataset
+from retain.evaluation.datasets import Datasets
+from retain.evaluation.judge import Judge, NoJudge
+from retain.evaluation.runner import EvaluationPorts, Progress, Runner
+from retain.evaluation.runs import EvalRun, EvalRuns
+from retain.evaluation.scratch import stubs_of
+from retain.memory.lifecycle.stores import Stores
+from retain.memory.scope import Scope
+from retain.memory.semantic import SemanticMemory
+from tests.lifecycle.world import World
+from tools.paths import ROOT
+
+TENANT = "acme"
+SHIPPED = ("order_triage", "refund_decision", "sdr")
+
+
+def shipped(name: str) -> Dataset:
+    """Return a dataset of `evals/`."""
+    return Dataset.model_validate(yaml.safe_load((ROOT / "evals" / f"{name}.yaml").read_text()))
+
+
+def dataset(*cases: Mapping[str, Any], agent: str = "sdr", **fields: Any) -> Dataset:
+    """Return a dataset. fields: instead of the target and its other fields."""
+    return Dataset.model_validate({"target": {"agent": agent}, **fields, "cases": cases})
+
+
+class EvaluationWorld(World):
+    """Evaluates on the host."""
+
+    def __init__(self, agents: Catalogue | None = None) -> None:
+        super().__init__()
+        if agents is not None:
+            self.catalogue = agents
+        self.judge: Judge = NoJudge()
+        self.sql_now("INSERT OR IGNORE INTO tenants (tenant_id, created_at_ms) VALUES (?, 0)", TENANT)
+
+    def ports(self, name: str) -> InstancePorts:
+        """Return an instance's ports, with stubs for a scratch tenant."""
+        given = super().ports(name)
+
+        async def gateway_tools(tenant_id: str, names: tuple[str, ...]) -> list[Tool]:
+            stubs = await stubs_of(given.sql, tenant_id)
+            return await given.gateway_tools(tenant_id, names) if stubs is None else stubbed_tools(stubs, names)
+
+        return replace(given, gateway_tools=gateway_tools)
+
+    def runner(self) -> Runner:
+        """Return what goes on with evaluations, whose every store may fail."""
+        stores = self.stores()
+        return Runner(EvaluationPorts(stores, lambda scope: self._semantic(stores, scope), self._house, self._judge, _nap))
+
+    def datasets(self) -> Datasets:
+        """Return the datasets."""
+        return Datasets(self.sql, self.clock)
+
+    def runs(self) -> EvalRuns:
+        """Return the runs."""
+        return EvalRuns(self.sql, self.clock)
+
+    async def started(self, content: Dataset, name: str = "set", *, tenant: str = TENANT, key: str | None = None) -> str:
+        """Put a dataset and start a run over it; return its id."""
+        info, _ = await self.datasets().put(tenant, name, content)
+        return (await self.runs().start(tenant, info, key))[0]
+
+    async def finished(self, run_id: str, *, tenant: str = TENANT) -> EvalRun:
+        """Go on with a run until it is completed."""
+        for _ in range(500):
+            progress: Progress = await self.runner().advance(tenant, run_id)
+            await self.settled()
+            if progress.retry_after_ms is None:
+                return progress.run
+            self.clock.advance(progress.retry_after_ms)
+        raise AssertionError("the evaluation never completes")
+
+    async def evaluated(self, content: Dataset, name: str = "set") -> EvalRun:
+        """Put a dataset, and evaluate it to the end."""
+        return await self.finished(await self.started(content, name))
+
+    def _semantic(self, stores: Stores, scope: Scope) -> SemanticMemory:
+        return SemanticMemory(scope, stores.sql, stores.index, self.embedder, self.clock)
+
+    def _house(self, agent_type: str) -> str | None:
+        return self.catalogue.agent(agent_type).house
+
+    def _judge(self) -> Judge:
+        return self.judge
+
+
+async def _nap(seconds: float) -> None:
+    """Let everything else go on instead of waiting."""
+    for _ in range(5):
+        await asyncio.sleep(0)

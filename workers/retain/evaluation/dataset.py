@@ -1,0 +1,205 @@
+"""Datasets: what is evaluated, on which cases, and what it has to reach. Validated when one is put."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator, model_validator
+
+from retain.errors import InvalidInput
+from retain.evaluation.expectations import Expected, Id, Metric, Name, Share, Strict
+from retain.memory.records.record import Kind, NewRecord
+
+MAX_CASES = 200
+MAX_MEMORIES = 100
+"""Fixture memories of one case."""
+
+
+class Fixture(Strict):
+    """A memory that is stored before its case begins.
+
+    It belongs to the dataset's agent, or to what a recall asks, unless it names another agent, a house, or is
+    `tenant_wide`. The other fields are those of a memory.
+    """
+
+    id: Id
+    content: str
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    kind: Kind = "fact"
+    subject: str | None = None
+    predicate: str | None = None
+    object: str | None = None
+    confidence: float = 1.0
+    importance: float = 0.5
+    valid_from_ms: int | None = None
+    expires_at_ms: int | None = None
+    agent_type: Name | None = None
+    house: Name | None = None
+    tenant_wide: bool = False
+
+    @model_validator(mode="after")
+    def _one_scope(self) -> Fixture:
+        if (self.agent_type is not None) + (self.house is not None) + self.tenant_wide > 1:
+            raise ValueError("a memory belongs to an agent, to a house, or is tenant_wide")
+        return self
+
+    def record(self) -> NewRecord:
+        """Return what is to be remembered. Raises: InvalidInput; LimitExceeded."""
+        return NewRecord(**self.model_dump(exclude={"id", "agent_type", "house", "tenant_wide"}))
+
+
+class StubAnswer(Strict):
+    """One answer of a stubbed tool: to calls that have at least the arguments of `when`, all calls without it.
+
+    answer: a text, or a JSON value that is written out. error: instead of it, a failure that the model reads.
+    """
+
+    when: dict[str, Any] | None = None
+    answer: Any = None
+    error: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> StubAnswer:
+        if (self.error is not None) == ("answer" in self.model_fields_set):
+            raise ValueError("a stub gives an answer or an error")
+        return self
+
+
+class Stub(Strict):
+    """A stubbed tool of the gateway: what the model is told of it, and its answers; the first that fits is given."""
+
+    description: str = Field(default="", max_length=1000)
+    parameters: dict[str, Any] = Field(default_factory=lambda: {"type": "object"})
+    answers: Annotated[tuple[StubAnswer, ...], Field(min_length=1, max_length=50)]
+
+
+class Case(Strict):
+    """One case. earlier: inputs of the same instance, run one after the other before the input that is scored."""
+
+    id: Id
+    input: str | dict[str, Any]
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    earlier: Annotated[tuple[str | dict[str, Any], ...], Field(max_length=10)] = ()
+    memories: Annotated[tuple[Fixture, ...], Field(max_length=MAX_MEMORIES)] = ()
+    tools: dict[Name, Stub] = Field(default_factory=dict)
+    expected: Expected
+
+    @model_validator(mode="after")
+    def _memories_are_told_apart(self) -> Case:
+        ids = [memory.id for memory in self.memories]
+        if len(set(ids)) < len(ids):
+            raise ValueError("two memories of a case have the same id")
+        places = [(m.content, m.agent_type, m.house, m.tenant_wide) for m in self.memories]
+        if len(set(places)) < len(places):
+            raise ValueError("two memories of a case are the same")
+        wanted = self.expected.memories
+        unknown = sorted(set(wanted.grades) - set(ids)) if wanted else []
+        if unknown:
+            raise ValueError(f"no memory of the case is called {unknown[0]}")
+        return self
+
+
+class RecallTarget(Strict):
+    """Recall as an agent or a house would, over the whole tenant without either."""
+
+    agent_type: Name | None = None
+    house: Name | None = None
+    top_k: int = Field(default=5, ge=1, le=50)
+    filter: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_scope(self) -> RecallTarget:
+        if self.agent_type is not None and self.house is not None:
+            raise ValueError("name an agent or a house, not both")
+        return self
+
+
+class Target(Strict):
+    """What is evaluated: an agent, or recall."""
+
+    agent: Name | None = None
+    recall: RecallTarget | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Target:
+        if (self.agent is None) == (self.recall is None):
+            raise ValueError("a dataset evaluates an agent or recall")
+        return self
+
+
+class Definition(Strict):
+    """A dataset without its cases. thresholds: what the run's averages have to reach."""
+
+    description: str = Field(default="", max_length=2000)
+    target: Target
+    thresholds: dict[Metric, Share] = Field(default_factory=dict)
+
+
+class Dataset(Definition):
+    """A dataset with its cases."""
+
+    cases: Annotated[tuple[Case, ...], Field(min_length=1, max_length=MAX_CASES)]
+
+    @field_validator("cases")
+    @classmethod
+    def _ids_differ(cls, cases: tuple[Case, ...]) -> tuple[Case, ...]:
+        ids = [case.id for case in cases]
+        if len(set(ids)) < len(ids):
+            raise ValueError("two cases have the same id")
+        return cases
+
+    @model_validator(mode="after")
+    def _cases_fit_the_target(self) -> Dataset:
+        scored = {"pass_rate"}.union(*(case.expected.metrics for case in self.cases))
+        idle = sorted(set(self.thresholds) - scored)
+        if idle:
+            raise ValueError(f"no case is scored by {idle[0]}, which has a threshold")
+        if self.target.recall is not None:
+            for case in self.cases:
+                if not isinstance(case.input, str) or case.earlier or case.tools or case.expected.calls:
+                    raise ValueError(f"case {case.id}: recall takes a text, and calls no tools")
+                wanted = case.expected.memories
+                if wanted is not None and wanted.k > self.target.recall.top_k:
+                    raise ValueError(f"case {case.id}: k is more than the top_k that recall returns")
+        return self
+
+    def check_memories(self) -> None:
+        """Accept what the cases remember. Raises: InvalidInput; LimitExceeded."""
+        for case in self.cases:
+            for memory in case.memories:
+                memory.record()
+
+    def definition(self) -> str:
+        """Return the dataset without its cases, as stored."""
+        return _text(self.model_dump(mode="json", by_alias=True, exclude={"cases"}, exclude_unset=True))
+
+    def content(self) -> list[str]:
+        """Return the cases as stored."""
+        return [stored(case) for case in self.cases]
+
+    @property
+    def version(self) -> str:
+        """What tells this content from any other: its SHA-256, which spelling and order of fields do not change."""
+        said = [self.definition(), *self.content()]
+        return hashlib.sha256("\n".join(said).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def stored(part: Strict) -> str:
+    """Return a part of a dataset as stored."""
+    return _text(part.model_dump(mode="json", by_alias=True, exclude_unset=True))
+
+
+def check_dataset_name(value: str) -> str:
+    """Return the name of a dataset, or raise InvalidInput."""
+    if not 1 <= len(value) <= 64 or not set(value) <= _LETTERS:
+        raise InvalidInput("a dataset's name has 1 to 64 of a-z, 0-9, '_' and '-'", code="invalid_dataset_name")
+    return value
+
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

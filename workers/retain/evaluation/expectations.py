@@ -1,0 +1,178 @@
+"""What a case expects: one part for each scorer, as it stands in a dataset."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from retain.json_schema import compile_schema
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
+Share = Annotated[float, Field(ge=0, le=1)]
+Texts = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=2000)], ...], Field(max_length=50)]
+RetrievalMetric = Literal["recall", "precision", "mrr", "ndcg"]
+Metric = Literal[
+    "pass_rate",
+    "exact",
+    "contains",
+    "excludes",
+    "matches",
+    "schema",
+    "calls",
+    "judge",
+    "recall",
+    "precision",
+    "mrr",
+    "ndcg",
+]
+_ALL: dict[RetrievalMetric, Share] = {"recall": 1.0}
+MAX_PATTERN = 500
+"""Longest regular expression, in characters."""
+
+
+class Strict(BaseModel):
+    """A part of a dataset: without fields that nobody reads."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ExpectedCall(Strict):
+    """A tool call that is expected.
+
+    agent: who makes it, the dataset's own by default; another one for what a delegate does. arguments: those that it has
+    at least, or with `match: equal` exactly; None for any. A value {"$matches": pattern} stands for a text in which the
+    pattern is found. failed: whether the tool reported an error; None for either.
+    """
+
+    tool: Name
+    agent: Name | None = None
+    arguments: dict[str, Any] | None = None
+    match: Literal["subset", "equal"] = "subset"
+    failed: bool | None = None
+
+    @field_validator("arguments")
+    @classmethod
+    def _patterns_compile(cls, arguments: dict[str, Any] | None) -> dict[str, Any] | None:
+        _check_patterns(arguments)
+        return arguments
+
+
+class ExpectedCalls(Strict):
+    """The tool-call trace that is expected.
+
+    order: `any` for calls that are all made, `kept` for calls that are made in this order with others between, `exact` for
+    these calls and no others, in this order; an empty list then expects none.
+    """
+
+    order: Literal["any", "kept", "exact"] = "any"
+    calls: Annotated[tuple[ExpectedCall, ...], Field(max_length=50)]
+
+    @model_validator(mode="after")
+    def _expects_something(self) -> ExpectedCalls:
+        if not self.calls and self.order != "exact":
+            raise ValueError("an empty list of calls needs order: exact")
+        return self
+
+
+class ExpectedMemories(Strict):
+    """The fixture memories that ought to be found: their ids, or each id with its grade of relevance.
+
+    k: how many results count. at_least: what each metric has to reach for the case to pass.
+    """
+
+    relevant: (
+        Annotated[tuple[Id, ...], Field(min_length=1, max_length=100)]
+        | Annotated[dict[Id, Annotated[int, Field(ge=1, le=10)]], Field(min_length=1, max_length=100)]
+    )
+    k: int = Field(default=5, ge=1, le=50)
+    at_least: dict[RetrievalMetric, Share] = Field(default_factory=lambda: dict(_ALL))
+
+    @property
+    def grades(self) -> dict[str, int]:
+        """The grade of each relevant memory."""
+        return dict(self.relevant) if isinstance(self.relevant, dict) else dict.fromkeys(self.relevant, 1)
+
+
+class JudgeWish(Strict):
+    """What a language model is to judge the output by. at_least: the score that it has to reach."""
+
+    criteria: str = Field(min_length=1, max_length=4000)
+    at_least: Share = 0.5
+
+
+class Expected(Strict):
+    """What a case expects; the parts that are given are scored, and all of them have to pass.
+
+    exact: the whole output, as text or as the JSON value that it is. contains, excludes: texts that do and do not occur.
+    matches: regular expressions that are found. schema: a JSON Schema that the output, read as JSON, fits.
+    """
+
+    exact: str | dict[str, Any] | list[Any] | None = None
+    contains: Texts = ()
+    excludes: Texts = ()
+    matches: Texts = ()
+    output_schema: dict[str, Any] | None = Field(default=None, alias="schema")
+    calls: ExpectedCalls | None = None
+    memories: ExpectedMemories | None = None
+    judge: JudgeWish | None = None
+
+    @field_validator("matches")
+    @classmethod
+    def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            check_pattern(pattern)
+        return patterns
+
+    @field_validator("output_schema")
+    @classmethod
+    def _is_a_schema(cls, schema: dict[str, Any] | None) -> dict[str, Any] | None:
+        if schema is not None:
+            compile_schema(schema)
+        return schema
+
+    @model_validator(mode="after")
+    def _expects_something(self) -> Expected:
+        if not self.metrics:
+            raise ValueError("a case has to expect something")
+        return self
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The names of the scores that a case gets, in their order."""
+        given: dict[Metric, object] = {
+            "exact": self.exact is not None,
+            "contains": self.contains,
+            "excludes": self.excludes,
+            "matches": self.matches,
+            "schema": self.output_schema is not None,
+            "calls": self.calls is not None,
+            "judge": self.judge is not None,
+        }
+        found = [name for name, wanted in given.items() if wanted]
+        return [*found, "recall", "precision", "mrr", "ndcg"] if self.memories is not None else found
+
+
+def check_pattern(pattern: str) -> None:
+    """Accept a regular expression. Raises: ValueError."""
+    if len(pattern) > MAX_PATTERN:
+        raise ValueError(f"a pattern has at most {MAX_PATTERN} characters")
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"'{pattern[:50]}' is no regular expression") from error
+
+
+def _check_patterns(value: object) -> None:
+    if isinstance(value, dict):
+        if set(value) == {"$matches"}:
+            if not isinstance(value["$matches"], str):
+                raise ValueError("$matches takes a regular expression")
+            check_pattern(value["$matches"])
+        for part in value.values():
+            _check_patterns(part)
+    elif isinstance(value, list):
+        for part in value:
+            _check_patterns(part)

@@ -1,0 +1,97 @@
+"""What came of a run: its results, their averages, and what these have to reach. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from retain.evaluation.expectations import Metric
+from retain.evaluation.scores import Score
+from retain.ports import Row
+
+Outcome = Literal["passed", "failed", "errored"]
+OUTCOMES: tuple[Outcome, ...] = ("errored", "failed", "passed")
+"""From the worst to the best."""
+_EXACTNESS = 1e-9
+"""Averages of floats that differ by less are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one case. outcome: None until it is scored; `errored` is neither passed nor failed, and counts as 0."""
+
+    position: int
+    case_id: str
+    state: Literal["pending", "running", "scored"]
+    outcome: Outcome | None = None
+    output: str | None = None
+    observed: Mapping[str, Any] | None = None
+    scores: tuple[Score, ...] = ()
+    error: Mapping[str, Any] | None = None
+    started_at_ms: int | None = None
+    scored_at_ms: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as shown."""
+        return asdict(self)
+
+
+def result_of(row: Row) -> Result:
+    """Return the result that a row holds."""
+    scores = [Score(**score) for score in json.loads(row["scores"] or "[]")]
+    return Result(
+        int(row["position"]),
+        row["case_id"],
+        row["state"],
+        row["outcome"],
+        row["output"],
+        json.loads(row["observed"]) if row["observed"] else None,
+        tuple(scores),
+        json.loads(row["error"]) if row["error"] else None,
+        row["started_at_ms"],
+        row["scored_at_ms"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run in numbers.
+
+    averages: `pass_rate` over all cases, and each metric over the cases that it scores; None until every case is scored.
+    below: the metrics whose threshold is not reached; empty while `averages` is None.
+    """
+
+    total: int
+    passed: int
+    failed: int
+    errored: int
+    open: int
+    averages: Mapping[Metric, float] | None
+    below: tuple[Metric, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as shown; thresholds_met: None until every case is scored."""
+        return {**asdict(self), "thresholds_met": None if self.averages is None else not self.below}
+
+
+def summary(results: Sequence[Result], thresholds: Mapping[Metric, float]) -> Summary:
+    """Return a run in numbers."""
+    counts = {outcome: sum(result.outcome == outcome for result in results) for outcome in OUTCOMES}
+    waiting = sum(result.outcome is None for result in results)
+    averages = None if waiting else _averages(results)
+    below = tuple(
+        metric
+        for metric, bound in thresholds.items()
+        if averages is not None and averages.get(metric, 0.0) < bound - _EXACTNESS
+    )
+    return Summary(len(results), counts["passed"], counts["failed"], counts["errored"], waiting, averages, below)
+
+
+def _averages(results: Sequence[Result]) -> dict[Metric, float]:
+    values: dict[Metric, list[float]] = {"pass_rate": [float(result.outcome == "passed") for result in results]}
+    for result in results:
+        for score in result.scores:
+            values.setdefault(score.name, []).append(score.value)
+    return {metric: sum(found) / len(found) for metric, found in values.items()}

@@ -1,0 +1,182 @@
+"""The runner: goes on with evaluations, one case at a time and a bounded number a call.
+
+Where a run stands is in D1 alone. Whoever calls next goes on: the request that started it, a later one, the daily cron.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from retain.errors import RetainError, Unavailable
+from retain.evaluation.carrying_out import CasePorts, CaseRun
+from retain.evaluation.dataset import Case
+from retain.evaluation.datasets import Datasets
+from retain.evaluation.judge import Judge
+from retain.evaluation.results import Outcome
+from retain.evaluation.runs import EvalRun, EvalRuns, Picked
+from retain.evaluation.scores import Observation, Score
+from retain.evaluation.scoring import passes, scored, unscored
+from retain.evaluation.scratch import Scratches
+from retain.memory.lifecycle.stores import Stores
+from retain.memory.scope import Scope
+from retain.memory.semantic import SemanticMemory
+from retain.models.retry import Sleep
+
+CASES_PER_CALL = 4
+"""Cases that one call carries out: each costs some dozens of subrequests, of which a request has 1,000.
+
+Source: https://developers.cloudflare.com/workers/platform/limits/#subrequests
+"""
+SCRATCHES_PER_CALL = 6
+"""Scratch tenants that one call goes on erasing."""
+WORK_MS = 20_000
+"""After how long a call begins no further case."""
+MAX_ATTEMPTS = 3
+"""How often a case is begun before it counts as errored."""
+CASE_MS = 15 * 60_000
+"""How long a case may go on."""
+RETRY_MS = 1_000
+"""When to look again after a case that is going on, or that somebody else works on."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationPorts:
+    """What evaluations work with. house_of: an agent's house, raising NotFound for an agent that does not exist.
+
+    judge: makes the configured judge when a case asks for it.
+    """
+
+    stores: Stores
+    semantic: Callable[[Scope], SemanticMemory]
+    house_of: Callable[[str], str | None]
+    judge: Callable[[], Judge]
+    sleep: Sleep = asyncio.sleep
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run came. retry_after_ms: when to go on, 0 at once; None when it is completed."""
+
+    run: EvalRun
+    retry_after_ms: int | None
+
+
+class Runner:
+    """Goes on with runs."""
+
+    def __init__(self, ports: EvaluationPorts) -> None:
+        stores = ports.stores
+        self._ports = ports
+        self._clock = stores.clock
+        self._runs = EvalRuns(stores.sql, stores.clock)
+        self._datasets = Datasets(stores.sql, stores.clock)
+        self._scratches = Scratches(stores)
+        self._cases = CasePorts(stores.sql, stores.instances, ports.semantic, ports.house_of, ports.sleep)
+
+    async def advance(self, tenant_id: str, run_id: str) -> Progress:
+        """Go on with a run. Nothing is done while somebody else does.
+
+        Raises: InvalidInput; NotFound (code `no_such_evaluation`); Unavailable; then the run stands where it stood.
+        """
+        run = await self._runs.get(tenant_id, run_id)
+        if run.state == "completed":
+            return Progress(run, None)
+        if not await self._runs.lease(tenant_id, run_id):
+            return Progress(run, RETRY_MS)
+        try:
+            waits = await self._carry_out(run)
+            left = await self._clean(run_id)
+        finally:
+            await self._runs.settle(run_id)
+        run = await self._runs.get(tenant_id, run_id)
+        match run.state:
+            case "completed":
+                return Progress(run, None)
+            case "cleaning":
+                return Progress(run, left)
+            case "running":
+                return Progress(run, RETRY_MS if waits else 0)
+
+    async def open(self, limit: int) -> list[tuple[str, str]]:
+        """Return runs that somebody should go on with, as tenant and id."""
+        return await self._runs.open(limit)
+
+    async def _carry_out(self, run: EvalRun) -> bool:
+        """Carry some cases out; return whether one of them has to be waited for."""
+        began = self._clock()
+        for _ in range(CASES_PER_CALL):
+            if self._clock() - began > WORK_MS:
+                return False
+            picked = await self._runs.pick(run.run_id)
+            if picked is None:
+                return False
+            if not await self._case(run, picked):
+                return True
+        return False
+
+    async def _case(self, run: EvalRun, picked: Picked) -> bool:
+        """Carry a case out as far as possible; return whether it is scored."""
+        case: Case | None = None
+        try:
+            case = await self._datasets.case(run.tenant_id, run.dataset, run.version, picked.position)
+            if picked.attempts > MAX_ATTEMPTS:
+                await self._errored(run, picked, case, "attempted_too_often", f"it was begun {MAX_ATTEMPTS} times")
+                return True
+            scratch = await self._scratches.begin(run.tenant_id, run.run_id, picked.position, case)
+            target = run.definition.target
+            observed = await CaseRun(self._cases, self._scratches, scratch, target).observe(case)
+            if observed is not None:
+                await self._score(run, picked, case, observed)
+                return True
+        except RetainError as error:
+            _log.warning("a case failed", extra={"run_id": run.run_id, "case": picked.case_id, "code": error.code})
+            if isinstance(error, Unavailable) and picked.attempts < MAX_ATTEMPTS:
+                return False
+            await self._errored(run, picked, case, error.code, error.message)
+            return True
+        if self._clock() - picked.started_at_ms > CASE_MS:
+            await self._errored(run, picked, case, "case_not_ended", "the case did not end in time")
+            return True
+        await self._runs.forgive(run.run_id, picked.position)
+        return False
+
+    async def _score(self, run: EvalRun, picked: Picked, case: Case, observed: Observation) -> None:
+        try:
+            found = await scored(case, observed, run.definition.target.agent or "", self._ports.judge)
+        except Unavailable:
+            raise
+        except RetainError as error:
+            _log.warning("a case was not scored", extra={"run_id": run.run_id, "code": error.code})
+            await self._errored(run, picked, case, error.code, error.message, observed)
+            return
+        outcome: Outcome = "passed" if passes(found) else "failed"
+        await self._runs.score(run.run_id, picked.position, outcome, found, observed=observed)
+
+    async def _errored(
+        self,
+        run: EvalRun,
+        picked: Picked,
+        case: Case | None,
+        reason: str,
+        message: str,
+        observed: Observation | None = None,
+    ) -> None:
+        found: list[Score] = [] if case is None else unscored(case.expected)
+        error = {"code": reason, "message": message}
+        await self._runs.score(run.run_id, picked.position, "errored", found, observed=observed, error=error)
+
+    async def _clean(self, run_id: str) -> int:
+        """Go on erasing scratch tenants of scored cases; return when to look again, in milliseconds."""
+        retry_ms = 0
+        for name in await self._scratches.left(run_id, SCRATCHES_PER_CALL):
+            try:
+                retry_ms = max(retry_ms, await self._scratches.erase(name) or 0)
+            except RetainError as error:
+                _log.warning("a scratch tenant waits to be erased", extra={"tenant_id": name, "code": error.code})
+                retry_ms = max(retry_ms, RETRY_MS)
+        return retry_ms

@@ -1,0 +1,276 @@
+"""Runs of evaluations in D1: what each is over, how far it came, and one result a case.
+
+A run is `running` until every case is scored, `cleaning` until every scratch tenant is erased, then `completed`. Whoever
+works on it holds its lease. A lease that was given up too early harms nothing: every step can be repeated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from retain.errors import Conflict, NotFound
+from retain.evaluation.dataset import Definition
+from retain.evaluation.datasets import DatasetInfo
+from retain.evaluation.results import Outcome, Result, result_of, summary
+from retain.evaluation.scores import Observation, Score
+from retain.identifiers import check_id, new_id
+from retain.ports import Clock, Row, Sql, Statement
+
+State = Literal["running", "cleaning", "completed"]
+LEASE_MS = 120_000
+"""How long nobody else takes up a run after its worker last began with a case."""
+MAX_OUTPUT_BYTES = 64 * 1024
+"""Longest output that a result keeps; it is scored whole."""
+MAX_OBSERVED_BYTES = 256 * 1024
+"""Largest record of what a case did that a result keeps; beyond it, arguments are left out."""
+
+_START = """
+INSERT INTO eval_runs (run_id, tenant_id, dataset, version, definition, state, request_key, created_at_ms, updated_at_ms)
+SELECT ?1, tenant_id, name, version, definition, 'running', ?4, ?5, ?5 FROM eval_datasets
+WHERE tenant_id = ?2 AND name = ?3 AND version = ?6
+"""
+_START_CASES = """
+INSERT INTO eval_results (run_id, position, tenant_id, case_id, state)
+SELECT ?1, position, tenant_id, COALESCE(json_extract(content, '$.id'), 'erased'), 'pending' FROM eval_cases
+WHERE tenant_id = ?2 AND name = ?3 AND version = ?4
+"""
+_BY_KEY = "SELECT run_id, dataset FROM eval_runs WHERE tenant_id = ? AND request_key = ?"
+_RUN = "SELECT * FROM eval_runs WHERE run_id = ? AND tenant_id = ?"
+_RESULTS = "SELECT * FROM eval_results WHERE run_id = ? ORDER BY position"
+_LIST = """
+SELECT r.*, (SELECT COUNT(*) FROM eval_results c WHERE c.run_id = r.run_id) AS total,
+  (SELECT COUNT(*) FROM eval_results c WHERE c.run_id = r.run_id AND c.outcome = 'passed') AS passed,
+  (SELECT COUNT(*) FROM eval_results c WHERE c.run_id = r.run_id AND c.outcome = 'failed') AS failed,
+  (SELECT COUNT(*) FROM eval_results c WHERE c.run_id = r.run_id AND c.outcome = 'errored') AS errored
+FROM eval_runs r WHERE r.tenant_id = ?1 AND r.run_id < ?2 AND (?3 IS NULL OR r.dataset = ?3)
+ORDER BY r.run_id DESC LIMIT ?4
+"""
+_LEASE = """
+UPDATE eval_runs SET lease_until_ms = ?, updated_at_ms = ?
+WHERE run_id = ? AND tenant_id = ? AND state <> 'completed' AND lease_until_ms <= ? RETURNING run_id
+"""
+_PICK = """
+UPDATE eval_results SET state = 'running', attempts = attempts + 1, started_at_ms = COALESCE(started_at_ms, ?1)
+WHERE run_id = ?2 AND state <> 'scored'
+  AND position = (SELECT MIN(position) FROM eval_results WHERE run_id = ?2 AND state <> 'scored')
+RETURNING position, case_id, attempts, started_at_ms
+"""
+_SCORE = """
+UPDATE eval_results SET state = 'scored', outcome = ?, output = ?, observed = ?, scores = ?, error = ?, scored_at_ms = ?
+WHERE run_id = ? AND position = ? AND state = 'running'
+"""
+_FORGIVE = "UPDATE eval_results SET attempts = attempts - 1 WHERE run_id = ? AND position = ? AND state = 'running'"
+# In one statement, which no other worker gets between: a run never looks further than it is.
+_SETTLE = """
+UPDATE eval_runs SET updated_at_ms = ?1, lease_until_ms = 0,
+  state = CASE WHEN EXISTS (SELECT 1 FROM eval_results WHERE run_id = ?2 AND state <> 'scored') THEN 'running'
+    WHEN EXISTS (SELECT 1 FROM eval_scratches WHERE run_id = ?2) THEN 'cleaning' ELSE 'completed' END
+WHERE run_id = ?2 AND state <> 'completed'
+"""
+_TIMES = """
+UPDATE eval_runs SET scored_at_ms = CASE WHEN state = 'running' THEN NULL ELSE COALESCE(scored_at_ms, ?1) END,
+  completed_at_ms = CASE WHEN state = 'completed' THEN COALESCE(completed_at_ms, ?1) END WHERE run_id = ?2
+"""
+_OPEN = """
+SELECT run_id, tenant_id FROM eval_runs WHERE state <> 'completed' AND lease_until_ms <= ?
+ORDER BY updated_at_ms, run_id LIMIT ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A case that a worker took up. attempts: how often anybody did, this time included."""
+
+    position: int
+    case_id: str
+    attempts: int
+    started_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class EvalRun:
+    """A run with its results, in the order of the cases."""
+
+    run_id: str
+    tenant_id: str
+    dataset: str
+    version: str
+    definition: Definition
+    state: State
+    results: tuple[Result, ...]
+    created_at_ms: int
+    scored_at_ms: int | None
+    completed_at_ms: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the run as shown."""
+        return {
+            "run_id": self.run_id,
+            "dataset": self.dataset,
+            "version": self.version,
+            "target": self.definition.target.model_dump(mode="json", exclude_unset=True),
+            "thresholds": dict(self.definition.thresholds),
+            "state": self.state,
+            "summary": summary(self.results, self.definition.thresholds).to_json(),
+            "results": [result.to_json() for result in self.results],
+            "created_at_ms": self.created_at_ms,
+            "scored_at_ms": self.scored_at_ms,
+            "completed_at_ms": self.completed_at_ms,
+        }
+
+
+class EvalRuns:
+    """The runs of all tenants; what is shown or changed is named with its tenant."""
+
+    def __init__(self, sql: Sql, clock: Clock) -> None:
+        self._sql = sql
+        self._clock = clock
+
+    async def start(self, tenant_id: str, dataset: DatasetInfo, key: str | None) -> tuple[str, bool]:
+        """Record a run over a dataset as it is now; return its id, and whether it is new.
+
+        key: a run that was started with it before is returned. Raises: Conflict (code `idempotency_key_reused`) when that
+            one is over another dataset, (code `dataset_changed`) when the dataset is not what it was.
+        """
+        known = await self._known(tenant_id, dataset, key)
+        if known is not None:
+            return known, False
+        run_id = new_id()
+        try:
+            await self._sql.batch(
+                [
+                    (_START, (run_id, tenant_id, dataset.name, key, self._clock(), dataset.version)),
+                    (_START_CASES, (run_id, tenant_id, dataset.name, dataset.version)),
+                ]
+            )
+        except Conflict:  # started with the key meanwhile, or the tenant is being erased
+            known = await self._known(tenant_id, dataset, key)
+            if known is None:
+                raise
+            return known, False
+        if not (await self._sql.run(_RUN, run_id, tenant_id)).rows:
+            raise Conflict("the dataset was changed meanwhile; start again", code="dataset_changed")
+        return run_id, True
+
+    async def get(self, tenant_id: str, run_id: str) -> EvalRun:
+        """Return a run with its results. Raises: InvalidInput; NotFound (code `no_such_evaluation`)."""
+        runs, results = await self._sql.batch([(_RUN, (check_id(run_id), tenant_id)), (_RESULTS, (run_id,))])
+        if not runs.rows:
+            raise NotFound("there is no such evaluation", code="no_such_evaluation")
+        row = runs.rows[0]
+        return EvalRun(
+            row["run_id"],
+            row["tenant_id"],
+            row["dataset"],
+            row["version"],
+            Definition.model_validate_json(row["definition"]),
+            row["state"],
+            tuple(result_of(result) for result in results.rows),
+            int(row["created_at_ms"]),
+            row["scored_at_ms"],
+            row["completed_at_ms"],
+        )
+
+    async def page(self, tenant_id: str, *, dataset: str | None, before: str, limit: int) -> list[dict[str, Any]]:
+        """Return runs before an id as shown in a list, newest first."""
+        rows = (await self._sql.run(_LIST, tenant_id, before, dataset, limit)).rows
+        return [_listed(row) for row in rows]
+
+    async def delete(self, tenant_id: str, run_id: str) -> None:
+        """Forget a run with its results. Raises: as `get`; Conflict (code `evaluation_running`) until it is completed."""
+        if (await self.get(tenant_id, run_id)).state != "completed":
+            raise Conflict("the evaluation is under way", code="evaluation_running")
+        gone: Statement = ("DELETE FROM eval_results WHERE run_id = ?", (run_id,))
+        await self._sql.batch([gone, ("DELETE FROM eval_runs WHERE run_id = ?", (run_id,))])
+
+    async def lease(self, tenant_id: str, run_id: str) -> bool:
+        """Take a run up, unless somebody has or it is completed."""
+        now = self._clock()
+        return bool((await self._sql.run(_LEASE, now + LEASE_MS, now, run_id, tenant_id, now)).rows)
+
+    async def pick(self, run_id: str) -> Picked | None:
+        """Take up the first case that is not scored, None when all are; the lease begins anew."""
+        now = self._clock()
+        longer: Statement = (
+            "UPDATE eval_runs SET lease_until_ms = ?, updated_at_ms = ? WHERE run_id = ?",
+            (now + LEASE_MS, now, run_id),
+        )
+        _, picked = await self._sql.batch([longer, (_PICK, (now, run_id))])
+        if not picked.rows:
+            return None
+        row = picked.rows[0]
+        return Picked(int(row["position"]), row["case_id"], int(row["attempts"]), int(row["started_at_ms"]))
+
+    async def forgive(self, run_id: str, position: int) -> None:
+        """Do not count the last attempt: the case is going on."""
+        await self._sql.run(_FORGIVE, run_id, position)
+
+    async def score(
+        self,
+        run_id: str,
+        position: int,
+        outcome: Outcome,
+        scores: Sequence[Score],
+        *,
+        observed: Observation | None = None,
+        error: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write what came of a case. The first who does decides."""
+        await self._sql.run(
+            _SCORE,
+            outcome,
+            None if observed is None else _cut(observed.output),
+            None if observed is None else _kept(observed),
+            json.dumps([score.to_json() for score in scores]),
+            None if error is None else json.dumps(error),
+            self._clock(),
+            run_id,
+            position,
+        )
+
+    async def settle(self, run_id: str) -> None:
+        """Let the run be in the state that its cases and scratch tenants say, and give up the lease."""
+        now = self._clock()
+        await self._sql.batch([(_SETTLE, (now, run_id)), (_TIMES, (now, run_id))])
+
+    async def open(self, limit: int) -> list[tuple[str, str]]:
+        """Return runs that are not completed and that nobody works on, as tenant and id, the longest untouched first."""
+        rows = (await self._sql.run(_OPEN, self._clock(), limit)).rows
+        return [(row["tenant_id"], row["run_id"]) for row in rows]
+
+    async def _known(self, tenant_id: str, dataset: DatasetInfo, key: str | None) -> str | None:
+        if key is None:
+            return None
+        rows = (await self._sql.run(_BY_KEY, tenant_id, key)).rows
+        if not rows:
+            return None
+        if rows[0]["dataset"] != dataset.name:
+            raise Conflict("the idempotency key was used for another request", code="idempotency_key_reused")
+        return str(rows[0]["run_id"])
+
+
+def _listed(row: Row) -> dict[str, Any]:
+    names = ("run_id", "dataset", "version", "state", "created_at_ms", "scored_at_ms", "completed_at_ms")
+    counts = {name: int(row[name]) for name in ("total", "passed", "failed", "errored")}
+    return {**{name: row[name] for name in names}, **counts}
+
+
+def _cut(output: str) -> str:
+    encoded = output.encode("utf-8", "replace")
+    return encoded[:MAX_OUTPUT_BYTES].decode("utf-8", "ignore")
+
+
+def _kept(observed: Observation) -> str:
+    calls = [
+        {"agent": call.agent, "tool": call.tool, "arguments": dict(call.arguments), "failed": call.failed}
+        for call in observed.calls
+    ]
+    kept = {**observed.details, "calls": calls, "retrieved": list(observed.retrieved)}
+    text = json.dumps(kept)
+    if len(text) > MAX_OBSERVED_BYTES:
+        kept["calls"] = [{**call, "arguments": None} for call in calls[:1000]]
+        text = json.dumps(kept)
+    return text

@@ -1,0 +1,114 @@
+"""Scores, what they are taken of, and the scorers of texts. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from retain.evaluation.expectations import Metric
+from retain.json_schema import compile_schema
+from retain.json_text import read_json
+
+_MAX_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A tool call that was made. agent: by whom."""
+
+    agent: str
+    tool: str
+    arguments: Mapping[str, Any]
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What came of a case.
+
+    calls: in their order, those of a delegate behind the call that delegates. retrieved: ids of fixtures, best first or in
+    the order in which the agent got them; what is no fixture has the id of its record.
+    """
+
+    output: str
+    calls: tuple[Called, ...] = ()
+    retrieved: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One score. value: in [0, 1]. passed: None when the case demands nothing of it. detail: why it is not 1."""
+
+    name: Metric
+    value: float
+    passed: bool | None
+    detail: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the score as stored and shown."""
+        return asdict(self)
+
+
+def exact(output: str, wanted: str | dict[str, Any] | list[Any]) -> Score:
+    """Score whether the output is a text, or as JSON a value; numbers equal by their value, truth values only themselves."""
+    if isinstance(wanted, str):
+        same = output == wanted
+    else:
+        try:
+            same = same_json(read_json(output), wanted)
+        except ValueError:
+            return _score("exact", 0, "the output is no JSON")
+    return _score("exact", int(same), "the output is another one")
+
+
+def contains(output: str, wanted: Sequence[str]) -> Score:
+    """Score the share of the texts that occur in the output, by letter and case."""
+    missing = [text for text in wanted if text not in output]
+    return _share("contains", wanted, missing, "missing")
+
+
+def excludes(output: str, unwanted: Sequence[str]) -> Score:
+    """Score the share of the texts that do not occur in the output."""
+    present = [text for text in unwanted if text in output]
+    return _share("excludes", unwanted, present, "present")
+
+
+def matches(output: str, patterns: Sequence[str]) -> Score:
+    """Score the share of the regular expressions that are found in the output."""
+    missing = [pattern for pattern in patterns if re.search(pattern, output) is None]
+    return _share("matches", patterns, missing, "not found")
+
+
+def schema(output: str, wanted: Mapping[str, Any]) -> Score:
+    """Score whether the output, read as JSON, fits the schema."""
+    try:
+        value = read_json(output)
+    except ValueError:
+        return _score("schema", 0, "the output is no JSON")
+    violation = compile_schema(wanted)(value)
+    if violation is None:
+        return _score("schema", 1, None)
+    return _score("schema", 0, f"{violation.path or 'the output'}: {violation.problem}")
+
+
+def same_json(one: object, other: object) -> bool:
+    """Tell whether two JSON values are equal; unlike in Python, true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same_json(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same_json, one, other))
+    return one == other
+
+
+def _share(name: Metric, asked: Sequence[str], wrong: Sequence[str], what: str) -> Score:
+    value = (len(asked) - len(wrong)) / len(asked)
+    return _score(name, value, f"{what}: {wrong[0][:_MAX_SHOWN]}" if wrong else None)
+
+
+def _score(name: Metric, value: float, detail: str | None) -> Score:
+    return Score(name, float(value), value == 1, None if value == 1 else detail)

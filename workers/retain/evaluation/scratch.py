@@ -1,0 +1,136 @@
+"""Scratch tenants: where a case is carried out, so that it sees its fixtures alone and leaves nothing behind.
+
+Each case has one, named after its run and place. It is registered together with the row that remembers it, and that row
+goes when the tenant's erasure is complete: a crash in between leaves a row that leads to what is to be erased.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retain.errors import Conflict, NotFound
+from retain.evaluation.dataset import Case, Stub, stored
+from retain.evaluation.trace import fits_arguments
+from retain.memory.lifecycle.erasure import Erasure
+from retain.memory.lifecycle.stores import Stores
+from retain.ports import Sql
+
+ERASURE_CALLS = 3
+"""Calls of one tenant's erasure in one go."""
+_SCRATCH = re.compile(r"eval-[0-9a-hjkmnp-tv-z]{26}-[0-9]{1,3}")
+_BEGIN = """
+INSERT INTO eval_scratches (scratch_id, tenant_id, run_id, position, stubs, at_ms) VALUES (?, ?, ?, ?, ?, ?)
+"""
+_LEFT = """
+SELECT s.scratch_id FROM eval_scratches s JOIN eval_results r ON r.run_id = s.run_id AND r.position = s.position
+WHERE s.run_id = ? AND r.state = 'scored' ORDER BY s.at_ms, s.scratch_id LIMIT ?
+"""
+
+
+def scratch_id(run_id: str, position: int) -> str:
+    """Return the name of a case's scratch tenant."""
+    return f"eval-{run_id.lower()}-{position}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A case's scratch tenant. records: fixture by record, None until the fixtures are stored."""
+
+    scratch_id: str
+    records: Mapping[str, str] | None
+
+
+class Scratches:
+    """Registers, finds and erases scratch tenants."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self._sql = stores.sql
+
+    async def begin(self, tenant_id: str, run_id: str, position: int, case: Case) -> Scratch:
+        """Return the case's scratch tenant, registered and remembered in one transaction. Idempotent.
+
+        Raises: Conflict (code `scratch_taken`) when it cannot be registered: its tenant is erased, or somebody uses its
+            name.
+        """
+        name = scratch_id(run_id, position)
+        known = await self._known(name)
+        if known is not None:
+            return known
+        stubs = json.dumps({tool: json.loads(stored(stub)) for tool, stub in case.tools.items()})
+        now = self._stores.clock()
+        try:
+            await self._sql.batch(
+                [
+                    (_BEGIN, (name, tenant_id, run_id, position, stubs, now)),
+                    ("INSERT INTO tenants (tenant_id, created_at_ms) VALUES (?, ?)", (name, now)),
+                ]
+            )
+        except Conflict as error:
+            known = await self._known(name)  # begun by somebody else at the same time
+            if known is None:
+                raise Conflict("the scratch tenant cannot be registered", code="scratch_taken") from error
+            return known
+        return Scratch(name, None)
+
+    async def seeded(self, name: str, records: Mapping[str, str]) -> None:
+        """Note which record each fixture became."""
+        await self._sql.run(
+            "UPDATE eval_scratches SET records = ? WHERE scratch_id = ?", json.dumps(dict(records)), name
+        )
+
+    async def left(self, run_id: str, limit: int) -> list[str]:
+        """Return scratch tenants of scored cases, the oldest first."""
+        return [str(row["scratch_id"]) for row in (await self._sql.run(_LEFT, run_id, limit)).rows]
+
+    async def erase(self, name: str) -> int | None:
+        """Erase a scratch tenant; return None when that is complete, else in how many milliseconds to go on.
+
+        Raises: what stopped it; it can be repeated.
+        """
+        erasure = Erasure(self._stores)
+        retry_ms: int | None = 0
+        for _ in range(ERASURE_CALLS):
+            retry_ms = (await erasure.erase_tenant(name)).retry_after_ms
+            if retry_ms is None:
+                await self._sql.run("DELETE FROM eval_scratches WHERE scratch_id = ?", name)
+            if retry_ms != 0:
+                return retry_ms
+        return retry_ms
+
+    async def _known(self, name: str) -> Scratch | None:
+        rows = (await self._sql.run("SELECT records FROM eval_scratches WHERE scratch_id = ?", name)).rows
+        if not rows:
+            return None
+        return Scratch(name, None if rows[0]["records"] is None else json.loads(rows[0]["records"]))
+
+
+async def stubs_of(sql: Sql, tenant_id: str) -> dict[str, Stub] | None:
+    """Return the stubbed tools of a scratch tenant, None for any other tenant, which costs it no query.
+
+    A tenant that merely has such a name has no row, and is like any other.
+    """
+    if _SCRATCH.fullmatch(tenant_id) is None:
+        return None
+    rows = (await sql.run("SELECT stubs FROM eval_scratches WHERE scratch_id = ?", tenant_id)).rows
+    if not rows:
+        return None
+    return {name: Stub.model_validate(stub) for name, stub in json.loads(rows[0]["stubs"]).items()}
+
+
+def stubbed_answer(stub: Stub | None, arguments: Mapping[str, Any]) -> tuple[int, bytes]:
+    """Return a stub's answer to a call as an upstream gives it: status and body.
+
+    Raises: NotFound (code `no_stubbed_answer`), which the model reads, when the case has none for the call.
+    """
+    for answer in stub.answers if stub is not None else ():
+        if answer.when is None or fits_arguments(arguments, answer.when, subset=True):
+            if answer.error is not None:
+                return 422, answer.error.encode()
+            text = answer.answer if isinstance(answer.answer, str) else json.dumps(answer.answer, ensure_ascii=False)
+            return 200, text.encode("utf-8", "replace")
+    raise NotFound("this evaluation has no answer for the call", code="no_stubbed_answer")
