@@ -7,7 +7,7 @@ export PYTHONPATH := workers:.
 export WRANGLER_SEND_METRICS := false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-host check format bench bench-recall bench-tiers lifecycle-rules deploy-dry-run lock clean
+.PHONY: help setup demo dev test test-host check format bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ bench-recall: setup ## measure recall on conversation data: make bench-recall DA
 
 bench-tiers: setup ## measure reads and writes of the hot, warm and cold tier
 	@$(VENV) -m benchmarks.tiers
+
+eval: setup ## evaluate an agent on a dataset: make eval DATASET=refund_decision (a file, a name in evals/, or all)
+	@test -n "$(DATASET)" || { echo "name the dataset: make eval DATASET=all"; exit 2; }
+	@$(VENV) -m tools.eval $(DATASET)
 
 lifecycle-rules: setup ## print the cold tier's R2 life cycle rules for `wrangler r2 bucket lifecycle set`
 	@$(VENV) -m tools.lifecycle_rules

@@ -62,7 +62,9 @@ class EvaluationWorld(World):
     def runner(self) -> Runner:
         """Return what goes on with evaluations, whose every store may fail."""
         stores = self.stores()
-        return Runner(EvaluationPorts(stores, lambda scope: self._semantic(stores, scope), self._house, self._judge, _nap))
+        return Runner(
+            EvaluationPorts(stores, lambda scope: self._semantic(stores, scope), self._house, self._judge, _nap)
+        )
 
     def datasets(self) -> Datasets:
         """Return the datasets."""
@@ -72,7 +74,9 @@ class EvaluationWorld(World):
         """Return the runs."""
         return EvalRuns(self.sql, self.clock)
 
-    async def started(self, content: Dataset, name: str = "set", *, tenant: str = TENANT, key: str | None = None) -> str:
+    async def started(
+        self, content: Dataset, name: str = "set", *, tenant: str = TENANT, key: str | None = None
+    ) -> str:
         """Put a dataset and start a run over it; return its id."""
         info, _ = await self.datasets().put(tenant, name, content)
         return (await self.runs().start(tenant, info, key))[0]

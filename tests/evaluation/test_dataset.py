@@ -1,0 +1,107 @@
+"""Datasets: what is refused, and what their version says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from retain.errors import InvalidInput
+from retain.evaluation.dataset import Dataset, check_dataset_name
+from tests.evaluation.world import SHIPPED, shipped
+
+CASE: dict[str, Any] = {"id": "a", "input": "Hi.", "expected": {"contains": ["x"]}}
+
+
+def made(case: dict[str, Any] | None = None, **fields: Any) -> Dataset:
+    content = {"target": {"agent": "sdr"}, "cases": [{**CASE, **(case or {})}], **fields}
+    return Dataset.model_validate_json(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("case", "fields"),
+    [
+        pytest.param({"expected": {}}, {}, id="nothing is expected"),
+        pytest.param({"expected": {"matches": ["("]}}, {}, id="no regular expression"),
+        pytest.param({"expected": {"matches": ["a" * 501]}}, {}, id="a long regular expression"),
+        pytest.param({"expected": {"schema": {"type": 1}}}, {}, id="no JSON Schema"),
+        pytest.param({"expected": {"calls": {"calls": []}}}, {}, id="no calls in any order"),
+        pytest.param(
+            {"expected": {"calls": {"calls": [{"tool": "t", "arguments": {"a": {"$matches": "("}}}]}}},
+            {},
+            id="no regular expression in an argument",
+        ),
+        pytest.param({"expected": {"memories": {"relevant": ["m"]}}}, {}, id="a memory that the case has not"),
+        pytest.param({"memories": [{"id": "m", "content": "x"}] * 2}, {}, id="two memories with an id"),
+        pytest.param(
+            {"memories": [{"id": "m", "content": "x"}, {"id": "n", "content": "x"}]}, {}, id="the same memory twice"
+        ),
+        pytest.param({"memories": [{"id": "m", "content": "x", "agent_type": "a", "house": "b"}]}, {}, id="two scopes"),
+        pytest.param({"tools": {"t": {"answers": []}}}, {}, id="a stub without an answer"),
+        pytest.param({"tools": {"t": {"answers": [{}]}}}, {}, id="an answer without anything"),
+        pytest.param({"tools": {"t": {"answers": [{"answer": 1, "error": "x"}]}}}, {}, id="answer and error"),
+        pytest.param({"surprise": 1}, {}, id="an unknown field"),
+        pytest.param({}, {"cases": []}, id="no cases"),
+        pytest.param({}, {"cases": [CASE, CASE]}, id="two cases with an id"),
+        pytest.param({}, {"target": {}}, id="no target"),
+        pytest.param({}, {"target": {"agent": "sdr", "recall": {}}}, id="two targets"),
+        pytest.param({}, {"thresholds": {"judge": 1}}, id="a threshold of what nothing is scored by"),
+        pytest.param({}, {"thresholds": {"contains": 1.1}}, id="a threshold beyond 1"),
+        pytest.param({"earlier": ["x"]}, {"target": {"recall": {}}}, id="recall has no earlier inputs"),
+        pytest.param({"input": {}}, {"target": {"recall": {}}}, id="recall takes a text"),
+        pytest.param(
+            {"memories": [{"id": "m", "content": "x"}], "expected": {"memories": {"relevant": ["m"], "k": 6}}},
+            {"target": {"recall": {}}},
+            id="more results than recall gives",
+        ),
+    ],
+)
+def test_refused(case: dict[str, Any], fields: dict[str, Any]) -> None:
+    made()
+    with pytest.raises(ValidationError):
+        made(case, **fields)
+
+
+def test_a_memory_that_cannot_be_stored_is_refused_with_its_own_code() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        made({"memories": [{"id": "m", "content": "x", "confidence": 2}]}).check_memories()
+    assert refused.value.code == "invalid_confidence"
+
+
+@pytest.mark.parametrize("name", ["", "A", "a b", "a/b", "a" * 65])
+def test_a_name_that_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="1 to 64"):
+        check_dataset_name(name)
+
+
+@given(st.permutations(sorted(CASE)))
+def test_the_version_is_of_the_content_and_not_of_its_spelling(names: list[str]) -> None:
+    shuffled = {name: CASE[name] for name in names}
+    assert made(cases=[shuffled]).version == made().version
+
+
+def test_any_other_content_is_another_version() -> None:
+    others = [
+        made(),
+        made({"input": "Ho."}),
+        made({"id": "b"}),
+        made({"expected": {"contains": ["y"]}}),
+        made(description="other"),
+        made(thresholds={"contains": 1.0}),
+        made(cases=[CASE, {**CASE, "id": "b"}]),
+        made(cases=[{**CASE, "id": "b"}, CASE]),
+        made(target={"agent": "order_triage"}),
+    ]
+    assert len({dataset.version for dataset in others}) == len(others)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_dataset_reads_back_as_it_was_stored(name: str) -> None:
+    content = shipped(name)
+    again = {**json.loads(content.definition()), "cases": [json.loads(case) for case in content.content()]}
+    assert Dataset.model_validate(again) == content
+    assert Dataset.model_validate(again).version == content.version

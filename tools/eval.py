@@ -1,0 +1,148 @@
+"""Evaluate the agents of this checkout on datasets of `evals/`, on the real workerd: for a terminal, and for CI.
+
+Exits with 1 when a run is below one of its dataset's thresholds or a case could not be scored, with 2 for a dataset that
+cannot be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from tools.local_server import serving
+from tools.paths import ROOT
+
+FOLDER = ROOT / "evals"
+TENANT = "evaluation"
+MAX_CALLS = 1000
+
+_out = Console(highlight=False, soft_wrap=True)
+
+
+def dataset_file(name: str) -> Path:
+    """Return the file of a dataset: a path, or a name in `evals/`. Raises: SystemExit."""
+    places = [Path(name), *(FOLDER / f"{name}{ending}" for ending in (".yaml", ".yml", ".json"))]
+    for place in places:
+        if place.is_file():
+            return place
+    known = ", ".join(sorted(path.stem for path in FOLDER.iterdir()))
+    _out.print(f"there is no dataset {name}; evals/ has: {known}")
+    raise SystemExit(2)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Return a dataset's content. JSON is YAML as well. Raises: SystemExit."""
+    try:
+        content = yaml.safe_load(path.read_text())
+        json.dumps(content, allow_nan=False)
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        _out.print(f"{path.name} is no dataset: {error}", markup=False)
+        raise SystemExit(2) from error
+    if not isinstance(content, dict):
+        _out.print(f"{path.name} is no dataset: it holds no object")
+        raise SystemExit(2)
+    return content
+
+
+def evaluate(client: httpx.Client, name: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Put the dataset, run it until every case is scored, and return the run. Raises: SystemExit."""
+    base = f"/admin/tenants/{TENANT}/evals"
+    put = client.put(f"{base}/datasets/{name}", json=content)
+    if put.is_error:
+        _out.print(f"{name} is refused: {put.text}", markup=False)
+        raise SystemExit(2)
+    progress = _checked(client.post(f"{base}/runs", json={"dataset": name}))
+    for _ in range(MAX_CALLS):
+        run: dict[str, Any] = progress["run"]
+        if run["state"] != "running":  # what is left is to erase scratch tenants of a server that ends
+            return run
+        time.sleep((progress["retry_after_ms"] or 0) / 1000)
+        progress = _checked(client.post(f"{base}/runs/{run['run_id']}"))
+    _out.print(f"the evaluation of {name} does not end")
+    raise SystemExit(1)
+
+
+def report(run: dict[str, Any]) -> bool:
+    """Print a run as tables; return whether it is as good as its dataset demands."""
+    cases = Table(
+        "case", "outcome", "scores", "why", title=f"{run['dataset']} ({run['version'][:12]})", title_justify="left"
+    )
+    colours = {"passed": "green", "failed": "red", "errored": "magenta"}
+    for result in run["results"]:
+        scores = "  ".join(f"{score['name']} {score['value']:.2f}" for score in result["scores"])
+        error = result["error"]
+        details = [f"{score['name']}: {score['detail']}" for score in result["scores"] if score["passed"] is False]
+        why = f"{error['code']}: {error['message']}" if error else "; ".join(details)
+        cases.add_row(result["case_id"], f"[{colours[result['outcome']]}]{result['outcome']}[/]", scores, _plain(why))
+    _out.print(cases)
+    summary = run["summary"]
+    averages = Table("average", "value", "threshold")
+    for metric, value in summary["averages"].items():
+        bound = run["thresholds"].get(metric)
+        shown = f"[red]{value:.3f}[/]" if metric in summary["below"] else f"{value:.3f}"
+        averages.add_row(metric, shown, "" if bound is None else f"{bound:.3f}")
+    _out.print(averages)
+    _out.print(
+        f"{run['dataset']}: {summary['passed']} passed, {summary['failed']} failed, {summary['errored']} errored"
+        f" of {summary['total']}"
+    )
+    if summary["below"]:
+        _out.print(f"[red]below the threshold: {', '.join(summary['below'])}[/]")
+    return not summary["below"] and not summary["errored"]
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", "\\[")
+
+
+def _checked(response: httpx.Response) -> dict[str, Any]:
+    if response.is_error:
+        _out.print(f"{response.request.method} {response.request.url.path}: {response.text}", markup=False)
+        raise SystemExit(1)
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def run_all(client: httpx.Client, paths: Sequence[Path]) -> bool:
+    """Evaluate every dataset on a server and report; return whether all are good enough."""
+    _checked(client.put(f"/admin/tenants/{TENANT}"))
+    return all([report(evaluate(client, path.stem, load(path))) for path in paths])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve on a fresh state, evaluate, report, and exit by the outcome."""
+    parser = argparse.ArgumentParser(prog="make eval", description=__doc__)
+    parser.add_argument("datasets", nargs="+", help="files, or names in evals/; 'all' for every one of them")
+    parser.add_argument("--base-url", help="a server that runs already, instead of one that is started")
+    given = parser.parse_args(arguments)
+    names = sorted(path.stem for path in FOLDER.iterdir()) if given.datasets == ["all"] else given.datasets
+    paths = [dataset_file(name) for name in names]
+    for path in paths:
+        load(path)
+    if given.base_url:
+        good = _on(given.base_url, paths)
+    else:
+        with tempfile.TemporaryDirectory(prefix="retain-eval-") as folder, serving(Path(folder)) as server:
+            good = _on(server.base_url, paths)
+    sys.exit(0 if good else 1)
+
+
+def _on(base_url: str, paths: Sequence[Path]) -> bool:
+    limits = httpx.Limits(max_keepalive_connections=0)
+    with httpx.Client(base_url=base_url, timeout=120, trust_env=False, limits=limits) as client:
+        return run_all(client, paths)
+
+
+if __name__ == "__main__":
+    main()
