@@ -18,9 +18,8 @@ from retain.memory.semantic import RecallQuery, SemanticMemory
 from retain.models.retry import Sleep
 from retain.ports import AgentInstances, Row, Sql
 
-LOOK_S = 0.2
-LOOKS = 25
-"""How long, and how often, the runs of a case are looked for in D1, where their instances write them."""
+LOOKS_S = (0.05, 0.1, 0.2, *[0.4] * 12)
+"""How long is waited before the runs of a case are looked for again in D1, where their instances write them."""
 MAX_EVENTS = 2000
 
 _RUNS = "SELECT * FROM agent_runs WHERE tenant_id = ? ORDER BY run_id"
@@ -139,9 +138,9 @@ class CaseRun:
         What an instance owes has to arrive before the scratch tenant is erased: what has not is not found.
         """
         tenant_id = self._scratch.scratch_id
-        for look in range(LOOKS):
-            if look:
-                await self._ports.sleep(LOOK_S)
+        for wait_s in (0.0, *LOOKS_S):
+            if wait_s:
+                await self._ports.sleep(wait_s)
             runs, events = await self._ports.sql.batch([(_RUNS, (tenant_id,)), (_EVENTS, (tenant_id, MAX_EVENTS))])
             rows = {row["run_id"]: row for row in runs.rows}
             traces = _traces(events.rows)

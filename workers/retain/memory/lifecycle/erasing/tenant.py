@@ -147,20 +147,20 @@ async def erase_stray_vectors(stores: Stores, job: Job) -> Slice:
 
 async def erase_rows(stores: Stores, job: Job) -> Slice:
     """Erase some of the rows that are left in D1."""
-    for table, keys in ROW_KEYS.items():
-        if not await _left(stores, job.tenant_id, [table]):
-            continue
-        key = ", ".join(keys)
-        page = f"SELECT {key} FROM {table} WHERE tenant_id = ?3 ORDER BY {key} LIMIT {ROWS}"
-        await stores.sql.batch(
-            [
-                *job.moved(stores.clock(), {}),
-                job.counted(f"d1.{table}", f"SELECT COUNT(*) FROM ({page})", job.tenant_id),
-                (f"DELETE FROM {table} WHERE ({key}) IN ({page.replace('?3', '?')})", (job.tenant_id,)),
-            ]
-        )
-        return Slice.MORE
-    return Slice.DONE
+    left = await _left(stores, job.tenant_id, list(ROW_KEYS))
+    if not left:
+        return Slice.DONE
+    table = left[0]
+    key = ", ".join(ROW_KEYS[table])
+    page = f"SELECT {key} FROM {table} WHERE tenant_id = ?3 ORDER BY {key} LIMIT {ROWS}"
+    await stores.sql.batch(
+        [
+            *job.moved(stores.clock(), {}),
+            job.counted(f"d1.{table}", f"SELECT COUNT(*) FROM ({page})", job.tenant_id),
+            (f"DELETE FROM {table} WHERE ({key}) IN ({page.replace('?3', '?')})", (job.tenant_id,)),
+        ]
+    )
+    return Slice.MORE
 
 
 async def finish(stores: Stores, job: Job) -> Slice:
@@ -178,10 +178,11 @@ async def finish(stores: Stores, job: Job) -> Slice:
     return Slice.DONE if await stores.history().transact(job.tenant_id, decide) else Slice.AGAIN
 
 
-async def _left(stores: Stores, tenant_id: str, tables: Sequence[str]) -> bool:
-    """Tell whether one of the tables holds a row of the tenant."""
+async def _left(stores: Stores, tenant_id: str, tables: Sequence[str]) -> list[str]:
+    """Return those of the tables that hold a row of the tenant, in their order."""
     looks: list[Statement] = [(f"SELECT 1 FROM {table} WHERE tenant_id = ? LIMIT 1", (tenant_id,)) for table in tables]
-    return any(result.rows for result in await stores.sql.batch(looks))
+    found = await stores.sql.batch(looks)
+    return [table for table, result in zip(tables, found, strict=True) if result.rows]
 
 
 def _working(stores: Stores, job: Job) -> Awaitable[Slice]:
