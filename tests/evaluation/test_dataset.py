@@ -44,6 +44,11 @@ def made(case: dict[str, Any] | None = None, **fields: Any) -> Dataset:
         pytest.param({"tools": {"t": {"answers": []}}}, {}, id="a stub without an answer"),
         pytest.param({"tools": {"t": {"answers": [{}]}}}, {}, id="an answer without anything"),
         pytest.param({"tools": {"t": {"answers": [{"answer": 1, "error": "x"}]}}}, {}, id="answer and error"),
+        pytest.param(
+            {"tools": {"t": {"answers": [{"when": {"a": {"$matches": "("}}, "answer": 1}]}}},
+            {},
+            id="no pattern in when",
+        ),
         pytest.param({"surprise": 1}, {}, id="an unknown field"),
         pytest.param({}, {"cases": []}, id="no cases"),
         pytest.param({}, {"cases": [CASE, CASE]}, id="two cases with an id"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from retain.admin.maintenance import evaluations
 from retain.errors import Conflict, NotFound, RetainError, Unavailable, UpstreamFailed
 from retain.evaluation.judge import ChatJudge, NoJudge, chosen_judge
 from retain.evaluation.results import Result, summary
@@ -365,6 +366,37 @@ async def test_erasing_a_person_empties_cases_and_results_that_name_them(world: 
     assert [table for table in world.mentions(ANN, tenant=TENANT) if "eval_" in table] == []
     assert world.mentions("bob@mail.example", tenant=TENANT) == ["d1/eval_cases", "d1/eval_results"]
     assert [result.output is None for result in (await world.runs().get(TENANT, run_id)).results] == [True, False]
+
+
+async def test_a_run_whose_dataset_names_a_person_still_cleans_up_after_the_person_is_erased(
+    world: EvaluationWorld,
+) -> None:
+    run_id = await world.started(dataset(*PLENTY, agent="refund_decision", description=f"About {ANN}."))
+    await world.runner().advance(TENANT, run_id)
+    await world.rest()
+    await erased(world, subject=ANN)
+    assert [table for table in world.mentions(ANN, tenant=TENANT) if "eval_" in table] == []
+    run = await world.finished(run_id)
+    assert (run.state, run.results[-1].outcome) == ("completed", "errored")
+    assert world.sql_now("SELECT * FROM eval_scratches") == []
+
+
+async def test_the_daily_cron_goes_on_with_what_was_left(world: EvaluationWorld) -> None:
+    run_id = await world.started(dataset(*PLENTY, agent="refund_decision"))
+    for _ in range(10):
+        done = await evaluations(world.runner())
+        await world.settled()
+        world.clock.advance(LEASE_MS)
+        if done == {"completed": 1}:
+            break
+    assert (await world.runs().get(TENANT, run_id)).state == "completed"
+    assert await evaluations(world.runner()) == {}
+
+
+async def test_the_cron_names_an_evaluation_that_stopped(world: EvaluationWorld) -> None:
+    await world.started(dataset(APPROVED, agent="refund_decision"))
+    world.faults.plan(Fault(Unavailable("down"), point="sql.batch", owner="lifecycle"))
+    assert await evaluations(world.runner()) == {"stopped": 1}
 
 
 async def test_an_erased_case_is_errored(world: EvaluationWorld) -> None:

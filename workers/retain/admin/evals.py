@@ -79,8 +79,10 @@ async def start(context: AdminContext, request: Request, parameters: Mapping[str
     if key is not None and not 1 <= len(key.encode()) <= 255:
         raise InvalidInput("an idempotency key has 1 to 255 bytes", code="invalid_idempotency_key")
     info = await _datasets(context).info(tenant_id, body.dataset)
-    if info.target.get("agent") is not None:
-        context.house_of(info.target["agent"])
+    recall = info.target.get("recall") or {}
+    agent_type = info.target.get("agent") or recall.get("agent_type")
+    if agent_type is not None:
+        context.house_of(agent_type)
     run_id, _ = await _runs(context).start(tenant_id, info, key)
     return _shown(await context.evaluation().advance(tenant_id, run_id))
 

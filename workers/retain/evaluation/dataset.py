@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator, model_validator
 
 from retain.errors import InvalidInput
-from retain.evaluation.expectations import Expected, Id, Metric, Name, Share, Strict
+from retain.evaluation.expectations import Expected, Id, Metric, Name, Share, Strict, check_patterns
 from retain.memory.records.record import Kind, NewRecord
 
 MAX_CASES = 200
@@ -64,6 +64,7 @@ class StubAnswer(Strict):
     def _one_of_both(self) -> StubAnswer:
         if (self.error is not None) == ("answer" in self.model_fields_set):
             raise ValueError("a stub gives an answer or an error")
+        check_patterns(self.when)
         return self
 
 

@@ -56,7 +56,7 @@ class ExpectedCall(Strict):
     @field_validator("arguments")
     @classmethod
     def _patterns_compile(cls, arguments: dict[str, Any] | None) -> dict[str, Any] | None:
-        _check_patterns(arguments)
+        check_patterns(arguments)
         return arguments
 
 
@@ -165,14 +165,15 @@ def check_pattern(pattern: str) -> None:
         raise ValueError(f"'{pattern[:50]}' is no regular expression") from error
 
 
-def _check_patterns(value: object) -> None:
+def check_patterns(value: object) -> None:
+    """Accept the patterns {"$matches": pattern} anywhere in a value. Raises: ValueError."""
     if isinstance(value, dict):
         if set(value) == {"$matches"}:
             if not isinstance(value["$matches"], str):
                 raise ValueError("$matches takes a regular expression")
             check_pattern(value["$matches"])
         for part in value.values():
-            _check_patterns(part)
+            check_patterns(part)
     elif isinstance(value, list):
         for part in value:
-            _check_patterns(part)
+            check_patterns(part)

@@ -63,9 +63,14 @@ TEXTS = (
         ("case_id", "output", "observed", "scores", "error"),
         "case_id = 'erased', output = NULL, observed = NULL, scores = NULL, error = NULL",
     ),
-    Texts("eval_cases", ("tenant_id", "name", "version", "position"), ("content",), "content = NULL"),
+    Texts("eval_cases", ("tenant_id", "name", "version", "position"), ("name", "content"), "content = NULL"),
     Texts("eval_datasets", ("tenant_id", "name", "version"), ("name", "definition")),
-    Texts("eval_runs", ("run_id",), ("dataset", "definition")),
+    Texts(
+        "eval_runs",
+        ("run_id",),
+        ("dataset", "definition", "request_key"),
+        "dataset = 'erased', definition = '{\"target\":{\"recall\":{}}}', request_key = NULL",  # it still has to clean up
+    ),
     Texts("ingest_jobs", ("job_id",), ("conversation", "rejections", "error")),
     Texts("chat_messages", ("namespace_key", "position"), ("namespace_key", "message"), said={"message": said_in}),
     Texts("vector_documents", ("number",), ("namespace_key", "document_id", "document")),

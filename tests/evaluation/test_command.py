@@ -1,0 +1,63 @@
+"""`make eval`: which file is meant, what is refused before anything starts, and what the exit says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.evaluation.world import SHIPPED
+from tools import eval as command
+
+
+def test_a_dataset_is_a_file_or_a_name(tmp_path: Path) -> None:
+    own = tmp_path / "own.json"
+    own.write_text('{"target": {"agent": "sdr"}}')
+    assert command.load(command.dataset_file(str(own))) == {"target": {"agent": "sdr"}}
+    assert [command.dataset_file(name).name for name in SHIPPED] == [f"{name}.yaml" for name in SHIPPED]
+
+
+@pytest.mark.parametrize("text", ["[1", "[]", "a: .nan", "a: 2020-01-01"])
+def test_what_is_no_dataset_ends_with_2(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        command.main([str(path)])
+    assert ended.value.code == 2
+
+
+def test_a_name_that_nothing_has_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(["nothing"])
+    assert ended.value.code == 2
+    assert "refund_decision" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("outcome", "below", "good"),
+    [("passed", [], True), ("failed", [], True), ("failed", ["exact"], False), ("errored", [], False)],
+)
+def test_a_run_is_good_when_it_is_above_its_thresholds_and_everything_was_scored(
+    outcome: str, below: list[str], good: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result: dict[str, Any] = {"case_id": "a", "outcome": outcome, "error": None}
+    result["scores"] = [{"name": "exact", "value": 0.0, "passed": False, "detail": "[odd] text"}]
+    if outcome == "errored":
+        result["error"] = {"code": "judge_off", "message": "no judge"}
+    run = {
+        "dataset": "set",
+        "version": "0" * 64,
+        "thresholds": {"exact": 0.5},
+        "results": [result],
+        "summary": {
+            "averages": {"exact": 0.0},
+            "below": below,
+            "total": 1,
+            "passed": int(outcome == "passed"),
+            "failed": int(outcome == "failed"),
+            "errored": int(outcome == "errored"),
+        },
+    }
+    assert command.report(run) is good
+    assert f"{outcome}" in capsys.readouterr().out
