@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from retain.agents.catalogue import Catalogue
-from retain.agents.instance import InstancePorts
+from retain.agents.instance_ports import InstancePorts
 from retain.agents.stubbed_tool import stubbed_tools
 from retain.agents.tools import Tool
 from retain.evaluation.dataset import Dataset
