@@ -38,9 +38,13 @@ class Page:
         """The text without fenced blocks."""
         return _FENCE.sub("", self.text)
 
+    def fences(self) -> list[tuple[str, str]]:
+        """Return the fenced blocks in order, each with its language or ""."""
+        return _FENCE.findall(self.text)
+
     def blocks(self, *languages: str) -> list[str]:
         """Return the fenced blocks in these languages, in order; all of them when none is named."""
-        return [body for language, body in _FENCE.findall(self.text) if not languages or language in languages]
+        return [body for language, body in self.fences() if not languages or language in languages]
 
     def code(self) -> list[str]:
         """Return the fenced blocks and the code spans."""

@@ -13,21 +13,25 @@ def commands(page: Page) -> list[str]:
 
     Comments are left out.
     """
+    return [command for block in page.blocks("sh") for command in commands_in(block)]
+
+
+def commands_in(block: str) -> list[str]:
+    """Return the commands of one block, as `commands` does."""
     found: list[str] = []
-    for block in page.blocks("sh"):
+    pending = ""
+    for line in block.splitlines():
+        pending += line + "\n"
+        if line.endswith("\\"):
+            continue
+        try:
+            words = shlex.split(pending, comments=True)
+        except ValueError:  # a quote is still open
+            continue
+        if words:
+            found.append(pending.strip())
         pending = ""
-        for line in block.splitlines():
-            pending += line + "\n"
-            if line.endswith("\\"):
-                continue
-            try:
-                words = shlex.split(pending, comments=True)
-            except ValueError:  # a quote is still open
-                continue
-            if words:
-                found.append(pending.strip())
-            pending = ""
-        assert not pending, f"{page.name}: a quote is never closed: {pending}"
+    assert not pending, f"a quote is never closed: {pending}"
     return found
 
 
