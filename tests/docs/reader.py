@@ -98,7 +98,7 @@ class Terminal:
         assert self._process.stdout is not None
         self._process.stdin.write(f"{{ {command}\n}} </dev/null\nprintf '\\n%s\\n' '{end}'\n")
         self._process.stdin.flush()
-        too_long = threading.Timer(_PATIENCE_S, self.close)
+        too_long = threading.Timer(_PATIENCE_S, self._kill)
         too_long.start()
         printed: list[str] = []
         try:
@@ -112,12 +112,15 @@ class Terminal:
 
     def close(self) -> None:
         """End the shell and what it runs."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
