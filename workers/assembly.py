@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from retain.agents.instance_ports import InstancePorts
     from retain.agents.routes import AgentsContext
     from retain.agents.tools import Tool
+    from retain.evaluation.dataset import Stub
     from retain.evaluation.judge import Judge
     from retain.evaluation.runner import Runner
     from retain.gateway.routes import Gateway
@@ -318,6 +319,7 @@ class Assembly:
             catalogue=self.catalogue,
             instances=platform.instances,
             gateway_tools=self._gateway_tools,
+            stubs=self._stubs,
             fetch=bindings.fetch,
             clock=bindings.now_ms,
             background=bindings.in_background,
@@ -346,16 +348,14 @@ class Assembly:
             lambda: chat_model(settings.chat, self.chat_ports, lambda: self.catalogue.script("judge")),
         )
 
+    async def _stubs(self, tenant_id: str) -> Mapping[str, Stub] | None:
+        from retain.evaluation.scratch import stubs_of
+
+        return await stubs_of(self.platform.sql, tenant_id)
+
     async def _gateway_tools(self, tenant_id: str, names: tuple[str, ...]) -> list[Tool]:
         from retain.agents.proxied_tool import ProxiedTool
-        from retain.evaluation.scratch import stubs_of
         from retain.models.chat import ToolSpec
-
-        stubs = await stubs_of(self.platform.sql, tenant_id)
-        if stubs is not None:
-            from retain.agents.stubbed_tool import stubbed_tools
-
-            return stubbed_tools(stubs, names)
 
         proxy = self.gateway.tools
 

@@ -19,12 +19,13 @@ from retain.evaluation.runs import LEASE_MS, EvalRun
 from retain.evaluation.scratch import scratch_id
 from retain.memory.lifecycle.erasing.tenant import KEPT
 from retain.models.chat import ChatReply
-from tests.agents.shipping import shipping_agents
+from tests.agents import declared_functions
+from tests.agents.shipping import SCRIPT, SHIPPING, shipping_agents
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.evaluation.world import SHIPPED, TENANT, EvaluationWorld, dataset, shipped
 from tests.lifecycle.erasable import erased
 from tests.support.faults import Crash, Fault
-from tests.support.instances import Upstream
+from tests.support.instances import Upstream, catalogue
 
 ANN = "ann@shop.example"
 ASKED = f"Customer {ANN} asks for a refund of order AB-1001."
@@ -188,6 +189,37 @@ async def test_the_model_reads_that_a_tool_has_no_stub_and_the_run_goes_on() -> 
         assert outcomes(await world.evaluated(dataset(case, agent="shipping"))) == {"c": "passed"}
         assert json.loads(model.requests[1].messages[-1].content)["error"]["code"] == "no_stubbed_answer"
         assert {tool.name for tool in model.requests[0].tools} >= {"track_parcel", "create_label"}
+
+
+async def test_function_tools_are_stubbed_too_and_declared_as_they_are() -> None:
+    post = {
+        "type": "post",
+        "description": "Sends letters.",
+        "instructions": "Send it.",
+        "model": {"script": "sdr"},
+        "functions": ["send_letter"],
+    }
+    agents = catalogue(post, functions={"send_letter": "tests.agents.declared_functions"})
+    with closing(EvaluationWorld(agents)) as world:
+        model = SteppedChat(*[calls(("send_letter", {"text": "Hi."})), says("ok")] * 2)
+        world._chat = lambda definition: model
+        sent = len(declared_functions.sent)
+        case = {"id": "c", "input": "Write.", "expected": {"exact": "ok"}}
+        stubbed = {**case, "id": "s", "tools": {"send_letter": {"answers": [{"answer": {"number": 7}}]}}}
+        assert set(outcomes(await world.evaluated(dataset(case, stubbed, agent="post"))).values()) == {"passed"}
+        assert len(declared_functions.sent) == sent
+        answers = [json.loads(model.requests[number].messages[-1].content) for number in (1, 3)]
+        assert (answers[0]["error"]["code"], answers[1]) == ("no_stubbed_answer", {"number": 7})
+        assert "Send a letter." in model.requests[0].tools[0].description
+
+
+async def test_a_run_that_waits_for_a_person_is_errored_and_leaves_nothing() -> None:
+    ship = {**SHIPPING, "approval": ["create_label"]}
+    with closing(EvaluationWorld(catalogue(ship, scripts=[SCRIPT]))) as world:
+        run = await world.evaluated(dataset(_parcel("AB-1", STUBS, False, False), agent="shipping"))
+        assert run.results[0].error is not None
+        assert run.results[0].error["code"] == "run_waits"
+        assert world.sql_now("SELECT * FROM eval_scratches") == []
 
 
 async def test_recall_is_scored_by_which_fixtures_it_finds(world: EvaluationWorld) -> None:

@@ -11,8 +11,6 @@ import yaml
 
 from retain.agents.catalogue import Catalogue
 from retain.agents.instance_ports import InstancePorts
-from retain.agents.stubbed_tool import stubbed_tools
-from retain.agents.tools import Tool
 from retain.evaluation.dataset import Dataset
 from retain.evaluation.datasets import Datasets
 from retain.evaluation.judge import Judge, NoJudge
@@ -52,12 +50,7 @@ class EvaluationWorld(World):
     def ports(self, name: str) -> InstancePorts:
         """Return an instance's ports, with stubs for a scratch tenant."""
         given = super().ports(name)
-
-        async def gateway_tools(tenant_id: str, names: tuple[str, ...]) -> list[Tool]:
-            stubs = await stubs_of(given.sql, tenant_id)
-            return await given.gateway_tools(tenant_id, names) if stubs is None else stubbed_tools(stubs, names)
-
-        return replace(given, gateway_tools=gateway_tools)
+        return replace(given, stubs=lambda tenant_id: stubs_of(given.sql, tenant_id))
 
     def runner(self) -> Runner:
         """Return what goes on with evaluations, whose every store may fail."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from retain.agents.catalogue import Catalogue
 from retain.agents.definitions import AgentDefinition
@@ -15,12 +16,19 @@ from retain.models.reranking import Reranker
 from retain.models.retry import Sleep
 from retain.ports import AgentInstances, Alarm, Background, Clock, Fetch, Kv, ObjectSql, Sql, VectorIndex
 
+if TYPE_CHECKING:
+    from retain.evaluation.dataset import Stub
+
+
+async def _no_stubs(tenant_id: str) -> None:
+    """Return that the tenant is no scratch tenant of an evaluation."""
+
 
 @dataclass(frozen=True)
 class InstancePorts:
     """What an instance works with. local, alarm: its own. gateway_tools: the tenant's tools in the gateway, by name.
 
-    fetch: the HTTP client of function tools.
+    fetch: the HTTP client of function tools. stubs: those of an evaluation's scratch tenant, None for any other tenant.
     """
 
     local: ObjectSql
@@ -38,3 +46,4 @@ class InstancePorts:
     background: Background
     sleep: Sleep = asyncio.sleep
     reranker: Callable[[], Reranker | None] = lambda: None
+    stubs: Callable[[str], Awaitable[Mapping[str, Stub] | None]] = _no_stubs

@@ -1,8 +1,8 @@
-"""Stubbed tools: what an agent gets for the gateway's tools in an evaluation. They reach nothing."""
+"""Stubbed tools: what an agent gets for function tools and the gateway's in an evaluation. They reach nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retain.agents.proxied_tool import ProxiedTool
@@ -12,15 +12,23 @@ from retain.evaluation.scratch import stubbed_answer
 from retain.models.chat import ToolSpec
 
 
-def stubbed_tools(stubs: Mapping[str, Stub], names: tuple[str, ...]) -> list[Tool]:
-    """Return a tool for each name. One without a stub is there as well: each call of it is an error the model reads."""
-    return [_stubbed(name, stubs.get(name)) for name in names]
+def stubbed_tools(stubs: Mapping[str, Stub], names: Sequence[str], declared: Mapping[str, ToolSpec]) -> list[Tool]:
+    """Return a tool for each name and for each function, whose declaration the model reads as it is.
+
+    One without a stub is there as well: each call of it is an error that the model reads.
+    """
+    specs = {name: _spec(name, stubs.get(name)) for name in names} | dict(declared)
+    return [_stubbed(spec, stubs.get(name)) for name, spec in specs.items()]
 
 
-def _stubbed(name: str, stub: Stub | None) -> Tool:
+def _spec(name: str, stub: Stub | None) -> ToolSpec:
+    if stub is None:
+        return ToolSpec(name, "", {"type": "object"})
+    return ToolSpec(name, stub.description, stub.parameters)
+
+
+def _stubbed(spec: ToolSpec, stub: Stub | None) -> Tool:
     async def upstream(arguments: Mapping[str, Any], idempotency_key: str) -> tuple[int, bytes]:  # noqa: ARG001
         return stubbed_answer(stub, arguments)
 
-    if stub is None:
-        return ProxiedTool(ToolSpec(name, "", {"type": "object"}), True, upstream)
-    return ProxiedTool(ToolSpec(name, stub.description, stub.parameters), True, upstream)
+    return ProxiedTool(spec, True, upstream)

@@ -27,7 +27,7 @@ class Toolbox:
 
         Raises: NotFound for a delegate, a function or a gateway tool that does not exist; Unavailable.
         """
-        ports, scope = self._ports, self._identity.scope
+        ports = self._ports
         tools: list[Tool] = []
         config = definition.memory_config
         if config.long_term_enabled and config.recall in ("tool", "both"):
@@ -40,10 +40,8 @@ class Toolbox:
         if definition.delegates:
             agents = {name: ports.catalogue.agent(name).description for name in definition.delegates}
             tools.append(Delegate(ports.instances, self._identity, agents, depth))
-        if definition.functions:
-            tools += self._functions(definition)
-        if definition.tools:
-            tools += await ports.gateway_tools(scope.tenant_id, definition.tools)
+        if definition.functions or definition.tools:
+            tools += await self._outward(definition)
         return {tool.spec.name: tool for tool in tools}
 
     def approvals(self, definition: AgentDefinition) -> frozenset[str]:
@@ -53,6 +51,20 @@ class Toolbox:
         """
         declared = {name for name in definition.functions if self._ports.catalogue.function(name).requires_approval}
         return frozenset(definition.approval) | declared
+
+    async def _outward(self, definition: AgentDefinition) -> list[Tool]:
+        """Return the tools that may reach anything outside: function tools and the gateway's, in an evaluation stubs."""
+        ports, tenant_id = self._ports, self._identity.scope.tenant_id
+        stubs = await ports.stubs(tenant_id)
+        if stubs is not None:
+            from retain.agents.stubbed_tool import stubbed_tools
+
+            declared = {name: ports.catalogue.function(name).spec for name in definition.functions}
+            return stubbed_tools(stubs, definition.tools, declared)
+        tools = self._functions(definition) if definition.functions else []
+        if definition.tools:
+            tools += await ports.gateway_tools(tenant_id, definition.tools)
+        return tools
 
     def _functions(self, definition: AgentDefinition) -> list[Tool]:
         from retain.agents.functions import BoundFunction, ToolContext
