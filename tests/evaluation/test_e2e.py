@@ -10,7 +10,6 @@ import httpx
 import pytest
 import yaml
 
-from tests.e2e.local_state import LocalState
 from tests.evaluation.world import SHIPPED
 from tools import eval as command
 from tools.local_server import LocalServer
@@ -21,12 +20,16 @@ pytestmark = pytest.mark.workerd
 def test_the_command_passes_every_shipped_agent_and_fails_one_below_its_threshold(
     server: LocalServer, api: httpx.Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # The first cases of each: erasing a scratch tenant takes a second here. All of them run on the host.
+    good = [tmp_path / f"{name}.yaml" for name in SHIPPED]
+    for path in good:
+        content = command.load(command.dataset_file(path.stem))
+        path.write_text(yaml.safe_dump({**content, "cases": content["cases"][:2]}))
     case = {"id": "wrong", "input": "Good morning!", "expected": {"exact": "no [such] text"}}
-    content = {"target": {"agent": "sdr"}, "thresholds": {"pass_rate": 0.5}, "cases": [case]}
     bad = tmp_path / "below.yaml"
-    bad.write_text(yaml.safe_dump(content))
+    bad.write_text(yaml.safe_dump({"target": {"agent": "sdr"}, "thresholds": {"pass_rate": 0.5}, "cases": [case]}))
     with pytest.raises(SystemExit) as ended:
-        command.main(["--base-url", server.base_url, *SHIPPED])
+        command.main(["--base-url", server.base_url, *map(str, good)])
     assert ended.value.code == 0
     with pytest.raises(SystemExit) as ended:
         command.main(["--base-url", server.base_url, str(bad)])
@@ -34,10 +37,10 @@ def test_the_command_passes_every_shipped_agent_and_fails_one_below_its_threshol
     assert "below the threshold: pass_rate" in capsys.readouterr().out
     listed = api.get(f"/admin/tenants/{command.TENANT}/evals/runs").json()["runs"]
     assert [run["dataset"] for run in listed] == ["below", *reversed(SHIPPED)]
-    assert [run["passed"] for run in listed[1:]] == [run["total"] for run in listed[1:]]
+    assert [(run["total"], run["passed"]) for run in listed[1:]] == [(2, 2)] * len(SHIPPED)
 
 
-def test_datasets_and_runs_over_http(api: httpx.Client, tenant: Callable[[], str], state: LocalState) -> None:
+def test_datasets_and_runs_over_http(api: httpx.Client, tenant: Callable[[], str]) -> None:
     base = f"/admin/tenants/{tenant()}/evals"
     case = {
         "id": "tea",
