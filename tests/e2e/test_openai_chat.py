@@ -28,7 +28,10 @@ def test_order_triage_delegates_and_recalls_through_an_openai_compatible_model(
     assert [memory["content"] for memory in recalled["memories"]] == [
         "Refund approved for dora@example.com: order AB-100."
     ]
-    assert (result["steps"], result["usage"]) == (3, {"input_tokens": 20, "output_tokens": 10})
+    assert (result["steps"], result["usage"]) == (
+        3,
+        {"input_tokens": 20, "output_tokens": 10, "delegated_tokens": 30, "delegations": 1},
+    )
     recorded = recorded_run(steered.api, tenant_id, result["run_id"])
     assert recorded["model"] == MODEL
     assert [(child["run_id"], child["agent_type"]) for child in recorded["delegated"]] == [

@@ -16,6 +16,12 @@ from tests.e2e.puppet import Puppet, order
 
 pytestmark = pytest.mark.workerd
 
+DRAFTS = {
+    "direct_roi": "Dear contact:7, may I show you how much money you would save?",
+    "social_proof": "Dear contact:7, may I show you what a company of your trade gained with us?",
+    "open_question": "Dear contact:7, what takes your team most time each week?",
+}
+"""What the SDR's script writes to a contact of whom nothing is known, by workflow."""
 HOUR_MS = 3_600_000
 
 
@@ -63,13 +69,13 @@ def test_agent_working_kv_keys_are_set_in_the_sdr_agent_loop_for_an_hour(
     api: httpx.Client, tenant: Callable[[], str], state: LocalState
 ) -> None:
     tenant_id = tenant()
-    run(api, tenant_id, "sdr", "Draft an e-mail to contact:7", instance_id="desk")
+    result = run(api, tenant_id, "sdr", "Draft an e-mail to contact:7", instance_id="desk")
     [turn_state] = state.instance(tenant_id, "sdr", "desk", "SELECT * FROM turn_state")
     prefix = f"agent_working:{tenant_id}:desk:"
     found = state.kv(f"agent_working:{tenant_id}:")
     assert {key: json.loads(value) for key, (value, _) in found.items()} == {
         f"{prefix}current_contact_id": "contact:7",
-        f"{prefix}email_draft_v2": "Dear contact:7, may we show you what we do?",
+        f"{prefix}email_draft_v2": DRAFTS[result["procedure"]["workflow_id"]],
     }
     for _, expires_at_ms in found.values():
         assert expires_at_ms is not None
@@ -81,14 +87,14 @@ def test_agent_working_keys_are_read_in_the_sdr_agent_loop(
     api: httpx.Client, tenant: Callable[[], str], state: LocalState
 ) -> None:
     tenant_id = tenant()
-    run(api, tenant_id, "sdr", "Draft an e-mail to contact:7", instance_id="desk")
+    first = run(api, tenant_id, "sdr", "Draft an e-mail to contact:7", instance_id="desk")
     second = run(api, tenant_id, "sdr", "What do you do?", instance_id="desk")
     [row] = state.instance(
         tenant_id, "sdr", "desk", f"SELECT context FROM turn_state WHERE run_id = '{second['run_id']}'"
     )
     system = json.loads(row["context"])["messages"][0]["content"]
     assert 'current_contact_id = "contact:7"' in system
-    assert 'email_draft_v2 = "Dear contact:7, may we show you what we do?"' in system
+    assert f'email_draft_v2 = "{DRAFTS[first["procedure"]["workflow_id"]]}"' in system
 
 
 def test_working_memory_is_the_instance_s_own(api: httpx.Client, tenant: Callable[[], str], state: LocalState) -> None:

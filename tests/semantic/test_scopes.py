@@ -338,7 +338,7 @@ def test_the_runtime_alone_makes_scopes() -> None:
                 makers.add(path.relative_to("workers/retain").as_posix())
     assert makers == {
         "admin/context.py",
-        "agents/instance.py",
+        "agents/identity.py",
         "memory/ingest/jobs.py",  # from the job's own row
         "memory/lifecycle/erasing/tenant.py",
         "memory/lifecycle/verification.py",
