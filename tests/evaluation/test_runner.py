@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
@@ -14,11 +14,12 @@ from retain.admin.maintenance import evaluations
 from retain.errors import Conflict, NotFound, RetainError, Unavailable, UpstreamFailed
 from retain.evaluation.judge import ChatJudge, NoJudge, chosen_judge
 from retain.evaluation.results import Result, summary
-from retain.evaluation.runner import CASES_PER_CALL, MAX_ATTEMPTS
+from retain.evaluation.runner import CASE_MS, CASES_PER_CALL, MAX_ATTEMPTS, RETRY_MS
 from retain.evaluation.runs import LEASE_MS, EvalRun
 from retain.evaluation.scratch import scratch_id
 from retain.memory.lifecycle.erasing.tenant import KEPT
 from retain.models.chat import ChatReply
+from retain.ports import Sql, SqlResult, SqlValue, Statement
 from tests.agents import declared_functions
 from tests.agents.shipping import SCRIPT, SHIPPING, shipping_agents
 from tests.agents.stepped_chat import SteppedChat, calls, says
@@ -359,8 +360,66 @@ async def test_a_case_that_never_gets_through_is_errored_and_its_scratch_erased(
         world.clock.advance(LEASE_MS)
     run = await world.finished(run_id)
     assert outcomes(run) == {"charged": "errored", "approved": "passed"}
+    assert run.results[0].error == {"code": "unavailable", "message": "down"}
     assert run.state == "completed"
     assert world.sql_now("SELECT * FROM eval_scratches") == []
+
+
+async def test_a_tenant_that_has_a_scratch_s_name_is_left_alone(world: EvaluationWorld) -> None:
+    run_id = await world.started(dataset(CHARGED, agent="refund_decision"))
+    name = scratch_id(run_id, 0)
+    await world.sql.run("INSERT INTO tenants (tenant_id, created_at_ms) VALUES (?, 0)", name)
+    kept = await world.store("A memory of somebody's.", tenant=name)
+    (result,) = (await world.finished(run_id)).results
+    assert result.error is not None
+    assert result.error["code"] == "scratch_taken"
+    assert [row["id"] for row in world.sql_now("SELECT id FROM memory_records")] == [kept]
+
+
+class _LateSql:
+    """D1 as an instance reaches it whose writes of runs do not arrive while `late` is set."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+        self.late = True
+
+    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        return await self._sql.run(sql, *values)
+
+    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
+        if self.late and any("INTO agent_runs" in text or "UPDATE agent_runs" in text for text, _ in statements):
+            raise Unavailable("late")
+        return await self._sql.batch(statements)
+
+
+async def test_a_case_is_scored_only_when_its_delegates_runs_have_arrived(world: EvaluationWorld) -> None:
+    late = _LateSql(world.sql)
+    given = world.ports
+    world.ports = lambda name: replace(given(name), sql=late) if "refund" in name else given(name)  # type: ignore[method-assign]
+    content = shipped("order_triage")
+    run_id = await world.started(content.model_copy(update={"cases": content.cases[:1]}))
+    for _ in range(MAX_ATTEMPTS + 2):
+        progress = await world.runner().advance(TENANT, run_id)
+        await world.settled()
+        assert (progress.run.results[0].outcome, progress.retry_after_ms) == (None, RETRY_MS)
+    assert len(world.sql_now("SELECT * FROM tenants WHERE tenant_id LIKE 'eval-%'")) == 1
+    late.late = False
+    await world.recover()
+    run = await world.finished(run_id)
+    assert set(outcomes(run).values()) == {"passed"}
+    assert not [table for table in traces_of_scratches(world) if not table.endswith("/identity")]
+
+
+async def test_a_case_that_goes_on_for_too_long_is_errored(world: EvaluationWorld) -> None:
+    late = _LateSql(world.sql)
+    given = world.ports
+    world.ports = lambda name: replace(given(name), sql=late)  # type: ignore[method-assign]
+    run_id = await world.started(dataset(APPROVED, agent="refund_decision"))
+    await world.runner().advance(TENANT, run_id)
+    world.clock.advance(CASE_MS + 1)
+    progress = await world.runner().advance(TENANT, run_id)
+    assert progress.run.results[0].error is not None
+    assert progress.run.results[0].error["code"] == "case_not_ended"
 
 
 async def test_erasing_the_tenant_erases_its_scratches_first(world: EvaluationWorld) -> None:
