@@ -75,9 +75,9 @@ def evaluate(client: httpx.Client, name: str, content: dict[str, Any]) -> dict[s
 
 def report(run: dict[str, Any]) -> bool:
     """Print a run as tables; return whether it is as good as its dataset demands."""
-    cases = Table(
-        "case", "outcome", "scores", "why", title=f"{run['dataset']} ({run['version'][:12]})", title_justify="left"
-    )
+    cases = Table(title=f"{run['dataset']} ({run['version'][:12]})")
+    for column in ("case", "outcome", "scores", "why"):
+        cases.add_column(column, overflow="fold")
     colours = {"passed": "green", "failed": "red", "errored": "magenta"}
     for result in run["results"]:
         scores = "  ".join(f"{score['name']} {score['value']:.2f}" for score in result["scores"])
