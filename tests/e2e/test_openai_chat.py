@@ -38,7 +38,7 @@ def test_order_triage_delegates_and_recalls_through_an_openai_compatible_model(
         (delegated["run_id"], "refund_decision")
     ]
     asked = next(request for request in puppet.requests if request.messages[-1].content == text)
-    assert [tool.name for tool in asked.tools] == ["delegate"]
+    assert [tool.name for tool in asked.tools] == ["delegate", "days_between"]
     assert asked.messages[0].content.startswith("You triage e-mails")
 
 

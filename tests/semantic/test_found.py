@@ -82,6 +82,19 @@ async def test_a_fresh_write_is_found_by_its_meaning_after_an_edit_of_something_
     assert await substrate.found("feline napping", top_k=1) == [NOTES[1]]
 
 
+async def test_an_edit_of_something_else_than_its_meaning_leaves_a_memory_as_similar_as_it_was(
+    substrate: Substrate,
+) -> None:
+    """The index shows its vector as before: the rough estimate from the signature must not take its place."""
+    await fill(substrate, NOTES)
+    record_id = await substrate.store("Ships have engines.")
+    [before] = await substrate.hits("ship engine", top_k=1)
+    await substrate.memory().edit(record_id, {"importance": 0.9}, PERSON)
+    [after] = await substrate.hits("ship engine", top_k=1)
+    assert after.record.id == record_id
+    assert after.components["vector"] == before.components["vector"]
+
+
 async def test_an_edit_whose_writer_died_is_found_by_what_it_means_before_and_after_it_is_settled(
     substrate: Substrate,
 ) -> None:

@@ -339,6 +339,7 @@ def test_the_runtime_alone_makes_scopes() -> None:
     assert makers == {
         "admin/context.py",
         "agents/identity.py",
+        "evaluation/carrying_out.py",  # of a case's own scratch tenant
         "memory/ingest/jobs.py",  # from the job's own row
         "memory/lifecycle/erasing/tenant.py",
         "memory/lifecycle/verification.py",

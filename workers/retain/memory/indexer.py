@@ -94,8 +94,8 @@ class Indexer:
     def owe(self, record: Record, parts: int, *, changed: bool = False) -> Statement:
         """Return the statement that owes the vector index this record.
 
-        parts: how many vectors it may get there; how many it has is known while its search row stands. changed: the
-        index has vectors of what it was before, so that its signature is to be believed for a while.
+        parts: how many vectors it may get there; how many it has is known while its search row stands. changed: it
+        means something else than before, of which the index has vectors: its signature is to be believed for a while.
         """
         now = self._clock()
         return (

@@ -169,7 +169,8 @@ class SemanticMemory:
             written = append_event(changed.tenant_id, event)
             return changed, [written, write_record(changed), *self._indexer.rows(changed, now)]
 
-        await self._sql.batch([self._indexer.owe(edited, len(indexed.vectors), changed=True)])
+        meant = edited.content != before.content
+        await self._sql.batch([self._indexer.owe(edited, len(indexed.vectors), changed=meant)])
         try:
             await self._indexer.write([(edited, indexed)])
             changed = await self._change(record_id, edit)

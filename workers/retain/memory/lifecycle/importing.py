@@ -63,11 +63,16 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[ScopeLine | Re
     records = [step.after for step in plan.acting if step.after is not None]
     indexed = dict(zip([record.id for record in records], await indexer.read(records), strict=True)) if records else {}
     subjects = [step.subject for step in plan.acting if step.subject is not None]
-    known = {step.before.id for step in plan.acting if step.before is not None}
+    meant = {step.before.id: step.before.content for step in plan.acting if step.before is not None}
     parts = await _parts(stores.sql, [record.id for record in subjects])
     vectors = {record_id: len(one.vectors) for record_id, one in indexed.items()}
     owed = [
-        indexer.owe(one, max(parts.get(one.id, 0), vectors.get(one.id, 0)), changed=one.id in known) for one in subjects
+        indexer.owe(
+            one,
+            max(parts.get(one.id, 0), vectors.get(one.id, 0)),
+            changed=meant.get(one.id, one.content) != one.content,
+        )
+        for one in subjects
     ]
 
     async def decide() -> Change | None:
