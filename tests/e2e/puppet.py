@@ -1,20 +1,26 @@
 """A model that does what the run's input says, so that a test decides which tools an agent calls, and when.
 
 The input is JSON: `{"calls": [[tool, arguments], …], "say": text}`. Each call is a turn of its own; then comes the
-text, or, where there is none, a JSON list of what the tools answered. It speaks OpenAI's wire format over HTTP.
+text, or, where there is none, a JSON list of what the tools answered. Any other input is answered by the script of the
+shipped agent whose instructions the model was given. It speaks OpenAI's wire format over HTTP.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from threading import Event
 from typing import Any
 
 from retain.models.chat import ChatReply, ChatRequest, ToolCall, Usage
+from retain.models.scripted import ScriptedChat
 from tests.support.model_server import ModelServer, _Answer, chat_reply_to_wire, chat_request_from_wire
+from tools.agent_definitions import compile_agents
+from tools.paths import ROOT
 
 MODEL = "puppet"
 _ANY_REPLY: dict[str, Any] = {"name": MODEL, "rules": [{"rule": "any", "when": {}, "reply": {"text": "-"}}]}
@@ -85,17 +91,34 @@ class Puppet(ModelServer):
         for hold in [hold for hold in self._holds if hold.concerns(request)]:
             hold.arrived.set()
             hold.released.wait(120)
-        wire = chat_reply_to_wire(_obey(request), body["model"])
+        wire = chat_reply_to_wire(_reply(request), body["model"])
         for call in wire["choices"][0]["message"].get("tool_calls", []):
             arguments = json.loads(call["function"]["arguments"])
             call["function"]["arguments"] = arguments.get(_AS_IT_IS, call["function"]["arguments"])
         return replace(usual, body=wire)
 
 
-def _obey(request: ChatRequest) -> ChatReply:
+def _reply(request: ChatRequest) -> ChatReply:
     last = max(place for place, message in enumerate(request.messages) if message.role == "user")
-    results = [message.content for message in request.messages[last:] if message.role == "tool"]
-    wanted = json.loads(request.messages[last].content)
+    text = request.messages[last].content
+    if text.startswith("{"):
+        results = [message.content for message in request.messages[last:] if message.role == "tool"]
+        return _obey(json.loads(text), results)
+    [script] = [
+        script for instructions, script in _shipped() if request.messages[0].content.startswith(instructions.strip())
+    ]
+    return asyncio.run(ScriptedChat(script).complete(request))
+
+
+@cache
+def _shipped() -> list[tuple[str, Any]]:
+    """Return the instructions of each shipped agent with its script."""
+    compiled = compile_agents(ROOT / "agents")
+    agents = compiled["agents"].values()
+    return [(agent["instructions"], compiled["scripts"][agent["model"]["script"]]) for agent in agents]
+
+
+def _obey(wanted: dict[str, Any], results: list[str]) -> ChatReply:
     usage = Usage(input_tokens=10, output_tokens=5)
     if len(results) < len(wanted["calls"]):
         tool, arguments = wanted["calls"][len(results)]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.docs.markdown import page
 from tools.local_config import write_local_config
 from tools.local_server import LocalServer, start, stop
 from tools.paths import ROOT
@@ -41,9 +42,11 @@ def staged(name: str, overrides: Mapping[str, str] | None = None) -> Iterator[Pa
 
 
 def _agents(folder: Path) -> Path:
-    """Return the folder, with the shipped agents and those of the tests in it."""
+    """Return the folder, with the shipped agents, those of the tests, and the one that the README adds."""
     for source in (ROOT / "agents", Path(__file__).with_name("agents")):
         shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    for added in page("README.md").blocks("yaml"):
+        (folder / added.splitlines()[0].removeprefix("# agents/")).write_text(added)
     return folder
 
 
