@@ -7,7 +7,8 @@ provider's wire format.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,9 +110,13 @@ class Reading:
 
 
 @pytest.fixture
-def reading(tmp_path: Path, provider: ModelServer) -> Iterator[Reading]:
-    """The reader. No request reaches a real model from their checkout."""
+def reading(tmp_path: Path, provider: ModelServer, migrated_state: Callable[[], Path]) -> Iterator[Reading]:
+    """The reader. No request reaches a real model from their checkout.
+
+    Its local database has the migrations already, which `make dev` applies, but not in the time of a copy.
+    """
     folder = checkout(tmp_path / "retain")
+    shutil.copytree(migrated_state(), folder / ".wrangler" / "state")
     (folder / ".dev.vars").write_text("ALLOW_MODEL_REQUESTS=false\n")
     with contextlib.closing(Terminal(folder)) as terminal, contextlib.ExitStack() as serving:
         yield Reading(folder, provider, terminal, serving)
