@@ -36,7 +36,7 @@ dev: setup ## serve on $PORT (8787) in the foreground; GET /healthz answers when
 	@$(VENV) -m tools.dev --port $(PORT)
 
 test: setup ## run all tests, on the host and on the real workerd
-	$(VENV) -m pytest -n 2 --dist loadgroup
+	$(VENV) -m pytest -n 3 --dist loadscope
 
 test-host: setup ## run the tests that need no workerd
 	$(VENV) -m pytest -n 2 -m "not workerd"

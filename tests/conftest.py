@@ -9,6 +9,7 @@ import itertools
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import hypothesis
@@ -17,6 +18,7 @@ import pytest
 from retain.models.requests import forbid_model_requests
 from tests.e2e.local_state import LocalState
 from tests.e2e.servers import client_of, serving, staged
+from tests.scheduling import ServersTogether
 from tools.local_server import LocalServer, migrate
 from tools.paths import PRODUCTION_CONFIG
 
@@ -76,9 +78,6 @@ def tenant(api: httpx.Client) -> Callable[[], str]:
     return register
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the tests on workerd to one process, which starts each server once; the others share the rest."""
-    for item in items:
-        if item.get_closest_marker("workerd"):
-            item.add_marker(pytest.mark.xdist_group("workerd"))
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ServersTogether:
+    """Let each server be started by one process."""
+    return ServersTogether(config, log)
