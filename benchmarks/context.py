@@ -26,10 +26,10 @@ from retain.host.connection import open_database
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.memory.episodes import last_episodes
-from retain.memory.records.record import NewRecord, Source
+from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
-from retain.models.static import StaticEmbedder
+from retain.models.embedders.static import StaticEmbedder
 from retain.ports import MetadataFilter, Vector, VectorEntry, VectorMatch
 
 ROOT = Path(__file__).parents[1]
@@ -81,7 +81,7 @@ async def measure(records: int, episodes: int, runs: int) -> dict[str, list[floa
     memory = SemanticMemory(scope, sql, ReadyIndex.open(embedder.dimensions), embedder, clock)
     for start in range(0, records, _STEP):
         new = [NewRecord(f"{words(chance, 12)} AB-{number}") for number in range(start, min(start + _STEP, records))]
-        await memory.store_all(new, Source("person"))
+        await memory.store_all(new, RecordSource("person"))
     connection.executemany(
         "INSERT INTO memory_episodes VALUES (?, 'acme', 'clerk', 'main', ?, 1, ?, ?)",
         [(f"run-{number}.001", f"run-{number}", words(chance, 60), number) for number in range(episodes)],

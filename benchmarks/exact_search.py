@@ -10,10 +10,10 @@ import random
 import statistics
 import time
 
+from retain.contracts.backends.vector_sql import SqlVectorMemory
+from retain.contracts.vectors import VectorDocument
 from retain.host.sql import SqliteSql
-from retain.memory.contracts.vector_sql import SqlVectorMemory
-from retain.memory.contracts.vectors import VectorDocument
-from retain.memory.namespaces.keys import Namespace
+from retain.namespace import Namespace
 from tools.paths import ROOT
 
 DIMENSIONS = 256

@@ -30,10 +30,10 @@ from retain.host.clock import ManualClock
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.memory.recall.words import STOP, words
-from retain.memory.records.record import NewRecord, Source, Utterance
+from retain.memory.records.record import NewRecord, RecordSource, Utterance
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
-from retain.models.static import StaticEmbedder
+from retain.models.embedders.static import StaticEmbedder
 
 ROOT = Path(__file__).resolve().parent.parent
 METHODS = ("full text", "vectors", "rank fusion", "retain")
@@ -93,7 +93,7 @@ async def load(number: int, conversation: Mapping[str, Any], embedder: StaticEmb
         utterance = Utterance(session, positions[session], item["speaker"] or "?", said[place])
         positions[session] += 1
         new = NewRecord(item["text"], kind="event", utterance=utterance)
-        stored = await memory.store(new, Source("ingest", message=item["id"]))
+        stored = await memory.store(new, RecordSource("ingest", message=item["id"]))
         item_of[stored.id] = item["id"]
         plain.execute("INSERT INTO t (rowid, content) VALUES (?, ?)", (place + 1, item["text"]))
     clock.advance(3_600_000)

@@ -18,7 +18,7 @@ from retain.rpc import answer, refusal
 from workers import DurableObject
 
 if TYPE_CHECKING:
-    from retain.agents.identity import Identity
+    from retain.agents.identity import InstanceIdentity
     from retain.agents.instance import Instance
 
 _log = logging.getLogger("retain.agent_runtime")
@@ -31,7 +31,7 @@ class AgentRuntime(DurableObject):
 
     def __init__(self, ctx: Any, env: Any) -> None:
         super().__init__(ctx, env)
-        self._living_as: tuple[Identity, Instance] | None = None
+        self._living_as: tuple[InstanceIdentity, Instance] | None = None
 
     async def run(self, request: str) -> str:
         """Run the agent. request: JSON as `Instance.run` takes it."""
@@ -117,7 +117,7 @@ class AgentRuntime(DurableObject):
                 _log.exception("unexpected error in an instance")
                 return refusal(errors.RetainError("an unexpected error occurred; it was logged"))
 
-    def _living(self, identity: Identity) -> Instance:
+    def _living(self, identity: InstanceIdentity) -> Instance:
         """Return the instance. Raises: Misconfigured when the object belongs to another one."""
         if self._living_as is None or self._living_as[0] != identity:
             from retain.agents.identity import claim

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
-from retain.memory.contracts.messages import message_from, message_texts
-from retain.memory.namespaces.keys import Namespace
-from retain.models.chat import Message
+from retain.contracts.messages import message_from, message_texts
+from retain.models.chat import ChatMessage
+from retain.namespace import Namespace
 
 MAX_BYTES = 8_000_000
 
@@ -22,7 +22,7 @@ class FileChatMemory:
     def __init__(self, folder: Path, namespace: Namespace) -> None:
         self._path = folder / f"{str(namespace).replace(':', '~')}.json"  # no segment of a namespace holds a ~
 
-    async def load(self) -> list[Message]:
+    async def load(self) -> list[ChatMessage]:
         """Return all messages: a file is read as a whole, so it is one moment's (CM1, CM3); without a file, [] (CM5)."""
         try:
             text = await asyncio.to_thread(self._path.read_text, "utf-8")
@@ -30,7 +30,7 @@ class FileChatMemory:
             return []
         return [message_from(fields) for fields in json.loads(text)]
 
-    async def save(self, messages: Sequence[Message]) -> None:
+    async def save(self, messages: Sequence[ChatMessage]) -> None:
         """Write beside the file, then take its place: whoever loads sees the old file or the new one (CM2, CM4)."""
         texts = message_texts(messages, max_message_bytes=MAX_BYTES, max_session_bytes=MAX_BYTES)
         await asyncio.to_thread(self._replace, f"[{','.join(texts)}]")

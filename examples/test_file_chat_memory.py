@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from examples.file_chat_memory import FileChatMemory
-from retain.memory.namespaces.keys import Namespace
+from retain.namespace import Namespace
 from retain.testing import ChatMemorySuite
 
 

@@ -18,10 +18,10 @@ WORKERS = ROOT / "workers"
 CONFIG = ROOT / "pyproject.toml"
 CONTRACTS = [contract["name"] for contract in tomllib.loads(CONFIG.read_text())["tool"]["importlinter"]["contracts"]]
 VIOLATIONS = {
-    "retain/memory/outbox.py": "from retain.agents.runs.journal import Journal",
-    "retain/agents/running/loop.py": "from retain.admin.runs import list_runs",
+    "retain/outbox.py": "from retain.agents.runs.journal import Journal",
+    "retain/agents/execution/loop.py": "from retain.admin.resources.runs import list_runs",
     "retain/gateway/upstream.py": "from pydantic import BaseModel",
-    "retain/models/vectors.py": "import sqlite3",
+    "retain/models/embedders/batches.py": "import sqlite3",
     "retain/http.py": "import js",
     "retain/agents/runs/run_state.py": "import time",
     "retain/agents/runs/events.py": "from retain.agents.instance import Instance",

@@ -20,9 +20,9 @@ from tools.paths import ROOT
 sys.path.insert(0, str(ROOT / "workers"))
 
 from retain.agents.definitions import BUILT_IN, AgentDefinition
-from retain.agents.functions import FunctionTool, is_tool
+from retain.agents.tools.functions import FunctionTool, is_tool
 from retain.errors import InvalidInput, RetainError
-from retain.models.script_schema import check_script
+from retain.models.scripted.schema import check_script
 
 
 def compile_agents(folder: Path) -> dict[str, Any]:

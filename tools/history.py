@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT / "workers"))
 
 from retain.errors import InvalidInput, RetainError, UpstreamFailed
 from retain.identifiers import check_tenant
-from retain.memory.history import GENESIS, follow
+from retain.tenants.history import GENESIS, follow
 
 Entry = Mapping[str, Any]
 

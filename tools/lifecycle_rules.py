@@ -19,7 +19,7 @@ from tools.stage import read_config
 sys.path.insert(0, str(ROOT / "workers"))
 
 from retain.errors import Misconfigured
-from retain.memory.tiers.placement import lifecycle_rules, read_placements
+from retain.items.placement import lifecycle_rules, read_placements
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

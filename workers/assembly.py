@@ -16,37 +16,37 @@ from bindings import Platform
 if TYPE_CHECKING:
     from retain.admin.access import AccessSettings, AccessVerifier
     from retain.admin.context import AdminContext
-    from retain.agents.catalogue import Catalogue
+    from retain.agents.catalogue import AgentCatalogue
     from retain.agents.definitions import AgentDefinition
     from retain.agents.instance_ports import InstancePorts
     from retain.agents.routes import AgentsContext
-    from retain.agents.tools import Tool
+    from retain.agents.tools.built_in import Tool
     from retain.evaluation.dataset import Stub
-    from retain.evaluation.judge import Judge
     from retain.evaluation.runner import Runner
+    from retain.evaluation.scoring.judge import Judge
     from retain.gateway.routes import Gateway
+    from retain.items.client import MemoryClient
+    from retain.items.demotion import Demotion
+    from retain.items.pii import Sealer
+    from retain.items.placement import Matrix
+    from retain.items.rekeying.backfill import Backfill
+    from retain.items.rekeying.flags import Namespacing
+    from retain.items.rekeying.migration import Migration
+    from retain.items.rekeying.reads import Reads
+    from retain.items.rules import HotReads
+    from retain.items.tiers.protocols import ItemCatalogue
+    from retain.lifecycle.stores import Stores
     from retain.memory.indexer import Indexer
     from retain.memory.ingest.extraction import Extractor
     from retain.memory.ingest.ingestion import Ingestion
-    from retain.memory.lifecycle.stores import Stores
-    from retain.memory.namespaces.flags import Namespacing
-    from retain.memory.namespaces.keys import Namespace
-    from retain.memory.rekeying.backfill import Backfill
-    from retain.memory.rekeying.migration import Migration
-    from retain.memory.rekeying.reads import Reads
     from retain.memory.scope import Scope
     from retain.memory.semantic import SemanticMemory
-    from retain.memory.tenants import Tenants
-    from retain.memory.tiers.client import MemoryClient
-    from retain.memory.tiers.demotion import Demotion
-    from retain.memory.tiers.pii import Sealer
-    from retain.memory.tiers.placement import Matrix
-    from retain.memory.tiers.protocols import Catalogue as ItemCatalogue
-    from retain.memory.tiers.rules import HotReads
     from retain.models.chat import ChatModel
     from retain.models.embedding import Embedder
     from retain.models.reranking import Reranker
     from retain.models.selection import ChatPorts
+    from retain.namespace import Namespace
+    from retain.tenants.register import Tenants
 
 EMBEDDING_TABLE = "static-minilm-256-i8.bin"
 
@@ -100,16 +100,16 @@ class Assembly:
         return AccessVerifier(bindings.fetch, self.platform.crypto, bindings.now_ms, self.access)
 
     @cached_property
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> AgentCatalogue:
         """The agents that were staged with this Worker."""
-        from retain.agents.catalogue import Catalogue
+        from retain.agents.catalogue import AgentCatalogue
 
-        return Catalogue.from_json(bindings.staged_text("agents.json"))
+        return AgentCatalogue.from_json(bindings.staged_text("agents.json"))
 
     @cached_property
     def tenants(self) -> Tenants:
         """The register of tenants."""
-        from retain.memory.tenants import Tenants
+        from retain.tenants.register import Tenants
 
         return Tenants(self.platform.sql, bindings.now_ms)
 
@@ -165,30 +165,30 @@ class Assembly:
     @cached_property
     def namespacing(self) -> Namespacing:
         """Which keys of tiered memory are read and written."""
-        from retain.memory.namespaces.flags import namespacing
+        from retain.items.rekeying.flags import namespacing
 
         return namespacing(self.platform.settings.namespaces)
 
     @cached_property
     def namespace_reads(self) -> Reads:
         """What counts the reads of layered tiers, and permits their copies."""
-        from retain.memory.rekeying.reads import Reads
+        from retain.items.rekeying.reads import Reads
 
         return Reads(self.platform.sql, bindings.now_ms, bindings.in_background)
 
     def migration(self) -> Migration:
         """Return the migration of tiered memory's keys."""
-        from retain.memory.rekeying.migration import Migration
+        from retain.items.rekeying.migration import Migration
 
         return Migration(self.platform.sql, bindings.now_ms, self.namespacing)
 
     def backfill(self) -> Backfill:
         """Return what copies legacy values under canonical keys."""
-        from retain.memory.rekeying.backfill import Backfill
-        from retain.memory.rekeying.sources import AdoptingSource, Source, WarmSource
+        from retain.items.rekeying.backfill import Backfill
+        from retain.items.rekeying.sources import AdoptingSource, LegacySource, WarmSource
 
         sql, objects = self.platform.sql, self.platform.objects
-        sources: dict[str, Source] = {
+        sources: dict[str, LegacySource] = {
             "warm": WarmSource(sql, bindings.now_ms),
             "cold": AdoptingSource(sql, objects, bindings.now_ms),
         }
@@ -197,7 +197,7 @@ class Assembly:
     @cached_property
     def stores(self) -> Stores:
         """Every store in which a tenant leaves something."""
-        from retain.memory.lifecycle.stores import Stores
+        from retain.lifecycle.stores import Stores
 
         platform = self.platform
         return Stores(
@@ -214,7 +214,7 @@ class Assembly:
     @cached_property
     def sealer(self) -> Sealer:
         """What seals the PII of tiered memory."""
-        from retain.memory.tiers.pii import Sealer, read_fields
+        from retain.items.pii import Sealer, read_fields
 
         settings = self.platform.settings
         fields = read_fields(settings.memory_pii_fields)
@@ -223,14 +223,14 @@ class Assembly:
     @cached_property
     def placements(self) -> Matrix:
         """Which data type belongs in which tier."""
-        from retain.memory.tiers.placement import read_placements
+        from retain.items.placement import read_placements
 
         return read_placements(self.platform.settings.memory_placements)
 
     def items(self, namespace: Namespace, *, hot_reads: HotReads = "session") -> MemoryClient:
         """Return the tiered memory of a namespace, on KV, D1 and R2."""
-        from retain.memory.tiers.builder import MemoryBuilder
-        from retain.memory.tiers.stores import KvHot, ObjectsCold
+        from retain.items.builder import MemoryBuilder
+        from retain.items.tiers.stores import KvHot, ObjectsCold
 
         platform = self.platform
         return (
@@ -249,22 +249,22 @@ class Assembly:
 
         Hot copies have canonical keys alone: they carry the version of what this catalogue knows.
         """
-        from retain.memory.tiers.sql_warm import SqlWarm
+        from retain.items.tiers.sql_warm import SqlWarm
 
         sql = self.platform.sql
         warm = SqlWarm(sql, tenant_id, bindings.now_ms)
         if not self.namespacing.patterns:
             return warm
-        from retain.memory.rekeying.catalogue import LayeredCatalogue
-        from retain.memory.rekeying.sources import SqlItems
+        from retain.items.rekeying.catalogue import LayeredCatalogue
+        from retain.items.rekeying.sources import SqlItems
 
         items = SqlItems(sql, tenant_id, bindings.now_ms)
         return LayeredCatalogue(warm, items, self.namespacing, self.namespace_reads, bindings.now_ms)
 
     def demotion(self) -> Demotion:
         """Return what demotes items of tiered memory, by the built-in policy."""
-        from retain.memory.tiers.demotion import AgedDemotion, Demotion
-        from retain.memory.tiers.stores import ObjectsCold
+        from retain.items.demotion import AgedDemotion, Demotion
+        from retain.items.tiers.stores import ObjectsCold
 
         platform = self.platform
         cold = ObjectsCold(platform.objects)
@@ -339,7 +339,7 @@ class Assembly:
         )
 
     def _judge(self) -> Judge:
-        from retain.evaluation.judge import chosen_judge
+        from retain.evaluation.scoring.judge import chosen_judge
         from retain.models.selection import chat_model
 
         settings = self.platform.settings
@@ -354,7 +354,7 @@ class Assembly:
         return await stubs_of(self.platform.sql, tenant_id)
 
     async def _gateway_tools(self, tenant_id: str, names: tuple[str, ...]) -> list[Tool]:
-        from retain.agents.proxied_tool import ProxiedTool
+        from retain.agents.tools.proxied import ProxiedTool
         from retain.models.chat import ToolSpec
 
         proxy = self.gateway.tools

@@ -1,7 +1,7 @@
 """The platform behind Retain's ports: `env` is unpacked here, once, into a frozen dataclass.
 
 The adapters stand in `adapters/`. Each refuses what the platform's documented limits forbid before it calls
-(`retain.limits`), because the local simulators enforce few of them, and others with an error that says nothing.
+(`retain.limits.storage`), because the local simulators enforce few of them, and others with an error that says nothing.
 Bindings give and take Python values; work handed to waitUntil must be a future, or it is lost.
 Source: https://developers.cloudflare.com/workers/languages/python/
 """

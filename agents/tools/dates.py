@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from retain.agents.functions import tool
+from retain.agents.tools.functions import tool
 
 
 @tool(idempotent=True)

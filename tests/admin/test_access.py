@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.admin.access import KEYS_FRESH_MS, REFETCH_EVERY_MS, AccessSettings, AccessVerifier, Identity
+from retain.admin.access import KEYS_FRESH_MS, REFETCH_EVERY_MS, AccessIdentity, AccessSettings, AccessVerifier
 from retain.errors import Misconfigured, Unauthenticated, Unavailable
 from retain.host.clock import ManualClock
 from retain.host.crypto import HostCrypto
@@ -31,13 +31,13 @@ def _reason(raised: pytest.ExceptionInfo[Unauthenticated]) -> object:
 
 
 async def test_a_users_token_names_the_user(verifier: AccessVerifier, sign: Sign) -> None:
-    expected = Identity("user", "user@example.com", "7335d417-61da-459d-899c-0a01c76a2f94")
+    expected = AccessIdentity("user", "user@example.com", "7335d417-61da-459d-899c-0a01c76a2f94")
     assert await verifier.verify(sign()) == expected
 
 
 async def test_a_service_token_names_the_service(verifier: AccessVerifier, sign: Sign) -> None:
     token = sign({"email": None, "nbf": None, "aud": AUDIENCE, "sub": "", "common_name": "e367826f93b8.access"})
-    assert await verifier.verify(token) == Identity("service", "e367826f93b8.access", "")
+    assert await verifier.verify(token) == AccessIdentity("service", "e367826f93b8.access", "")
 
 
 @pytest.mark.parametrize(

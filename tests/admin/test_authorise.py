@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.admin.access import DEVELOPER, AccessSettings, AccessVerifier, Identity, authorise, token_of
+from retain.admin.access import DEVELOPER, AccessIdentity, AccessSettings, AccessVerifier, authorise, token_of
 from retain.errors import Forbidden, Misconfigured, RetainError, Unauthenticated, Unavailable
 from retain.host.clock import ManualClock
 from retain.host.crypto import HostCrypto
@@ -67,7 +67,7 @@ class _NoFetch:
         raise Unavailable("there is no network", code="upstream_unreachable")
 
 
-async def _authorised(environment: str, host: str, team_domain: str, audience: str) -> Identity | None:
+async def _authorised(environment: str, host: str, team_domain: str, audience: str) -> AccessIdentity | None:
     settings = AccessSettings(team_domain, audience, environment)
     verifier = AccessVerifier(_NoFetch(), HostCrypto(), ManualClock(NOW_S * 1000), settings)
     try:

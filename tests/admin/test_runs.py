@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retain.admin.runs import MAX_LIMIT, STATUSES, list_events, list_runs, page_limit, show_run
+from retain.admin.resources.runs import MAX_LIMIT, STATUSES, list_events, list_runs, page_limit, show_run
 from retain.errors import InvalidInput, NotFound
 from retain.host.sql import SqliteSql
 from tests.support.instances import migrated_d1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
 from retain.models.chat import ChatModel
 from tests.support.instances import Deployment, Upstream, catalogue
@@ -21,7 +21,7 @@ def deploy() -> Iterator[Callable[..., Deployment]]:
     made: list[Deployment] = []
 
     def make(
-        agents: Catalogue | None = None,
+        agents: AgentCatalogue | None = None,
         *,
         upstreams: Sequence[Upstream] = (),
         chat: ChatModel | Mapping[str, ChatModel] | None = None,
@@ -46,13 +46,13 @@ def agent(name: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def agents() -> Callable[..., Catalogue]:
+def agents() -> Callable[..., AgentCatalogue]:
     """Make catalogues of the shipped agents and more: type to further fields of the definition.
 
     functions: module of each function tool beside the shipped ones.
     """
 
-    def make(functions: Mapping[str, str] | None = None, **more: dict[str, Any]) -> Catalogue:
+    def make(functions: Mapping[str, str] | None = None, **more: dict[str, Any]) -> AgentCatalogue:
         return catalogue(*(agent(name, **fields) for name, fields in more.items()), functions=functions)
 
     return make

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from retain.agents.functions import ToolContext, tool
+from retain.agents.tools.functions import ToolContext, tool
 from retain.errors import NotFound
-from retain.memory.records.record import NewRecord, Source
+from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.semantic import RecallQuery
 
 sent: list[tuple[str, str]] = []
@@ -61,7 +61,7 @@ def burn_files(folder: str) -> str:
 @tool(idempotent=True)
 async def note_fact(fact: str, context: ToolContext) -> list[str]:
     """Remember a fact and return what is known like it."""
-    await context.memory.store(NewRecord(fact), Source("agent", run_id=context.run_id, step=context.turn))
+    await context.memory.store(NewRecord(fact), RecordSource("agent", run_id=context.run_id, step=context.turn))
     await context.working.set("last", fact)
     return [hit.record.content for hit in await context.memory.search(RecallQuery(fact, 5))]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from tests.support.instances import Deployment, Upstream, catalogue
 
 SHIPPING: dict[str, Any] = {
@@ -46,7 +46,7 @@ SCRIPT: dict[str, Any] = {
 }
 
 
-def shipping_agents() -> Catalogue:
+def shipping_agents() -> AgentCatalogue:
     """Return the shipped agents and `shipping`."""
     return catalogue(SHIPPING, scripts=[SCRIPT])
 

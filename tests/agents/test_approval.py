@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from retain.agents.catalogue import Catalogue
-from retain.agents.running.control import EXPIRY
+from retain.agents.catalogue import AgentCatalogue
+from retain.agents.execution.control import EXPIRY
 from retain.errors import Conflict, NotFound, RetainError
 from tests.agents.conftest import agent
 from tests.agents.remembered import check_d1_agrees, remembered
@@ -20,7 +20,7 @@ from tests.support.faults import Crash, Fault
 from tests.support.instances import HOUR_MS, Deployment, Upstream, catalogue
 
 Deploy = Callable[..., Deployment]
-Agents = Callable[..., Catalogue]
+Agents = Callable[..., AgentCatalogue]
 CLERK: dict[str, Any] = {"tools": ["pay"], "approval": ["pay"]}
 PAY = ("pay", {"order": "AB-1"})
 ANN = "ann@example.com"

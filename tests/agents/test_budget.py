@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.instances import Deployment
 
 Deploy = Callable[..., Deployment]
-Agents = Callable[..., Catalogue]
+Agents = Callable[..., AgentCatalogue]
 
 
 def to(agent_type: str) -> tuple[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from retain.errors import NotFound, RetainError, Unavailable
 from tests.agents.conftest import agent
 from tests.agents.remembered import check_d1_agrees
@@ -19,7 +19,7 @@ from tests.support.faults import Crash, Fault
 from tests.support.instances import Deployment, Upstream, catalogue
 
 Deploy = Callable[..., Deployment]
-Agents = Callable[..., Catalogue]
+Agents = Callable[..., AgentCatalogue]
 ANN = "ann@example.com"
 
 

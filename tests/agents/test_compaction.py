@@ -8,28 +8,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.agents.runs.compaction import SECTION, Compacted, History, NoRoom, compacted, history
+from retain.agents.runs.compaction import SECTION, Compacted, NoRoom, Transcript, compacted, history
 from retain.agents.runs.events import ModelAnswered, ToolAnswered
 from retain.agents.runs.run_state import RunState, Turn
 from retain.agents.runs.tokens import Estimate
-from retain.models.chat import Message, ToolCall
+from retain.models.chat import ChatMessage, ToolCall
 
-HEAD = (Message("system", "Do it well."), Message("user", "Look after order AB-1."))
+HEAD = (ChatMessage("system", "Do it well."), ChatMessage("user", "Look after order AB-1."))
 ESTIMATE = Estimate()
 
 
-def turn(number: int, text: str = "", *calls: tuple[str, str]) -> History:
+def turn(number: int, text: str = "", *calls: tuple[str, str]) -> Transcript:
     """Return a turn. calls: argument and result of each."""
     made = tuple(ToolCall(f"c{number}.{n}", "look", {"at": at}) for n, (at, _) in enumerate(calls))
-    results = tuple(Message("tool", result, tool_call_id=f"c{number}.{n}") for n, (_, result) in enumerate(calls))
-    return History(number, Message("assistant", text, made), results)
+    results = tuple(ChatMessage("tool", result, tool_call_id=f"c{number}.{n}") for n, (_, result) in enumerate(calls))
+    return Transcript(number, ChatMessage("assistant", text, made), results)
 
 
-def whole(turns: list[History]) -> list[Message]:
+def whole(turns: list[Transcript]) -> list[ChatMessage]:
     return [*HEAD, *(message for one in turns for message in (one.answer, *one.results))]
 
 
-def summaries(made: Compacted) -> list[Message]:
+def summaries(made: Compacted) -> list[ChatMessage]:
     return [message for message in made.messages if f'section="{SECTION}"' in message.content]
 
 
@@ -38,14 +38,14 @@ texts = st.lists(words, max_size=6).map(" ".join)
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> list[History]:
+def runs(draw: st.DrawFn) -> list[Transcript]:
     count = draw(st.integers(1, 8))
     return [turn(n, draw(texts), *draw(st.lists(st.tuples(words, texts), max_size=3))) for n in range(1, count + 1)]
 
 
 @given(turns=runs(), room=st.integers(1, 1500))
 def test_what_fits_is_untouched_and_what_does_not_keeps_head_and_tail_in_the_room(
-    turns: list[History], room: int
+    turns: list[Transcript], room: int
 ) -> None:
     everything = whole(turns)
     try:
@@ -66,7 +66,9 @@ def test_what_fits_is_untouched_and_what_does_not_keeps_head_and_tail_in_the_roo
 
 
 @given(turns=runs(), room=st.integers(1, 1500))
-def test_there_is_at_most_one_summary_and_it_does_not_depend_on_an_earlier_one(turns: list[History], room: int) -> None:
+def test_there_is_at_most_one_summary_and_it_does_not_depend_on_an_earlier_one(
+    turns: list[Transcript], room: int
+) -> None:
     try:
         made = compacted(HEAD, turns, room, ESTIMATE)
     except NoRoom:
@@ -80,7 +82,9 @@ def test_there_is_at_most_one_summary_and_it_does_not_depend_on_an_earlier_one(t
 
 
 @given(turns=runs(), room=st.integers(1, 1500))
-def test_every_result_stands_behind_its_call_and_every_call_before_its_result(turns: list[History], room: int) -> None:
+def test_every_result_stands_behind_its_call_and_every_call_before_its_result(
+    turns: list[Transcript], room: int
+) -> None:
     try:
         made = compacted(HEAD, turns, room, ESTIMATE)
     except NoRoom:
@@ -96,7 +100,7 @@ def test_every_result_stands_behind_its_call_and_every_call_before_its_result(tu
 
 
 @given(turns=runs(), room=st.integers(1, 1500), thing=st.sampled_from(["cd-22", "ef-333", "ann@shop.example"]))
-def test_a_result_that_is_still_referred_to_stays_whole(turns: list[History], room: int, thing: str) -> None:
+def test_a_result_that_is_still_referred_to_stays_whole(turns: list[Transcript], room: int, thing: str) -> None:
     try:
         made = compacted(HEAD, turns, room, ESTIMATE)
     except NoRoom:

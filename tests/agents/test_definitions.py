@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
 from retain.errors import Misconfigured, NotFound
 from tests.agents.conftest import agent
@@ -74,13 +74,13 @@ def test_an_invalid_definition_is_refused_and_says_where(change: dict[str, Any],
 
 def test_the_catalogue_gives_what_was_staged() -> None:
     staged = {"agents": {"clerk": agent("clerk")}, "scripts": {"clerk": {"name": "clerk", "rules": []}}}
-    catalogue = Catalogue.from_json(json.dumps(staged))
+    catalogue = AgentCatalogue.from_json(json.dumps(staged))
     assert catalogue.agent("clerk").instructions == "Do clerk."
     assert catalogue.script("clerk") == {"name": "clerk", "rules": []}
 
 
 def test_what_was_not_staged_is_named() -> None:
-    catalogue = Catalogue.from_json('{"agents": {}, "scripts": {}}')
+    catalogue = AgentCatalogue.from_json('{"agents": {}, "scripts": {}}')
     with pytest.raises(NotFound) as unknown:
         catalogue.agent("clerk")
     assert unknown.value.code == "unknown_agent"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from retain.agents.catalogue import Catalogue
-from retain.agents.delegation import ATTEMPTS, MAX_DEPTH, Delegate
-from retain.agents.identity import Identity
-from retain.agents.tools import CallContext, run_tool
+from retain.agents.catalogue import AgentCatalogue
+from retain.agents.identity import InstanceIdentity
+from retain.agents.tools.built_in import CallContext, run_tool
+from retain.agents.tools.delegate import ATTEMPTS, MAX_DEPTH, Delegate
 from retain.errors import Unavailable, UpstreamFailed
 from retain.memory.scope import Scope
 from tests.agents.remembered import check_d1_agrees
@@ -21,7 +21,7 @@ from tests.support.faults import Crash, Fault
 from tests.support.instances import Deployment, LocalInstances
 
 Deploy = Callable[..., Deployment]
-Agents = Callable[..., Catalogue]
+Agents = Callable[..., AgentCatalogue]
 RUN_ID = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
 
 
@@ -72,7 +72,9 @@ async def test_a_repeated_call_gets_the_first_answer(deploy: Deploy, agents: Age
 
 
 def make(deployment: Deployment, depth: int = 0) -> Delegate:
-    return Delegate(LocalInstances(deployment), Identity(Scope("acme", "boss"), "main"), {"helper": "Helps."}, depth)
+    return Delegate(
+        LocalInstances(deployment), InstanceIdentity(Scope("acme", "boss"), "main"), {"helper": "Helps."}, depth
+    )
 
 
 @pytest.mark.parametrize(

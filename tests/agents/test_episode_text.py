@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from retain.agents.runs.journal import MAX_EPISODE_BYTES
 from retain.errors import LimitExceeded
 from tests.agents.remembered import check_d1_agrees
@@ -18,7 +18,7 @@ from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.instances import Deployment, catalogue
 
 Deploy = Callable[..., Deployment]
-Agents = Callable[..., Catalogue]
+Agents = Callable[..., AgentCatalogue]
 SECRET = "Rumpelstiltskin spins straw into gold"
 
 

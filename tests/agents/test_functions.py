@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from retain.agents.catalogue import Catalogue
-from retain.agents.functions import FunctionTool, ToolContext, tool
-from retain.agents.tools import MAX_RESULT_BYTES
+from retain.agents.catalogue import AgentCatalogue
+from retain.agents.tools.built_in import MAX_RESULT_BYTES
+from retain.agents.tools.functions import FunctionTool, ToolContext, tool
 from retain.errors import Misconfigured, NotFound
 from tests.agents import declared_functions
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.instances import Deployment
 
 Deploy = Callable[..., Deployment]
-Agents = Callable[..., Catalogue]
+Agents = Callable[..., AgentCatalogue]
 MODULE = "tests.agents.declared_functions"
 NAMES = ("quote", "send_letter", "burn_files", "note_fact", "fails")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from retain.agents.catalogue import Catalogue
-from retain.agents.identity import Identity, claim, claimed, identity_of
+from retain.agents.catalogue import AgentCatalogue
+from retain.agents.identity import InstanceIdentity, claim, claimed, identity_of
 from retain.agents.runs.tokens import estimate_tokens
 from retain.errors import (
     Conflict,
@@ -28,12 +28,12 @@ from retain.memory.episodes import MAX_PER_TENANT
 from retain.memory.scope import Scope
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
-from tests.contracts import raises
+from tests.ports import raises
 from tests.support.faults import Fault
 from tests.support.instances import Deployment, Upstream
 
 Deploy = Callable[..., Deployment]
-Agents = Callable[..., Catalogue]
+Agents = Callable[..., AgentCatalogue]
 DESK = "sdr:acme:main"
 
 
@@ -275,16 +275,16 @@ async def test_an_instance_that_never_ran_does_not_exist_and_looking_for_it_writ
 
 def test_an_object_belongs_to_the_first_who_claimed_it() -> None:
     local = SqliteObjectSql.open()
-    identity = Identity(Scope("acme", "sdr"), "main")
+    identity = InstanceIdentity(Scope("acme", "sdr"), "main")
     assert claimed(local) is None
     claim(local, identity)
     claim(local, identity)
     assert claimed(local) == identity
     assert len(local.run("SELECT * FROM identity").rows) == 1
     for other in (
-        Identity(Scope("rival", "sdr"), "main"),
-        Identity(Scope("acme", "order_triage"), "main"),
-        Identity(Scope("acme", "sdr"), "second"),
+        InstanceIdentity(Scope("rival", "sdr"), "main"),
+        InstanceIdentity(Scope("acme", "order_triage"), "main"),
+        InstanceIdentity(Scope("acme", "sdr"), "second"),
     ):
         with pytest.raises(Misconfigured) as raised:
             claim(local, other)
@@ -331,7 +331,7 @@ def test_a_request_must_say_whom_it_is_for(missing: str) -> None:
 
 
 def test_an_instance_is_named_by_its_namespace_key() -> None:
-    assert Identity(Scope("acme", "sdr"), "main").key == DESK
+    assert InstanceIdentity(Scope("acme", "sdr"), "main").key == DESK
 
 
 @pytest.mark.parametrize("error", [Unavailable("no"), UpstreamFailed("no"), Misconfigured("no")], ids=repr)

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from retain.agents.catalogue import Catalogue
-from retain.agents.running.execution import MAX_RESUMPTIONS
+from retain.agents.catalogue import AgentCatalogue
+from retain.agents.execution.executor import MAX_RESUMPTIONS
 from retain.errors import Unavailable
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat
@@ -17,7 +17,7 @@ from tests.support.faults import Crash, Fault
 from tests.support.instances import Deployment, Upstream
 
 Deploy = Callable[..., Deployment]
-Agents = Callable[..., Catalogue]
+Agents = Callable[..., AgentCatalogue]
 DESK = "sdr:acme:main"
 
 

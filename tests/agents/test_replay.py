@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from retain.agents.runs.compaction import compacted, history
 from retain.agents.runs.events import ModelAsked, RunEvent, from_json
 from retain.agents.runs.replay import replay
@@ -30,7 +30,7 @@ from tests.support.faults import Crash, Fault
 from tests.support.instances import Deployment, Upstream
 
 Deploy = Callable[..., Deployment]
-Agents = Callable[..., Catalogue]
+Agents = Callable[..., AgentCatalogue]
 CLERK: dict[str, Any] = {"tools": ["look", "pay"], "approval": ["pay"], "limits": {"max_turns": 3}}
 POLICY = Policy(3, frozenset({"look"}), frozenset({"pay"}))
 LOOK, PAY = ("look", {"order": "A"}), ("pay", {"order": "A"})

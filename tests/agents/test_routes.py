@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from retain.agents.routes import MAX_INPUT_BYTES, MAX_METADATA_BYTES, ROUTES, AgentsContext
 from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound, RetainError
 from retain.http import Request, find_route
-from retain.memory.tenants import Tenants
+from retain.tenants.register import Tenants
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.instances import Deployment, LocalInstances, Upstream
 
 Deploy = Callable[..., Deployment]
-Agents = Callable[..., Catalogue]
+Agents = Callable[..., AgentCatalogue]
 
 
 async def context_of(deployment: Deployment) -> AgentsContext:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
 from tests.agents.conftest import agent
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.instances import ULID, Deployment
 
 Deploy = Callable[..., Deployment]
-Agents = Callable[..., Catalogue]
+Agents = Callable[..., AgentCatalogue]
 
 FACT = "Orders above 500 euros need a second signature."
 REMEMBERS = {"long_term_enabled": True}

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.agents.catalogue import Catalogue
-from retain.agents.running import event_stream as stream_module
-from retain.agents.running.event_stream import event_stream, last_event_id, nothing_follows
+from retain.agents.catalogue import AgentCatalogue
+from retain.agents.execution import event_stream as stream_module
+from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
 from retain.agents.runs.events import KINDS, RunCompleted, RunFailed, ToolAnswered
-from retain.agents.runs.stream import CLOSING, KEEP_ALIVE, ServerSentEvent, shown
+from retain.agents.runs.stream import CLOSING, KEEP_ALIVE, RunStreamEvent, shown
 from retain.errors import Conflict, InvalidInput, NotFound, Unavailable, UpstreamFailed
 from retain.http import Request
 from retain.models.chat import ChatReply, ChatRequest, OnText
@@ -25,7 +25,7 @@ from tests.support.faults import Fault
 from tests.support.instances import Deployment, LocalInstances
 
 Deploy = Callable[..., Deployment]
-Agents = Callable[..., Catalogue]
+Agents = Callable[..., AgentCatalogue]
 NAME = "clerk:acme:main"
 WHO = {"tenant_id": "acme", "agent_type": "clerk", "instance_id": "main"}
 
@@ -55,9 +55,9 @@ async def start(deployment: Deployment, text: str = "hello", **more: Any) -> dic
     return await deployment.ask("clerk", "start", input=text, metadata={}, stream=True, **more)
 
 
-def parsed(text: str) -> ServerSentEvent:
+def parsed(text: str) -> RunStreamEvent:
     fields = dict(line.split(": ", 1) for line in text.strip().splitlines())
-    return ServerSentEvent(fields["event"], json.loads(fields["data"]), int(fields["id"]) if "id" in fields else None)
+    return RunStreamEvent(fields["event"], json.loads(fields["data"]), int(fields["id"]) if "id" in fields else None)
 
 
 def stream_of(deployment: Deployment, run_id: str, after: int = -1) -> AsyncIterator[str]:
@@ -66,14 +66,14 @@ def stream_of(deployment: Deployment, run_id: str, after: int = -1) -> AsyncIter
     return pieces
 
 
-async def read(deployment: Deployment, run_id: str, after: int = -1) -> list[ServerSentEvent]:
+async def read(deployment: Deployment, run_id: str, after: int = -1) -> list[RunStreamEvent]:
     """Return the whole stream."""
     pieces = [piece async for piece in stream_of(deployment, run_id, after)]
     assert pieces[0] == "retry: 1000\n\n"
     return [parsed(piece) for piece in pieces[1:] if piece != KEEP_ALIVE]
 
 
-def durable(events: list[ServerSentEvent]) -> list[ServerSentEvent]:
+def durable(events: list[RunStreamEvent]) -> list[RunStreamEvent]:
     return [event for event in events if event.name != "text.delta"]
 
 

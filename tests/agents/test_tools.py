@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retain.agents.proxied_tool import ProxiedTool
 from retain.agents.runs.events import ToolAnswered
-from retain.agents.tools import (
+from retain.agents.tools.built_in import (
     MAX_RESULT_BYTES,
     CallContext,
     GetWorkingMemory,
@@ -24,6 +23,7 @@ from retain.agents.tools import (
     ToolResult,
     run_tool,
 )
+from retain.agents.tools.proxied import ProxiedTool
 from retain.errors import Conflict, LimitExceeded, QuotaExceeded, RetainError, Unavailable
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory

@@ -11,9 +11,9 @@ import sys
 import pytest
 
 from retain.testing import ChatMemorySuite, EmbedderSuite, VectorMemorySuite
+from tests.contracts.broken import BROKEN_CHATS, BROKEN_EMBEDDERS, BROKEN_VECTORS
 from tests.docs.markdown import page, spans
 from tests.docs.shell import commands
-from tests.memory_contracts.broken import BROKEN_CHATS, BROKEN_EMBEDDERS, BROKEN_VECTORS
 from tools.paths import ROOT
 
 _BACKENDS = page("docs/backends.md")

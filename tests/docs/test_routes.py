@@ -7,7 +7,8 @@ import pkgutil
 
 from pydantic import BaseModel
 
-from retain import admin, agents
+from retain import agents
+from retain.admin import resources
 from retain.admin.routes import ROUTES as ADMIN
 from retain.agents.routes import ROUTES as AGENTS
 from retain.gateway.routes import MCP_PATH, PREFIX
@@ -27,7 +28,7 @@ def _routes() -> list[list[str]]:
 def _bodies() -> list[type[BaseModel]]:
     """Return the models of request bodies: those that the routes' modules define."""
     names = [
-        f"{area.__name__}.{found.name}" for area in (admin, agents) for found in pkgutil.iter_modules(area.__path__)
+        f"{area.__name__}.{found.name}" for area in (resources, agents) for found in pkgutil.iter_modules(area.__path__)
     ]
     modules = [importlib.import_module(name) for name in names if name != "retain.agents.definitions"]
     return [

@@ -16,7 +16,7 @@ import httpx
 import pytest
 import yaml
 
-from retain.models.script_schema import check_script
+from retain.models.scripted.schema import check_script
 from tests.docs.markdown import page
 from tests.docs.reader import Command, File, Terminal, checkout, foreground, steps
 from tests.docs.shown import shows

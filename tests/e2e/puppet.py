@@ -17,7 +17,7 @@ from threading import Event
 from typing import Any
 
 from retain.models.chat import ChatReply, ChatRequest, ToolCall, Usage
-from retain.models.scripted import ScriptedChat
+from retain.models.scripted.chat import ScriptedChat
 from tests.support.model_server import ModelServer, _Answer, chat_reply_to_wire, chat_request_from_wire
 from tools.agent_definitions import compile_agents
 from tools.paths import ROOT

@@ -15,7 +15,7 @@ from retain.evaluation.comparison import comparison, verdict
 from retain.evaluation.dataset import Definition
 from retain.evaluation.results import OUTCOMES, Outcome, Result
 from retain.evaluation.runs import EvalRun
-from retain.evaluation.scores import Score
+from retain.evaluation.scoring.scores import Score
 
 RESULTS = st.builds(
     lambda outcome, values: result(outcome, *values),

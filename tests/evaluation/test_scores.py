@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.evaluation import scores
 from retain.evaluation.expectations import ExpectedCall, ExpectedCalls, ExpectedMemories
-from retain.evaluation.retrieval import ndcg_at, precision_at, recall_at, reciprocal_rank, retrieval
-from retain.evaluation.scores import Called
-from retain.evaluation.trace import calls, fits_arguments
+from retain.evaluation.scoring import scores
+from retain.evaluation.scoring.retrieval import ndcg_at, precision_at, recall_at, reciprocal_rank, retrieval
+from retain.evaluation.scoring.scores import Called
+from retain.evaluation.scoring.trace import calls, fits_arguments
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text("abc", max_size=3),

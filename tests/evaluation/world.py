@@ -9,15 +9,15 @@ from typing import Any
 
 import yaml
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from retain.agents.instance_ports import InstancePorts
 from retain.evaluation.dataset import Dataset
 from retain.evaluation.datasets import Datasets
-from retain.evaluation.judge import Judge, NoJudge
 from retain.evaluation.runner import EvaluationPorts, Progress, Runner
 from retain.evaluation.runs import EvalRun, EvalRuns
+from retain.evaluation.scoring.judge import Judge, NoJudge
 from retain.evaluation.scratch import stubs_of
-from retain.memory.lifecycle.stores import Stores
+from retain.lifecycle.stores import Stores
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from tests.lifecycle.world import World
@@ -40,7 +40,7 @@ def dataset(*cases: Mapping[str, Any], agent: str = "sdr", **fields: Any) -> Dat
 class EvaluationWorld(World):
     """Evaluates on the host."""
 
-    def __init__(self, agents: Catalogue | None = None) -> None:
+    def __init__(self, agents: AgentCatalogue | None = None) -> None:
         super().__init__()
         if agents is not None:
             self.catalogue = agents

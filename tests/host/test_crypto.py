@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from retain.errors import Forbidden
 from retain.host.crypto import HostCrypto
-from tests.contracts import Case, cases
-from tests.contracts import crypto as suite
+from tests.ports import Case, cases
+from tests.ports import crypto as suite
 
 _keys = st.binary(min_size=32, max_size=32)
 

@@ -8,10 +8,10 @@ import pytest
 
 from retain.errors import InvalidInput
 from retain.host.fetch import HostFetch
-from tests.contracts import Case, cases
-from tests.contracts import fetch as suite
-from tests.contracts import fetch_stream as stream_suite
 from tests.host.echo_server import echo_server
+from tests.ports import Case, cases
+from tests.ports import fetch as suite
+from tests.ports import fetch_stream as stream_suite
 
 
 @pytest.fixture(scope="module")

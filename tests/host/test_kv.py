@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from retain.errors import InvalidInput
 from retain.host.clock import ManualClock
 from retain.host.kv import SqliteKv
-from tests.contracts import Case, cases
-from tests.contracts import kv as suite
+from tests.ports import Case, cases
+from tests.ports import kv as suite
 
 
 @pytest.fixture

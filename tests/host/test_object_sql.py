@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from retain.host.object_sql import SqliteObjectSql
-from tests.contracts import Case, cases
-from tests.contracts import object_sql as suite
+from tests.ports import Case, cases
+from tests.ports import object_sql as suite
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from retain.errors import InvalidInput
 from retain.host.objects import SqliteObjects
-from tests.contracts import Case, cases
-from tests.contracts import objects as suite
+from tests.ports import Case, cases
+from tests.ports import objects as suite
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from retain.errors import Conflict, LimitExceeded, Misconfigured, Unavailable
 from retain.host.sql import SqliteSql, split_statements
-from tests.contracts import Case, cases
-from tests.contracts import sql as suite
+from tests.ports import Case, cases
+from tests.ports import sql as suite
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from retain.errors import Misconfigured, RetainError
 from retain.host.vectors import SqliteVectorIndex
-from retain.memory.vector_filter import matches
+from retain.limits.vector_filter import matches
 from retain.ports import MetadataFilter, MetadataValue, VectorEntry, VectorMatch
-from tests.contracts import Case, cases, vector_index
+from tests.ports import Case, cases, vector_index
 
 DIMENSIONS = 4
 

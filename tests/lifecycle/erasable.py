@@ -8,18 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+from retain.contracts.backends.chat_kv import KvChatMemory
+from retain.contracts.backends.chat_sql import SqlChatMemory
+from retain.contracts.backends.vector_indexed import IndexedVectorMemory
+from retain.contracts.backends.vector_sql import SqlVectorMemory
+from retain.contracts.vectors import VectorDocument
 from retain.gateway.credentials import credential_name
 from retain.gateway.provisioning import new_api_key
 from retain.gateway.tool_config import tool_name_in_kv
-from retain.memory.contracts.chat_kv import KvChatMemory
-from retain.memory.contracts.chat_sql import SqlChatMemory
-from retain.memory.contracts.vector_indexed import IndexedVectorMemory
-from retain.memory.contracts.vector_sql import SqlVectorMemory
-from retain.memory.contracts.vectors import VectorDocument
-from retain.memory.lifecycle.erasure import Erasure, Outcome
-from retain.memory.namespaces.keys import Namespace
+from retain.lifecycle.erasure.eraser import Erasure, Outcome
 from retain.memory.records.record import NewRecord, Utterance
-from retain.models.chat import Message, ToolCall
+from retain.models.chat import ChatMessage, ToolCall
+from retain.namespace import Namespace
 from tests.lifecycle.world import PERSON, Snapshot, World, living
 
 ANN = "ann@shop.example"
@@ -82,9 +82,9 @@ async def remember(world: World, tenant: str) -> None:
     """Leave conversations and documents of a tenant: what names the subject, and what says "content" and "user"."""
     mails, others = Namespace("desk", tenant, "mails"), Namespace("desk", tenant, "others")
     said = [
-        Message("user", MAIL),
-        Message("assistant", "", (ToolCall("1", "ship", {"to": [ANN]}),)),
-        Message("user", "Hi."),
+        ChatMessage("user", MAIL),
+        ChatMessage("assistant", "", (ToolCall("1", "ship", {"to": [ANN]}),)),
+        ChatMessage("user", "Hi."),
     ]
     for memory in (SqlChatMemory(world.sql, mails), KvChatMemory(world.kv, mails)):
         await memory.save(said)

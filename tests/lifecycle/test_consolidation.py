@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.errors import RetainError, Unavailable
-from retain.memory.lifecycle import consolidation
-from retain.memory.lifecycle.consolidation import Consolidated, consolidate, likeness
-from retain.memory.lifecycle.verification import verify_page
+from retain.lifecycle import consolidation
+from retain.lifecycle.consolidation import Consolidated, consolidate, likeness
+from retain.lifecycle.verification import verify_page
 from retain.memory.recall.words import stem, words
 from retain.memory.records.record import NewRecord, Record, Utterance
 from tests.lifecycle.world import AGENT, PERSON, World, living

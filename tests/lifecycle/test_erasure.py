@@ -8,19 +8,19 @@ from hashlib import sha256
 
 import pytest
 
+from retain.contracts.backends.chat_kv import KvChatMemory
+from retain.contracts.backends.chat_sql import SqlChatMemory
+from retain.contracts.backends.vector_indexed import IndexedVectorMemory
+from retain.contracts.backends.vector_sql import SqlVectorMemory
+from retain.contracts.vectors import VectorDocument
 from retain.errors import Conflict, InvalidInput
 from retain.gateway.credentials import credential_name
 from retain.gateway.keys import STORED_PREFIX
 from retain.gateway.tool_config import tool_name_in_kv
-from retain.memory.contracts.chat_kv import KvChatMemory
-from retain.memory.contracts.chat_sql import SqlChatMemory
-from retain.memory.contracts.vector_indexed import IndexedVectorMemory
-from retain.memory.contracts.vector_sql import SqlVectorMemory
-from retain.memory.contracts.vectors import VectorDocument
-from retain.memory.lifecycle.erasing.items import ITEM_TABLES
-from retain.memory.lifecycle.erasing.tenant import KEPT, RECORD_TABLES, ROW_KEYS
-from retain.memory.namespaces.keys import Namespace
-from retain.models.chat import Message
+from retain.lifecycle.erasure.items import ITEM_TABLES
+from retain.lifecycle.erasure.tenant import KEPT, RECORD_TABLES, ROW_KEYS
+from retain.models.chat import ChatMessage
+from retain.namespace import Namespace
 from tests.lifecycle.erasable import ANN, erased, filled, rows_of
 from tests.lifecycle.world import World, living
 
@@ -95,7 +95,7 @@ async def test_erasing_by_mention_takes_messages_and_documents_that_name_the_sub
 ) -> None:
     mails, others = Namespace("desk", "acme", "mails"), Namespace("desk", "acme", "others")
     await erased(world)
-    hi = [Message("user", "Hi.")]
+    hi = [ChatMessage("user", "Hi.")]
     assert await SqlChatMemory(world.sql, mails).load() == hi
     assert await SqlChatMemory(world.sql, others).load() == await KvChatMemory(world.kv, others).load() == hi
     assert await KvChatMemory(world.kv, mails).load() == [], "KV holds a conversation as one value"
@@ -121,7 +121,7 @@ async def test_an_erased_tenant_takes_no_conversations_and_no_documents(world: W
     await erased(world, "acme")
     place = Namespace("desk", "acme", "mails")
     with pytest.raises(Conflict):
-        await SqlChatMemory(world.sql, place).save([Message("user", "Hi.")])
+        await SqlChatMemory(world.sql, place).save([ChatMessage("user", "Hi.")])
     with pytest.raises(Conflict):
         await SqlVectorMemory(world.sql, place, dimensions=2).store([VectorDocument("a", "a", [1.0, 0.0])])
 

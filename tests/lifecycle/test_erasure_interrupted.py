@@ -13,17 +13,17 @@ import pytest
 
 from retain.agents.identity import identity_of
 from retain.errors import Conflict, RetainError, Unavailable
-from retain.memory.lifecycle.erasing import subject
-from retain.memory.lifecycle.erasing import tenant as tenant_steps
-from retain.memory.lifecycle.erasing.receipts import Job
-from retain.memory.lifecycle.erasing.slices import Slice
-from retain.memory.lifecycle.erasure import Erasure, Outcome
-from retain.memory.lifecycle.stores import Stores
+from retain.lifecycle.erasure import subject
+from retain.lifecycle.erasure import tenant as tenant_steps
+from retain.lifecycle.erasure.eraser import Erasure, Outcome
+from retain.lifecycle.erasure.receipts import ErasureJob
+from retain.lifecycle.erasure.slices import Slice
+from retain.lifecycle.stores import Stores
 from retain.memory.records.record import NewRecord
 from retain.memory.records.rows import record_of
 from retain.memory.scope import Scope
-from retain.memory.tenants import Tenants
 from retain.ports import VectorEntry, VectorMatch
+from retain.tenants.register import Tenants
 from tests.lifecycle.erasable import ANN, MAIL, erased, filled, rows_of
 from tests.lifecycle.world import MINUTE_MS, World, living
 from tests.support.faults import Crash, Fault
@@ -138,14 +138,14 @@ async def test_what_arrives_before_the_erasure_completes_is_erased_as_well(
     late = {"tenant_id": "acme", "agent_type": "sdr", "instance_id": "late", "status": "completed"}
     arrived: list[str] = []
 
-    async def later(stores: Stores, job: Job) -> Slice:
+    async def later(stores: Stores, job: ErasureJob) -> Slice:
         if not arrived:
             arrived.append("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
             world.plant("agent_runs", run_id=arrived[0], **late)
         return await tenant_steps.finish(stores, job)
 
     monkeypatch.setattr(tenant_steps, "STEPS", {**tenant_steps.STEPS, "finish": later})
-    monkeypatch.setattr("retain.memory.lifecycle.erasure.STEPS", tenant_steps.STEPS)
+    monkeypatch.setattr("retain.lifecycle.erasure.eraser.STEPS", tenant_steps.STEPS)
     assert (await erased(world, "acme")).receipt.counts["d1.agent_runs"] == 4
     assert rows_of(world, "acme") == {}
 
@@ -293,7 +293,7 @@ async def test_a_record_stored_in_the_last_moment_of_an_erasure_is_erased_with_i
     finish = subject._finish
     stored: list[str] = []
 
-    async def later(stores: Stores, job: Job, read_to: int) -> Slice:
+    async def later(stores: Stores, job: ErasureJob, read_to: int) -> Slice:
         if not stored:
             stored.append(await world.store(f"{ANN} came in the last moment.", subject=ANN))
         return await finish(stores, job, read_to)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retain.memory.lifecycle.erasure import Erasure
-from retain.memory.lifecycle.heads import Head, keep_heads, verified
+from retain.lifecycle.erasure.eraser import Erasure
+from retain.lifecycle.heads import Head, keep_heads, verified
 from tests.lifecycle.world import PERSON, Snapshot, World, living
 
 HISTORY_COLUMNS = ("tenant_id", "seq", "kind", "subject_id", "digest", "at_ms", "previous_hash", "hash")

@@ -9,17 +9,17 @@ import pytest
 
 from retain.errors import Misconfigured, RetainError
 from retain.host.crypto import HostCrypto
-from retain.memory.lifecycle.erasure import Erasure, Outcome
-from retain.memory.lifecycle.stores import Stores
-from retain.memory.namespaces.keys import Namespace
-from retain.memory.tiers.builder import MemoryBuilder
-from retain.memory.tiers.client import MemoryClient
-from retain.memory.tiers.pii import Sealer
-from retain.memory.tiers.sql_warm import SqlWarm
-from retain.memory.tiers.stores import KvHot, ObjectsCold
+from retain.items.builder import MemoryBuilder
+from retain.items.client import MemoryClient
+from retain.items.pii import Sealer
+from retain.items.tiers.sql_warm import SqlWarm
+from retain.items.tiers.stores import KvHot, ObjectsCold
+from retain.lifecycle.erasure.eraser import Erasure, Outcome
+from retain.lifecycle.stores import Stores
+from retain.namespace import Namespace
+from tests.items.world import KEY
 from tests.lifecycle.world import World, living
 from tests.support.faults import Crash, Fault
-from tests.tiers.world import KEY
 
 ANN = "ann@shop.example"
 SEALER = Sealer(HostCrypto(), KEY)

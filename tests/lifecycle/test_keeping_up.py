@@ -8,8 +8,8 @@ import pytest
 
 from retain.admin.maintenance import brief, keep_up
 from retain.errors import Unavailable
-from retain.memory.lifecycle.erasure import Erasure
-from retain.memory.lifecycle.reindexing import Reindexing
+from retain.lifecycle.erasure.eraser import Erasure
+from retain.lifecycle.reindexing import Reindexing
 from retain.memory.records.record import NewRecord
 from tests.lifecycle.other_models import OtherModel
 from tests.lifecycle.world import MINUTE_MS, World, living

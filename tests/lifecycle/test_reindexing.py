@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from retain.errors import NotFound, RetainError, Unavailable
-from retain.memory.lifecycle.reindexing import IndexJob, Reindexing
-from retain.memory.lifecycle.verification import verify_page
+from retain.lifecycle.reindexing import IndexJob, Reindexing
+from retain.lifecycle.verification import verify_page
 from retain.memory.records.record import NewRecord
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.identifiers import check_id
-from retain.memory.lifecycle.transfer.renaming import renamed_id
+from retain.lifecycle.transfer.renaming import renamed_id
 
 _IDS = st.from_regex(r"[0-6][0-9A-HJKMNP-TV-Z]{25}", fullmatch=True)
 _TENANTS = st.from_regex(r"[a-z0-9][a-z0-9-]{0,39}", fullmatch=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from retain.lifecycle.verification import verify_page
 from retain.memory.indexer import Indexer
-from retain.memory.lifecycle.verification import verify_page
 from retain.ports import VectorEntry
 from tests.lifecycle.world import AGENT, World, living
 

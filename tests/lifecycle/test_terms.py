@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.errors import InvalidInput
-from retain.memory.lifecycle.terms import Term
+from retain.lifecycle.terms import Term
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from retain.agents.identity import identity_of
 from retain.agents.instance import Instance
 from retain.errors import RetainError
 from retain.host.objects import SqliteObjects
-from retain.memory.lifecycle.stores import Stores
-from retain.memory.records.record import NewRecord, Source
+from retain.lifecycle.stores import Stores
+from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import Hit, RecallQuery, SemanticMemory, StoreResult
 from retain.models.embedding import Embedder
@@ -22,8 +22,8 @@ from retain.rpc import answer, refusal
 from tests.support.instances import Deployment, LocalInstances, shipped_embedder
 from tests.support.object_storage import ObjectStorage
 
-PERSON = Source("person")
-AGENT = Source("agent")
+PERSON = RecordSource("person")
+AGENT = RecordSource("agent")
 MINUTE_MS = 60_000
 
 Snapshot = dict[str, bytes]
@@ -66,7 +66,7 @@ class World(Deployment):
         *,
         tenant: str = "acme",
         agent_type: str | None = None,
-        source: Source = AGENT,
+        source: RecordSource = AGENT,
         **fields: Any,
     ) -> str:
         """Store one memory and return its id."""

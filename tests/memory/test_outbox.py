@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from retain.errors import Unavailable
 from retain.host.clock import ManualClock
-from retain.memory.outbox import BATCH, MAX_REFUSALS, SCHEMA, Outbox
+from retain.outbox import BATCH, MAX_REFUSALS, SCHEMA, Outbox
 from retain.ports import Row
 from tests.support.faults import Crash, Fault, Faults
 from tests.support.instances import migrated_d1

@@ -9,7 +9,7 @@ import pytest
 
 from retain.errors import InvalidInput, NotFound, Unavailable
 from retain.host.clock import ManualClock
-from retain.memory.tenants import Tenants
+from retain.tenants.register import Tenants
 from tests.support.faults import Faults
 from tests.support.instances import migrated_d1
 

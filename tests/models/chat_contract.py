@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from retain.errors import InvalidInput, UpstreamFailed
-from retain.models.chat import ChatModel, ChatReply, ChatRequest, Message, ToolCall, ToolSpec, Usage
-from tests.contracts import raises
+from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage
+from tests.ports import raises
 
 FORECAST = ToolSpec("forecast", "Tell the weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
-ASKED = [Message("system", "Be brief."), Message("user", "How is the weather in Oslo?")]
+ASKED = [ChatMessage("system", "Be brief."), ChatMessage("user", "How is the weather in Oslo?")]
 CITY = {
     "type": "object",
     "properties": {"city": {"type": "string"}, "degrees": {"type": "integer"}},
@@ -107,8 +107,13 @@ async def check_a_conversation_with_results_goes_on(stage: Stage) -> None:
     stage.say(ChatReply("", (ToolCall("a", "forecast", {"city": "Oslo"}), ToolCall("b", "forecast", {})), Usage(1, 1)))
     first = await stage.model.complete(ChatRequest(ASKED, [FORECAST]))
     one, two = first.tool_calls
-    results = [Message("tool", '{"degrees": -3}', (), one.id), Message("tool", "{}", (), two.id)]
-    talk = [*ASKED, Message("assistant", first.content, first.tool_calls), *results, Message("user", "And tomorrow?")]
+    results = [ChatMessage("tool", '{"degrees": -3}', (), one.id), ChatMessage("tool", "{}", (), two.id)]
+    talk = [
+        *ASKED,
+        ChatMessage("assistant", first.content, first.tool_calls),
+        *results,
+        ChatMessage("user", "And tomorrow?"),
+    ]
     assert (await both(stage, ChatReply("Cold.", usage=Usage(1, 1)), ChatRequest(talk, [FORECAST]))).content == "Cold."
 
 

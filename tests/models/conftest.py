@@ -9,9 +9,9 @@ import pytest
 import pytest_asyncio
 
 from retain.host.fetch import HostFetch
+from retain.models.embedders.static import StaticEmbedder
 from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.models.retry import Retries
-from retain.models.static import StaticEmbedder
 from tests.support.model_server import SHIPPED_TABLE, ModelServer
 
 

@@ -6,8 +6,8 @@ from typing import Protocol
 
 from retain.errors import Misconfigured, RetainError, Unavailable, UpstreamFailed
 from retain.models.chat import ChatReply, ChatRequest, ToolCall, Usage
-from tests.contracts import Case, raises
 from tests.models.chat_contract import ASKED, FORECAST, Heard, Stage
+from tests.ports import Case, raises
 from tests.support.model_server import Failure
 
 REQUEST = ChatRequest(ASKED, [FORECAST])

@@ -7,7 +7,7 @@ from typing import Any
 
 from retain.models.chat import ChatModel, ChatReply, ChatRequest, OnText
 from retain.models.providers.structured import CheckedChat
-from retain.models.scripted import Script, ScriptedChat
+from retain.models.scripted.chat import Script, ScriptedChat
 from tests.models.conftest import Waits
 from tests.support.model_server import Failure, ModelServer
 from tests.support.workers_ai import WorkersAiStandIn

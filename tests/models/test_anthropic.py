@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.errors import UpstreamFailed
-from retain.models.chat import ChatReply, ChatRequest, Message, ToolCall, ToolSpec, Usage
+from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage
 from retain.models.providers.anthropic import from_wire, to_wire
 from tests.models.chat_contract import CITY, FORECAST
 from tests.support.anthropic_server import AnthropicServer, _complaint
@@ -17,13 +17,13 @@ LOOK, ASK = ToolCall("a", "look", {"at": 1}), ToolCall("b", "ask", {})
 
 def test_a_conversation_becomes_turns_with_all_results_of_a_turn_together() -> None:
     talk = [
-        Message("system", "Be brief."),
-        Message("user", "Look and ask."),
-        Message("assistant", "I do.", (LOOK, ASK)),
-        Message("tool", "seen", (), "a"),
-        Message("tool", "heard", (), "b"),
-        Message("system", "It is late."),
-        Message("user", "And?"),
+        ChatMessage("system", "Be brief."),
+        ChatMessage("user", "Look and ask."),
+        ChatMessage("assistant", "I do.", (LOOK, ASK)),
+        ChatMessage("tool", "seen", (), "a"),
+        ChatMessage("tool", "heard", (), "b"),
+        ChatMessage("system", "It is late."),
+        ChatMessage("user", "And?"),
     ]
     assert to_wire(ChatRequest(talk, [FORECAST], 50, 0.5), model="m") == {
         "model": "m",
@@ -60,14 +60,14 @@ def test_a_conversation_becomes_turns_with_all_results_of_a_turn_together() -> N
 
 
 def test_what_is_not_set_is_not_sent() -> None:
-    payload = to_wire(ChatRequest([Message("user", "hello")]), model="m")
+    payload = to_wire(ChatRequest([ChatMessage("user", "hello")]), model="m")
     assert set(payload) == {"model", "messages", "max_tokens"}
 
 
 def test_a_schema_is_asked_for_in_the_systems_words() -> None:
-    system = to_wire(ChatRequest([Message("system", "Be brief."), Message("user", "?")], schema=CITY), model="m")[
-        "system"
-    ]
+    system = to_wire(
+        ChatRequest([ChatMessage("system", "Be brief."), ChatMessage("user", "?")], schema=CITY), model="m"
+    )["system"]
     assert isinstance(system, str)
     assert system.startswith("Be brief.\n\n")
     assert '"additionalProperties": false' in system
@@ -75,8 +75,8 @@ def test_a_schema_is_asked_for_in_the_systems_words() -> None:
 
 turns = st.lists(
     st.one_of(
-        st.builds(Message, st.sampled_from(["system", "user"]), st.text(min_size=1).filter(str.strip)),
-        st.builds(Message, st.just("assistant"), st.text()),
+        st.builds(ChatMessage, st.sampled_from(["system", "user"]), st.text(min_size=1).filter(str.strip)),
+        st.builds(ChatMessage, st.just("assistant"), st.text()),
         st.tuples(st.text(), st.text()),
     )
 )
@@ -84,16 +84,16 @@ turns = st.lists(
 
 @given(turns)
 def test_every_conversation_that_begins_with_the_user_is_one_that_the_api_takes(
-    parts: list[Message | tuple[str, str]],
+    parts: list[ChatMessage | tuple[str, str]],
 ) -> None:
-    talk = [Message("user", "hello")]
+    talk = [ChatMessage("user", "hello")]
     for number, part in enumerate(parts):
-        if isinstance(part, Message):
+        if isinstance(part, ChatMessage):
             talk.append(part)
         else:
             calls = (ToolCall(f"{number}-1", "look", {}), ToolCall(f"{number}-2", "look", {}))
-            talk += [Message("user", "look"), Message("assistant", part[0], calls)]
-            talk += [Message("tool", part[1], (), call.id) for call in calls]
+            talk += [ChatMessage("user", "look"), ChatMessage("assistant", part[0], calls)]
+            talk += [ChatMessage("tool", part[1], (), call.id) for call in calls]
     assert _complaint(to_wire(ChatRequest(talk), model="m")) is None
 
 
@@ -172,5 +172,5 @@ def test_a_reply_survives_the_wire(reply: ChatReply) -> None:
 
 
 def test_a_tool_without_parameters_is_described_all_the_same() -> None:
-    payload: Any = to_wire(ChatRequest([Message("user", "?")], [ToolSpec("now", "", {})]), model="m")
+    payload: Any = to_wire(ChatRequest([ChatMessage("user", "?")], [ToolSpec("now", "", {})]), model="m")
     assert payload["tools"] == [{"name": "now", "description": "", "input_schema": {}}]

@@ -14,11 +14,11 @@ from retain.models.providers.openai import OpenAiChat
 from retain.models.providers.structured import CheckedChat
 from retain.models.providers.workers_ai import WorkersAiChat
 from retain.models.retry import Retries
-from tests.contracts import Case, cases
 from tests.models import chat_contract, provider_contract
 from tests.models.chat_contract import Stage
 from tests.models.conftest import Waits
 from tests.models.stages import BindingStage, ScriptedStage, ServerStage
+from tests.ports import Case, cases
 from tests.support.anthropic_server import AnthropicServer
 from tests.support.model_server import ModelServer
 from tests.support.workers_ai import WorkersAiStandIn

@@ -3,7 +3,7 @@
 import pytest
 
 from retain.errors import Misconfigured
-from retain.models.chat import ChatModel, ChatRequest, Message
+from retain.models.chat import ChatMessage, ChatModel, ChatRequest
 from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.models.providers.anthropic import AnthropicChat, AnthropicEndpoint
 from retain.models.providers.openai import OpenAiChat
@@ -56,5 +56,5 @@ async def test_no_adapter_sends_anything_while_it_holds(retries: Retries) -> Non
     for model in models:
         for heard in (None, Heard()):
             with pytest.raises(Misconfigured) as caught:
-                await model.complete(ChatRequest([Message("user", "?")]), heard)
+                await model.complete(ChatRequest([ChatMessage("user", "?")]), heard)
             assert caught.value.code == "model_requests_forbidden"

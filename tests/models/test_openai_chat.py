@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.errors import Misconfigured, Unavailable, UpstreamFailed
-from retain.models.chat import ChatReply, ChatRequest, Message, ToolCall, ToolSpec, Usage
+from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage
 from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.models.providers.openai import OpenAiChat, from_wire, to_wire
-from retain.models.scripted import Script
+from retain.models.scripted.chat import Script
 from tests.support.model_server import Failure, ModelServer, chat_reply_to_wire, chat_request_from_wire
 
 EndpointOf = Callable[..., OpenAiEndpoint]
@@ -43,14 +43,14 @@ def model(server: ModelServer, endpoint_of: EndpointOf) -> OpenAiChat:
 
 
 async def test_a_conversation_with_a_tool_goes_over_the_wire_and_back(server: ModelServer, model: OpenAiChat) -> None:
-    messages = [Message("system", "Be brief."), Message("user", "How is the weather in Oslo?")]
+    messages = [ChatMessage("system", "Be brief."), ChatMessage("user", "How is the weather in Oslo?")]
     first = await model.complete(ChatRequest(messages, [FORECAST], max_output_tokens=50, temperature=0.0))
     assert first.content == "One moment."
     assert first.tool_calls == (ToolCall("call_1_1", "forecast", {"city": "Oslo", "days": 2, "units": ["\u00b0C"]}),)
     assert first.usage.input_tokens > 0
     messages += [
-        Message("assistant", first.content, first.tool_calls),
-        Message("tool", '{"degrees": -3}', tool_call_id="call_1_1"),
+        ChatMessage("assistant", first.content, first.tool_calls),
+        ChatMessage("tool", '{"degrees": -3}', tool_call_id="call_1_1"),
     ]
     second = await model.complete(ChatRequest(messages, [FORECAST]))
     assert (second.content, second.tool_calls) == ("It will be -3 \u00b0C.", ())
@@ -75,12 +75,12 @@ async def test_a_conversation_with_a_tool_goes_over_the_wire_and_back(server: Mo
 
 
 def test_what_is_not_set_is_not_sent() -> None:
-    payload = to_wire(ChatRequest([Message("user", "hello")]), model="m", limit_field="max_tokens")
+    payload = to_wire(ChatRequest([ChatMessage("user", "hello")]), model="m", limit_field="max_tokens")
     assert payload == {"model": "m", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 1024}
 
 
 def test_an_assistant_that_only_called_tools_has_no_content() -> None:
-    request = ChatRequest([Message("assistant", "", (ToolCall("1", "forecast", {}),))])
+    request = ChatRequest([ChatMessage("assistant", "", (ToolCall("1", "forecast", {}),))])
     payload: Any = to_wire(request, model="m", limit_field="max_tokens")
     assert payload["messages"][0]["content"] is None
 
@@ -88,14 +88,14 @@ def test_an_assistant_that_only_called_tools_has_no_content() -> None:
 arguments = st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text()))
 calls = st.lists(st.builds(ToolCall, st.text(min_size=1), st.text(min_size=1), arguments), max_size=3).map(tuple)
 messages = st.one_of(
-    st.builds(Message, st.sampled_from(["system", "user"]), st.text()),
-    st.builds(Message, st.just("assistant"), st.text(), calls),
-    st.builds(Message, st.just("tool"), st.text(), st.just(()), st.text(min_size=1)),
+    st.builds(ChatMessage, st.sampled_from(["system", "user"]), st.text()),
+    st.builds(ChatMessage, st.just("assistant"), st.text(), calls),
+    st.builds(ChatMessage, st.just("tool"), st.text(), st.just(()), st.text(min_size=1)),
 )
 
 
 @given(st.lists(messages), st.lists(st.builds(ToolSpec, st.text(), st.text(), arguments)), st.integers(1, 10_000))
-def test_a_request_survives_the_wire(sent: list[Message], tools: list[ToolSpec], limit: int) -> None:
+def test_a_request_survives_the_wire(sent: list[ChatMessage], tools: list[ToolSpec], limit: int) -> None:
     request = ChatRequest(sent, tools, limit, 0.5)
     wire = json.loads(json.dumps(to_wire(request, model="m", limit_field="max_completion_tokens")))
     assert chat_request_from_wire(wire) == request
@@ -161,25 +161,29 @@ def test_an_answer_that_is_no_message_is_a_failure_of_the_server(answer: dict[st
 async def test_passing_failures_are_retried(server: ModelServer, model: OpenAiChat) -> None:
     server.fail(Failure(status=429, retry_after="0"))
     server.fail(Failure("drop"))
-    reply = await model.complete(ChatRequest([Message("user", "How is the weather in Oslo?")], [FORECAST]))
+    reply = await model.complete(ChatRequest([ChatMessage("user", "How is the weather in Oslo?")], [FORECAST]))
     assert (reply.tool_calls[0].name, len(server.received)) == ("forecast", 3)
 
 
 async def test_a_server_that_does_not_answer_is_unavailable(server: ModelServer, endpoint_of: EndpointOf) -> None:
     server.fail(Failure("never"), times=3)
     with pytest.raises(Unavailable) as caught:
-        await OpenAiChat(endpoint_of(server, timeout_ms=100), model="m").complete(ChatRequest([Message("user", "?")]))
+        await OpenAiChat(endpoint_of(server, timeout_ms=100), model="m").complete(
+            ChatRequest([ChatMessage("user", "?")])
+        )
     assert caught.value.code == "upstream_timeout"
 
 
 async def test_refused_credentials_are_a_matter_of_configuration(server: ModelServer, endpoint_of: EndpointOf) -> None:
     with pytest.raises(Misconfigured) as caught:
-        await OpenAiChat(endpoint_of(server, api_key="wrong"), model="m").complete(ChatRequest([Message("user", "?")]))
+        await OpenAiChat(endpoint_of(server, api_key="wrong"), model="m").complete(
+            ChatRequest([ChatMessage("user", "?")])
+        )
     assert caught.value.code == "model_credentials"
 
 
 async def test_a_request_that_the_server_refuses_is_not_repeated(server: ModelServer, model: OpenAiChat) -> None:
     with pytest.raises(UpstreamFailed) as caught:
-        await model.complete(ChatRequest([Message("user", "Sing!")]))
+        await model.complete(ChatRequest([ChatMessage("user", "Sing!")]))
     assert caught.value.details == {"status": 400, "upstream_code": "script_exhausted"}
     assert len(server.received) == 1

@@ -3,10 +3,10 @@ from collections.abc import Callable
 import pytest
 
 from retain.errors import Misconfigured, Unavailable, UpstreamFailed
+from retain.models.embedders.openai import OpenAiEmbedder, from_wire
+from retain.models.embedders.static import StaticEmbedder
 from retain.models.embedding import Embedder
-from retain.models.openai_embeddings import OpenAiEmbedder, from_wire
 from retain.models.openai_endpoint import OpenAiEndpoint
-from retain.models.static import StaticEmbedder
 from retain.testing import EmbedderSuite
 from tests.support.model_server import Failure, ModelServer
 

@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from retain.errors import InvalidInput
-from retain.models import scripted
-from retain.models.chat import ChatRequest, Message
-from retain.models.script_schema import check_script
-from retain.models.scripted import ScriptedChat
+from retain.models.chat import ChatMessage, ChatRequest
+from retain.models.scripted import chat as scripted
+from retain.models.scripted.chat import ScriptedChat
+from retain.models.scripted.schema import check_script
 from tests.models.test_openai_chat import WEATHER
 from tests.models.test_scripted import REFUNDS
 
@@ -23,7 +23,7 @@ def test_a_valid_script_comes_back_as_plain_data_that_survives_json(script: Any)
 
 
 async def test_a_checked_script_answers_as_the_written_one() -> None:
-    request = ChatRequest([Message("user", "refund for sara@example.com")])
+    request = ChatRequest([ChatMessage("user", "refund for sara@example.com")])
     written = await ScriptedChat(REFUNDS).complete(request)
     assert await ScriptedChat(check_script(REFUNDS)).complete(request) == written
 

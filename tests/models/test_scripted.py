@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.errors import Misconfigured, UpstreamFailed
-from retain.models.chat import ChatReply, ChatRequest, Message, ToolCall
-from retain.models.scripted import Reply, Rule, Scene, Script, ScriptedChat, When, fill, match
+from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall
+from retain.models.scripted.chat import Reply, Scene, Script, ScriptedChat, ScriptRule, When, fill, match
 
 EMAIL = r"(?P<email>[\w.+-]+@[\w-]+\.\w+)"
 REFUNDS: Script = {
@@ -42,12 +42,12 @@ def history(*emails: str) -> str:
 async def decide(recalled: str) -> ChatReply:
     """Run the script as an agent's loop does, with this answer from the tool."""
     model = ScriptedChat(REFUNDS)
-    messages = [Message("system", "You decide."), Message("user", "sara@example.com wants her money back")]
+    messages = [ChatMessage("system", "You decide."), ChatMessage("user", "sara@example.com wants her money back")]
     reply = await model.complete(ChatRequest(messages))
     [call] = reply.tool_calls
     assert (call.id, call.name) == ("call_1_1", "recall_memory")
     assert call.arguments == {"query": "refund history for sara@example.com", "top_k": 5}
-    messages += [Message("assistant", reply.content, reply.tool_calls), Message("tool", recalled, (), call.id)]
+    messages += [ChatMessage("assistant", reply.content, reply.tool_calls), ChatMessage("tool", recalled, (), call.id)]
     return await model.complete(ChatRequest(messages))
 
 
@@ -72,7 +72,7 @@ async def test_equal_conversations_get_equal_replies() -> None:
 
 async def test_no_fitting_rule_is_an_error_that_names_the_last_message() -> None:
     with pytest.raises(UpstreamFailed) as caught:
-        await ScriptedChat(REFUNDS).complete(ChatRequest([Message("user", "no address here")]))
+        await ScriptedChat(REFUNDS).complete(ChatRequest([ChatMessage("user", "no address here")]))
     assert caught.value.code == "script_exhausted"
     assert caught.value.details == {"script": "refund_decision", "role": "user", "tool": None}
     assert "'user'" in caught.value.message
@@ -85,16 +85,16 @@ async def test_the_name_says_that_the_model_is_scripted() -> None:
 LOOK = ToolCall("a", "look", {})
 ASK = ToolCall("b", "ask", {})
 TALK = (
-    Message("system", "Earlier: order 7 was late."),
-    Message("system", "House rules."),
-    Message("user", "old question"),
-    Message("assistant", "", (LOOK,)),
-    Message("tool", "old result", (), "a"),
-    Message("assistant", "old answer"),
-    Message("user", "new question about order 9"),
-    Message("assistant", "", (LOOK, ASK)),
-    Message("tool", "seen 3 birds", (), "a"),
-    Message("tool", "heard 4 birds", (), "b"),
+    ChatMessage("system", "Earlier: order 7 was late."),
+    ChatMessage("system", "House rules."),
+    ChatMessage("user", "old question"),
+    ChatMessage("assistant", "", (LOOK,)),
+    ChatMessage("tool", "old result", (), "a"),
+    ChatMessage("assistant", "old answer"),
+    ChatMessage("user", "new question about order 9"),
+    ChatMessage("assistant", "", (LOOK, ASK)),
+    ChatMessage("tool", "seen 3 birds", (), "a"),
+    ChatMessage("tool", "heard 4 birds", (), "b"),
 )
 
 CONDITIONS: dict[str, tuple[When, dict[str, str] | None]] = {
@@ -136,8 +136,10 @@ def test_conditions_look_at_the_current_request(when: When, expected: dict[str, 
 
 
 async def reply_to(user: str, reply: Reply, pattern: str = r"(?P<n>\S+) (?P<word>\S+)") -> ChatReply:
-    rule: Rule = {"rule": "only", "when": {"find": {"user": pattern}}, "reply": reply}
-    return await ScriptedChat({"name": "only", "rules": [rule]}).complete(ChatRequest([*TALK, Message("user", user)]))
+    rule: ScriptRule = {"rule": "only", "when": {"find": {"user": pattern}}, "reply": reply}
+    return await ScriptedChat({"name": "only", "rules": [rule]}).complete(
+        ChatRequest([*TALK, ChatMessage("user", user)])
+    )
 
 
 ARGUMENTS: dict[str, tuple[Any, Any]] = {
@@ -180,12 +182,12 @@ def test_a_name_that_nothing_defines_is_a_defect_of_the_script() -> None:
 
 async def test_usage_is_a_quarter_of_the_characters() -> None:
     model = ScriptedChat({"name": "only", "rules": [{"rule": "only", "when": {}, "reply": {"text": "12345"}}]})
-    reply = await model.complete(ChatRequest([Message("system", "123"), Message("user", "1234")]))
+    reply = await model.complete(ChatRequest([ChatMessage("system", "123"), ChatMessage("user", "1234")]))
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (2, 2)
 
 
 @given(st.text())
 def test_text_that_was_found_is_searched_for_literally(text: str) -> None:
-    scene = Scene.of([Message("system", f"<{text}>"), Message("user", text)])
+    scene = Scene.of([ChatMessage("system", f"<{text}>"), ChatMessage("user", text)])
     when: When = {"find": {"user": r"\A(?P<all>(?s:.*))\Z", "context": r"\A<{all}>\Z"}}
     assert match(when, scene) == {"all": text}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from retain.errors import Misconfigured
-from retain.models.chat import ChatRequest, Message
+from retain.models.chat import ChatMessage, ChatRequest
 from retain.models.requests import model_requests_allowed
 from retain.models.selection import ChatPorts, chat_model, chosen_chat, embedder, reranker
 from retain.ports import HttpResponse
@@ -48,7 +48,7 @@ async def asked_of(settings: ModelSettings) -> tuple[str, str | None]:
     sent, ai = Sent(), WorkersAiStandIn()
     model = chat_model(settings, ChatPorts(sent, sent.stream, ai, ai.stream), lambda: SCRIPT)
     with pytest.raises(Misconfigured):
-        await model.complete(ChatRequest([Message("user", "?")]))
+        await model.complete(ChatRequest([ChatMessage("user", "?")]))
     [(url, headers)] = sent.requests
     return url, headers.get("authorization") or headers.get("x-api-key")
 
@@ -100,10 +100,10 @@ async def test_workers_ai_and_the_script_need_no_address() -> None:
     ai.say({"response": "hello"})
     with model_requests_allowed():
         platform = chat_model(ModelSettings("workers-ai", "@cf/any", "", ""), ports, lambda: SCRIPT)
-        reply = await platform.complete(ChatRequest([Message("user", "?")]))
+        reply = await platform.complete(ChatRequest([ChatMessage("user", "?")]))
     assert (platform.name, reply.content) == ("@cf/any", "hello")
     scripted = chat_model(chosen_chat(read_settings(VARIABLES), provider="scripted"), ports, lambda: SCRIPT)
-    reply = await scripted.complete(ChatRequest([Message("user", "?")]))
+    reply = await scripted.complete(ChatRequest([ChatMessage("user", "?")]))
     assert (scripted.name, reply.content) == ("scripted/yes", "yes")
 
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.errors import Misconfigured
-from retain.models import static as static_module
+from retain.models.embedders import static as static_module
+from retain.models.embedders.static import StaticEmbedder, StaticTable
+from retain.models.embedders.wordpiece import split_word, words
 from retain.models.embedding import Embedder
-from retain.models.static import StaticEmbedder, StaticTable
-from retain.models.wordpiece import split_word, words
 from retain.testing import EmbedderSuite
 from tests.support.model_server import SHIPPED_TABLE
 

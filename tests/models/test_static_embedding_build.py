@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.models.static import StaticEmbedder, StaticTable
+from retain.models.embedders.static import StaticEmbedder, StaticTable
 from tests.support.model_server import SHIPPED_TABLE
 from tools.static_embedding.table_file import pack
 from tools.static_embedding.wordnet import texts, texts_of_line

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.errors import Misconfigured, UpstreamFailed
-from retain.models.vectors import batches, checked, embed_in_batches
+from retain.models.embedders.batches import batches, checked, embed_in_batches
 
 numbers = st.floats(-1e50, 1e50) | st.integers(-(10**6), 10**6)
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.models.static import StaticEmbedder
-from retain.models.wordpiece import MAX_WORD_CHARACTERS, split_word, words
+from retain.models.embedders.static import StaticEmbedder
+from retain.models.embedders.wordpiece import MAX_WORD_CHARACTERS, split_word, words
 
 # The expected pieces are those of the reference tokenizer of bert-base-uncased, less the pieces outside ASCII.
 PIECES = {

@@ -3,10 +3,11 @@ from collections.abc import Mapping
 import pytest
 
 from retain.errors import Misconfigured, RetainError, Unavailable, UpstreamFailed
+from retain.models.embedders.static import StaticEmbedder
+from retain.models.embedders.workers_ai import WorkersAiEmbedder
 from retain.models.embedding import Embedder
 from retain.models.retry import Retries
-from retain.models.static import StaticEmbedder
-from retain.models.workers_ai import WorkersAiEmbedder, platform_failure
+from retain.models.workers_ai import platform_failure
 from retain.testing import EmbedderSuite
 
 MODEL = "@cf/baai/bge-base-en-v1.5"

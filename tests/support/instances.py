@@ -20,13 +20,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
-from retain.agents.identity import Identity, claim, claimed, identity_of, require_claimed
+from retain.agents.identity import InstanceIdentity, claim, claimed, identity_of, require_claimed
 from retain.agents.instance import Instance
 from retain.agents.instance_ports import InstancePorts
-from retain.agents.proxied_tool import ProxiedTool
-from retain.agents.tools import Tool
+from retain.agents.tools.built_in import Tool
+from retain.agents.tools.proxied import ProxiedTool
 from retain.errors import NotFound, RetainError, Unavailable
 from retain.host.background import TaskBackground
 from retain.host.clock import ManualClock
@@ -35,13 +35,13 @@ from retain.host.fetch import HostFetch
 from retain.host.kv import SqliteKv
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
-from retain.memory.records.record import NewRecord, Source
+from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from retain.models.chat import ChatModel, ToolSpec
-from retain.models.script_schema import check_script
-from retain.models.scripted import ScriptedChat
-from retain.models.static import StaticEmbedder
+from retain.models.embedders.static import StaticEmbedder
+from retain.models.scripted.chat import ScriptedChat
+from retain.models.scripted.schema import check_script
 from retain.ports import Row
 from retain.rpc import answer, opened, refusal
 from tests.support.faults import Crash, Faults
@@ -80,7 +80,7 @@ def _shipped() -> str:
 
 def catalogue(
     *more: Mapping[str, Any], scripts: Sequence[Mapping[str, Any]] = (), functions: Mapping[str, str] | None = None
-) -> Catalogue:
+) -> AgentCatalogue:
     """Return the agents in `agents/`, and more.
 
     scripts: by their names, checked as staging checks them. functions: module of each further function tool.
@@ -92,7 +92,7 @@ def catalogue(
     for script in scripts:
         staged["scripts"][script["name"]] = check_script(dict(script))
     staged["functions"] |= functions or {}
-    return Catalogue.from_json(json.dumps(staged))
+    return AgentCatalogue.from_json(json.dumps(staged))
 
 
 @dataclass
@@ -119,7 +119,7 @@ class Deployment:
 
     def __init__(
         self,
-        agents: Catalogue | None = None,
+        agents: AgentCatalogue | None = None,
         *,
         upstreams: Sequence[Upstream] = (),
         chat: Callable[[AgentDefinition], ChatModel] | None = None,
@@ -201,7 +201,7 @@ class Deployment:
         except RetainError as error:
             return refusal(error)
 
-    def living(self, name: str, identity: Identity) -> Instance:
+    def living(self, name: str, identity: InstanceIdentity) -> Instance:
         """Return the object's instance, made anew when it is asleep or died."""
         if name not in self._living:
             claim(self.storages[name], identity)
@@ -329,7 +329,7 @@ class Deployment:
     async def seed(self, agent_type: str, contents: Sequence[str], *, tenant: str = "acme") -> None:
         """Store memories in an agent's scope."""
         memory = SemanticMemory(Scope(tenant, agent_type), self.sql, self.index, shipped_embedder(), self.clock)
-        await memory.store_all([NewRecord(content) for content in contents], Source("person"))
+        await memory.store_all([NewRecord(content) for content in contents], RecordSource("person"))
 
     async def rows(self, sql: str, *values: str | int) -> list[Row]:
         """Return the rows of a query to D1."""

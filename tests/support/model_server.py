@@ -23,9 +23,9 @@ from types import TracebackType
 from typing import Any, Literal
 
 from retain.errors import UpstreamFailed
-from retain.models.chat import ChatReply, ChatRequest, Message, ToolCall, ToolSpec
-from retain.models.scripted import Script, ScriptedChat
-from retain.models.static import StaticEmbedder
+from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec
+from retain.models.embedders.static import StaticEmbedder
+from retain.models.scripted.chat import Script, ScriptedChat
 
 SHIPPED_TABLE = Path(__file__).parents[2] / "models" / "static-minilm-256-i8.bin"
 
@@ -252,7 +252,7 @@ def chat_request_from_wire(body: Mapping[str, Any]) -> ChatRequest:
     """Read a request's body as the server of the format does."""
     return ChatRequest(
         messages=[
-            Message(
+            ChatMessage(
                 role=message["role"],
                 content=message["content"] or "",
                 tool_calls=tuple(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from tools.agent_definitions import compile_agents
 from tools.paths import ROOT
 from tools.stage import wanted_files
@@ -50,7 +50,7 @@ def test_agents_and_scripts_are_compiled_with_their_defaults(tmp_path: Path) -> 
 
 
 FUNCTION = """
-from retain.agents.functions import tool
+from retain.agents.tools.functions import tool
 
 @tool
 def count(text: str) -> int:
@@ -149,7 +149,7 @@ def test_a_mistake_stops_the_build_and_names_the_file(
 
 
 def test_the_worker_reads_what_was_compiled() -> None:
-    catalogue = Catalogue.from_json(wanted_files({})["agents.json"].decode())
+    catalogue = AgentCatalogue.from_json(wanted_files({})["agents.json"].decode())
     for path in (ROOT / "agents").glob("*.yaml"):
         definition = catalogue.agent(path.stem)
         assert definition.type == path.stem

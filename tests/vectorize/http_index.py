@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from retain.memory.vector_limits import (
+from retain.limits.vectorize import (
     MAX_DELETE_IDS,
     MAX_GET_IDS,
     check_entries,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from retain.memory.vector_filter import INDEXED_BYTES, PropertyType, check_filter, indexed_text, matches
+from retain.limits.vector_filter import INDEXED_BYTES, PropertyType, check_filter, indexed_text, matches
 from retain.ports import MetadataFilter, MetadataValue
 from tests.vectorize.conftest import STEERED_INDEXES
 

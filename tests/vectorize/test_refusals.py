@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retain.errors import InvalidInput, Unavailable
-from retain.memory.vector_limits import platform_error
+from retain.limits.vectorize import platform_error
 from tests.vectorize.http_index import HttpBinding, Refused
 
 pytestmark = pytest.mark.workerd

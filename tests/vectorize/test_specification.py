@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from retain.memory.vector_filter import FILTERABLE
+from retain.limits.vector_filter import FILTERABLE
 from tests.vectorize.workerd import CONFIG, ROOT, variables
 from vectorize.specification import IndexSpecification, MetadataIndex, SpecificationError, read_specification
 

@@ -8,9 +8,9 @@ import random
 import pytest
 
 from retain.identifiers import new_id
-from retain.memory.vector_filter import matches
+from retain.limits.vector_filter import matches
 from retain.ports import MetadataFilter, MetadataValue, VectorEntry
-from tests.contracts import Case, cases, vector_index
+from tests.ports import Case, cases, vector_index
 from tests.vectorize.http_index import HttpBinding, HttpVectorIndex, Refused
 
 pytestmark = pytest.mark.workerd

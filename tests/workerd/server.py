@@ -16,8 +16,8 @@ from tools.local_server import start, stop
 from tools.paths import PRODUCTION_CONFIG, ROOT
 from tools.stage import mirror, read_config, wanted_files
 
-CONFIG = ROOT / "wrangler.contracts.local.json"
-BUILD = ROOT / ".build-contracts"
+CONFIG = ROOT / "wrangler.ports.local.json"
+BUILD = ROOT / ".build-ports"
 MAIN = "test_worker.py"
 _OBJECTS = {"AGENT_RUNTIME": "AgentRuntime", "PROBE": "Probe", "REFUSING": "RefusingRuntime"}
 
@@ -69,7 +69,7 @@ def _config() -> dict[str, Any]:
     # The local embedder's table rides along: it has a suite to pass.
     config = local_config(read_config(PRODUCTION_CONFIG), {"EMBEDDING_PROVIDER": "static"})
     config.update(
-        name="retain-contracts",
+        name="retain-ports",
         main=f"{BUILD.name}/{MAIN}",
         durable_objects={"bindings": [{"name": name, "class_name": kind} for name, kind in _OBJECTS.items()]},
         migrations=[{"tag": "v1", "new_sqlite_classes": list(_OBJECTS.values())}],
@@ -82,7 +82,7 @@ def _files(config: dict[str, Any]) -> dict[str, bytes]:
     """Return production's own files and, beside them, the suites, published and not, and what runs them."""
     tests = ROOT / "tests"
     staged = [tests / "__init__.py", tests / "workerd" / "__init__.py"]
-    staged += [*sorted((tests / "contracts").glob("*.py")), *sorted((tests / "workerd" / "inside").glob("*.py"))]
+    staged += [*sorted((tests / "ports").glob("*.py")), *sorted((tests / "workerd" / "inside").glob("*.py"))]
     published = ROOT / "workers"
     suites = sorted((published / "retain" / "testing").glob("*.py"))
     files = wanted_files(config) | {path.relative_to(published).as_posix(): path.read_bytes() for path in suites}

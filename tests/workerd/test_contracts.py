@@ -7,14 +7,14 @@ from importlib import import_module
 
 import pytest
 
-import tests.contracts
-from tests.contracts import cases
+import tests.ports
+from tests.ports import cases
 from tests.workerd.server import TestWorker
 
 pytestmark = pytest.mark.workerd
 
-SUITES = sorted(module.name for module in pkgutil.iter_modules(tests.contracts.__path__))
-CASES = [(suite, case) for suite in SUITES for case in cases(import_module(f"tests.contracts.{suite}"))]
+SUITES = sorted(module.name for module in pkgutil.iter_modules(tests.ports.__path__))
+CASES = [(suite, case) for suite in SUITES for case in cases(import_module(f"tests.ports.{suite}"))]
 
 
 def test_the_worker_holds_the_same_cases(worker: TestWorker) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from retain.models.static import StaticEmbedder, StaticTable
+from retain.models.embedders.static import StaticEmbedder, StaticTable
 from tools.static_embedding.teacher import Matrix
 
 

@@ -17,7 +17,7 @@ from operator import mul
 from pathlib import Path
 from typing import Any
 
-from retain.models.static import StaticEmbedder, StaticTable
+from retain.models.embedders.static import StaticEmbedder, StaticTable
 
 _FIRST = 10
 

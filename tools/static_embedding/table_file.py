@@ -1,4 +1,4 @@
-"""The table's file format, written. `retain.models.static` reads it and documents it."""
+"""The table's file format, written. `retain.models.embedders.static` reads it and documents it."""
 
 from __future__ import annotations
 

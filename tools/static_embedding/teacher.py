@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from scipy.special import erf
 
-from retain.models.wordpiece import MAX_WORD_CHARACTERS, words
+from retain.models.embedders.wordpiece import MAX_WORD_CHARACTERS, words
 
 Matrix: TypeAlias = NDArray[np.float32]
 

@@ -11,7 +11,7 @@ from typing import Any
 from pyodide.ffi import JsException, create_proxy, jsnull, to_js
 
 from adapters.failures import sql_error
-from retain.limits import check_statement
+from retain.limits.storage import check_statement
 from retain.ports import SqlResult, SqlValue, Statement
 
 

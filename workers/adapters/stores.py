@@ -7,7 +7,7 @@ from typing import Any
 from pyodide.ffi import JsException, jsnull
 
 from adapters.failures import unavailable
-from retain.limits import check_kv_key, check_kv_write, check_object_key, check_page, utf8_bytes
+from retain.limits.storage import check_kv_key, check_kv_write, check_object_key, check_page, utf8_bytes
 from retain.ports import KeyPage
 
 

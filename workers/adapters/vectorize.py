@@ -9,7 +9,7 @@ from typing import Any
 from pyodide.ffi import JsException, to_js
 
 from adapters.web import converted
-from retain.memory.vector_limits import (
+from retain.limits.vectorize import (
     MAX_DELETE_IDS,
     MAX_GET_IDS,
     check_entries,

@@ -1,7 +1,7 @@
 """What Retain needs of the world, as protocols.
 
 Each port has an adapter for the platform (`workers/bindings.py`) and one for the host (`retain.host`), and one contract
-suite (`tests/contracts/`) that both pass. Times are epoch milliseconds, durations carry their unit in their name.
+suite (`tests/ports/`) that both pass. Times are epoch milliseconds, durations carry their unit in their name.
 """
 
 from __future__ import annotations

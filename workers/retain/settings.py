@@ -39,8 +39,8 @@ class Settings:
     chat: the model of agents that name none. accounts: how to reach the providers that they may name, by provider.
     credentials_key: base64 of the 32 bytes that seal upstream credentials. previous_credentials_key: the one before,
     while they are sealed anew. memory_key, previous_memory_key: the same for the PII of tiered memory. All are secrets,
-    never shown. memory_placements, memory_pii_fields: as `retain.memory.tiers` reads them. evaluation_judge: as
-    `retain.evaluation.judge` does.
+    never shown. memory_placements, memory_pii_fields: as `retain.items` reads them. evaluation_judge: as
+    `retain.evaluation.scoring.judge` does.
     """
 
     environment: str

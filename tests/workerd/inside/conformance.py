@@ -7,22 +7,22 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from retain.memory.contracts.chat import ChatMemory
-from retain.memory.contracts.chat_kv import KvChatMemory
-from retain.memory.contracts.chat_object import ObjectChatMemory
-from retain.memory.contracts.chat_sql import SqlChatMemory
-from retain.memory.contracts.documents import Prepared
-from retain.memory.contracts.vector_indexed import IndexedVectorMemory
-from retain.memory.contracts.vector_process import ProcessVectorMemory
-from retain.memory.contracts.vector_sql import SqlVectorMemory
-from retain.memory.contracts.vectors import VectorMemory
-from retain.memory.namespaces.keys import Namespace
+from retain.contracts.backends.chat_kv import KvChatMemory
+from retain.contracts.backends.chat_object import ObjectChatMemory
+from retain.contracts.backends.chat_sql import SqlChatMemory
+from retain.contracts.backends.vector_indexed import IndexedVectorMemory
+from retain.contracts.backends.vector_process import ProcessVectorMemory
+from retain.contracts.backends.vector_sql import SqlVectorMemory
+from retain.contracts.chat import ChatMemory
+from retain.contracts.documents import PreparedDocument
+from retain.contracts.vectors import VectorMemory
+from retain.models.embedders.openai import OpenAiEmbedder
+from retain.models.embedders.static import StaticEmbedder
+from retain.models.embedders.workers_ai import WorkersAiEmbedder
 from retain.models.embedding import Embedder
-from retain.models.openai_embeddings import OpenAiEmbedder
 from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.models.retry import Retries
-from retain.models.static import StaticEmbedder
-from retain.models.workers_ai import WorkersAiEmbedder
+from retain.namespace import Namespace
 from retain.testing import ChatMemorySuite, EmbedderSuite, Suite, VectorMemorySuite
 from tests.workerd.inside.platform import assembly, bindings
 
@@ -47,7 +47,7 @@ async def suite_of(backend: str, env: Any, asked: Mapping[str, Any]) -> Suite:
         case "chat-kv":
             return _chats(lambda place: KvChatMemory(bindings.WorkersKv(env.KV), place))
         case "vectors-in-process":
-            store: dict[str, dict[str, Prepared]] = {}
+            store: dict[str, dict[str, PreparedDocument]] = {}
             return _vectors(lambda place: ProcessVectorMemory(place, dimensions=8, store=store), 8)
         case "vectors-d1":
             return _vectors(lambda place: SqlVectorMemory(sql, place, dimensions=8), 8)

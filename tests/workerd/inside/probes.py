@@ -87,7 +87,7 @@ class _AiBinding:
 
 async def _workers_ai(_env: Any, asked: dict[str, Any]) -> Any:
     """Ask a model of Workers AI through the platform's adapter; return its reply and the pieces that it streamed."""
-    from retain.models.chat import ChatRequest, Message
+    from retain.models.chat import ChatMessage, ChatRequest
     from retain.models.providers.workers_ai import WorkersAiChat
     from retain.models.retry import Retries
 
@@ -99,7 +99,7 @@ async def _workers_ai(_env: Any, asked: dict[str, Any]) -> Any:
     ai = bindings.WorkersAi(SimpleNamespace(AI=_AiBinding(asked)))
     model = WorkersAiChat(ai, ai.stream, Retries(asyncio.sleep, lambda: 0.0, attempts=1), model="@cf/any")
     try:
-        request = ChatRequest([Message("user", "?")])
+        request = ChatRequest([ChatMessage("user", "?")])
         reply = await model.complete(request, on_text if asked["stream"] else None)
     except errors.RetainError as error:
         return shown_error(error)

@@ -7,10 +7,10 @@ import traceback
 from importlib import import_module
 from typing import Any
 
-import tests.contracts
-from retain.memory.tiers.sql_warm import SqlWarm
-from retain.memory.tiers.stores import KvHot, ObjectsCold
-from tests.contracts import cases
+import tests.ports
+from retain.items.tiers.sql_warm import SqlWarm
+from retain.items.tiers.stores import KvHot, ObjectsCold
+from tests.ports import cases
 from tests.workerd.inside.platform import bindings
 
 IN_OBJECT = ("object_sql",)
@@ -19,14 +19,14 @@ IN_OBJECT = ("object_sql",)
 
 def listing() -> list[list[str]]:
     """Return every case that was staged, as pairs of suite and case."""
-    names = sorted(module.name for module in pkgutil.iter_modules(tests.contracts.__path__))
-    return [[suite, case] for suite in names for case in cases(import_module(f"tests.contracts.{suite}"))]
+    names = sorted(module.name for module in pkgutil.iter_modules(tests.ports.__path__))
+    return [[suite, case] for suite in names for case in cases(import_module(f"tests.ports.{suite}"))]
 
 
 async def run(suite: str, case: str, ports: tuple[Any, ...]) -> dict[str, Any]:
     """Run one case; return whether it passed, and its traceback if not."""
     try:
-        await cases(import_module(f"tests.contracts.{suite}"))[case](*ports)
+        await cases(import_module(f"tests.ports.{suite}"))[case](*ports)
     except Exception:  # noqa: BLE001 -- the host's test shows it
         return {"passed": False, "error": traceback.format_exc()}
     return {"passed": True, "error": ""}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from retain.memory.namespaces.keys import Namespace
-from retain.memory.tiers.builder import MemoryBuilder
-from retain.memory.tiers.client import MemoryClient
-from retain.memory.tiers.sql_warm import SqlWarm
-from retain.memory.tiers.stores import KvHot, ObjectsCold
+from retain.items.builder import MemoryBuilder
+from retain.items.client import MemoryClient
+from retain.items.tiers.sql_warm import SqlWarm
+from retain.items.tiers.stores import KvHot, ObjectsCold
+from retain.namespace import Namespace
 from tests.workerd.inside.platform import bindings
 
 NAMESPACE = Namespace("bench", "default", "s-1")

@@ -1,1 +1,1 @@
-"""The administrator's side: Access, runs, memories, scheduled work."""
+"""The operator's side: Access, the route table and scheduled work. For whoever runs a deployment."""

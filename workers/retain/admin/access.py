@@ -46,7 +46,7 @@ class AccessSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class AccessIdentity:
     """Who is asking.
 
     kind: "development" only in the development mode.
@@ -59,10 +59,10 @@ class Identity:
     subject: str
 
 
-DEVELOPER = Identity("development", "developer", "")
+DEVELOPER = AccessIdentity("development", "developer", "")
 
 
-async def authorise(request: Request, settings: AccessSettings, verifier: AccessVerifier) -> Identity:
+async def authorise(request: Request, settings: AccessSettings, verifier: AccessVerifier) -> AccessIdentity:
     """Return who sent the request: what Access says, or the developer in development mode.
 
     Development mode holds only when all of these do: the environment is "development", nothing of Access is
@@ -121,7 +121,7 @@ class AccessVerifier:
         self._fetched_at_ms = -math.inf
         self._tried_at_ms = -math.inf
 
-    async def verify(self, token: str) -> Identity:
+    async def verify(self, token: str) -> AccessIdentity:
         """Return whom the token names: signed by the team, for this application, and valid now.
 
         Raises: Unauthenticated (code `invalid_access_token`, detail `reason`); Unavailable (code
@@ -226,7 +226,7 @@ def _check_times(claims: Mapping[str, Any], now_ms: int) -> None:
         raise _invalid("not_yet_valid")
 
 
-def _identity(claims: Mapping[str, Any]) -> Identity:
+def _identity(claims: Mapping[str, Any]) -> AccessIdentity:
     """Read who it is. A user's token has an e-mail address, a service token's has a common name.
 
     Source: https://developers.cloudflare.com/cloudflare-one/access-controls/applications/http-apps/authorization-cookie/application-token/
@@ -237,7 +237,7 @@ def _identity(claims: Mapping[str, Any]) -> Identity:
     for kind, claim in (("user", "email"), ("service", "common_name")):
         name = claims.get(claim)
         if isinstance(name, str) and name and isinstance(subject, str):
-            return Identity("user" if kind == "user" else "service", name, subject)
+            return AccessIdentity("user" if kind == "user" else "service", name, subject)
     raise _invalid("no_identity")
 
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from retain.errors import InvalidInput
 from retain.evaluation.runner import Runner
 from retain.identifiers import check_agent_type
+from retain.items.client import MemoryClient
+from retain.items.rekeying.backfill import Backfill
+from retain.items.rekeying.migration import Migration
+from retain.lifecycle.stores import Stores
 from retain.memory.ingest.ingestion import Ingestion
-from retain.memory.lifecycle.stores import Stores
-from retain.memory.namespaces.keys import Namespace
-from retain.memory.rekeying.backfill import Backfill
-from retain.memory.rekeying.migration import Migration
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
-from retain.memory.tenants import Tenants
-from retain.memory.tiers.client import MemoryClient
+from retain.namespace import Namespace
 from retain.ports import Background, Clock, Sql
+from retain.tenants.register import Tenants
 
 
 @dataclass(frozen=True, slots=True)

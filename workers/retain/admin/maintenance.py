@@ -8,21 +8,21 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from retain.contracts.backends.document_index import DocumentIndex
 from retain.errors import RetainError
 from retain.evaluation.runner import Runner
-from retain.memory.contracts.document_index import DocumentIndex
+from retain.items.demotion import Demotion
+from retain.lifecycle.consolidation import consolidate
+from retain.lifecycle.erasure.eraser import Erasure
+from retain.lifecycle.heads import keep_heads
+from retain.lifecycle.reindexing import Reindexing
+from retain.lifecycle.stores import Stores
 from retain.memory.episodes import WARN_PER_TENANT, prune_episodes
 from retain.memory.indexer import Indexer
 from retain.memory.ingest.ingestion import Ingestion, continue_interrupted
 from retain.memory.ingest.intake import forget_abandoned
 from retain.memory.ingest.jobs import prune_jobs
-from retain.memory.lifecycle.consolidation import consolidate
-from retain.memory.lifecycle.erasure import Erasure
-from retain.memory.lifecycle.heads import keep_heads
-from retain.memory.lifecycle.reindexing import Reindexing
-from retain.memory.lifecycle.stores import Stores
 from retain.memory.scope import Scope
-from retain.memory.tiers.demotion import Demotion
 from retain.ports import Clock, Objects, Sql
 
 _log = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from retain.admin import memories
 from retain.admin.context import AdminContext
+from retain.admin.resources import memories
 from retain.bodies import validated
 from retain.errors import InvalidInput, NotFound
 from retain.http import Handle, Request, Response

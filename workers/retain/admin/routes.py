@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from retain.admin import evals, ingest, items, lifecycle, mcp, memories, namespaces, procedures
+from retain.admin import mcp
 from retain.admin.context import AdminContext
-from retain.admin.runs import list_events, list_runs, page_limit, show_run
+from retain.admin.resources import evals, ingest, items, lifecycle, memories, namespaces, procedures
+from retain.admin.resources.runs import list_events, list_runs, page_limit, show_run
 from retain.errors import Conflict
 from retain.http import Request, Response, Route, json_response
 from retain.identifiers import check_agent_type

@@ -1,1 +1,1 @@
-"""Agents: definitions, the run loop, tools and the life of an instance."""
+"""Agents: definitions, tools, runs and the life of an instance. For people who write agents as YAML files and functions."""

@@ -11,10 +11,10 @@ from retain.agents.definitions import AgentDefinition
 from retain.errors import Misconfigured, NotFound
 
 if TYPE_CHECKING:
-    from retain.agents.functions import FunctionTool
+    from retain.agents.tools.functions import FunctionTool
 
 
-class Catalogue:
+class AgentCatalogue:
     """Agent definitions by type, scripts of the scripted model and modules of function tools by name."""
 
     def __init__(
@@ -29,7 +29,7 @@ class Catalogue:
         self._loaded: dict[str, FunctionTool] = {}
 
     @classmethod
-    def from_json(cls, text: str) -> Catalogue:
+    def from_json(cls, text: str) -> AgentCatalogue:
         """Return the catalogue that staging wrote (`agents.json`)."""
         staged = json.loads(text)
         agents = {name: AgentDefinition.model_validate(agent) for name, agent in staged["agents"].items()}
@@ -53,7 +53,7 @@ class Catalogue:
 
         Raises: NotFound (code `no_such_function`); Misconfigured (code `invalid_function`).
         """
-        from retain.agents.functions import FunctionTool
+        from retain.agents.tools.functions import FunctionTool
 
         if name not in self._loaded:
             if name not in self._functions:

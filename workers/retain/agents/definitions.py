@@ -17,11 +17,11 @@ Workflow = Annotated[str, Field(min_length=1, max_length=4_000)]
 """A workflow's instructions."""
 
 
-class _Strict(BaseModel):
+class _StrictDefinition(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class MemoryConfig(_Strict):
+class MemoryConfig(_StrictDefinition):
     """What an agent remembers and how it recalls.
 
     long_term_enabled: gives the agent semantic memory. recall: `tool` offers `recall_memory`, `context` recalls before
@@ -38,7 +38,7 @@ class MemoryConfig(_Strict):
     top_k: int = Field(default=5, ge=1, le=20)
 
 
-class ModelConfig(_Strict):
+class ModelConfig(_StrictDefinition):
     """Which chat model an agent uses. Absent fields take the deployment's.
 
     name: must be there with another provider than the deployment's, but for `scripted`.
@@ -52,7 +52,7 @@ class ModelConfig(_Strict):
     max_output_tokens: int = Field(default=1024, ge=1, le=32_768)
 
 
-class Limits(_Strict):
+class Limits(_StrictDefinition):
     """Where a run ends at the latest.
 
     context_tokens: estimated tokens of the whole prompt. run_tokens: tokens that the run and all its delegates may read
@@ -67,7 +67,7 @@ class Limits(_Strict):
     approval_hours: float = Field(default=24, gt=0, le=24 * 30)
 
 
-class AgentDefinition(_Strict):
+class AgentDefinition(_StrictDefinition):
     """One agent.
 
     house: the group of agents whose shared memories it sees.

@@ -13,7 +13,7 @@ from retain.ports import ObjectSql
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class InstanceIdentity:
     """Who an instance is. Raises InvalidInput through `Scope`."""
 
     scope: Scope
@@ -32,16 +32,16 @@ class Identity:
         return namespace_key(self.scope.agent_type or "", self.scope.tenant_id, self.instance_id)
 
 
-def identity_of(request: Mapping[str, Any]) -> Identity:
+def identity_of(request: Mapping[str, Any]) -> InstanceIdentity:
     """Return who a request is for. Raises: InvalidInput."""
     try:
         scope = Scope(request["tenant_id"], check_agent_type(request["agent_type"]))
-        return Identity(scope, check_instance_id(request["instance_id"]))
+        return InstanceIdentity(scope, check_instance_id(request["instance_id"]))
     except KeyError as error:
         raise InvalidInput(f"the request names no {error.args[0]}", code="invalid_request") from error
 
 
-def claim(local: ObjectSql, identity: Identity) -> None:
+def claim(local: ObjectSql, identity: InstanceIdentity) -> None:
     """Write into the object who it is, once. Raises: Misconfigured when it is another instance."""
     local.run("CREATE TABLE IF NOT EXISTS identity (tenant_id TEXT, agent_type TEXT, instance_id TEXT)")
     known = claimed(local)
@@ -52,7 +52,7 @@ def claim(local: ObjectSql, identity: Identity) -> None:
         raise Misconfigured("the object belongs to another instance", code="wrong_instance")
 
 
-def require_claimed(local: ObjectSql) -> Identity:
+def require_claimed(local: ObjectSql) -> InstanceIdentity:
     """Return who the object is, and write nothing. Raises: NotFound (code `no_such_instance`) when it was never called."""
     known = claimed(local)
     if known is None:
@@ -60,7 +60,7 @@ def require_claimed(local: ObjectSql) -> Identity:
     return known
 
 
-def claimed(local: ObjectSql) -> Identity | None:
+def claimed(local: ObjectSql) -> InstanceIdentity | None:
     """Return who the object is, or None when it was never called."""
     if not local.run("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'identity'").rows:
         return None

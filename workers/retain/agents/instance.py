@@ -15,22 +15,22 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from retain.agents.identity import Identity, identity_of
+from retain import outbox as outbox_module
+from retain.agents.execution.control import Control
+from retain.agents.execution.executor import LEASE_MS, Execution
+from retain.agents.execution.following import Following
+from retain.agents.execution.live_text import LiveText
+from retain.agents.execution.loop import RunLoop
+from retain.agents.identity import InstanceIdentity, identity_of
 from retain.agents.instance_ports import InstancePorts
-from retain.agents.running.control import Control
-from retain.agents.running.execution import LEASE_MS, Execution
-from retain.agents.running.following import Following
-from retain.agents.running.live_text import LiveText
-from retain.agents.running.loop import RunLoop
 from retain.agents.runs import tables
 from retain.agents.runs.journal import Journal, OpenRun
 from retain.errors import Conflict, Misconfigured, RetainError, Unavailable
-from retain.memory import outbox as outbox_module
+from retain.lifecycle.terms import Term
 from retain.memory import working as working_module
-from retain.memory.lifecycle.terms import Term
-from retain.memory.outbox import Outbox
 from retain.memory.procedures.procedural import ProceduralMemory
 from retain.memory.working import WorkingMemory
+from retain.outbox import Outbox
 
 WAIT_S = 0.25
 WAIT_TURNS = 100
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 class Instance:
     """One agent instance. Made anew whenever the object wakes up; its state is in the object's SQLite."""
 
-    def __init__(self, identity: Identity, ports: InstancePorts) -> None:
+    def __init__(self, identity: InstanceIdentity, ports: InstancePorts) -> None:
         self._identity = identity
         self._ports = ports
         self._active = False

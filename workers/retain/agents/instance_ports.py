@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from retain.agents.catalogue import Catalogue
+from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
-from retain.agents.tools import Tool
+from retain.agents.tools.built_in import Tool
 from retain.models.chat import ChatModel
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
@@ -38,7 +38,7 @@ class InstancePorts:
     index: VectorIndex
     embedder: Callable[[], Embedder]
     chat: Callable[[AgentDefinition], ChatModel]
-    catalogue: Catalogue
+    catalogue: AgentCatalogue
     instances: AgentInstances
     gateway_tools: Callable[[str, tuple[str, ...]], Awaitable[list[Tool]]]
     fetch: Fetch

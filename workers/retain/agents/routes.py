@@ -13,14 +13,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from retain.agents.catalogue import Catalogue
-from retain.agents.running.event_stream import event_stream, last_event_id, nothing_follows
+from retain.agents.catalogue import AgentCatalogue
+from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
 from retain.bodies import parsed
 from retain.errors import InvalidInput, LimitExceeded
 from retain.http import Request, Response, Route, json_response
 from retain.identifiers import check_agent_type, check_id, check_instance_id, namespace_key, new_id
-from retain.memory.tenants import Tenants
 from retain.ports import AgentInstances
+from retain.tenants.register import Tenants
 
 MAX_INPUT_BYTES = 256 * 1024
 MAX_METADATA_BYTES = 10 * 1024
@@ -31,7 +31,7 @@ class AgentsContext:
     """What the routes work with."""
 
     tenants: Tenants
-    catalogue: Catalogue
+    catalogue: AgentCatalogue
     instances: AgentInstances
 
 

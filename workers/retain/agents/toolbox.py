@@ -5,10 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from retain.agents.definitions import AgentDefinition
-from retain.agents.delegation import Delegate
-from retain.agents.identity import Identity
+from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
-from retain.agents.tools import CallContext, GetWorkingMemory, RecallMemory, SetWorkingMemory, StoreMemory, Tool
+from retain.agents.tools.built_in import (
+    CallContext,
+    GetWorkingMemory,
+    RecallMemory,
+    SetWorkingMemory,
+    StoreMemory,
+    Tool,
+)
+from retain.agents.tools.delegate import Delegate
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from retain.memory.working import WorkingMemory
@@ -17,7 +24,7 @@ from retain.memory.working import WorkingMemory
 class Toolbox:
     """Makes the tools of an instance's runs."""
 
-    def __init__(self, identity: Identity, ports: InstancePorts, working: WorkingMemory) -> None:
+    def __init__(self, identity: InstanceIdentity, ports: InstancePorts, working: WorkingMemory) -> None:
         self._identity = identity
         self._ports = ports
         self._working = working
@@ -57,7 +64,7 @@ class Toolbox:
         ports, tenant_id = self._ports, self._identity.scope.tenant_id
         stubs = await ports.stubs(tenant_id)
         if stubs is not None:
-            from retain.agents.stubbed_tool import stubbed_tools
+            from retain.agents.tools.stubbed import stubbed_tools
 
             declared = {name: ports.catalogue.function(name).spec for name in definition.functions}
             return stubbed_tools(stubs, definition.tools, declared)
@@ -67,7 +74,7 @@ class Toolbox:
         return tools
 
     def _functions(self, definition: AgentDefinition) -> list[Tool]:
-        from retain.agents.functions import BoundFunction, ToolContext
+        from retain.agents.tools.functions import BoundFunction, ToolContext
 
         identity, ports = self._identity, self._ports
         memory = self.semantic if definition.memory_config.long_term_enabled else None

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from retain.evaluation.expectations import Metric
-from retain.evaluation.scores import Score
+from retain.evaluation.scoring.scores import Score
 from retain.ports import Row
 
 Outcome = Literal["passed", "failed", "errored"]

@@ -11,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from retain.errors import RetainError, Unavailable
-from retain.evaluation.carrying_out import CasePorts, CaseRun
+from retain.evaluation.case_run import CasePorts, CaseRun
 from retain.evaluation.dataset import Case
 from retain.evaluation.datasets import Datasets
-from retain.evaluation.judge import Judge
 from retain.evaluation.results import Outcome
 from retain.evaluation.runs import EvalRun, EvalRuns, Picked
-from retain.evaluation.scores import Observation, Score
-from retain.evaluation.scoring import passes, scored, unscored
+from retain.evaluation.scoring.judge import Judge
+from retain.evaluation.scoring.scorer import passes, scored, unscored
+from retain.evaluation.scoring.scores import Observation, Score
 from retain.evaluation.scratch import Scratches
-from retain.memory.lifecycle.stores import Stores
+from retain.lifecycle.stores import Stores
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from retain.models.retry import Sleep

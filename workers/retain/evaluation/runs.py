@@ -15,7 +15,7 @@ from retain.errors import Conflict, NotFound
 from retain.evaluation.dataset import Definition
 from retain.evaluation.datasets import DatasetInfo
 from retain.evaluation.results import Outcome, Result, result_of, summary
-from retain.evaluation.scores import Observation, Score
+from retain.evaluation.scoring.scores import Observation, Score
 from retain.identifiers import check_id, new_id
 from retain.ports import Clock, Row, Sql, Statement
 

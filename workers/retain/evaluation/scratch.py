@@ -14,9 +14,9 @@ from typing import Any
 
 from retain.errors import Conflict, NotFound
 from retain.evaluation.dataset import Case, Stub, stored
-from retain.evaluation.trace import fits_arguments
-from retain.memory.lifecycle.erasure import Erasure
-from retain.memory.lifecycle.stores import Stores
+from retain.evaluation.scoring.trace import fits_arguments
+from retain.lifecycle.erasure.eraser import Erasure
+from retain.lifecycle.stores import Stores
 from retain.ports import Sql
 
 ERASURE_CALLS = 3

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from retain.errors import Conflict, LimitExceeded, RetainError, Unavailable
-from retain.limits import MAX_INTEGER, MAX_PARAMETERS, MAX_STATEMENT_BYTES, MAX_VALUE_BYTES, check_statement
+from retain.limits.storage import MAX_INTEGER, MAX_PARAMETERS, MAX_STATEMENT_BYTES, MAX_VALUE_BYTES, check_statement
 from retain.ports import Row, SqlResult, SqlValue
 
 _LIMITS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from retain.host.connection import open_connection, query
 from retain.host.pages import page_of, prefix_range
-from retain.limits import check_kv_key, check_kv_write, check_page
+from retain.limits.storage import check_kv_key, check_kv_write, check_page
 from retain.ports import Clock, KeyPage
 
 _SCHEMA = """
@@ -37,13 +37,13 @@ class SqliteKv:
         self._connection.close()
 
     async def get(self, key: str) -> str | None:
-        """Return the value, or None. See the port, and `retain.limits.check_kv_key` for its errors."""
+        """Return the value, or None. See the port, and `retain.limits.storage.check_kv_key` for its errors."""
         sql = "SELECT value FROM kv WHERE key = ? AND (expires_at_ms IS NULL OR expires_at_ms > ?)"
         rows = query(self._connection, sql, check_kv_key(key).encode(), self._clock())
         return str(rows[0][0]) if rows else None
 
     async def put(self, key: str, value: str, *, ttl_s: int | None = None) -> None:
-        """Write the value. See the port, and `retain.limits.check_kv_write` for its errors."""
+        """Write the value. See the port, and `retain.limits.storage.check_kv_write` for its errors."""
         check_kv_write(key, value, ttl_s)
         expires_at_ms = None if ttl_s is None else self._clock() + ttl_s * 1000
         sql = "INSERT OR REPLACE INTO kv (key, value, expires_at_ms) VALUES (?, ?, ?)"

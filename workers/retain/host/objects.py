@@ -7,7 +7,7 @@ from pathlib import Path
 
 from retain.host.connection import open_connection, query
 from retain.host.pages import page_of, prefix_range
-from retain.limits import check_object_key, check_page
+from retain.limits.storage import check_object_key, check_page
 from retain.ports import KeyPage
 
 _SCHEMA = """
@@ -36,12 +36,12 @@ class SqliteObjects:
         self._connection.close()
 
     async def get(self, key: str) -> bytes | None:
-        """Return the object's bytes, or None. See the port; `retain.limits.check_object_key` for its errors."""
+        """Return the object's bytes, or None. See the port; `retain.limits.storage.check_object_key` for its errors."""
         rows = query(self._connection, "SELECT value FROM objects WHERE key = ?", check_object_key(key).encode())
         return bytes(rows[0][0]) if rows else None
 
     async def put(self, key: str, value: bytes, *, content_type: str = "application/octet-stream") -> None:
-        """Write the object. See the port, and `retain.limits.check_object_key` for its errors."""
+        """Write the object. See the port, and `retain.limits.storage.check_object_key` for its errors."""
         sql = "INSERT OR REPLACE INTO objects (key, value, content_type) VALUES (?, ?, ?)"
         query(self._connection, sql, check_object_key(key).encode(), value, content_type)
 

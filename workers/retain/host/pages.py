@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Sequence
 
 from retain.errors import InvalidInput
-from retain.limits import utf8_bytes
+from retain.limits.storage import utf8_bytes
 from retain.ports import KeyPage
 
 

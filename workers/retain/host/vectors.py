@@ -16,8 +16,8 @@ from uuid import uuid4
 
 from retain.errors import Misconfigured
 from retain.host.connection import open_connection, query, refusal
-from retain.memory.vector_filter import matches
-from retain.memory.vector_limits import MAX_DELETE_IDS, MAX_GET_IDS, check_entries, check_ids, check_query
+from retain.limits.vector_filter import matches
+from retain.limits.vectorize import MAX_DELETE_IDS, MAX_GET_IDS, check_entries, check_ids, check_query
 from retain.ports import MetadataFilter, MetadataValue, SqlValue, Vector, VectorEntry, VectorMatch
 
 _SCHEMA = (

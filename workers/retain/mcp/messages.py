@@ -47,7 +47,7 @@ class McpError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class RpcMessage:
     """One message of a client. id: None for a notification. enveloped: of the era without a handshake."""
 
     id: str | int | None
@@ -56,7 +56,7 @@ class Message:
     enveloped: bool
 
 
-def read_message(request: Request) -> Message | None:
+def read_message(request: Request) -> RpcMessage | None:
     """Return the message, None for one that wants no answer because it is an answer itself.
 
     Raises: McpError.
@@ -80,7 +80,7 @@ def read_message(request: Request) -> Message | None:
         _check_handshake_version(request, method)
     elif number is not None:
         _check_envelope(request, method, params)
-    return Message(number, method, params, enveloped)
+    return RpcMessage(number, method, params, enveloped)
 
 
 def id_of(request: Request) -> str | int | None:
@@ -93,7 +93,7 @@ def id_of(request: Request) -> str | int | None:
     return number if isinstance(number, str | int) and not isinstance(number, bool) else None
 
 
-def result(message: Message, value: Mapping[str, Any]) -> Response:
+def result(message: RpcMessage, value: Mapping[str, Any]) -> Response:
     """Return the answer to a request."""
     content = {"resultType": "complete", **value} if message.enveloped else dict(value)
     return _json({"jsonrpc": "2.0", "id": message.id, "result": content}, 200)

@@ -15,7 +15,7 @@ from retain.mcp.messages import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     McpError,
-    Message,
+    RpcMessage,
     accepted,
     id_of,
     read_message,
@@ -60,7 +60,7 @@ async def answer(request: Request, tools: McpTools, name: str, instructions: str
         return refusal(error, message.id, enveloped=message.enveloped)
 
 
-async def _respond(message: Message, tools: McpTools, name: str, instructions: str) -> Mapping[str, Any]:
+async def _respond(message: RpcMessage, tools: McpTools, name: str, instructions: str) -> Mapping[str, Any]:
     introduction = {"capabilities": {"tools": {}}, "instructions": instructions}
     server = {"name": name, "version": __version__}
     match message.method:
@@ -82,7 +82,7 @@ async def _respond(message: Message, tools: McpTools, name: str, instructions: s
             raise McpError(METHOD_NOT_FOUND, f"there is no method '{other}'")
 
 
-async def _list(message: Message, tools: McpTools) -> Mapping[str, Any]:
+async def _list(message: RpcMessage, tools: McpTools) -> Mapping[str, Any]:
     cursor = message.params.get("cursor")
     try:
         page = await tools.page(cursor if isinstance(cursor, str) else None)
@@ -99,7 +99,7 @@ def _shown(tool: McpTool) -> Mapping[str, Any]:
     return {**shown, "annotations": dict(tool.hints)} if tool.hints else shown
 
 
-async def _call(message: Message, tools: McpTools) -> Mapping[str, Any]:
+async def _call(message: RpcMessage, tools: McpTools) -> Mapping[str, Any]:
     name, arguments = message.params.get("name"), message.params.get("arguments") or {}
     if not isinstance(name, str) or not isinstance(arguments, dict):
         raise McpError(INVALID_PARAMS, "a call has a name, a text, and arguments, an object")

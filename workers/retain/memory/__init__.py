@@ -1,1 +1,1 @@
-"""Memory: working, episodic and semantic."""
+"""What an agent remembers: working memory, episodes, records found by recall, ingest, and procedures."""

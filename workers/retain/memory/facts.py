@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retain.memory.records.record import NewRecord, Record, Source
+from retain.memory.records.record import NewRecord, Record, RecordSource
 from retain.memory.semantic import RecallQuery, SemanticMemory
 
 
@@ -39,7 +39,7 @@ async def learn(memory: SemanticMemory, fact: Fact, *, run_id: str | None) -> st
         object=fact.object,
         confidence=fact.confidence,
     )
-    return (await memory.store(new, Source("agent", run_id=run_id))).id
+    return (await memory.store(new, RecordSource("agent", run_id=run_id))).id
 
 
 async def recall(memory: SemanticMemory, query: str, *, top_k: int = 5) -> Sequence[Record]:

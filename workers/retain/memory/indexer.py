@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retain.errors import RetainError, Unavailable
-from retain.memory.recall.preparation import Prepared, prepare, signature
+from retain.limits.vectorize import GRACE_MS
+from retain.memory.recall.preparation import PreparedRecord, prepare, signature
 from retain.memory.recall.words import scope_tag, tagged
 from retain.memory.records.record import Record, content_hash
 from retain.memory.records.rows import record_of
@@ -25,8 +26,6 @@ from retain.ports import Clock, MetadataValue, Sql, Statement, Vector, VectorEnt
 
 UPSERT_LIMIT = 500
 """Vectors of one call. Vectorize takes 1,000 from a Worker."""
-GRACE_MS = 60_000
-"""Entries younger than this belong to a write that may still be under way."""
 FIRST_PAUSE_MS = 60_000
 """After a first failure, until the reconciler takes an entry again. It doubles with each failure …"""
 LONGEST_PAUSE_MS = 3_600_000
@@ -53,7 +52,7 @@ _log = logging.getLogger(__name__)
 class Indexed:
     """What a record's content becomes in the indexes. vectors: one a part; empty when the model finds nothing in it."""
 
-    prepared: Prepared
+    prepared: PreparedRecord
     vectors: Sequence[Vector]
 
 

@@ -14,11 +14,10 @@ from typing import Any
 
 from retain.errors import Conflict, InvalidInput, NotFound, RetainError
 from retain.identifiers import check_id, new_id
-from retain.memory.history import Change, History
 from retain.memory.indexer import Indexed, Indexer, remove_rows
 from retain.memory.recall.recall import Hit, Recall, RecallQuery
-from retain.memory.records.events import EDITABLE, EventKind, Known, LearningEvent, apply
-from retain.memory.records.record import NewRecord, Record, Source, check_content, check_metadata, content_hash
+from retain.memory.records.events import EDITABLE, EventKind, KnownRecord, LearningEvent, apply
+from retain.memory.records.record import NewRecord, Record, RecordSource, check_content, check_metadata, content_hash
 from retain.memory.records.rows import (
     LAST_EVENT,
     Written,
@@ -29,11 +28,12 @@ from retain.memory.records.rows import (
     remove_record,
     write_record,
 )
-from retain.memory.records.supersession import Standing, Telling
+from retain.memory.records.supersession import Telling, Validity
 from retain.memory.scope import BELOW, Scope, registration
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
 from retain.ports import Clock, Sql, Statement, VectorIndex
+from retain.tenants.history import Change, WorldHistory
 
 __all__ = ["Hit", "RecallQuery", "SemanticMemory", "StoreResult"]
 
@@ -63,10 +63,10 @@ class SemanticMemory:
         self._sql = sql
         self._clock = clock
         self._indexer = Indexer(sql, index, embedder, clock)
-        self._history = History(sql, clock)
+        self._history = WorldHistory(sql, clock)
         self._recall = Recall(scope, sql, index, embedder, clock, reranker=reranker)
 
-    async def store(self, new: NewRecord, source: Source) -> StoreResult:
+    async def store(self, new: NewRecord, source: RecordSource) -> StoreResult:
         """Remember the content; return when it is durable and can be found. Idempotent by content.
 
         A newer fact of equal subject and predicate closes the older one's validity; both stay readable. A content that was
@@ -76,9 +76,11 @@ class SemanticMemory:
         """
         return (await self.store_all([new], source))[0]
 
-    async def store_all(self, news: Sequence[NewRecord], source: Source | Sequence[Source]) -> list[StoreResult]:
+    async def store_all(
+        self, news: Sequence[NewRecord], source: RecordSource | Sequence[RecordSource]
+    ) -> list[StoreResult]:
         """Remember several new contents, all of them or none; as `store`, in order. source: of all, or of each."""
-        sources = [source] * len(news) if isinstance(source, Source) else source
+        sources = [source] * len(news) if isinstance(source, RecordSource) else source
         told = [self._record(new, origin) for new, origin in zip(news, sources, strict=True)]
         contents = [_hash(record) for record in told]
         ready: dict[str, tuple[Record, Indexed]] = {}
@@ -93,7 +95,7 @@ class SemanticMemory:
                 if standing is None and content in ready:
                     new, indexed = ready[content]
                     await telling.anew(new, [*self._indexer.rows(new, indexed), self._indexer.sent(new)])
-                    known[content] = standing = Standing(new.id, new.valid_to_ms, new.expires_at_ms)
+                    known[content] = standing = Validity(new.id, new.valid_to_ms, new.expires_at_ms)
                 elif standing is None or not await telling.again(standing, record):
                     return None  # it was deleted meanwhile: it is told as a new one
                 ids[content] = standing.record_id
@@ -145,7 +147,7 @@ class SemanticMemory:
         ).rows
         return record, [event_of(row) for row in rows]
 
-    async def edit(self, record_id: str, changes: Mapping[str, Any], source: Source) -> Record:
+    async def edit(self, record_id: str, changes: Mapping[str, Any], source: RecordSource) -> Record:
         """Change fields of a record at or below the scope; the old values stay in its events.
 
         Raises: InvalidInput for a field that cannot be edited or a value that does not fit; Conflict (code
@@ -160,7 +162,7 @@ class SemanticMemory:
         assert edited is not None
         [indexed] = await self._indexer.read([edited])
 
-        async def edit(known: Known) -> tuple[Record, list[Written | Statement]]:
+        async def edit(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
             event = known.follow(self._event("edited", record_id, changes, source))
             changed = apply(known.record, event)
             assert changed is not None
@@ -183,21 +185,21 @@ class SemanticMemory:
         await self._indexer.try_to_settle(record_id, still_fresh=True)
         return changed
 
-    async def invalidate(self, record_id: str, at_ms: int, source: Source) -> Record:
+    async def invalidate(self, record_id: str, at_ms: int, source: RecordSource) -> Record:
         """Say that the record holds no longer than until `at_ms`. Raises: NotFound; Unavailable."""
         return await self._note(record_id, "invalidated", {"valid_to_ms": at_ms}, source)
 
-    async def restore(self, record_id: str, source: Source) -> Record:
+    async def restore(self, record_id: str, source: RecordSource) -> Record:
         """Say that the record holds after all. Raises: NotFound; Unavailable."""
         return await self._note(record_id, "restored", {}, source)
 
-    async def delete(self, record_id: str, source: Source) -> None:
+    async def delete(self, record_id: str, source: RecordSource) -> None:
         """Forget a record at or below the scope: it is not found from the moment this returns.
 
         Raises: NotFound; Unavailable, after which the call may be repeated.
         """
 
-        async def remove(known: Known) -> tuple[Record, list[Written | Statement]]:
+        async def remove(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
             record = known.record
             return record, [
                 append_event(record.tenant_id, known.follow(self._event("deleted", record.id, {}, source))),
@@ -209,7 +211,7 @@ class SemanticMemory:
         await self._change(record_id, remove)
         await self._indexer.try_to_settle(record_id)
 
-    def _record(self, new: NewRecord, source: Source) -> Record:
+    def _record(self, new: NewRecord, source: RecordSource) -> Record:
         now = self._clock()
         return Record(
             id=new_id(),
@@ -246,8 +248,8 @@ class SemanticMemory:
         ready |= zip(fresh, pairs, strict=True)
         await self._indexer.write(pairs)
 
-    async def _note(self, record_id: str, kind: EventKind, data: Mapping[str, Any], source: Source) -> Record:
-        async def note(known: Known) -> tuple[Record, list[Written | Statement]]:
+    async def _note(self, record_id: str, kind: EventKind, data: Mapping[str, Any], source: RecordSource) -> Record:
+        async def note(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
             event = known.follow(self._event(kind, record_id, data, source))
             changed = apply(known.record, event)
             assert changed is not None
@@ -256,7 +258,7 @@ class SemanticMemory:
         return await self._change(record_id, note)
 
     async def _change(
-        self, record_id: str, decide: Callable[[Known], Awaitable[tuple[Record, list[Written | Statement]]]]
+        self, record_id: str, decide: Callable[[KnownRecord], Awaitable[tuple[Record, list[Written | Statement]]]]
     ) -> Record:
         """Commit what `decide` makes of the record, and return that: a read after the commit might fail or see more."""
         decided: list[Record] = []
@@ -269,7 +271,7 @@ class SemanticMemory:
         await self._history.transact(self.scope.tenant_id, change)
         return as_stored(decided[-1])
 
-    async def _owned(self, record_id: str) -> Known:
+    async def _owned(self, record_id: str) -> KnownRecord:
         rows = (
             await self._sql.run(
                 f"SELECT r.*, {LAST_EVENT} FROM memory_records r"
@@ -283,7 +285,7 @@ class SemanticMemory:
             raise NotFound("there is no such memory", code="no_such_memory")
         return known_of(rows[0])
 
-    async def _standing(self, contents: Sequence[str]) -> dict[str, Standing]:
+    async def _standing(self, contents: Sequence[str]) -> dict[str, Validity]:
         """Return what the scope knows of the contents, by hash."""
         rows = (
             await self._sql.run(
@@ -294,9 +296,9 @@ class SemanticMemory:
                 json.dumps(list(contents)),
             )
         ).rows
-        return {row["content_hash"]: Standing(row["id"], row["valid_to_ms"], row["expires_at_ms"]) for row in rows}
+        return {row["content_hash"]: Validity(row["id"], row["valid_to_ms"], row["expires_at_ms"]) for row in rows}
 
-    def _event(self, kind: EventKind, record_id: str, data: Mapping[str, Any], source: Source) -> LearningEvent:
+    def _event(self, kind: EventKind, record_id: str, data: Mapping[str, Any], source: RecordSource) -> LearningEvent:
         return LearningEvent(new_id(), record_id, kind, data, source.to_json(), self._clock())
 
 

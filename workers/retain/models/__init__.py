@@ -1,1 +1,1 @@
-"""Models behind one interface each: chat and embeddings."""
+"""Chat and embedding models, one port each, with retries and the choice by configuration."""

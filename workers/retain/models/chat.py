@@ -33,7 +33,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ChatMessage:
     """One message of the conversation.
 
     tool_calls: only in the assistant's. tool_call_id: only in a tool's, names the call it answers.
@@ -63,7 +63,7 @@ class ChatRequest:
     schema: a JSON Schema of an object that an answer without tool calls must be, as JSON; None for free text.
     """
 
-    messages: Sequence[Message]
+    messages: Sequence[ChatMessage]
     tools: Sequence[ToolSpec] = ()
     max_output_tokens: int = 1024
     temperature: float | None = None

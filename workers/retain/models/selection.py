@@ -10,8 +10,10 @@ from typing import Any
 
 from retain.errors import Misconfigured
 from retain.models.chat import ChatModel
+from retain.models.embedders.openai import OpenAiEmbedder
+from retain.models.embedders.static import StaticEmbedder
+from retain.models.embedders.workers_ai import WorkersAiEmbedder
 from retain.models.embedding import Embedder
-from retain.models.openai_embeddings import OpenAiEmbedder
 from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.models.providers.anthropic import AnthropicChat, AnthropicEndpoint
 from retain.models.providers.openai import OpenAiChat
@@ -20,9 +22,8 @@ from retain.models.providers.workers_ai import AiStreamer, WorkersAiChat
 from retain.models.requests import BINDING, check_model_request
 from retain.models.reranking import Reranker, WorkersAiReranker
 from retain.models.retry import Retries
-from retain.models.scripted import ScriptedChat
-from retain.models.static import StaticEmbedder
-from retain.models.workers_ai import AiRunner, WorkersAiEmbedder
+from retain.models.scripted.chat import ScriptedChat
+from retain.models.workers_ai import AiRunner
 from retain.ports import Fetch, FetchStream
 from retain.settings import ModelSettings, Settings
 

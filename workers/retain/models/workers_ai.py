@@ -1,20 +1,12 @@
-"""Embeddings from Workers AI, through its binding."""
+"""Workers AI: the port that runs its models, and what its failures mean. For chat, embeddings and reranking."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 from retain.errors import Detail, Misconfigured, RetainError, Unavailable, UpstreamFailed
-from retain.models.retry import Retries, with_retries
-from retain.models.vectors import checked, embed_in_batches
-
-MAX_TEXTS = 100
-"""Most texts of one call. Source: https://developers.cloudflare.com/workers-ai/models/bge-base-en-v1.5/"""
-
-MAX_CHARACTERS = 400_000
-"""Most characters of one call: more than 100 texts of the 512 tokens that a bge model reads of each."""
 
 
 class AiRunner(Protocol):
@@ -48,47 +40,3 @@ def platform_failure(text: str) -> RetainError:
     if found[1] == _USED_UP:
         return UpstreamFailed("the account has used up its allocation of Workers AI", code="model_quota", **details)
     return UpstreamFailed("Workers AI refused the request", code="model_refused", **details)
-
-
-class WorkersAiEmbedder:
-    """Embeds with a model of the bge family. Implements the `Embedder` port."""
-
-    def __init__(self, run: AiRunner, retries: Retries, *, model: str, dimensions: int) -> None:
-        """Name the model (as `@cf/baai/bge-base-en-v1.5`) and the length of its vectors."""
-        self._run = run
-        self._retries = retries
-        self._model = model
-        self._dimensions = dimensions
-
-    @property
-    def model(self) -> str:
-        """Return the model's name."""
-        return self._model
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-        return self._dimensions
-
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector a text, in order, L2-normalised; all zeros for a blank text.
-
-        Of a text longer than 512 tokens only the beginning is read, as the platform does it.
-
-        Raises: Unavailable when attempts are used up; UpstreamFailed (code `malformed_answer` among others);
-            Misconfigured (code `embedding_dimensions`).
-        """
-        return await embed_in_batches(
-            texts,
-            self._embed,
-            dimensions=self._dimensions,
-            max_texts=MAX_TEXTS,
-            max_characters=MAX_CHARACTERS,
-        )
-
-    async def _embed(self, batch: list[str]) -> list[list[float]]:
-        answer = await with_retries(lambda: self._run(self._model, {"text": batch}), self._retries)
-        data = answer.get("data")
-        if not isinstance(data, list) or len(data) != len(batch):
-            raise UpstreamFailed("Workers AI did not answer with one vector a text", code="malformed_answer")
-        return [checked(values, self._dimensions) for values in data]

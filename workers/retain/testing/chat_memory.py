@@ -7,9 +7,9 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from retain.contracts.chat import ChatMemory, ClearableChatMemory
 from retain.identifiers import new_id
-from retain.memory.contracts.chat import ChatMemory, ClearableChatMemory
-from retain.models.chat import Message, Role, ToolCall
+from retain.models.chat import ChatMessage, Role, ToolCall
 from retain.testing.suite import Suite, check, invariant
 
 _MANY = 1_500
@@ -73,7 +73,7 @@ class ChatMemorySuite(Suite):
         for count in (3, 1, 5, 5, 0, 2):
             given = _numbered(count, of=f"a conversation of {count}")
             await memory.save(given)
-            given.append(Message("user", "added by the caller after the save"))
+            given.append(ChatMessage("user", "added by the caller after the save"))
             expected = given[:-1]
             for again in (memory, await self.open(session)):
                 found = await again.load()
@@ -86,7 +86,7 @@ class ChatMemorySuite(Suite):
         """Messages come back equal and in order: repeated ones, empty ones, tool calls, any text."""
         chance = random.Random(3)
         conversations = [[_any_message(chance) for _ in range(size)] for size in (1, 2, 11, 12, 30)]
-        conversations.append([Message("user", "again")] * 3)
+        conversations.append([ChatMessage("user", "again")] * 3)
         conversations.append(list(reversed(_numbered(25))))
         for given in conversations:
             memory = await self.open(new_id())
@@ -138,8 +138,8 @@ class ChatMemorySuite(Suite):
         check(not found, "CM6", f"after clear the conversation is {_short(found)}")
 
     async def _undisturbed(
-        self, first: Sequence[Message], second: Sequence[Message]
-    ) -> tuple[list[Message], list[Message]]:
+        self, first: Sequence[ChatMessage], second: Sequence[ChatMessage]
+    ) -> tuple[list[ChatMessage], list[ChatMessage]]:
         """Return what is loaded after the first save, and after the second one."""
         memory = await self.open(new_id())
         await memory.save(first)
@@ -147,17 +147,17 @@ class ChatMemorySuite(Suite):
         await memory.save(second)
         return between, list(await memory.load())
 
-    async def _a_save_that_fails(self, before: list[Message]) -> None:
+    async def _a_save_that_fails(self, before: list[ChatMessage]) -> None:
         memory = await self.open(new_id())
         await memory.save(_OLD)
-        unsayable = Message("assistant", "", (ToolCall("1", "ship", {"order": object()}),))
+        unsayable = ChatMessage("assistant", "", (ToolCall("1", "ship", {"order": object()}),))
         try:
             await memory.save([*_NEW, unsayable, *_NEW])
         except Exception:  # noqa: BLE001 -- which error it is, is the backend's matter
             found = list(await memory.load())
             check(found == before, "CM4", f"a save that failed left {_short(found)}")
 
-    async def _a_save_that_is_watched(self, states: list[list[Message]]) -> None:
+    async def _a_save_that_is_watched(self, states: list[list[ChatMessage]]) -> None:
         session = new_id()
         memory, other = await self.open(session), await self.open(session)
         await memory.save(_OLD)
@@ -170,7 +170,7 @@ class ChatMemorySuite(Suite):
             await asyncio.sleep(0)
         await saving
 
-    async def _a_save_that_is_cancelled(self, turns: int, states: list[list[Message]]) -> bool:
+    async def _a_save_that_is_cancelled(self, turns: int, states: list[list[ChatMessage]]) -> bool:
         """Cancel a save after this many turns of the event loop; return False when it was faster."""
         session = new_id()
         await (await self.open(session)).save(_OLD)
@@ -184,18 +184,18 @@ class ChatMemorySuite(Suite):
         return unfinished
 
 
-def _numbered(count: int, *, of: str = "a conversation") -> list[Message]:
-    return [Message("user", f"message {number} of {of}") for number in range(count)]
+def _numbered(count: int, *, of: str = "a conversation") -> list[ChatMessage]:
+    return [ChatMessage("user", f"message {number} of {of}") for number in range(count)]
 
 
 _OLD = _numbered(4, of="the old conversation")
 _NEW = _numbered(6, of="the new conversation")
 
 
-def _any_message(chance: random.Random) -> Message:
+def _any_message(chance: random.Random) -> ChatMessage:
     role = chance.choice(_ROLES)
     calls = tuple(ToolCall(f"call-{n}", "ship", chance.choice(_ARGUMENTS)) for n in range(chance.randrange(3)))
-    return Message(
+    return ChatMessage(
         role,
         chance.choice(_TEXTS),
         calls if role == "assistant" else (),

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from retain.contracts.vectors import DeletableVectorMemory, RetrievedDocument, VectorDocument, VectorMemory
 from retain.identifiers import new_id
-from retain.memory.contracts.vectors import DeletableVectorMemory, RetrievedDocument, VectorDocument, VectorMemory
 from retain.testing.suite import Suite, check, invariant
 
 _OPAQUE: tuple[dict[str, Any], ...] = (

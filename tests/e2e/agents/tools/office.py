@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from retain.agents.functions import ToolContext, tool
+from retain.agents.tools.functions import ToolContext, tool
 
 
 @tool(idempotent=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from retain.agents.runs.context import fenced
 from retain.agents.runs.run_state import RunState
 from retain.agents.runs.tokens import Estimate
-from retain.models.chat import Message
+from retain.models.chat import ChatMessage
 
 SECTION = "earlier_turns"
 _LINE = 200
@@ -28,36 +28,36 @@ class NoRoom(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class Transcript:
     """One turn as messages: the model's answer, and the results of its calls so far."""
 
     turn: int
-    answer: Message
-    results: tuple[Message, ...]
+    answer: ChatMessage
+    results: tuple[ChatMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
     """What the model reads. cut: the turns of which it reads a summary, and at most the results still referred to."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     cut: tuple[int, ...] = ()
 
 
-def history(state: RunState) -> tuple[History, ...]:
+def history(state: RunState) -> tuple[Transcript, ...]:
     """Return a run's turns as messages."""
-    turns: list[History] = []
+    turns: list[Transcript] = []
     for number, turn in enumerate(state.turns, start=1):
-        answer = Message("assistant", turn.answer.content, turn.answer.calls)
+        answer = ChatMessage("assistant", turn.answer.content, turn.answer.calls)
         results = tuple(
-            Message("tool", result.content, tool_call_id=call.id)
+            ChatMessage("tool", result.content, tool_call_id=call.id)
             for call, result in zip(turn.answer.calls, turn.results, strict=False)
         )
-        turns.append(History(number, answer, results))
+        turns.append(Transcript(number, answer, results))
     return tuple(turns)
 
 
-def compacted(head: Sequence[Message], turns: Sequence[History], room: int, estimate: Estimate) -> Compacted:
+def compacted(head: Sequence[ChatMessage], turns: Sequence[Transcript], room: int, estimate: Estimate) -> Compacted:
     """Return the messages that fit into `room` tokens: all of them, or head, summary, what is referred to, and tail.
 
     The head (instructions, memory, input) and the last turn always stay. As few of the oldest turns as possible are cut.
@@ -79,8 +79,8 @@ def compacted(head: Sequence[Message], turns: Sequence[History], room: int, esti
 
 
 def _cut(
-    head: Sequence[Message],
-    turns: Sequence[History],
+    head: Sequence[ChatMessage],
+    turns: Sequence[Transcript],
     number: int,
     said: Sequence[Set[str]],
     told: Sequence[Mapping[str | None, Set[str]]],
@@ -88,7 +88,7 @@ def _cut(
     """Return the messages with the first `number` turns cut. said, told: what each turn's answer and results name."""
     tail = [message for turn in turns[number:] for message in (turn.answer, *turn.results)]
     referred = set().union(*said[number:])
-    kept: list[Message] = []
+    kept: list[ChatMessage] = []
     lines: list[str] = []
     for place in reversed(range(number)):
         turn = turns[place]
@@ -96,16 +96,16 @@ def _cut(
         calls = tuple(call for call in turn.answer.tool_calls if call.id in stays)
         if calls:
             kept[:0] = [
-                Message("assistant", "", calls),
+                ChatMessage("assistant", "", calls),
                 *(result for result in turn.results if result.tool_call_id in stays),
             ]
             referred |= said[place]
         lines[:0] = _lines(turn, stays)
-    summary = [Message("user", fenced(SECTION, lines))] if lines else []
+    summary = [ChatMessage("user", fenced(SECTION, lines))] if lines else []
     return Compacted((*head, *summary, *kept, *tail), tuple(turn.turn for turn in turns[:number]))
 
 
-def _said(answer: Message) -> str:
+def _said(answer: ChatMessage) -> str:
     calls = [json.dumps(dict(call.arguments), ensure_ascii=False) for call in answer.tool_calls]
     return "\n".join([answer.content, *calls])
 
@@ -120,7 +120,7 @@ def _terms(texts: Iterable[str]) -> set[str]:
     }
 
 
-def _lines(turn: History, stays: set[str | None]) -> list[str]:
+def _lines(turn: Transcript, stays: set[str | None]) -> list[str]:
     """Return what the summary says of a cut turn: its text, and each call that does not stay."""
     lines = [f"turn {turn.turn}: {_short(turn.answer.content)}"] if turn.answer.content.strip() else []
     by_call = {result.tool_call_id: result.content for result in turn.results}

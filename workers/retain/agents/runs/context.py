@@ -13,7 +13,7 @@ from retain.errors import LimitExceeded
 from retain.memory.episodes import Episode
 from retain.memory.procedures.procedural import Choice
 from retain.memory.semantic import Hit
-from retain.models.chat import Message
+from retain.models.chat import ChatMessage
 
 _ESTIMATE = Estimate()
 
@@ -25,7 +25,7 @@ class AssembledContext:
     cut: section name to the number of items that the budget left out. procedure: the workflow that the run follows.
     """
 
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     episodes: tuple[Episode, ...]
     records: tuple[Hit, ...]
     cut: Mapping[str, int]
@@ -107,7 +107,7 @@ def assemble(
     kept_episodes = add("episodes", [episode.content for episode in newest_first], newest_last=True)
     system = "\n\n".join([instructions, *sections])
     return AssembledContext(
-        messages=(Message("system", system), Message("user", user)),
+        messages=(ChatMessage("system", system), ChatMessage("user", user)),
         episodes=tuple(reversed(newest_first[:kept_episodes])),
         records=tuple(records[:kept_records]),
         cut=cut,

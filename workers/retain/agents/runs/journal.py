@@ -28,10 +28,10 @@ from retain.agents.runs.result import error_of, result_of, status_of, waiting_fo
 from retain.agents.runs.run_state import RunState, Turn, apply
 from retain.errors import NotFound
 from retain.memory.episodes import episode_id
-from retain.memory.outbox import Outbox
 from retain.memory.procedures.procedural import Choice
 from retain.memory.scope import Scope
-from retain.models.chat import Message, ToolCall
+from retain.models.chat import ChatMessage, ToolCall
+from retain.outbox import Outbox
 from retain.ports import Clock, ObjectSql, Row
 
 MAX_EPISODE_BYTES = 16 * 1024
@@ -50,7 +50,7 @@ class OpenRun:
 
     run_id: str
     request: Mapping[str, Any]
-    messages: tuple[Message, ...]
+    messages: tuple[ChatMessage, ...]
     episodes_used: int
     records_used: int
     state: RunState
@@ -366,9 +366,9 @@ def _due_ms(event: RunEvent, now: int) -> int:
             return now
 
 
-def _message(stored: Mapping[str, Any]) -> Message:
+def _message(stored: Mapping[str, Any]) -> ChatMessage:
     calls = tuple(ToolCall(**call) for call in stored["tool_calls"])
-    return Message(stored["role"], stored["content"], calls, stored["tool_call_id"])
+    return ChatMessage(stored["role"], stored["content"], calls, stored["tool_call_id"])
 
 
 def _episode_text(run: OpenRun, number: int, turn: Turn) -> str:

@@ -36,7 +36,7 @@ CLOSING = frozenset({"run.completed", "run.failed", "run.cancelled"})
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSentEvent:
+class RunStreamEvent:
     """One event. id: None for one that cannot be come back to."""
 
     name: str
@@ -55,19 +55,19 @@ class ServerSentEvent:
         return {"name": self.name, "data": dict(self.data), "id": self.id}
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> ServerSentEvent:
+    def from_json(cls, stored: Mapping[str, Any]) -> RunStreamEvent:
         """Return the event that `to_json` made JSON of."""
         return cls(stored["name"], stored["data"], stored["id"])
 
 
-def shown(seq: int, event: RunEvent, result: Mapping[str, Any] | None) -> list[ServerSentEvent]:
+def shown(seq: int, event: RunEvent, result: Mapping[str, Any] | None) -> list[RunStreamEvent]:
     """Return what is sent of the log's event number `seq`; nothing of what only the runtime needs.
 
     result: of the run, once it has ended.
     """
     events = list(_said(event, result or {}))
     return [
-        ServerSentEvent(name, data, seq if number == len(events) else None)
+        RunStreamEvent(name, data, seq if number == len(events) else None)
         for number, (name, data) in enumerate(events, start=1)
     ]
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from retain.models.chat import Message, ToolSpec
+from retain.models.chat import ChatMessage, ToolSpec
 
 BYTES_PER_TOKEN = {"claude": 3.5}
 """Bytes of UTF-8 a token stands for, by what a model's name holds.
@@ -34,12 +34,12 @@ class Estimate:
         """Return about how many tokens a text has, rounded up."""
         return math.ceil(len(text.encode("utf-8", "surrogatepass")) / self.bytes_per_token)
 
-    def message(self, message: Message) -> int:
+    def message(self, message: ChatMessage) -> int:
         """Return about how many tokens a message has, with the calls in it."""
         calls = sum(self.text(call.name) + self.text(json.dumps(dict(call.arguments))) for call in message.tool_calls)
         return self.text(message.content) + calls
 
-    def messages(self, messages: Iterable[Message]) -> int:
+    def messages(self, messages: Iterable[ChatMessage]) -> int:
         """Return about how many tokens the messages have together."""
         return sum(map(self.message, messages))
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from retain.memory.ingest.extraction import ExtractedFact, Said
 from retain.memory.ingest.intake import HELD_BYTES, discarding
-from retain.memory.ingest.messages import Message, message_key
-from retain.memory.ingest.placement import Known, Placeable
+from retain.memory.ingest.messages import IncomingMessage, message_key
+from retain.memory.ingest.placement import Placeable, PlacedMessage
 from retain.memory.records.record import Utterance
 from retain.memory.scope import Scope
 from retain.ports import Row, Sql, SqlValue, Statement
@@ -114,7 +114,7 @@ class Inbox:
 
     async def known(
         self, conversation: str, messages: Sequence[Placeable]
-    ) -> tuple[list[Known], tuple[int, int] | None]:
+    ) -> tuple[list[PlacedMessage], tuple[int, int] | None]:
         """Return the conversation's messages that could be one of these, and its first and last position."""
         here = self._here(conversation)
         keys = json.dumps(sorted({message.key for message in messages}))
@@ -124,7 +124,8 @@ class Inbox:
         if low is None:
             return [], None
         rows = [
-            Known(int(row["position"]), row["message"], row["message_key"], _time(row["at_ms"])) for row in known.rows
+            PlacedMessage(int(row["position"]), row["message"], row["message_key"], _time(row["at_ms"]))
+            for row in known.rows
         ]
         return rows, (int(low), int(high))
 
@@ -149,7 +150,7 @@ class Inbox:
             after, found = values[-1][0], True
         return found
 
-    def inserted(self, conversation: str, job_id: str, messages: Mapping[int, Message]) -> list[Statement]:
+    def inserted(self, conversation: str, job_id: str, messages: Mapping[int, IncomingMessage]) -> list[Statement]:
         """Return the statements that receive messages, by position.
 
         Raises, when they run: Conflict when a place was taken meanwhile.

@@ -15,11 +15,11 @@ from retain.errors import Conflict, Misconfigured, RetainError, Unavailable
 from retain.memory.ingest.extraction import ExtractedFact, Extractor
 from retain.memory.ingest.inbox import Inbox, Unlearned
 from retain.memory.ingest.intake import Intake
-from retain.memory.ingest.jobs import Job, Jobs, Stage, Taken, job_id_of
+from retain.memory.ingest.jobs import IngestJob, Jobs, Stage, Taken, job_id_of
 from retain.memory.ingest.learning import Learner, SourcedFact
 from retain.memory.ingest.messages import Rejection, check_conversation
 from retain.memory.ingest.placement import place
-from retain.memory.records.record import NewRecord, Source
+from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from retain.ports import Clock, Sql
@@ -40,10 +40,10 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class IngestReceipt:
     """What became of a request. created: False when it is the same as one before. small: soon worked off."""
 
-    job: Job
+    job: IngestJob
     created: bool
     small: bool
 
@@ -60,7 +60,7 @@ class Ingestion:
         self._inbox = Inbox(sql, memory.scope)
         self._learner = Learner(memory, sql)
 
-    async def receive(self, conversation: str, raw: Sequence[object]) -> Receipt:
+    async def receive(self, conversation: str, raw: Sequence[object]) -> IngestReceipt:
         """Take messages in as one request; as `accept`. Raises: as `Intake` and `accept`."""
         intake = Intake(self._sql, self._memory.scope.tenant_id, self._clock)
         for message in raw:
@@ -68,7 +68,7 @@ class Ingestion:
         await intake.finish()
         return await self.accept(conversation, intake)
 
-    async def accept(self, conversation: str, intake: Intake) -> Receipt:
+    async def accept(self, conversation: str, intake: Intake) -> IngestReceipt:
         """Open the job that a request is: when this returns, its messages are durable and have their places. Idempotent.
 
         intake: finished. What it put down is gone afterwards, unless this raises.
@@ -83,7 +83,7 @@ class Ingestion:
             job = await self._jobs.find(scope.tenant_id, job_id)
             if job is not None:
                 await intake.discard()
-                return Receipt(job, created, small)
+                return IngestReceipt(job, created, small)
             try:
                 await self._open(conversation, job_id, intake)
                 created = True
@@ -91,7 +91,7 @@ class Ingestion:
                 continue  # somebody took a place, or sent the same request: look again
         raise Unavailable("the conversation is changed by too many at once; try again", code="contended")
 
-    async def work(self, job_id: str, *, pause_s: float = 0.0) -> Job:
+    async def work(self, job_id: str, *, pause_s: float = 0.0) -> IngestJob:
         """Work a job off and return it as it stands then: also `failed`, or `running` when somebody else is at it.
 
         pause_s: pause between slices, in seconds.
@@ -141,7 +141,7 @@ class Ingestion:
             received = self._inbox.inserted(conversation, job_id, new)
         await self._sql.batch([opened, *received])
 
-    async def _store(self, job: Job) -> bool:
+    async def _store(self, job: IngestJob) -> bool:
         """Store the next messages; return False when there are none."""
         waiting = await self._inbox.received(job.job_id, job.conversation, SLICE)
         waiting = waiting[: _fitting([one.content for one in waiting], SLICE_BYTES)]
@@ -149,13 +149,13 @@ class Ingestion:
             return False
         stored = await self._memory.store_all(
             [NewRecord(one.content, kind="event", utterance=one.place) for one in waiting],
-            [Source("ingest", message=one.message) for one in waiting],
+            [RecordSource("ingest", message=one.message) for one in waiting],
         )
         records = {one.place.position: result.id for one, result in zip(waiting, stored, strict=True)}
         await self._sql.batch([self._inbox.stored(job.job_id, records), self._jobs.advanced(job.job_id)])
         return True
 
-    async def _extract(self, job: Job) -> bool:
+    async def _extract(self, job: IngestJob) -> bool:
         """Draw facts from the next stored messages and keep them; return False when there are none."""
         extractor = self._extractor()
         waiting = await self._inbox.unread(job.job_id, extractor.batch)
@@ -170,7 +170,7 @@ class Ingestion:
         await self._sql.batch([self._inbox.read(job.job_id, found), self._jobs.advanced(job.job_id)])
         return True
 
-    async def _learn(self, job: Job) -> bool:
+    async def _learn(self, job: IngestJob) -> bool:
         """Store the facts of the next messages; return False when there are none."""
         waiting = await self._inbox.unlearned(job.job_id, SLICE)
         if not waiting:
@@ -200,7 +200,7 @@ async def continue_interrupted(
     return states
 
 
-def _since(one: Unlearned, job: Job) -> int:
+def _since(one: Unlearned, job: IngestJob) -> int:
     return job.created_at_ms if one.said_at_ms is None else one.said_at_ms
 
 

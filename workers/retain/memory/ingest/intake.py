@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from retain.errors import InvalidInput, LimitExceeded, RetainError
 from retain.identifiers import new_id
-from retain.memory.ingest.messages import MAX_MESSAGES, Message, Outline, Rejection, read_message
+from retain.memory.ingest.messages import MAX_MESSAGES, IncomingMessage, Outline, Rejection, read_message
 from retain.memory.ingest.request import Oversized
 from retain.ports import Clock, Sql, Statement
 
@@ -42,7 +42,7 @@ class Intake:
         self._tenant_id = tenant_id
         self._clock = clock
         self._digest = hashlib.sha256()
-        self._held: list[Message] = []
+        self._held: list[IncomingMessage] = []
         self._held_bytes = 0
 
     @property
@@ -51,7 +51,7 @@ class Intake:
         return self._digest.hexdigest()
 
     @property
-    def held(self) -> Mapping[int, Message]:
+    def held(self) -> Mapping[int, IncomingMessage]:
         """The messages by their index, while nothing was put down."""
         return {message.index: message for message in self._held}
 

@@ -71,7 +71,7 @@ _FORGET_JOBS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class IngestJob:
     """A job as it stands. lease_until_ms: until then somebody is at work on it."""
 
     job_id: str
@@ -132,14 +132,14 @@ class Jobs:
         self._sql = sql
         self._clock = clock
 
-    async def find(self, tenant_id: str, job_id: str) -> Job | None:
+    async def find(self, tenant_id: str, job_id: str) -> IngestJob | None:
         """Return a job of the tenant, None when there is none."""
         rows = (
             await self._sql.run("SELECT * FROM ingest_jobs WHERE job_id = ? AND tenant_id = ?", job_id, tenant_id)
         ).rows
         return _job(rows[0]) if rows else None
 
-    async def get(self, tenant_id: str, job_id: str) -> Job:
+    async def get(self, tenant_id: str, job_id: str) -> IngestJob:
         """Return a job of the tenant. Raises: InvalidInput; NotFound (code `no_such_job`)."""
         if _ID.fullmatch(job_id) is None:
             raise InvalidInput("a job's id has 32 hexadecimal digits", code="invalid_job_id")
@@ -169,7 +169,7 @@ class Jobs:
             ),
         )
 
-    async def lease(self, job: Job) -> bool:
+    async def lease(self, job: IngestJob) -> bool:
         """Take a job up; return False when somebody else is at work on it, or it is done."""
         now = self._clock()
         taken = await self._sql.run(_LEASE, now + LEASE_MS, now, job.job_id, job.scope.tenant_id, now)
@@ -180,16 +180,16 @@ class Jobs:
         now = self._clock()
         return _ADVANCED, (now + LEASE_MS, now, job_id)
 
-    async def complete(self, job: Job) -> None:
+    async def complete(self, job: IngestJob) -> None:
         """Complete the job, if all of it is done."""
         await self._sql.run(_COMPLETE, self._clock(), job.job_id)
 
-    async def fail(self, job: Job, stage: Stage, error: RetainError) -> None:
+    async def fail(self, job: IngestJob, stage: Stage, error: RetainError) -> None:
         """Say that the job stopped at an error."""
         said = json.dumps({"stage": stage, "code": error.code, "message": error.message})
         await self._sql.run(_FAIL, said, self._clock(), job.job_id)
 
-    async def interrupted(self, limit: int) -> list[Job]:
+    async def interrupted(self, limit: int) -> list[IngestJob]:
         """Return jobs that nobody works on and that are not done, the longest waiting first.
 
         Those that were interrupted too often without achieving anything become failed.
@@ -214,9 +214,9 @@ async def prune_jobs(sql: Sql, now_ms: int) -> int:
     return pruned
 
 
-def _job(row: Row) -> Job:
+def _job(row: Row) -> IngestJob:
     done = row["completed_at_ms"]
-    return Job(
+    return IngestJob(
         job_id=row["job_id"],
         scope=Scope(row["tenant_id"], row["agent_type"], row["house"]),
         conversation=row["conversation"],

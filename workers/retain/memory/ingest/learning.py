@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from retain.memory.ingest.extraction import ExtractedFact, key_of
-from retain.memory.records.record import NewRecord, Source, content_hash
+from retain.memory.records.record import NewRecord, RecordSource, content_hash
 from retain.memory.semantic import SemanticMemory
 from retain.ports import Row, Sql
 
@@ -57,7 +57,7 @@ class Learner:
             told = [one for one in wave if _is_news(one, same[_about(one)])]
             await self._memory.store_all(
                 [_record_of(one) for one in told],
-                [Source("extraction", message=one.message, record_id=one.record_id) for one in told],
+                [RecordSource("extraction", message=one.message, record_id=one.record_id) for one in told],
             )
             for one in told:
                 await self._close_opposite(one)
@@ -78,7 +78,7 @@ class Learner:
         scope = self._memory.scope
         values = (scope.tenant_id, scope.scope_id, one.fact.subject, f"{OPPOSITES[name]}:{key}", one.said_at_ms)
         for row in (await self._sql.run(_OPEN_OPPOSITES, *values)).rows:
-            source = Source("extraction", message=one.message, record_id=one.record_id)
+            source = RecordSource("extraction", message=one.message, record_id=one.record_id)
             await self._memory.invalidate(row["id"], one.said_at_ms, source)
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from retain.errors import UpstreamFailed
 from retain.memory.ingest.extraction import ExtractedFact, Said, entity, predicate_of, subject_of
 from retain.memory.records.record import Kind
-from retain.models.chat import ChatModel, ChatRequest, Message
+from retain.models.chat import ChatMessage, ChatModel, ChatRequest
 
 MAX_CONFIDENCE = 0.9
 """No model is believed more than this."""
@@ -37,11 +37,11 @@ Answer with one JSON object that fits this JSON Schema, and nothing else. Withou
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
 
 
-class _Strict(BaseModel):
+class _StrictAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class _Fact(_Strict):
+class _Fact(_StrictAnswer):
     message: Annotated[int, Field(ge=0)]
     subject: Annotated[str, Field(min_length=1, max_length=200)]
     predicate: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
@@ -51,7 +51,7 @@ class _Fact(_Strict):
     confidence: Annotated[float, Field(ge=0, le=1, strict=False)]
 
 
-class _Answer(_Strict):
+class _Answer(_StrictAnswer):
     facts: Annotated[list[_Fact], Field(max_length=500)]
 
 
@@ -74,8 +74,8 @@ class LlmExtractor:
         reply = await self._model.complete(
             ChatRequest(
                 [
-                    Message("system", _INSTRUCTIONS + json.dumps(_Answer.model_json_schema())),
-                    Message("user", shown(messages)),
+                    ChatMessage("system", _INSTRUCTIONS + json.dumps(_Answer.model_json_schema())),
+                    ChatMessage("user", shown(messages)),
                 ],
                 max_output_tokens=MAX_OUTPUT_TOKENS,
                 temperature=0.0,

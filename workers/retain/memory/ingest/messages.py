@@ -23,7 +23,7 @@ FIELDS = ("id", "speaker", "content", "at_ms")
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class IncomingMessage:
     """One message that can be stored.
 
     index: its place in the request, from 0. id: the sender's, None when there is none. content: without recalled text.
@@ -81,7 +81,7 @@ def check_conversation(conversation: str) -> str:
     return _name("conversation", conversation)
 
 
-def read_message(index: int, raw: object) -> Message:
+def read_message(index: int, raw: object) -> IncomingMessage:
     """Return a message that can be stored. Raises: InvalidInput, LimitExceeded."""
     if isinstance(raw, Oversized):
         raise _too_large()
@@ -99,7 +99,7 @@ def read_message(index: int, raw: object) -> Message:
     message_id, at_ms = raw.get("id"), raw.get("at_ms")
     if at_ms is not None and (isinstance(at_ms, bool) or not isinstance(at_ms, int) or not 0 <= at_ms <= MAX_AT_MS):
         raise InvalidInput("at_ms must be epoch milliseconds", code="invalid_at_ms")
-    return Message(
+    return IncomingMessage(
         index, None if message_id is None else _name("id", message_id), _name("speaker", raw.get("speaker")), own, at_ms
     )
 

@@ -44,7 +44,7 @@ class Placeable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PlacedMessage:
     """A message that has its place. key: "" for one that was erased, which may have been any."""
 
     position: int
@@ -54,7 +54,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class MessagePlacement:
     """What becomes of incoming messages, by their order.
 
     known: order to the position of the message that it is. new: order to the position that it gets. changed: orders of
@@ -66,7 +66,9 @@ class Placement:
     changed: frozenset[int]
 
 
-def place(incoming: Sequence[Placeable], known: Iterable[Known], span: tuple[int, int] | None) -> Placement:
+def place(
+    incoming: Sequence[Placeable], known: Iterable[PlacedMessage], span: tuple[int, int] | None
+) -> MessagePlacement:
     """Return the place of each incoming message.
 
     known: at least every message of the conversation that could be one of the incoming ones. span: the first and last
@@ -89,11 +91,11 @@ def place(incoming: Sequence[Placeable], known: Iterable[Known], span: tuple[int
             new[order] = high
     for order, first in repeated.items():
         found[order] = new[first] if first in new else found[first]
-    return Placement(found, new, frozenset(changed))
+    return MessagePlacement(found, new, frozenset(changed))
 
 
 def _by_id(
-    incoming: Sequence[Placeable], rows: Sequence[Known]
+    incoming: Sequence[Placeable], rows: Sequence[PlacedMessage]
 ) -> tuple[dict[int, int], dict[int, int | None], dict[int, int]]:
     """Find messages by their ids.
 
@@ -124,13 +126,13 @@ def _by_id(
 
 def _align(
     incoming: Sequence[Placeable],
-    rows: Sequence[Known],
+    rows: Sequence[PlacedMessage],
     span: tuple[int, int],
     found: dict[int, int],
     changed: Mapping[int, int | None],
 ) -> int | None:
     """Add to `found` what is equal by its place; return where the window lies, None when it is not one window."""
-    by_key: dict[str, list[Known]] = defaultdict(list)
+    by_key: dict[str, list[PlacedMessage]] = defaultdict(list)
     for row in rows:
         by_key[row.key].append(row)
     erased = {row.position for row in by_key.pop("", [])}

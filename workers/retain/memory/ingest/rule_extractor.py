@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from retain.memory.ingest.extraction import ExtractedFact, Said, is_machine, predicate_of, subject_of
 from retain.memory.ingest.rules import RULES
-from retain.memory.ingest.rules.rule import Rule, compiled
+from retain.memory.ingest.rules.rule import ExtractionRule, compiled
 from retain.memory.ingest.sentences import Clause, Statement, statements
 
 MAX_OBJECT = 240
@@ -76,11 +76,11 @@ def _of_statement(statement: Statement, message: Said) -> Iterator[ExtractedFact
                 yield from _of_clause(rule, clause, message)
 
 
-def _reads(rule: Rule, clause: Clause) -> bool:
+def _reads(rule: ExtractionRule, clause: Clause) -> bool:
     return rule.denial == "either" or (rule.denial == "required") == clause.negated
 
 
-def _of_clause(rule: Rule, clause: Clause, message: Said) -> Iterator[ExtractedFact]:
+def _of_clause(rule: ExtractionRule, clause: Clause, message: Said) -> Iterator[ExtractedFact]:
     pattern = compiled(rule.pattern)
     for match in pattern.finditer(clause.text) if rule.anywhere else filter(None, [pattern.match(clause.text)]):
         said = _object(rule, match["object"])
@@ -99,7 +99,7 @@ def _of_clause(rule: Rule, clause: Clause, message: Said) -> Iterator[ExtractedF
         )
 
 
-def _object(rule: Rule, text: str) -> str | None:
+def _object(rule: ExtractionRule, text: str) -> str | None:
     """Return the object as the rule reads it, None when it is not understood."""
     text = " ".join(text.split())
     if rule.reading == "thing":

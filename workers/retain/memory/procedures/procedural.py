@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from random import Random
 
 from retain.errors import Unavailable
-from retain.memory.outbox import Outbox
 from retain.memory.procedures.posterior import Posterior, check_score, choose, prior
 from retain.memory.scope import Scope
+from retain.outbox import Outbox
 from retain.ports import Clock, ObjectSql, Row, Sql
 
 SCHEMA = """

@@ -33,7 +33,7 @@ NAMES_TIME = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedRecord:
     """What the index holds of one record, but for its vectors.
 
     parts: the texts to embed, each with the head. stems: every word's, in order, then single letters of scripts
@@ -50,12 +50,12 @@ class Prepared:
     asking: float
 
 
-def prepare(content: str, utterance: Utterance | None) -> Prepared:
+def prepare(content: str, utterance: Utterance | None) -> PreparedRecord:
     """Return what the index shall hold of a record."""
     head = _head(utterance)
     stems = tuple(stem(word) for word in indexed_words(head + content))
     short = len(content) <= WINDOW_LIMIT
-    return Prepared(
+    return PreparedRecord(
         parts=tuple(head + part for part in cut(content)),
         stems=stems,
         terms=" ".join(sorted(set(stems))) if short else "",

@@ -43,7 +43,7 @@ class LearningEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRecord:
     """A record, and its last event: what the next one follows on."""
 
     record: Record

@@ -29,7 +29,7 @@ _YEAR_10000 = 253_402_300_800_000
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RecordSource:
     """Where a memory came from.
 
     origin: who wrote it. run_id, step: the run and its step, when there was one. message: id of the message it was said

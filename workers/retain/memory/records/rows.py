@@ -6,10 +6,10 @@ import json
 import secrets
 from dataclasses import dataclass, replace
 
-from retain.memory.history import Entry, event_digest
-from retain.memory.records.events import Known, LearningEvent
+from retain.memory.records.events import KnownRecord, LearningEvent
 from retain.memory.records.record import Record, Utterance, content_hash
 from retain.ports import Row, SqlValue, Statement
+from retain.tenants.history import HistoryEntry, event_digest
 
 RECORD_COLUMNS = (
     "id", "tenant_id", "scope_id", "kind", "content", "metadata", "subject", "predicate", "object", "confidence",
@@ -35,7 +35,7 @@ class Written:
     """The statements that write something, and what world history says of it."""
 
     statements: tuple[Statement, ...]
-    entry: Entry
+    entry: HistoryEntry
 
 
 def record_of(row: Row) -> Record:
@@ -70,9 +70,9 @@ def record_of(row: Row) -> Record:
     )
 
 
-def known_of(row: Row) -> Known:
+def known_of(row: Row) -> KnownRecord:
     """Return the record that a row of `memory_records r` holds, with its last event. The row has `LAST_EVENT`."""
-    return Known(record_of(row), row["last_event_id"] or "")
+    return KnownRecord(record_of(row), row["last_event_id"] or "")
 
 
 def event_of(row: Row) -> LearningEvent:
@@ -138,7 +138,7 @@ def append_event(tenant_id: str, event: LearningEvent) -> Written:
     }
     digest = event_digest(row)
     values = (*row.values(), digest)
-    return Written(((_APPEND_EVENT, values),), Entry(f"record_{event.kind}", event.record_id, digest))
+    return Written(((_APPEND_EVENT, values),), HistoryEntry(f"record_{event.kind}", event.record_id, digest))
 
 
 def as_stored(record: Record) -> Record:

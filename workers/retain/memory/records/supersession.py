@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from retain.identifiers import new_id
-from retain.memory.records.events import EventKind, Known, LearningEvent, apply
-from retain.memory.records.record import Record, Source
+from retain.memory.records.events import EventKind, KnownRecord, LearningEvent, apply
+from retain.memory.records.record import Record, RecordSource
 from retain.memory.records.rows import LAST_EVENT, Written, append_event, known_of, write_record
 from retain.ports import Clock, Sql, Statement
 
@@ -35,7 +35,7 @@ _BEGAN_LATER = f"{_SAME} AND valid_from_ms > ? ORDER BY valid_from_ms, id LIMIT 
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Validity:
     """What decides whether a known content is opened when it is told again."""
 
     record_id: str
@@ -56,7 +56,7 @@ class Telling:
     def __init__(self, sql: Sql, clock: Clock) -> None:
         self._sql = sql
         self._clock = clock
-        self._changed: dict[str, Known] = {}
+        self._changed: dict[str, KnownRecord] = {}
         self.parts: list[Written | Statement] = []
 
     async def anew(self, record: Record, indexes: Sequence[Statement]) -> None:
@@ -69,7 +69,7 @@ class Telling:
         self.parts += indexes
         self._end(older, record)
 
-    async def again(self, standing: Standing, told: Record) -> bool:
+    async def again(self, standing: Validity, told: Record) -> bool:
         """Tell a known content; return False when it is known no more.
 
         One that was closed before, or has expired, holds anew; nothing else about it changes. What a person closed, only
@@ -102,18 +102,18 @@ class Telling:
         rows = (await self._sql.run(_CLOSED_BY, record.id)).rows
         return bool(rows) and rows[0]["origin"] == "person"
 
-    def _end(self, older: Known | None, by: Record) -> None:
+    def _end(self, older: KnownRecord | None, by: Record) -> None:
         if older is None:
             return
         data = {"by": by.id, "valid_to_ms": by.valid_from_ms}
-        self._write(*self._next(older, "superseded", data, Source("extraction", record_id=by.id).to_json()))
+        self._write(*self._next(older, "superseded", data, RecordSource("extraction", record_id=by.id).to_json()))
 
     def _write(self, record: Record, event: LearningEvent) -> None:
-        self._changed[record.id] = Known(record, event.event_id)
+        self._changed[record.id] = KnownRecord(record, event.event_id)
         self.parts += [append_event(record.tenant_id, event), write_record(record)]
 
     def _next(
-        self, known: Known, kind: EventKind, data: Mapping[str, Any], source: Mapping[str, Any]
+        self, known: KnownRecord, kind: EventKind, data: Mapping[str, Any], source: Mapping[str, Any]
     ) -> tuple[Record, LearningEvent]:
         """Return the record's next event, and what it makes of the record."""
         event = known.follow(LearningEvent(new_id(), known.record.id, kind, data, source, self._clock()))
@@ -121,7 +121,7 @@ class Telling:
         assert changed is not None
         return changed, event
 
-    async def _around(self, record: Record) -> tuple[Known | None, Known | None]:
+    async def _around(self, record: Record) -> tuple[KnownRecord | None, KnownRecord | None]:
         """Return the facts about the same that hold when the record begins, and that begin after it."""
         if record.subject is None or record.predicate is None:
             return None, None
@@ -167,5 +167,5 @@ def _about(record: Record) -> tuple[str | None, str | None]:
     return record.subject, record.predicate
 
 
-def _beginning(known: Known) -> tuple[int, str]:
+def _beginning(known: KnownRecord) -> tuple[int, str]:
     return known.record.valid_from_ms, known.record.id

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from retain.errors import UpstreamFailed
-from retain.models.chat import ChatReply, ChatRequest, Cut, Message, OnText, ToolCall, Usage
+from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, ToolCall, Usage
 from retain.models.endpoint import Endpoint, JsonObject
 from retain.models.providers.anthropic_stream import assembled
 from retain.models.providers.delivery import Delivery, deliver
@@ -109,7 +109,7 @@ def _turns(request: ChatRequest) -> list[dict[str, object]]:
     return [{"role": role, "content": blocks} for role, blocks in turns]
 
 
-def _blocks(message: Message) -> list[dict[str, object]]:
+def _blocks(message: ChatMessage) -> list[dict[str, object]]:
     if message.role == "tool":
         return [{"type": "tool_result", "tool_use_id": message.tool_call_id or "", "content": message.content}]
     # A text that is blank is refused.

@@ -16,7 +16,7 @@ from retain.models.providers.openai_stream import broken_off
 from retain.models.providers.sse import ServerSentEvent
 
 
-class Answer:
+class AnthropicStreamAnswer:
     """What of an answer has come so far. ended: whether its end was told."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) 
 
     Raises: as `Answer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream ends too early.
     """
-    answer = Answer()
+    answer = AnthropicStreamAnswer()
     async for event in events:
         await delivery.give(answer.take(read_object(event.data)))
         if answer.ended:

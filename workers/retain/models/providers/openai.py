@@ -8,7 +8,7 @@ from typing import Literal
 
 from retain.errors import UpstreamFailed
 from retain.json_text import read_json
-from retain.models.chat import ChatReply, ChatRequest, Cut, Message, OnText, ToolCall, Usage
+from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, ToolCall, Usage
 from retain.models.openai_endpoint import JsonObject, OpenAiEndpoint
 from retain.models.providers.delivery import Delivery, deliver
 from retain.models.providers.openai_stream import assembled
@@ -90,7 +90,7 @@ def tools_to_wire(request: ChatRequest) -> list[dict[str, object]]:
     ]
 
 
-def message_to_wire(message: Message) -> dict[str, object]:
+def message_to_wire(message: ChatMessage) -> dict[str, object]:
     """Return one message as the request holds it."""
     wire: dict[str, object] = {"role": message.role, "content": message.content}
     if message.tool_calls:

@@ -17,7 +17,7 @@ from retain.models.providers.sse import ServerSentEvent
 DONE = "[DONE]"
 
 
-class Answer:
+class OpenAiStreamAnswer:
     """What of an answer has come so far. ended: whether its end was told."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) 
 
     Raises: as `Answer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream ends too early.
     """
-    answer = Answer()
+    answer = OpenAiStreamAnswer()
     async for event in events:
         if event.data == DONE:
             answer.ended = True

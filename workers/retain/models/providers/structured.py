@@ -10,7 +10,7 @@ from typing import Any
 from retain.errors import InvalidInput, UpstreamFailed
 from retain.json_schema import Check, compile_schema
 from retain.json_text import read_json
-from retain.models.chat import ChatModel, ChatReply, ChatRequest, Message, OnText
+from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, OnText
 from retain.models.providers.openai import cut_off
 
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
@@ -46,7 +46,7 @@ class CheckedChat:
         except UpstreamFailed as mismatch:
             if mismatch.code != "schema_mismatch":
                 raise
-            again = [*request.messages, Message("assistant", first.content), Message("user", _repair(mismatch))]
+            again = [*request.messages, ChatMessage("assistant", first.content), ChatMessage("user", _repair(mismatch))]
         second = await self._model.complete(replace(request, messages=again))
         second = replace(second, usage=first.usage + second.usage)
         return await _given(second if second.tool_calls else _matching(second, check), on_text)

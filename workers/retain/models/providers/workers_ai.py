@@ -13,12 +13,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 from retain.errors import Unavailable, UpstreamFailed
-from retain.models.chat import ChatReply, ChatRequest, Cut, Message, OnText
+from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText
 from retain.models.endpoint import JsonObject, read_object
 from retain.models.providers.delivery import Delivery, deliver
 from retain.models.providers.openai import from_wire as from_openai
 from retain.models.providers.openai import message_to_wire, reply_of, tools_to_wire, usage_from_wire
-from retain.models.providers.openai_stream import DONE, Answer, broken_off
+from retain.models.providers.openai_stream import DONE, OpenAiStreamAnswer, broken_off
 from retain.models.providers.sse import ServerSentEvent, read_events
 from retain.models.retry import Retries, with_retries
 from retain.models.workers_ai import AiRunner
@@ -119,7 +119,7 @@ def to_wire(request: ChatRequest) -> dict[str, object]:
 def _messages(request: ChatRequest) -> list[dict[str, object]]:
     called = {call.id: call.name for message in request.messages for call in message.tool_calls}
 
-    def wire(message: Message) -> dict[str, object]:
+    def wire(message: ChatMessage) -> dict[str, object]:
         named = {"name": called[message.tool_call_id]} if message.tool_call_id in called else {}
         return {**message_to_wire(message), "content": message.content, **named}
 
@@ -182,7 +182,7 @@ class _Streamed:
     """An answer while it comes. Its first piece tells its format; the last may be in the other, and tell the usage."""
 
     def __init__(self) -> None:
-        self.openai = Answer()
+        self.openai = OpenAiStreamAnswer()
         self._native: bool | None = None
         self._calls: list[Any] = []
         self._texts: list[str] = []

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from retain.memory.ingest.rules.rule import Rule
+from retain.memory.ingest.rules.rule import ExtractionRule
 
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[ExtractionRule, ...] = (
+    ExtractionRule(
         "remind me",
         r"(?:[Pp]lease,? )?[Rr]emind me (?:again )?"
         r"(?P<object>(?:(?:on|at|in|next|every) [\w: ]{1,30} )?(?:(?:tomorrow|tonight) )?(?:to|about) .+)$",
@@ -16,7 +16,7 @@ RULES: tuple[Rule, ...] = (
         reading="deed",
         whole=True,
     ),
-    Rule(
+    ExtractionRule(
         "do not let me forget",
         r"(?:[Pp]lease,? )?(?:[Dd]on't|[Dd]o not) let me forget (?P<object>(?:to|about) .+)$",
         "task",
@@ -27,7 +27,7 @@ RULES: tuple[Rule, ...] = (
         denial="required",
         whole=True,
     ),
-    Rule(
+    ExtractionRule(
         "has to",
         r"<I>(?:'ve got to| have to| need to| must) "
         r"(?P<object>(?!(?:be|have|been|had|say|admit|go now)\b)[a-z]+ .*<DUE>.*)$",
@@ -37,7 +37,7 @@ RULES: tuple[Rule, ...] = (
         kind="task",
         reading="deed",
     ),
-    Rule(
+    ExtractionRule(
         "plans",
         r"<WERE> <ADV>(?P<object>(?:flying|travell?ing|moving|going|driving|heading|relocating) to <PLACE> "
         r".*(?:<DUE>|\b(?:in|on|this|next) (?:<MONTH>|\w*day|summer|winter|spring|autumn|fall|\d)).*)$",
@@ -47,7 +47,7 @@ RULES: tuple[Rule, ...] = (
         kind="event",
         reading="deed",
     ),
-    Rule(
+    ExtractionRule(
         "appointment",
         r"<WE>(?: have|'ve got) (?P<object>an? (?:[\w'-]+ ){0,3}?"
         r"(?:appointment|meeting|interview|exam|flight|surgery|wedding|deadline) .*<DUE>.*)$",
@@ -57,7 +57,7 @@ RULES: tuple[Rule, ...] = (
         kind="event",
         reading="deed",
     ),
-    Rule(
+    ExtractionRule(
         "from now on",
         r"(?:[Pp]lease,? )?(?:[Ff]rom now on|[Gg]oing forward|[Ff]rom here on)[,:]? (?:please )?"
         r"(?P<object>(?!(?:I|I'm|I'll|I've|we|my|our|he|she|they|it|things|life)\b)[A-Za-z].+)$",
@@ -69,7 +69,7 @@ RULES: tuple[Rule, ...] = (
         denial="either",
         whole=True,
     ),
-    Rule(
+    ExtractionRule(
         "in future",
         r"[Ii]n (?:the )?future,? (?:please )?(?P<object>(?:(?:always|never|do not|don't) )?<DO>\b.+)$",
         "instruction",
@@ -80,7 +80,7 @@ RULES: tuple[Rule, ...] = (
         denial="either",
         whole=True,
     ),
-    Rule(
+    ExtractionRule(
         "always, never",
         r"(?:[Pp]lease,? )?(?:[Yy]ou (?:should|must) )?(?P<object>(?:[Aa]lways|[Nn]ever) <DO>\b .+)$",
         "instruction",
@@ -91,7 +91,7 @@ RULES: tuple[Rule, ...] = (
         denial="either",
         whole=True,
     ),
-    Rule(
+    ExtractionRule(
         "do not ever",
         r"(?:[Pp]lease,? )?(?P<object>(?:[Dd]on't|[Dd]o not) ever <DO>\b .+)$",
         "instruction",

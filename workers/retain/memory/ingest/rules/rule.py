@@ -17,7 +17,7 @@ Denial = Literal["refused", "required", "either"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ExtractionRule:
     """One rule.
 
     pattern: tried at the start of a clause; holds the group `object`, others that `predicate` and `phrase` name, and

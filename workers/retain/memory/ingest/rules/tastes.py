@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from retain.memory.ingest.rules.rule import Rule
+from retain.memory.ingest.rules.rule import ExtractionRule
 
 _NO_AMOUNT = (
     r"(?!(?:much|enough|a lot|well|properly|that|it|too|very|at|in|on|out|before|after|when|any ?more|there|here)\b)"
 )
 
-TASTES: tuple[Rule, ...] = (
-    Rule(
+TASTES: tuple[ExtractionRule, ...] = (
+    ExtractionRule(
         "allergic",
         r"<IM> (?:[a-z]+ly |very |also )*allergic to (?P<object>.+)$",
         "allergic_to",
@@ -17,35 +17,35 @@ TASTES: tuple[Rule, ...] = (
         0.95,
         reading="thing",
     ),
-    Rule(
+    ExtractionRule(
         "allergy",
         r"<I> have an? (?:severe |bad |serious |mild )?(?P<object>[a-z]+(?: [a-z]+)?) allergy<END>",
         "allergic_to",
         "{speaker} is allergic to {object}",
         0.95,
     ),
-    Rule(
+    ExtractionRule(
         "intolerant",
         r"<IM> (?P<object>(?:lactose|gluten|histamine|fructose)[- ]intolerant)",
         "has_condition",
         "{speaker} is {object}",
         0.95,
     ),
-    Rule(
+    ExtractionRule(
         "condition",
         r"<IM> (?:an? )?(?P<object>diabetic|coeliac|celiac|asthmatic|epileptic|colou?r-?blind|deaf|blind)<STOP>",
         "has_condition",
         "{speaker} is {object}",
         0.9,
     ),
-    Rule(
+    ExtractionRule(
         "diet",
         r"<IM> (?:an? )?(?:strict )?(?P<object>vegan|vegetarian|pescatarian)<STOP>",
         "diet",
         "{speaker} is {object}",
         0.9,
     ),
-    Rule(
+    ExtractionRule(
         "abstains",
         rf"<I> (?:do not|don't|never) (?P<deed>eat|drink|smoke) {_NO_AMOUNT}(?P<object>.+)$",
         "avoids",
@@ -54,7 +54,7 @@ TASTES: tuple[Rule, ...] = (
         reading="thing",
         denial="required",
     ),
-    Rule(
+    ExtractionRule(
         "favourite",
         r"<MY> (?:all[- ]time |absolute )?favou?rite (?P<what>[a-z]+(?: [a-z]+)?) (?:is|are) (?P<object>.+)$",
         "favorite_{what}",
@@ -63,7 +63,7 @@ TASTES: tuple[Rule, ...] = (
         functional=True,
         reading="thing",
     ),
-    Rule(
+    ExtractionRule(
         "likes",
         r"<I> <ADV>(?:like|love|enjoy|adore) (?P<object>.+)$",
         "likes",
@@ -71,7 +71,7 @@ TASTES: tuple[Rule, ...] = (
         0.85,
         reading="thing",
     ),
-    Rule(
+    ExtractionRule(
         "fan of",
         r"<IM> <ADV>(?:an? )?(?:(?:big|huge|great|massive|lifelong) )?"
         r"(?:fan of|fond of|keen on|crazy about|passionate about) (?P<object>.+)$",
@@ -80,7 +80,7 @@ TASTES: tuple[Rule, ...] = (
         0.8,
         reading="thing",
     ),
-    Rule(
+    ExtractionRule(
         "dislikes",
         r"<I> <ADV>(?:hate|dislike|detest|loathe|despise) (?!to\b)(?P<object>.+)$",
         "dislikes",
@@ -88,7 +88,7 @@ TASTES: tuple[Rule, ...] = (
         0.85,
         reading="thing",
     ),
-    Rule(
+    ExtractionRule(
         "does not like",
         r"<I> <ADV>(?:can't stand|cannot stand|can't bear|(?:do not|don't) (?:really |particularly |much )?"
         r"(?:like|enjoy|love|care for)) (?!to\b)(?P<object>.+)$",
@@ -98,7 +98,7 @@ TASTES: tuple[Rule, ...] = (
         reading="thing",
         denial="required",
     ),
-    Rule(
+    ExtractionRule(
         "not a fan",
         r"<IM> (?:really )?not (?:really )?(?:an? )?(?:big )?(?:fan of|fond of|keen on) (?P<object>.+)$",
         "dislikes",
@@ -107,7 +107,7 @@ TASTES: tuple[Rule, ...] = (
         reading="thing",
         denial="required",
     ),
-    Rule(
+    ExtractionRule(
         "prefers",
         r"<I> <ADV>(?:much )?prefer (?P<object>.+)$",
         "prefers",
@@ -117,8 +117,8 @@ TASTES: tuple[Rule, ...] = (
     ),
 )
 
-PEOPLE: tuple[Rule, ...] = (
-    Rule(
+PEOPLE: tuple[ExtractionRule, ...] = (
+    ExtractionRule(
         "relation",
         r"\b<MY> <AGED>(?P<relation><KIN>),? (?P<object><FIRST>)",
         "has_{relation}",
@@ -126,7 +126,7 @@ PEOPLE: tuple[Rule, ...] = (
         0.85,
         anywhere=True,
     ),
-    Rule(
+    ExtractionRule(
         "named relation",
         r"\b<MY> <AGED>(?P<relation><KIN>)(?:'s name is| is called| is named|'s called|'s named| named| called) "
         r"(?P<object><FIRST>)",
@@ -135,7 +135,7 @@ PEOPLE: tuple[Rule, ...] = (
         0.95,
         anywhere=True,
     ),
-    Rule(
+    ExtractionRule(
         "has named",
         r"<WE>(?: have|'ve got| have got) an? <AGED>(?P<relation><KIN>)(?:,? (?:named|called)|,? whose name is) "
         r"(?P<object><FIRST>)",
@@ -143,7 +143,7 @@ PEOPLE: tuple[Rule, ...] = (
         "{speaker} has a {relation} named {object}",
         0.95,
     ),
-    Rule(
+    ExtractionRule(
         "birthday of",
         r"<MY> <AGED>(?P<relation><KIN>) (?P<who><FIRST>)'s birthday is (?:on )?(?P<object><DATE>)",
         "birthday_of_{who}",
@@ -151,28 +151,28 @@ PEOPLE: tuple[Rule, ...] = (
         0.9,
         functional=True,
     ),
-    Rule(
+    ExtractionRule(
         "married to",
         r"<IM> married to (?P<object><FIRST>)",
         "has_spouse",
         "{speaker} is married to {object}",
         0.95,
     ),
-    Rule(
+    ExtractionRule(
         "marital status",
         r"<IM> (?:happily |now |still |recently )?(?P<object>married|single|divorced|widowed|engaged)<STOP>",
         "marital_status",
         "{speaker} is {object}",
         0.85,
     ),
-    Rule(
+    ExtractionRule(
         "anniversary",
         r"(?:[Mm]y|[Oo]ur) (?:wedding )?anniversary(?: is|'s)(?: on)? (?P<object><DATE>)",
         "anniversary",
         "{speaker}'s wedding anniversary is {object}",
         0.9,
     ),
-    Rule(
+    ExtractionRule(
         "has some",
         r"<WE>(?: have|'ve got| have got) (?P<object>(?:an?|one|two|three|four|five|six|seven|\d{1,2}) "
         r"(?:(?!(?:cool|hot|stuffed|toy)\b)[a-z]+ ){0,2}?<COUNTED>)<STOP>",
@@ -180,7 +180,7 @@ PEOPLE: tuple[Rule, ...] = (
         "{speaker} has {object}",
         0.85,
     ),
-    Rule(
+    ExtractionRule(
         "owns",
         r"<I> (?:also )?(?:own|drive|ride) (?P<object>an? (?:(?:[a-z]+ ){0,2}<POSSESSION>|"
         r"(?:[a-z]+ )?[A-Z][\w-]*(?: [A-Z0-9][\w-]*){0,3}))<END>",
@@ -188,7 +188,7 @@ PEOPLE: tuple[Rule, ...] = (
         "{speaker} has {object}",
         0.85,
     ),
-    Rule(
+    ExtractionRule(
         "speaks",
         r"<I> (?:also )?speak (?:(?:fluent|native|some|a little|good) )?"
         r"(?P<object><LANGUAGE>(?:(?:,? and |, )<LANGUAGE>)*)<END>",

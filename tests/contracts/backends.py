@@ -1,0 +1,110 @@
+"""Every backend on the host, as the suites of `retain.testing` open it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from retain.contracts.backends.chat_kv import KvChatMemory
+from retain.contracts.backends.chat_object import ObjectChatMemory
+from retain.contracts.backends.chat_sql import SqlChatMemory
+from retain.contracts.backends.vector_indexed import IndexedVectorMemory
+from retain.contracts.backends.vector_process import ProcessVectorMemory
+from retain.contracts.backends.vector_sql import SqlVectorMemory
+from retain.contracts.chat import ChatMemory
+from retain.contracts.documents import PreparedDocument
+from retain.contracts.vectors import VectorMemory
+from retain.host.clock import ManualClock
+from retain.host.kv import SqliteKv
+from retain.host.object_sql import SqliteObjectSql
+from retain.host.sql import SqliteSql
+from retain.host.vectors import SqliteVectorIndex
+from retain.namespace import Namespace
+from retain.ports import Sql, VectorIndex
+
+MIGRATIONS = Path(__file__).parents[2] / "migrations"
+DIMENSIONS = 8
+
+ChatOf = Callable[[Namespace], ChatMemory]
+VectorsOf = Callable[[Namespace], VectorMemory]
+
+
+def namespace(name: str, tenant: str = "acme") -> Namespace:
+    """Return the namespace that a suite's session or collection is."""
+    return Namespace("conformance", tenant, name)
+
+
+@cache
+def _schema() -> bytes:
+    sql = SqliteSql.open()
+    sql.migrate(MIGRATIONS)
+    content = _connection(sql).serialize()
+    sql.close()
+    return content
+
+
+def migrated() -> SqliteSql:
+    """Return a new database with the schema of D1."""
+    sql = SqliteSql.open()
+    _connection(sql).deserialize(_schema())
+    return sql
+
+
+def _connection(sql: SqliteSql) -> sqlite3.Connection:
+    return cast("sqlite3.Connection", vars(sql)["_connection"])
+
+
+def chat_on_objects() -> ChatOf:
+    """Return what opens conversations in one object's SQLite."""
+    sql = SqliteObjectSql.open()
+    return lambda place: ObjectChatMemory(sql, place)
+
+
+def chat_on_sql() -> ChatOf:
+    """Return what opens conversations in one database."""
+    sql = migrated()
+    return lambda place: SqlChatMemory(sql, place)
+
+
+def chat_on_kv() -> ChatOf:
+    """Return what opens conversations in one KV store."""
+    kv = SqliteKv.open(ManualClock())
+    return lambda place: KvChatMemory(kv, place)
+
+
+def vectors_in_process() -> VectorsOf:
+    """Return what opens documents in one dictionary."""
+    store: dict[str, dict[str, PreparedDocument]] = {}
+    return lambda place: ProcessVectorMemory(place, dimensions=DIMENSIONS, store=store)
+
+
+def vectors_on_sql() -> VectorsOf:
+    """Return what opens documents in one database, searched exactly."""
+    sql = migrated()
+    return lambda place: SqlVectorMemory(sql, place, dimensions=DIMENSIONS)
+
+
+def indexed(sql: Sql, index: VectorIndex, clock: ManualClock, place: Namespace) -> IndexedVectorMemory:
+    """Return documents in a database, found by an index."""
+    return IndexedVectorMemory(sql, index, clock, place, dimensions=DIMENSIONS)
+
+
+def vectors_indexed() -> VectorsOf:
+    """Return what opens documents in one database, found by an index that shows writes at once."""
+    sql, index, clock = migrated(), SqliteVectorIndex.open(DIMENSIONS), ManualClock()
+    return lambda place: indexed(sql, index, clock, place)
+
+
+CHATS: dict[str, Callable[[], ChatOf]] = {
+    "durable-object": chat_on_objects,
+    "d1": chat_on_sql,
+    "kv": chat_on_kv,
+}
+VECTORS: dict[str, Callable[[], VectorsOf]] = {
+    "in-process": vectors_in_process,
+    "d1": vectors_on_sql,
+    "vectorize": vectors_indexed,
+}

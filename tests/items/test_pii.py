@@ -1,0 +1,144 @@
+"""PII: sealed at rest, in the warm tier only, and sealed anew when the key changes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from retain.errors import InvalidInput, Misconfigured
+from retain.host.crypto import HostCrypto
+from retain.items.pii import FIELDS, Sealer, declared_in, read_fields
+from retain.items.resealing import reseal
+from tests.items.world import KEY, OLDER_KEY, Tiered
+
+PERSON = '{"name": "Ann",  "contact": [{"Email": "ann@shop.example"}], "phone": null}'
+PLACE = "shop:acme:s-1:preferences:ann"
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        pytest.param(PERSON, ["email"], id="nested, in another case, and null is nothing"),
+        pytest.param('{"address": {"city": "Rome"}}', ["address"], id="an object"),
+        pytest.param('{"email": "a@b", "email": null}', ["email"], id="twice, the last one null"),
+        pytest.param('{"email": {"email": null}}', ["email"], id="an object of nothing is something"),
+        pytest.param(' \n[{"payment_method": "card"}]', ["payment_method"], id="in an array, after spaces"),
+        pytest.param('{"emails": "x", "mail": "phone"}', [], id="other names, and a name as a value"),
+        pytest.param("email: ann@shop.example", [], id="text"),
+        pytest.param('{"email": ', [], id="no JSON"),
+        pytest.param('"email"', [], id="a JSON string"),
+    ],
+)
+def test_declared_fields_are_found_at_any_depth(value: str, found: list[str]) -> None:
+    assert declared_in(value, FIELDS) == found
+
+
+def test_a_value_too_deep_to_be_searched_is_refused() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        declared_in("[" * 200_000, FIELDS)
+    assert refused.value.code == "value_too_deep"
+
+
+def test_the_fields_are_configurable() -> None:
+    assert read_fields("") == FIELDS
+    assert read_fields(" iban, email ") == ("iban", "email")
+    assert declared_in('{"IBAN": "x", "phone": "1"}', read_fields("iban")) == ["iban"]
+
+
+async def test_a_value_with_pii_is_sealed_at_rest_and_read_letter_by_letter(world: Tiered) -> None:
+    stored = await world.memory().put("preferences", "ann", PERSON, user_id="ann")
+    assert (stored.tier, stored.hot_copy) == ("warm", False)
+    [row] = world.rows()
+    assert "shop.example" not in json.dumps(row)
+    assert row["key_id"] == world.sealer().key_id() == json.loads(row["value"])["kid"]
+    for _ in range(2):
+        assert await world.memory().get("preferences", "ann") == PERSON
+    assert (await world.kv.list("")).keys == []
+
+
+@pytest.mark.parametrize("kind", ["cart", "session_state", "order_history", "system_logs"])
+@pytest.mark.parametrize("write_through", [True, False])
+async def test_pii_that_would_reach_the_hot_or_cold_tier_is_refused(
+    world: Tiered, kind: str, write_through: bool
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        await world.memory(write_through=write_through).put(kind, "one", PERSON)
+    assert (refused.value.code, refused.value.details["fields"]) == ("pii_outside_warm", ["email"])
+    assert "ann@" not in refused.value.message
+    assert (world.rows(), world.rows("memory_item_objects"), await world.cold()) == ([], [], {})
+
+
+async def test_a_value_that_gains_pii_loses_its_hot_copy(world: Tiered) -> None:
+    await world.memory().put("preferences", "ann", "{}")
+    assert await world.hot(PLACE) == "{}"
+    await world.memory().put("preferences", "ann", PERSON)
+    assert await world.hot(PLACE) is None
+
+
+async def test_a_policy_cannot_demote_pii(world: Tiered) -> None:
+    await world.memory().put("preferences", "ann", PERSON)
+    world.clock.advance(86_400_000)
+    done = await world.demotion(lambda _item, _now: "demote").run()
+    assert (done["refused"], done.get("moved", 0)) == (1, 0)
+    assert await world.cold() == {}
+    assert await world.memory().get("preferences", "ann") == PERSON
+
+
+async def test_the_schema_itself_refuses_sealed_items_outside_the_warm_tier(world: Tiered) -> None:
+    await world.memory().put("preferences", "ann", PERSON)
+    with pytest.raises(Exception, match="constraint"):
+        await world.sql.run("UPDATE memory_items SET tier = 'cold'")
+
+
+async def test_without_a_key_a_value_with_pii_is_refused(world: Tiered) -> None:
+    memory = world.builder().with_pii(world.sealer(key="")).build()
+    with pytest.raises(Misconfigured) as refused:
+        await memory.put("preferences", "ann", PERSON)
+    assert refused.value.code == "memory_key_missing"
+    assert world.rows() == []
+    await memory.put("preferences", "theme", "dark")
+
+
+@pytest.mark.parametrize("key", ["no base64!", "c2hvcnQ="])
+async def test_a_key_that_is_none_is_refused(world: Tiered, key: str) -> None:
+    with pytest.raises(Misconfigured) as refused:
+        await world.builder().with_pii(world.sealer(key=key)).build().put("preferences", "ann", PERSON)
+    assert refused.value.code == "invalid_memory_key"
+
+
+async def test_a_seal_does_not_open_in_another_place_or_with_another_key() -> None:
+    sealer = Sealer(HostCrypto(), KEY)
+    sealed = await sealer.seal(PLACE, PERSON)
+    assert sealed != await sealer.seal(PLACE, PERSON)
+    for opener, place, text in (
+        (sealer, "shop:acme:s-1:preferences:bob", sealed),
+        (Sealer(HostCrypto(), OLDER_KEY), PLACE, sealed),
+        (sealer, PLACE, "{}"),
+        (sealer, PLACE, "text"),
+    ):
+        with pytest.raises(Misconfigured) as refused:
+            await opener.open(place, text)
+        assert refused.value.code == "item_unreadable"
+
+
+async def test_rotation_seals_everything_anew_part_by_part_and_keeps_versions(world: Tiered) -> None:
+    older = world.builder().with_pii(world.sealer(OLDER_KEY)).build()
+    for number in range(5):
+        await older.put("preferences", f"p-{number}", PERSON)
+    await older.put("preferences", "theme", "dark")
+    versions = {row["key"]: row["version"] for row in world.rows()}
+    rotating = world.sealer(KEY, OLDER_KEY)
+    lefts = [(await reseal(world.sql, rotating, "acme", limit=2)).left for _ in range(4)]
+    assert lefts == [3, 1, 0, 0]
+    assert {row["key"]: row["version"] for row in world.rows()} == versions
+    assert {row["key_id"] for row in world.rows()} == {rotating.key_id(), None}
+    assert await world.memory().get("preferences", "p-3") == PERSON  # with the new key alone
+
+
+async def test_rotation_stops_at_an_item_that_no_key_opens(world: Tiered) -> None:
+    await world.builder().with_pii(world.sealer(OLDER_KEY)).build().put("preferences", "ann", PERSON)
+    with pytest.raises(Misconfigured) as refused:
+        await reseal(world.sql, world.sealer(KEY), "acme")
+    assert refused.value.code == "item_unreadable"
+    assert await world.builder().with_pii(world.sealer(OLDER_KEY)).build().get("preferences", "ann") == PERSON

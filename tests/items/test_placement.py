@@ -1,0 +1,80 @@
+"""The matrix, what a setting makes of it, and the bucket's life cycle that follows from it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from retain.errors import Misconfigured
+from retain.items.placement import DAY_S, MATRIX, ItemPlacement, lifecycle_rules, read_placements
+from tools.lifecycle_rules import main
+
+
+def test_the_matrix_is_that_of_the_requirements() -> None:
+    assert {kind: (it.tier, it.ttl_s, it.retention_s) for kind, it in MATRIX.items()} == {
+        "session_state": ("hot", 900, None),
+        "cart": ("hot", 86_400, None),
+        "search_queries": ("hot", 300, None),
+        "preferences": ("warm", None, 90 * DAY_S),
+        "conversation": ("warm", 30 * DAY_S, None),
+        "order_history": ("cold", None, 220_903_200),
+        "product_images": ("cold", None, None),
+        "system_logs": ("cold", None, 90 * DAY_S),
+    }
+
+
+def test_a_setting_changes_and_adds_data_types() -> None:
+    matrix = read_placements('{"cart": {"ttl_s": 3600}, "notes": {"tier": "warm", "retention_s": 86400}}')
+    assert matrix["cart"] == ItemPlacement("hot", ttl_s=3600)
+    assert matrix["notes"] == ItemPlacement("warm", retention_s=86_400)
+    assert {kind for kind in matrix if matrix[kind] == MATRIX.get(kind)} == set(MATRIX) - {"cart"}
+    assert read_placements("") == MATRIX
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"cart": 1}',
+        '{"cart": {"tll_s": 60}}',
+        '{"notes": {"ttl_s": 60}}',
+        '{"notes": {"tier": "tepid"}}',
+        '{"notes": {"tier": "hot"}}',
+        '{"notes": {"tier": "cold"}}',
+        '{"notes": {"tier": "warm", "ttl_s": 59}}',
+        '{"notes": {"tier": "warm", "ttl_s": true}}',
+        '{"notes": {"tier": "warm", "ttl_s": "60"}}',
+        '{"notes": {"tier": "cold", "prefix": "notes"}}',
+        '{"notes": {"tier": "cold", "prefix": "tenants/"}}',
+        '{"notes": {"tier": "cold", "prefix": "briefs/"}}',
+        '{"notes": {"tier": "cold", "prefix": "logs/"}}',
+    ],
+)
+def test_a_setting_that_cannot_be_meant_is_refused(text: str) -> None:
+    with pytest.raises(Misconfigured) as refused:
+        read_placements(text)
+    assert refused.value.code == "invalid_placement"
+
+
+def test_the_buckets_life_cycle_follows_from_the_matrix() -> None:
+    rules = {rule["conditions"].get("prefix", ""): rule for rule in lifecycle_rules(MATRIX)["rules"]}
+    assert set(rules) == {"orders-archive/", "uploads/", "logs/", ""}
+    assert rules["logs/"]["deleteObjectsTransition"] == {"condition": {"type": "Age", "maxAge": 90 * DAY_S}}
+    assert rules["orders-archive/"]["deleteObjectsTransition"]["condition"]["maxAge"] == 2557 * DAY_S
+    assert rules["orders-archive/"]["storageClassTransitions"] == [
+        {"condition": {"type": "Age", "maxAge": 365 * DAY_S}, "storageClass": "InfrequentAccess"}
+    ]
+    assert "deleteObjectsTransition" not in rules["uploads/"]
+    assert rules[""]["abortMultipartUploadsTransition"]["condition"]["maxAge"] == 7 * DAY_S
+    assert len({rule["id"] for rule in rules.values()}) == len(rules)
+    assert all(rule["enabled"] for rule in rules.values())
+
+
+def test_the_command_prints_the_rules_of_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--placements", '{"notes": {"tier": "cold", "prefix": "notes/", "retention_s": 86400}}']) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert "notes/" in [rule["conditions"].get("prefix") for rule in printed["rules"]]
+    assert main(["--placements", "{"]) == 2
+    assert main([]) == 0

@@ -1,0 +1,111 @@
+"""The tiers on the host's adapters, each call of which can be made to fail, and clients over them."""
+
+from __future__ import annotations
+
+import base64
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, cast
+
+from retain.host.clock import ManualClock
+from retain.host.crypto import HostCrypto
+from retain.host.kv import SqliteKv
+from retain.host.objects import SqliteObjects
+from retain.host.sql import SqliteSql
+from retain.items.builder import MemoryBuilder
+from retain.items.client import MemoryClient
+from retain.items.demotion import AgedDemotion, Demotion, DemotionPolicy
+from retain.items.entry import Held
+from retain.items.pii import Sealer
+from retain.items.placement import MATRIX, Matrix
+from retain.items.rules import Session
+from retain.items.tiers.sql_warm import SqlWarm
+from retain.items.tiers.stores import KvHot, ObjectsCold
+from retain.namespace import Namespace
+from tests.support.faults import Faults
+from tools.paths import ROOT
+
+KEY = base64.b64encode(b"k" * 32).decode()
+OLDER_KEY = base64.b64encode(b"o" * 32).decode()
+DAY_MS = 86_400_000
+NAMESPACE = Namespace("shop", "acme", "s-1")
+
+
+@cache
+def _migrated() -> bytes:
+    """Return a migrated database: migrating each time would take longer than most tests."""
+    sql = SqliteSql.open()
+    sql.migrate(ROOT / "migrations")
+    return cast("sqlite3.Connection", vars(sql)["_connection"]).serialize()
+
+
+class Tiered:
+    """KV, D1 and R2 on the host, with a clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.kv = SqliteKv.open(self.clock)
+        self.sql = SqliteSql.open()
+        cast("sqlite3.Connection", vars(self.sql)["_connection"]).deserialize(_migrated())
+        self.objects = SqliteObjects.open()
+        self.faults = Faults(lambda _: None)
+
+    def close(self) -> None:
+        """Close every database."""
+        for store in (self.kv, self.sql, self.objects):
+            store.close()
+
+    def sealer(self, key: str = KEY, previous: str = "") -> Sealer:
+        """Return what seals PII."""
+        return Sealer(HostCrypto(), key, previous)
+
+    def builder(self, namespace: Namespace = NAMESPACE) -> MemoryBuilder:
+        """Return a builder with all three tiers, each call of which may fail, and a key."""
+        life = self.faults.life("client")
+        sql = self.faults.wrap("sql", self.sql, life)
+        return (
+            MemoryBuilder(namespace, self.clock)
+            .with_hot(KvHot(self.faults.wrap("kv", self.kv, life)))
+            .with_warm(SqlWarm(sql, namespace.tenant_id, self.clock))
+            .with_cold(ObjectsCold(self.faults.wrap("objects", self.objects, life)))
+            .with_pii(self.sealer())
+        )
+
+    def memory(self, *, session: Session | None = None, matrix: Matrix | None = None, **rules: Any) -> MemoryClient:
+        """Return a client of all three tiers, with a session of its own unless one is given."""
+        builder = self.builder().with_rules(**rules).with_session(session or Session())
+        return (builder if matrix is None else builder.with_placements(matrix)).build()
+
+    def demotion(self, policy: DemotionPolicy | None = None, matrix: Matrix = MATRIX) -> Demotion:
+        """Return the daily work."""
+        life = self.faults.life("cron")
+        sql = self.faults.wrap("sql", self.sql, life)
+        cold = ObjectsCold(self.faults.wrap("objects", self.objects, life))
+        return Demotion(sql, cold, matrix, self.clock, policy or AgedDemotion())
+
+    def rows(self, table: str = "memory_items") -> list[dict[str, Any]]:
+        """Return a table's rows, past the port."""
+        cursor = cast("sqlite3.Connection", vars(self.sql)["_connection"]).execute(f"SELECT * FROM {table}")
+        return [dict(zip([column[0] for column in cursor.description], row, strict=True)) for row in cursor]
+
+    async def hot(self, key: str) -> str | None:
+        """Return the value that KV holds, without its version."""
+        text = await self.kv.get(key)
+        return None if text is None else Held.parse(text).value
+
+    async def cold(self) -> dict[str, str]:
+        """Return every object."""
+        keys = (await self.objects.list("")).keys
+        return {key: (await self.objects.get(key) or b"").decode() for key in keys}
+
+
+@contextmanager
+def tiered() -> Iterator[Tiered]:
+    """Yield new tiers, and close them at the end."""
+    world = Tiered()
+    try:
+        yield world
+    finally:
+        world.close()

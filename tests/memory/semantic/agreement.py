@@ -1,0 +1,108 @@
+"""What must agree: records with their events, both indexes with the records, counters with rows, history with itself."""
+
+from __future__ import annotations
+
+from array import array
+
+from retain.memory.recall.preparation import prepare, signature
+from retain.memory.recall.words import scope_tag, tagged
+from retain.memory.records.events import fold
+from retain.memory.records.record import Record
+from retain.memory.records.rows import RECORD_COLUMNS, event_of, record_of, write_record
+from retain.ports import Vector
+from retain.tenants.history import WorldHistory
+from tests.memory.semantic.substrate import Substrate
+
+
+async def check_agreement(substrate: Substrate, *, settled: bool = True) -> None:
+    """Check the whole substrate. settled: nothing is owed, so the vector index has to agree as well."""
+    records = await check_records(substrate)
+    await check_search_rows(substrate, records)
+    await check_counters(substrate)
+    await check_history(substrate)
+    if settled:
+        assert await substrate.rows("SELECT * FROM memory_outbox WHERE state = 'owed'") == []
+        await check_vectors(substrate, records)
+
+
+async def check_records(substrate: Substrate) -> list[Record]:
+    """Check that every row of `memory_records` is the fold of its events, in every column; return the records."""
+    events = [event_of(row) for row in await substrate.rows("SELECT * FROM memory_events ORDER BY rowid")]
+    rows = {row["id"]: row for row in await substrate.rows("SELECT * FROM memory_records ORDER BY number")}
+    for record_id in {event.record_id for event in events} | rows.keys():
+        folded = fold(event for event in events if event.record_id == record_id)
+        row = rows.get(record_id)
+        assert (folded is None) == (row is None), f"{record_id} exists in one of records and events only"
+        if folded is not None and row is not None:
+            _, values = write_record(folded)
+            assert [row[column] for column in RECORD_COLUMNS] == list(values)
+    return [record_of(row) for row in rows.values()]
+
+
+async def check_search_rows(substrate: Substrate, records: list[Record]) -> None:
+    """Check that each record has exactly one search row and one full text, and that both say what the record says."""
+    search = await substrate.rows(
+        "SELECT r.id, s.* FROM memory_search s LEFT JOIN memory_records r ON r.number = s.number ORDER BY s.number"
+    )
+    text = await substrate.rows(
+        "SELECT r.id, t.content FROM memory_text t LEFT JOIN memory_records r ON r.number = t.rowid ORDER BY t.rowid"
+    )
+    assert [row["id"] for row in search] == [record.id for record in records]
+    assert [row["id"] for row in text] == [record.id for record in records]
+    for record, row, words in zip(records, search, text, strict=True):
+        prepared, vectors = prepare(record.content, record.utterance), await vectors_of(substrate, record)
+        assert words["content"] == tagged(scope_tag(record.tenant_id, record.scope_id), list(prepared.stems))
+        expected = {
+            "tenant_id": record.tenant_id,
+            "scope_id": record.scope_id,
+            "length": len(record.content),
+            "words": len(prepared.stems),
+            "terms": prepared.terms,
+            "signature": signature(vectors),
+            "parts": len(vectors),
+            "embedding_model": substrate.embedder.model,
+        }
+        assert {name: row[name] for name in expected} == expected
+
+
+async def check_counters(substrate: Substrate) -> None:
+    """Check that the counters of each scope equal what is counted."""
+    wrong = await substrate.rows(
+        "SELECT c.* FROM scopes c WHERE (c.records, c.words) IS NOT ("
+        " SELECT COUNT(*), COALESCE(SUM(s.words), 0) FROM memory_search s"
+        " WHERE s.tenant_id = c.tenant_id AND s.scope_id = c.scope_id)"
+    )
+    assert wrong == []
+
+
+async def check_history(substrate: Substrate) -> None:
+    """Check that each tenant's chain verifies, has no gap, and tells of every event once."""
+    for row in await substrate.rows("SELECT tenant_id, COUNT(*) AS n FROM memory_events GROUP BY tenant_id"):
+        verdict = await WorldHistory(substrate.d1, substrate.clock).verify(row["tenant_id"], page=7)
+        assert verdict.broken_at is None
+        assert verdict.entries == row["n"]
+
+
+async def check_vectors(substrate: Substrate, records: list[Record]) -> None:
+    """Check that the vector index holds exactly the parts of the records, each with its own vector and scope."""
+    entries = await substrate.vectors.entries()
+    expected = {
+        f"{record.id}#{number}": (record, vector)
+        for record in records
+        for number, vector in enumerate(await vectors_of(substrate, record))
+    }
+    assert entries.keys() == expected.keys()
+    for vector_id, (record, vector) in expected.items():
+        entry = entries[vector_id]
+        assert list(entry.values) == array("f", vector).tolist(), f"{vector_id} is another content's vector"
+        assert entry.namespace == f"agent_memory_semantic:{record.tenant_id}"
+        assert entry.metadata["tenant_id"] == record.tenant_id
+        assert entry.metadata["scope_id"] == record.scope_id
+        assert entry.metadata["kind"] == record.kind
+        assert entry.metadata.get("subject") == record.subject
+
+
+async def vectors_of(substrate: Substrate, record: Record) -> list[Vector]:
+    """Return the vectors that the index is to hold for a record."""
+    parts = prepare(record.content, record.utterance).parts
+    return [vector for vector in await substrate.embedder.embed(parts) if any(vector)]

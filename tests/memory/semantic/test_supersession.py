@@ -1,0 +1,328 @@
+"""A newer fact of equal scope, subject and predicate closes the older one's validity; both stay readable."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from retain.memory.records.record import Kind, NewRecord, RecordSource, Utterance
+from retain.memory.scope import Scope
+from tests.memory.semantic.agreement import check_agreement
+from tests.memory.semantic.substrate import AGENT, AGENT_SOURCE, HOUSE, PERSON, TENANT, Substrate
+
+CITY: dict[str, Any] = {"subject": "ann", "predicate": "lives_in"}
+START = 1_700_000_000_000
+"""Where the substrate's clock stands."""
+
+Span = tuple[int, int | None]
+
+
+@dataclass(frozen=True)
+class Told:
+    """A fact that is told: since when it holds, in milliseconds after the first."""
+
+    city: str
+    since: int
+
+    @property
+    def new(self) -> NewRecord:
+        return NewRecord(f"Ann lives in {self.city}.", valid_from_ms=START - 1_000 + self.since, **CITY)
+
+
+async def spans(substrate: Substrate) -> dict[str, Span]:
+    """Return by city from when to when it holds."""
+    return {
+        record.content.removeprefix("Ann lives in ").removesuffix("."): (
+            record.valid_from_ms - START + 1_000,
+            None if record.valid_to_ms is None else record.valid_to_ms - START + 1_000,
+        )
+        for record in await substrate.listed()
+    }
+
+
+BERLIN, MUNICH, PARIS, ROME = Told("Berlin", 10), Told("Munich", 20), Told("Paris", 30), Told("Rome", 40)
+IN_ORDER = {"Berlin": (10, 20), "Munich": (20, 30), "Paris": (30, None)}
+
+ARRIVALS = {
+    "one": ([BERLIN], {"Berlin": (10, None)}),
+    "two, in order": ([BERLIN, MUNICH], {"Berlin": (10, 20), "Munich": (20, None)}),
+    "two, the older one arrives later": ([MUNICH, BERLIN], {"Berlin": (10, 20), "Munich": (20, None)}),
+    "two of equal time: what is told later holds": (
+        [BERLIN, Told("Munich", 10)],
+        {"Berlin": (10, 10), "Munich": (10, None)},
+    ),
+    "three of equal time": (
+        [BERLIN, Told("Munich", 10), Told("Paris", 10)],
+        {"Berlin": (10, 10), "Munich": (10, 10), "Paris": (10, None)},
+    ),
+    "the same again": ([BERLIN, MUNICH, MUNICH, BERLIN], {"Berlin": (10, 20), "Munich": (20, None)}),
+    "true again": ([BERLIN, MUNICH, Told("Berlin", 30)], {"Berlin": (30, None), "Munich": (20, 30)}),
+    "true again and again": (
+        [BERLIN, MUNICH, Told("Berlin", 30), Told("Munich", 40), Told("Berlin", 50)],
+        {"Berlin": (50, None), "Munich": (40, 50)},
+    ),
+} | {
+    f"three, told as {', '.join(told.city for told in order)}": (list(order), IN_ORDER)
+    for order in itertools.permutations([BERLIN, MUNICH, PARIS])
+}
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+@pytest.mark.parametrize("arrival", ARRIVALS)
+async def test_each_fact_holds_until_the_next_one_does(substrate: Substrate, arrival: str, at_once: bool) -> None:
+    told, expected = ARRIVALS[arrival]
+    if at_once:
+        await substrate.memory().store_all([fact.new for fact in told], AGENT_SOURCE)
+    else:
+        for fact in told:
+            await substrate.memory().store(fact.new, AGENT_SOURCE)
+    assert await spans(substrate) == expected
+    await check_agreement(substrate)
+
+
+@settings(max_examples=25, deadline=None)
+@given(order=st.permutations([Told(city, since * 10) for since, city in enumerate("ABCDEF")]), cut=st.integers(0, 6))
+async def test_the_order_of_arrival_makes_no_difference(order: list[Told], cut: int) -> None:
+    substrate = Substrate()
+    try:
+        if order[:cut]:
+            await substrate.memory().store_all([fact.new for fact in order[:cut]], AGENT_SOURCE)
+        for fact in order[cut:]:
+            await substrate.memory().store(fact.new, AGENT_SOURCE)
+        expected = {city: (number * 10, number * 10 + 10) for number, city in enumerate("ABCDE")}
+        assert await spans(substrate) == expected | {"F": (50, None)}
+        by_city = {record.content[13:14]: record for record in await substrate.listed()}
+        for older, newer in itertools.pairwise("ABCDEF"):
+            assert by_city[older].superseded_by == by_city[newer].id
+        await check_agreement(substrate)
+    finally:
+        substrate.close()
+
+
+KEPT_APART: dict[str, tuple[Scope, dict[str, Any], Scope, dict[str, Any]]] = {
+    "another scope": (AGENT, CITY, HOUSE, CITY),
+    "the scope around it": (AGENT, CITY, TENANT, CITY),
+    "another agent": (AGENT, CITY, Scope("acme", "triage"), CITY),
+    "another tenant": (AGENT, CITY, Scope("other", "sdr", "sales"), CITY),
+    "another subject": (AGENT, CITY, AGENT, {"subject": "bob", "predicate": "lives_in"}),
+    "another predicate": (AGENT, CITY, AGENT, {"subject": "ann", "predicate": "works_in"}),
+    "no subject": (AGENT, CITY, AGENT, {"predicate": "lives_in"}),
+    "no predicate": (AGENT, {"subject": "ann"}, AGENT, {"subject": "ann"}),
+    "subject and predicate change places": (AGENT, CITY, AGENT, {"subject": "lives_in", "predicate": "ann"}),
+}
+
+
+@pytest.mark.parametrize("case", KEPT_APART)
+async def test_a_fact_of_something_else_closes_nothing(substrate: Substrate, case: str) -> None:
+    first_scope, first, second_scope, second = KEPT_APART[case]
+    await substrate.store("Ann lives in Berlin.", first_scope, **first)
+    substrate.clock.advance(1_000)
+    await substrate.store("Ann lives in Munich.", second_scope, **second)
+    records = [record for tenant in ("acme", "other") for record in await substrate.listed(Scope(tenant))]
+    assert [record.valid_to_ms for record in records] == [None, None]
+
+
+async def test_the_superseded_fact_says_by_what_and_why(substrate: Substrate) -> None:
+    old = await substrate.store("Ann lives in Berlin.", **CITY)
+    substrate.clock.advance(1_000)
+    new = await substrate.store("Ann lives in Munich.", **CITY)
+    record, events = await substrate.memory().get(old)
+    assert (record.superseded_by, record.valid_to_ms) == (new, START + 1_000)
+    assert [event.kind for event in events] == ["stored", "superseded"]
+    assert dict(events[1].source) == {"origin": "extraction", "record_id": new}
+    assert (await substrate.record(new)).superseded_by is None
+
+
+async def test_what_is_superseded_is_recalled_no_more_and_still_listed(substrate: Substrate) -> None:
+    await substrate.store("Ann lives in Berlin.", **CITY)
+    substrate.clock.advance(1_000)
+    await substrate.store("Ann lives in Munich.", **CITY)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Munich."]
+    assert await substrate.contents() == ["Ann lives in Berlin.", "Ann lives in Munich."]
+
+
+async def test_restoring_a_superseded_fact_opens_it_again(substrate: Substrate) -> None:
+    old = await substrate.store("Ann lives in Berlin.", **CITY)
+    substrate.clock.advance(1_000)
+    await substrate.store("Ann lives in Munich.", **CITY)
+    restored = await substrate.memory().restore(old, PERSON)
+    assert (restored.valid_to_ms, restored.superseded_by) == (None, None)
+    assert sorted(await substrate.found("Where does Ann live?")) == ["Ann lives in Berlin.", "Ann lives in Munich."]
+    assert [event.kind for event in (await substrate.memory().get(old))[1]] == ["stored", "superseded", "restored"]
+
+
+async def test_a_fact_that_was_closed_by_hand_is_not_opened_by_an_older_one(substrate: Substrate) -> None:
+    paris = (await substrate.memory().store(PARIS.new, AGENT_SOURCE)).id
+    await substrate.memory().invalidate(paris, START - 1_000 + 35, PERSON)
+    await substrate.memory().store(BERLIN.new, AGENT_SOURCE)
+    assert await spans(substrate) == {"Berlin": (10, 30), "Paris": (30, 35)}
+    await substrate.memory().store(ROME.new, AGENT_SOURCE)
+    assert await spans(substrate) == {"Berlin": (10, 30), "Paris": (30, 35), "Rome": (40, None)}
+
+
+async def test_what_was_said_in_a_conversation_holds_from_when_it_was_said(substrate: Substrate) -> None:
+    for position, (city, at_ms) in enumerate([("Berlin", START - 500), ("Munich", START - 300)]):
+        await substrate.store(f"I live in {city}.", utterance=Utterance("chat-1", position, "Ann", at_ms), **CITY)
+    assert [(record.valid_from_ms, record.valid_to_ms) for record in await substrate.listed()] == [
+        (START - 500, START - 300),
+        (START - 300, None),
+    ]
+
+
+async def test_a_fact_that_becomes_true_again_is_recalled_again(substrate: Substrate) -> None:
+    for city in ("Berlin", "Munich", "Berlin"):
+        await substrate.store(f"Ann lives in {city}.", **CITY)
+        substrate.clock.advance(1_000)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Berlin."]
+
+
+async def test_a_fact_that_becomes_true_again_was_not_true_in_between(substrate: Substrate) -> None:
+    for city in ("Berlin", "Munich", "Berlin"):
+        await substrate.store(f"Ann lives in {city}.", **CITY)
+        substrate.clock.advance(1_000)
+    assert [
+        await substrate.found("Where does Ann live?", as_of_ms=START + seconds * 1_000 + 1) for seconds in range(3)
+    ] == [["Ann lives in Berlin."], ["Ann lives in Munich."], ["Ann lives in Berlin."]]
+    [berlin, munich] = await substrate.listed()
+    assert munich.superseded_by == berlin.id
+    assert (berlin.valid_from_ms, berlin.superseded_by) == (START + 2_000, None)
+    await check_agreement(substrate)
+
+
+async def test_a_fact_told_again_of_a_time_before_the_newest_one_changes_nothing(substrate: Substrate) -> None:
+    """One record holds once: that it held a second time in between is not kept."""
+    for told in (BERLIN, MUNICH, ROME, Told("Berlin", 30)):
+        await substrate.memory().store(told.new, AGENT_SOURCE)
+    assert await spans(substrate) == {"Berlin": (10, 20), "Munich": (20, 40), "Rome": (40, None)}
+
+
+CLOSED_AND_TOLD: dict[str, tuple[RecordSource, RecordSource, bool]] = {
+    "an agent tells again what it closed": (AGENT_SOURCE, AGENT_SOURCE, True),
+    "a person tells again what an agent closed": (AGENT_SOURCE, PERSON, True),
+    "a person tells again what a person closed": (PERSON, PERSON, True),
+    "an agent tells again what a person closed": (PERSON, AGENT_SOURCE, False),
+    "ingest tells again what a person closed": (PERSON, RecordSource("ingest", message="m-1"), False),
+    "an import tells again what a person closed": (PERSON, RecordSource("import"), False),
+    "ingest tells again what a rule closed": (RecordSource("extraction"), RecordSource("ingest"), True),
+}
+
+
+@pytest.mark.parametrize("case", CLOSED_AND_TOLD)
+async def test_what_was_closed_holds_anew_when_it_is_told_anew_unless_a_person_closed_it(
+    substrate: Substrate, case: str
+) -> None:
+    closer, teller, opened = CLOSED_AND_TOLD[case]
+    record_id = await substrate.store("The office is closed.")
+    substrate.clock.advance(1_000)
+    await substrate.memory().invalidate(record_id, substrate.clock(), closer)
+    assert await substrate.found("office") == []
+    substrate.clock.advance(1_000)
+    result = await substrate.memory().store(NewRecord("The office is closed."), teller)
+    assert (result.id, result.created) == (record_id, False)
+    assert await substrate.found("office") == (["The office is closed."] if opened else [])
+    [record] = await substrate.listed()
+    expected = (START + 2_000, None) if opened else (START, START + 1_000)
+    assert (record.valid_from_ms, record.valid_to_ms) == expected
+    await check_agreement(substrate)
+
+
+async def test_the_last_closing_counts(substrate: Substrate) -> None:
+    """A person closed it once, and opened it again; then an agent did."""
+    record_id = await substrate.store("The office is closed.")
+    memory = substrate.memory()
+    for closer in (PERSON, AGENT_SOURCE):
+        await memory.invalidate(record_id, substrate.clock(), closer)
+        if closer is PERSON:
+            await memory.restore(record_id, PERSON)
+    await memory.edit(record_id, {"importance": 0.9}, PERSON)
+    await substrate.store("The office is closed.")
+    assert await substrate.found("office") == ["The office is closed."]
+
+
+async def test_what_a_person_closed_stays_closed_beside_others_of_one_call(substrate: Substrate) -> None:
+    berlin = await substrate.store("Ann lives in Berlin.", **CITY)
+    substrate.clock.advance(1_000)
+    await substrate.memory().invalidate(berlin, substrate.clock(), PERSON)
+    substrate.clock.advance(1_000)
+    news = [NewRecord(f"Ann lives in {city}.", **CITY) for city in ("Munich", "Berlin")]
+    await substrate.memory().store_all(news, AGENT_SOURCE)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Munich."]
+
+
+@pytest.mark.parametrize("known", [0, 1, 2, 3])
+async def test_what_is_told_at_once_is_told_in_its_order(substrate: Substrate, known: int) -> None:
+    """As one by one: of facts that become true in turn the last one holds, whichever of them were known before."""
+    told = ["Berlin", "Munich", "Berlin", "Rome", "Munich"]
+    for city in ("Munich", "Rome", "Berlin")[:known]:
+        await substrate.store(f"Ann lives in {city}.", **CITY)
+        substrate.clock.advance(1_000)
+    start = substrate.clock()
+    news = [NewRecord(f"Ann lives in {city}.", valid_from_ms=start + n, **CITY) for n, city in enumerate(told)]
+    substrate.clock.advance(1_000)
+    results = await substrate.memory().store_all(news, AGENT_SOURCE)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Munich."]
+    assert results[0].id == results[2].id
+    assert results[1].id == results[4].id
+    assert sum(result.created for result in results) == 3 - known
+    base = START - 1_000
+    assert {city: since for city, (since, until) in (await spans(substrate)).items() if until is None} == {
+        "Munich": start + 4 - base
+    }
+    await check_agreement(substrate)
+
+
+async def test_what_is_told_of_a_time_before_it_was_closed_stays_closed(substrate: Substrate) -> None:
+    record_id = await substrate.store("The office is closed.")
+    await substrate.memory().invalidate(record_id, START + 5_000, PERSON)
+    substrate.clock.advance(10_000)
+    await substrate.store("The office is closed.", valid_from_ms=START + 4_000)
+    assert await substrate.found("office") == []
+
+
+async def test_what_has_expired_is_remembered_again_when_it_is_told_again(substrate: Substrate) -> None:
+    await substrate.store("The lift is broken.", expires_at_ms=START + 1_000)
+    substrate.clock.advance(2_000)
+    assert await substrate.found("lift") == []
+    await substrate.store("The lift is broken.")
+    assert await substrate.found("lift") == ["The lift is broken."]
+
+
+@pytest.mark.parametrize("ends", [None, 500, 5_000], ids=["no end", "an end that passed", "an end to come"])
+@pytest.mark.parametrize("kind", ["fact", "task"])
+async def test_what_has_expired_gets_the_end_that_it_is_told_with(
+    substrate: Substrate, kind: Kind, ends: int | None
+) -> None:
+    record_id = await substrate.store("The lift is broken.", expires_at_ms=START + 1_000, kind=kind)
+    substrate.clock.advance(2_000)
+    if kind == "task":  # as consolidation closes it
+        await substrate.memory().invalidate(record_id, START + 1_000, RecordSource("extraction"))
+    expires_at_ms = None if ends is None else START + ends
+    assert await substrate.store("The lift is broken.", expires_at_ms=expires_at_ms) == record_id
+    if ends == 500:
+        assert await substrate.found("lift") == []
+    else:
+        record = await substrate.record(record_id)
+        assert (record.valid_from_ms, record.valid_to_ms, record.expires_at_ms) == (START + 2_000, None, expires_at_ms)
+        assert await substrate.found("lift") == ["The lift is broken."]
+    assert await substrate.found("lift", as_of_ms=START + 1_500) == []
+    assert await substrate.found("lift", as_of_ms=START + 500) == ["The lift is broken."]
+    await check_agreement(substrate)
+
+
+async def test_what_has_not_expired_keeps_its_end_when_it_is_told_again(substrate: Substrate) -> None:
+    record_id = await substrate.store("The lift is broken.", expires_at_ms=START + 1_000)
+    await substrate.store("The lift is broken.")
+    assert (await substrate.record(record_id)).expires_at_ms == START + 1_000
+
+
+async def test_a_fact_that_will_hold_later_is_not_recalled_before(substrate: Substrate) -> None:
+    await substrate.store("Ann lives in Berlin.", **CITY)
+    await substrate.store("Ann lives in Munich.", valid_from_ms=START + 5_000, **CITY)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Berlin."]
+    substrate.clock.advance(5_000)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Munich."]

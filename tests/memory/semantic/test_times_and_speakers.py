@@ -1,0 +1,92 @@
+"""A query that names a time, or who said it, prefers such records, and drops no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from retain.memory.recall.dates import DAY_MS, HOUR_MS
+from retain.memory.records.record import NewRecord, Utterance
+from tests.memory.semantic.substrate import AGENT_SOURCE, Substrate
+
+NOW = 1_773_847_800_000  # Wednesday, 18 March 2026, 15:30
+CALLS = {"Ann called about her contract again.": 9, "Ann called about her contract.": 1, "Ann called, contract!": 0}
+
+
+async def record_calls(substrate: Substrate) -> None:
+    """Record a call each so many days before `NOW`."""
+    for content, days in CALLS.items():
+        substrate.clock.set(NOW - days * DAY_MS)
+        await substrate.store(content)
+    substrate.clock.set(NOW + HOUR_MS)
+
+
+@pytest.mark.parametrize(
+    ("when", "first"),
+    [
+        ("today", "Ann called, contract!"),
+        ("yesterday", "Ann called about her contract."),
+        ("last week", "Ann called about her contract again."),
+        ("9 days ago", "Ann called about her contract again."),
+        ("on 17 March 2026", "Ann called about her contract."),
+    ],
+)
+async def test_what_was_recorded_then_stands_first_and_nothing_is_dropped(
+    substrate: Substrate, when: str, first: str
+) -> None:
+    await record_calls(substrate)
+    hits = await substrate.hits(f"Why did Ann call {when}?")
+    assert {hit.record.content for hit in hits} == set(CALLS)
+    assert hits[0].record.content == first
+    assert [hit.components["dated"] > 0 for hit in hits] == [True, False, False]
+
+
+async def test_a_query_without_a_date_gives_no_record_a_gain(substrate: Substrate) -> None:
+    await record_calls(substrate)
+    assert {hit.components["dated"] for hit in await substrate.hits("Why did Ann call?")} == {0.0}
+
+
+async def test_yesterday_is_relative_to_the_time_that_is_asked_about(substrate: Substrate) -> None:
+    await record_calls(substrate)
+    hits = await substrate.hits("Why did Ann call yesterday?", as_of_ms=NOW - 8 * DAY_MS)
+    assert [(hit.record.content, hit.components["dated"] > 0) for hit in hits] == [
+        ("Ann called about her contract again.", True)
+    ]
+
+
+async def test_it_counts_when_a_turn_was_said_not_when_it_was_stored(substrate: Substrate) -> None:
+    substrate.clock.set(NOW)
+    turns = [
+        NewRecord(content, utterance=Utterance("chat", place, "Ann", NOW - days * DAY_MS))
+        for place, (content, days) in enumerate(
+            [("The lamp broke.", 3), ("The lamp broke!", 1), ("The lamp broke?", 0)]
+        )
+    ]
+    await substrate.memory().store_all(turns, AGENT_SOURCE)
+    dated = {hit.record.content: hit.components["dated"] for hit in await substrate.hits("What broke three days ago?")}
+    assert dated["The lamp broke."] > 0.0 == dated["The lamp broke!"] == dated["The lamp broke?"]
+
+
+async def test_a_turn_by_whom_the_query_names_gains(substrate: Substrate) -> None:
+    turns = [
+        NewRecord("The lamp broke.", utterance=Utterance(f"chat-{speaker}", 0, speaker))
+        for speaker in ("Ann", "Bob", "user")
+    ]
+    await substrate.memory().store_all(turns, AGENT_SOURCE)
+    speaker = {
+        hit.record.utterance.speaker: hit.components["speaker"]
+        for hit in await substrate.hits("What did Bob tell the user of the lamp?")
+        if hit.record.utterance is not None
+    }
+    assert speaker["Bob"] > 0.0 == speaker["Ann"] == speaker["user"]
+
+
+async def test_a_turn_gains_by_a_near_answer(substrate: Substrate) -> None:
+    """Who answers repeats what was said; what was said before is lent nothing, nor anything outside a conversation."""
+    said = ("Nice to see you.", "I did it at last!", "Congratulations on buying the bicycle!")
+    turns = [NewRecord(text, utterance=Utterance("chat", place, "Ann")) for place, text in enumerate(said)]
+    await substrate.memory().store_all(turns, AGENT_SOURCE)
+    await substrate.store("The bicycle was bought.")
+    substrate.clock.advance(HOUR_MS)
+    following = {hit.record.content: hit.components["following"] for hit in await substrate.hits("buying a bicycle")}
+    assert following["I did it at last!"] > 0.5
+    assert following["Congratulations on buying the bicycle!"] == following["The bicycle was bought."] == 0.0

@@ -1,0 +1,1 @@
+"""The operator's resources, one module each: its request bodies and its handlers."""

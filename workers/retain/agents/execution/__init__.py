@@ -1,0 +1,1 @@
+"""Carry runs out: the loop, control from outside, and streams."""

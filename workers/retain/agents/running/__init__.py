@@ -1,1 +1,0 @@
-"""Carrying runs out: the loop, what answers do to it, and how others follow."""

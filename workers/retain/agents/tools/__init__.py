@@ -1,0 +1,1 @@
+"""What an agent can call: built-in tools, delegates, Python functions, tools of the gateway, and stubs."""

@@ -1,0 +1,302 @@
+"""Tools: what an agent can do besides talking. Each is a spec for the model and a coroutine for the loop."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from retain.agents.runs.events import ToolAnswered
+from retain.errors import Forbidden, InvalidInput, NotFound, RetainError
+from retain.memory.recalled import known_as, without_recalled
+from retain.memory.records.record import NewRecord, RecordSource
+from retain.memory.semantic import Hit, RecallQuery, SemanticMemory
+from retain.memory.working import WorkingMemory
+from retain.models.chat import ToolSpec
+
+MAX_RESULT_BYTES = 32 * 1024
+"""Longest answer of a tool that the model gets to read, in bytes."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a run may still spend together with its delegates. None: no bound."""
+
+    tokens: int | None = None
+    delegations: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """Which step of which run makes the call, and what the run may still spend.
+
+    key: equal for every attempt of the same call.
+    """
+
+    run_id: str
+    turn: int
+    index: int
+    budget: Budget = Budget()
+
+    @property
+    def key(self) -> str:
+        """The idempotency key of the call."""
+        return f"{self.run_id}.{self.turn}.{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answered. The other fields are as in `ToolAnswered`."""
+
+    content: str
+    recalled: tuple[tuple[str, float], ...] = ()
+    summary: str | None = None
+    tokens: int = 0
+    delegations: int = 0
+
+
+class CallSuspended(Exception):
+    """The call cannot end yet, because what it waits for may take days: make it again later, with the same key.
+
+    waiting_for: what the run is shown to wait for.
+    """
+
+    def __init__(self, waiting_for: Mapping[str, Any]) -> None:
+        super().__init__("the call waits")
+        self.waiting_for = waiting_for
+
+
+class Tool(Protocol):
+    """One tool of one instance, bound to its scope when it was made."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description and JSON Schema of the arguments."""
+        ...
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether calling it again with the same key and arguments changes nothing more."""
+        ...
+
+    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Do it. Raises: RetainError, which the model reads as data; CallSuspended."""
+        ...
+
+
+async def run_tool(
+    tools: Mapping[str, Tool], name: str, arguments: Mapping[str, Any], context: CallContext
+) -> ToolAnswered:
+    """Call a tool and return its answer as an event. An error is an answer the model can act on.
+
+    So is an error that no tool should raise: left alone, it would meet the run again each time it is resumed.
+    Raises: CallSuspended.
+    """
+    try:
+        tool = tools.get(name)
+        if tool is None:
+            raise NotFound(f"this agent has no tool named {name}", code="no_such_tool")
+        result = await tool.call(arguments, context)
+    except CallSuspended:
+        raise
+    except RetainError as error:
+        return _refused(name, error, context)
+    except Exception:  # noqa: BLE001 -- whatever a tool does, its run has to end
+        _log.exception("a tool failed unexpectedly", extra={"run_id": context.run_id, "tool": name})
+        return _refused(name, RetainError("the tool failed; it may or may not have taken effect"), context)
+    content = result.content
+    if len(content.encode("utf-8", "replace")) > MAX_RESULT_BYTES:
+        content = content.encode("utf-8", "replace")[:MAX_RESULT_BYTES].decode("utf-8", "ignore") + " [cut]"
+    return ToolAnswered(
+        context.turn,
+        context.index,
+        name,
+        content,
+        recalled=result.recalled,
+        summary=result.summary,
+        tokens=result.tokens,
+        delegations=result.delegations,
+    )
+
+
+def _refused(name: str, error: RetainError, context: CallContext) -> ToolAnswered:
+    content = json.dumps({"error": {"code": error.code, "message": error.message}})
+    return ToolAnswered(context.turn, context.index, name, content, failed=True)
+
+
+def text_argument(arguments: Mapping[str, Any], name: str) -> str:
+    """Return a required text argument. Raises: InvalidInput."""
+    value = arguments.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"the argument '{name}' must be a non-empty string", code="invalid_arguments")
+    return value
+
+
+def refuse_unknown(arguments: Mapping[str, Any], known: set[str]) -> None:
+    """Refuse arguments that the tool does not have. Raises: InvalidInput."""
+    unknown = sorted(set(arguments) - known)
+    if unknown:
+        raise InvalidInput(f"unknown arguments: {', '.join(unknown)}", code="invalid_arguments")
+
+
+class RecallMemory:
+    """`recall_memory`: search the agent's own semantic memory. Takes nothing that could name a scope."""
+
+    idempotent = True
+    spec = ToolSpec(
+        "recall_memory",
+        "Search your long-term memory. Returns the most relevant memories with their scores.",
+        {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "What to look for, in plain words."},
+                "top_k": {"type": "integer", "minimum": 1, "maximum": 20, "description": "How many; 5 by default."},
+            },
+            "required": ["query"],
+            "additionalProperties": False,
+        },
+    )
+
+    def __init__(self, memory: SemanticMemory) -> None:
+        self._memory = memory
+
+    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:  # noqa: ARG002
+        """Return the found memories as JSON."""
+        refuse_unknown(arguments, {"query", "top_k"})
+        top_k = arguments.get("top_k", 5)
+        if not isinstance(top_k, int) or isinstance(top_k, bool):
+            raise InvalidInput("top_k must be an integer", code="invalid_arguments")
+        if not 1 <= top_k <= 20:
+            raise InvalidInput("top_k must be 1 to 20", code="invalid_top_k")
+        hits = await self._memory.search(RecallQuery(text_argument(arguments, "query"), top_k))
+        return ToolResult(
+            json.dumps({"memories": [_shown(hit) for hit in hits]}, ensure_ascii=False),
+            recalled=tuple((hit.record.id, hit.score) for hit in hits),
+            summary=f"{len(hits)} memories recalled: {', '.join(hit.record.id for hit in hits)}" if hits else "nothing",
+        )
+
+
+def _shown(hit: Hit) -> dict[str, Any]:
+    record = hit.record
+    return {"id": record.id, "score": round(hit.score, 4), "content": record.content, "metadata": record.metadata}
+
+
+class StoreMemory:
+    """`store_memory`: remember something in the agent's own semantic memory, unless it was recalled.
+
+    What the agent can recall already is not stored again, wherever it came from: the answer names the memory that says
+    so, which stays as it is. With `shared`, both are about what the agent's house has: what only the agent remembers may
+    be told to the house.
+    """
+
+    idempotent = True
+
+    def __init__(self, memory: SemanticMemory, house: SemanticMemory | None = None) -> None:
+        """memory: the agent's own. house: its house's, when the definition lets the agent share."""
+        self._memory = memory
+        self._house = house
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description and arguments; `shared` is offered to those who may."""
+        shared = {"type": "boolean", "description": "True for what every agent of your group should know."}
+        return ToolSpec(
+            "store_memory",
+            "Remember something for later runs.",
+            {
+                "type": "object",
+                "properties": {
+                    "content": {"type": "string", "description": "What to remember, as one self-contained statement."},
+                    "metadata": {"type": "object", "description": "Anything worth keeping beside it."},
+                    **({} if self._house is None else {"shared": shared}),
+                },
+                "required": ["content"],
+                "additionalProperties": False,
+            },
+        )
+
+    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Return the memory's id.
+
+        Raises: InvalidInput; Forbidden (code `no_house`, `sharing_not_allowed`) for `shared` by an agent that may not.
+        """
+        refuse_unknown(arguments, {"content", "metadata", "shared"})
+        memory = self._wanted(arguments.get("shared", False))
+        metadata = arguments.get("metadata", {})
+        if not isinstance(metadata, Mapping):
+            raise InvalidInput("metadata must be an object", code="invalid_arguments")
+        new = NewRecord(text_argument(arguments, "content"), metadata)
+        content = without_recalled(new.content)
+        if not content.strip():
+            raise InvalidInput("this text was recalled; it is remembered already", code="recalled_text")
+        known = await known_as(memory, content)
+        if known is not None:
+            return ToolResult(json.dumps({"id": known, "created": False}))
+        stored = await memory.store(
+            replace(new, content=content), RecordSource("agent", run_id=context.run_id, step=context.turn)
+        )
+        return ToolResult(json.dumps({"id": stored.id, "created": stored.created}))
+
+    def _wanted(self, shared: object) -> SemanticMemory:
+        """Return where to store."""
+        if not isinstance(shared, bool):
+            raise InvalidInput("shared must be true or false", code="invalid_arguments")
+        if not shared:
+            return self._memory
+        if self._house is not None:
+            return self._house
+        if self._memory.scope.house is None:
+            raise Forbidden("this agent belongs to no house to share with", code="no_house")
+        raise Forbidden("this agent's definition does not let it share", code="sharing_not_allowed")
+
+
+class GetWorkingMemory:
+    """`get_working_memory`: read the instance's short-lived notes."""
+
+    idempotent = True
+    spec = ToolSpec(
+        "get_working_memory",
+        "Read a short-lived note of this conversation. Without a key, all of them.",
+        {"type": "object", "properties": {"key": {"type": "string"}}, "additionalProperties": False},
+    )
+
+    def __init__(self, working: WorkingMemory) -> None:
+        self._working = working
+
+    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:  # noqa: ARG002
+        """Return the value, or all values by key, as JSON."""
+        refuse_unknown(arguments, {"key"})
+        value = self._working.get(text_argument(arguments, "key")) if arguments else self._working.all()
+        return ToolResult(json.dumps(value, ensure_ascii=False))
+
+
+class SetWorkingMemory:
+    """`set_working_memory`: keep a short-lived note for an hour."""
+
+    idempotent = True
+    spec = ToolSpec(
+        "set_working_memory",
+        "Keep a short-lived note of this conversation for an hour.",
+        {
+            "type": "object",
+            "properties": {"key": {"type": "string"}, "value": {}},
+            "required": ["key", "value"],
+            "additionalProperties": False,
+        },
+    )
+
+    def __init__(self, working: WorkingMemory) -> None:
+        self._working = working
+
+    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:  # noqa: ARG002
+        """Return the key."""
+        refuse_unknown(arguments, {"key", "value"})
+        if "value" not in arguments:
+            raise InvalidInput("the argument 'value' is missing", code="invalid_arguments")
+        key = text_argument(arguments, "key")
+        await self._working.set(key, arguments["value"])
+        return ToolResult(json.dumps({"key": key}))

@@ -1,0 +1,43 @@
+"""A tool of the gateway as an agent sees it: the proxy's own code path and checks, with the run's tenant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from retain.agents.tools.built_in import CallContext, ToolResult
+from retain.errors import Unavailable, UpstreamFailed
+from retain.models.chat import ToolSpec
+
+
+class Upstream(Protocol):
+    """Calls one tool of one tenant through the proxy; answers its status and body."""
+
+    def __call__(self, arguments: Mapping[str, Any], idempotency_key: str) -> Awaitable[tuple[int, bytes]]:
+        """Raises: as the proxy does."""
+        ...
+
+
+@dataclass(frozen=True)
+class ProxiedTool:
+    """A tool that the tenant has in the gateway. idempotent: as its configuration declares."""
+
+    spec: ToolSpec
+    idempotent: bool
+    upstream: Upstream
+
+    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Return the upstream's body. Raises: Unavailable or UpstreamFailed for a status of 400 or more."""
+        status, body = await self.upstream(arguments, context.key)
+        text = body.decode("utf-8", "replace")
+        if status >= 500 or status == 429:
+            raise Unavailable(f"the tool's upstream answered {status}", code="upstream_status", upstream_status=status)
+        if status >= 400:
+            raise UpstreamFailed(
+                f"the tool's upstream answered {status}: {json.dumps(text[:500])}",
+                code="upstream_status",
+                upstream_status=status,
+            )
+        return ToolResult(text)

@@ -1,0 +1,1 @@
+"""Backends of the contracts: on a Durable Object, KV, SQL, a vector index, and in process."""

@@ -1,0 +1,50 @@
+"""Conversations in Workers KV: one value a session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from retain.contracts.messages import message_from, message_texts
+from retain.limits.storage import MAX_KV_VALUE_BYTES
+from retain.models.chat import ChatMessage
+from retain.namespace import Namespace
+from retain.ports import Kv
+
+PREFIX = "chat_memory"
+
+
+def tenant_prefix(tenant_id: str) -> str:
+    """Return the prefix of all keys of a tenant's conversations."""
+    return f"{PREFIX}:{tenant_id}:"
+
+
+class KvChatMemory:
+    """Implements `ClearableChatMemory` on KV. A save is one write, so no reader sees a part of it (CM4).
+
+    KV is eventually consistent: for up to 60 seconds a reader elsewhere may see an older conversation, whole, and so may
+    one here that has it cached. Whoever must read what they wrote takes D1 or a Durable Object. A key takes one write a
+    second. Source: https://developers.cloudflare.com/kv/concepts/how-kv-works/
+
+    A conversation has at most 25 MiB as JSON. ttl_s: seconds after its last save that it is forgotten, at least 60; None
+    keeps it.
+    """
+
+    def __init__(self, kv: Kv, namespace: Namespace, *, ttl_s: int | None = None) -> None:
+        self._kv = kv
+        self._key = f"{tenant_prefix(namespace.tenant_id)}{namespace}"
+        self._ttl_s = ttl_s
+
+    async def load(self) -> list[ChatMessage]:
+        """Return all messages. See the contract."""
+        text = await self._kv.get(self._key)
+        return [] if text is None else [message_from(fields) for fields in json.loads(text)]
+
+    async def save(self, messages: Sequence[ChatMessage]) -> None:
+        """Make the conversation these messages. See the contract."""
+        texts = message_texts(messages, max_message_bytes=MAX_KV_VALUE_BYTES, max_session_bytes=MAX_KV_VALUE_BYTES)
+        await self._kv.put(self._key, f"[{','.join(texts)}]", ttl_s=self._ttl_s)
+
+    async def clear(self) -> None:
+        """Forget every message. See the contract."""
+        await self._kv.delete(self._key)

@@ -1,0 +1,138 @@
+"""What makes a vector index agree with the documents in D1.
+
+D1 is the truth, and the index a way to candidates: what it names is read from D1 again. A version of a document has a
+vector of its own there, which never changes, so two writers cannot overwrite each other. What a row had before, or leaves
+behind when it is deleted, is owed to the index as a removal by a trigger (migrations/0005_contracts.sql), and a removal is
+repeated until no write from before can still be under way.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from array import array
+from collections.abc import Sequence
+from hashlib import sha256
+
+from retain.contracts.backends.document_rows import NEVER_MS
+from retain.contracts.documents import packed, unpacked
+from retain.errors import RetainError
+from retain.limits.vectorize import GRACE_MS
+from retain.namespace import Namespace
+from retain.ports import Clock, Row, Sql, Vector, VectorEntry, VectorIndex, VectorMatch
+
+UPSERT_LIMIT = 500
+REMOVAL_LIMIT = 100
+_OWED = f"""
+SELECT * FROM vector_documents WHERE indexed = 1 AND sent_at_ms = {NEVER_MS} AND tenant_id = ? AND length(embedding) = ?
+ORDER BY number LIMIT ?
+"""
+_SENT = """
+UPDATE vector_documents SET sent_at_ms = ?1 WHERE number = ?2 AND version = ?3
+"""
+# A version that was replaced while it was written: whoever replaced it has removed it already.
+_STALE = """
+INSERT OR REPLACE INTO vector_removals (vector_id, tenant_id, at_ms)
+SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM vector_documents WHERE number = ?4 AND version = ?5)
+"""
+_REMOVALS = """
+SELECT vector_id, at_ms FROM vector_removals WHERE tenant_id = ? AND vector_id > ? ORDER BY vector_id LIMIT ?
+"""
+_TIMED = "UPDATE vector_removals SET at_ms = ? WHERE tenant_id = ? AND at_ms = 0"
+_DONE = """
+DELETE FROM vector_removals WHERE at_ms BETWEEN 1 AND ? AND vector_id IN (SELECT value FROM json_each(?))
+"""
+_TENANTS = f"""
+SELECT tenant_id FROM vector_removals
+UNION SELECT tenant_id FROM vector_documents WHERE indexed = 1 AND sent_at_ms = {NEVER_MS}
+ORDER BY tenant_id
+"""
+
+_log = logging.getLogger(__name__)
+
+
+def index_namespace(tenant_id: str) -> str:
+    """Return the index's namespace of a tenant's documents. At most 64 bytes."""
+    return f"vector_memory:{tenant_id}"
+
+
+def index_scope(namespace: Namespace) -> str:
+    """Return what a vector's metadata say of its namespace, as a digest: the key may be too long to filter by."""
+    return f"memory.{sha256(str(namespace).encode()).hexdigest()[:40]}"
+
+
+class DocumentIndex:
+    """Gives an index what D1 owes it. Idempotent, and looks only at the state, whatever happened in between."""
+
+    def __init__(self, sql: Sql, index: VectorIndex, clock: Clock) -> None:
+        self._sql = sql
+        self._index = index
+        self._clock = clock
+
+    async def candidates(self, namespace: Namespace, query: Vector, count: int) -> list[VectorMatch]:
+        """Return the nearest vectors that the index shows of a namespace."""
+        criteria = {"tenant_id": namespace.tenant_id, "scope_id": index_scope(namespace)}
+        return await self._index.query(
+            query, namespace=index_namespace(namespace.tenant_id), filter=criteria, top_k=count
+        )
+
+    async def settle(self, tenant_id: str) -> None:
+        """Write and remove everything that the index is owed of a tenant. Raises: as the ports; the rest stays owed.
+
+        Vectors of other dimensions than the index has stay owed.
+        """
+        await self.settle_removals(tenant_id)
+        size = len(packed(array("f", [0.0]) * await self._index.dimensions()))
+        while rows := (await self._sql.run(_OWED, tenant_id, size, UPSERT_LIMIT)).rows:
+            await self._index.upsert(await self._entries(rows))
+            now = self._clock()
+            await self._sql.batch(
+                [(_SENT, (now, row["number"], row["version"])) for row in rows]
+                + [(_STALE, (vector_id(row), tenant_id, now, row["number"], row["version"])) for row in rows]
+            )
+
+    async def settle_removals(self, tenant_id: str) -> bool:
+        """Remove what the index is owed of removals; return whether some are so young that they will be repeated."""
+        await self._sql.run(_TIMED, self._clock(), tenant_id)
+        after, young = "", False
+        while rows := (await self._sql.run(_REMOVALS, tenant_id, after, REMOVAL_LIMIT)).rows:
+            ids = [row["vector_id"] for row in rows]
+            await self._index.delete_by_ids(ids)
+            horizon = self._clock() - GRACE_MS
+            await self._sql.run(_DONE, horizon, json.dumps(ids))
+            young = young or any(int(row["at_ms"]) > horizon for row in rows)
+            after = ids[-1]
+        return young
+
+    async def reconcile(self) -> int:
+        """Settle every tenant; return for how many it failed, each of which is logged."""
+        failed = 0
+        for row in (await self._sql.run(_TENANTS)).rows:
+            try:
+                await self.settle(row["tenant_id"])
+            except RetainError as error:
+                _log.warning("documents not settled", extra={"tenant_id": row["tenant_id"], "code": error.code})
+                failed += 1
+        return failed
+
+    async def _entries(self, rows: Sequence[Row]) -> list[VectorEntry]:
+        dimensions = await self._index.dimensions()
+        return [
+            VectorEntry(
+                vector_id(row),
+                unpacked(row["embedding"], dimensions).tolist(),
+                index_namespace(row["tenant_id"]),
+                {"tenant_id": row["tenant_id"], "scope_id": index_scope(Namespace.parse(row["namespace_key"]))},
+            )
+            for row in rows
+        ]
+
+
+def vector_id(row: Row) -> str:
+    """Return the id of the vector of a row's version. The migration's triggers spell it in the same way."""
+    return f"document.{row['number']}.{row['version']}"
+
+
+def row_number(vector: str) -> int:
+    """Return the number of the row that a vector's id names."""
+    return int(vector.split(".")[1])

@@ -1,0 +1,105 @@
+"""The rows of documents in D1 or in a SQLite file, and exact search over them. They are the truth, for an index as well."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from array import array
+from collections.abc import AsyncIterator, Sequence
+
+from retain.contracts.documents import PreparedDocument, packed, similarity, unpacked
+from retain.contracts.opaque import chunked
+from retain.contracts.vectors import RetrievedDocument, VectorDocument
+from retain.namespace import Namespace
+from retain.ports import Row, Sql, Statement
+
+NEVER_MS = 2**53 - 1
+"""Stands for the time at which a document was given to the index, until it is."""
+PAGE = 1000
+"""Rows of one answer: at 256 dimensions 1.4 MB."""
+# Several versions of a document may be on their way to the index: `version` tells them apart, and each has a vector of
+# its own there (`document_index`).
+_PUT = f"""
+INSERT INTO vector_documents (namespace_key, document_id, tenant_id, document, embedding, indexed)
+SELECT ?1, value ->> '$[0]', ?2, value ->> '$[1]', value ->> '$[2]', ?3 FROM json_each(?4) WHERE true
+ON CONFLICT (namespace_key, document_id) DO UPDATE SET document = excluded.document, embedding = excluded.embedding,
+  indexed = excluded.indexed, version = version + 1, sent_at_ms = {NEVER_MS}
+"""
+_DELETE = """
+DELETE FROM vector_documents WHERE namespace_key = ? AND document_id IN (SELECT value FROM json_each(?))
+"""
+_SCAN = """
+SELECT number, document_id, embedding FROM vector_documents
+WHERE namespace_key = ? AND document_id > ? ORDER BY document_id LIMIT ?
+"""
+# The plus signs keep SQLite from walking through all of the namespace in the order of the ids.
+_SCAN_FRESH = """
+SELECT number, document_id, embedding FROM vector_documents
+WHERE namespace_key = ? AND sent_at_ms > ? AND +document_id > ? ORDER BY +document_id LIMIT ?
+"""
+_READ = "SELECT * FROM vector_documents WHERE namespace_key = ? AND number IN (SELECT value FROM json_each(?))"
+_AFTER = """
+SELECT * FROM vector_documents WHERE namespace_key = ? AND document_id > ? ORDER BY document_id LIMIT ?
+"""
+
+
+def storing(namespace: Namespace, documents: Sequence[PreparedDocument], *, indexed: bool) -> list[Statement]:
+    """Return the statements that, run as one transaction, store the documents. indexed: a vector index is owed them."""
+    rows = [json.dumps([one.id, one.text, packed(one.embedding)]) for one in documents]
+    return [(_PUT, (str(namespace), namespace.tenant_id, int(indexed), chunk)) for _, chunk in chunked(rows)]
+
+
+def deleting(namespace: Namespace, ids: Sequence[str]) -> list[Statement]:
+    """Return the statements that remove the documents."""
+    return [(_DELETE, (str(namespace), chunk)) for _, chunk in chunked(list(ids))]
+
+
+class DocumentRows:
+    """The documents of one namespace."""
+
+    def __init__(self, sql: Sql, namespace: Namespace, dimensions: int) -> None:
+        self._sql = sql
+        self._key = str(namespace)
+        self._dimensions = dimensions
+
+    async def nearest(self, query: Sequence[float], top_k: int, *, since_ms: int | None = None) -> list[int]:
+        """Return the numbers of the `top_k` nearest rows, by reading all of them.
+
+        since_ms: only of those that the index was not given before then.
+        """
+        kept: list[tuple[float, str, int]] = []
+        async for number, id_, embedding in self._scan(since_ms):
+            kept.append((-similarity(query, embedding), id_, number))
+            if len(kept) >= top_k + PAGE:
+                kept = heapq.nsmallest(top_k, kept)
+        return [number for _, _, number in heapq.nsmallest(top_k, kept)]
+
+    async def read(self, query: Sequence[float], numbers: Sequence[int]) -> list[RetrievedDocument]:
+        """Return the documents of these rows as they are now, with their scores."""
+        rows = (await self._sql.run(_READ, self._key, json.dumps(list(numbers)))).rows
+        return [self._found(row, query) for row in rows]
+
+    async def page(self, after: str, limit: int) -> list[VectorDocument]:
+        """Return the documents after an id, in the order of their ids; embeddings normalised."""
+        rows = (await self._sql.run(_AFTER, self._key, after, limit)).rows
+        return [
+            VectorDocument(row["document_id"], content, unpacked(row["embedding"], self._dimensions).tolist(), metadata)
+            for row in rows
+            for content, metadata in [json.loads(row["document"])]
+        ]
+
+    def _found(self, row: Row, query: Sequence[float]) -> RetrievedDocument:
+        score = similarity(query, unpacked(row["embedding"], self._dimensions))
+        content, metadata = json.loads(row["document"])
+        return RetrievedDocument(row["document_id"], content, score, metadata)
+
+    async def _scan(self, since_ms: int | None) -> AsyncIterator[tuple[int, str, array[float]]]:
+        after = ""
+        while True:
+            sql, more = (_SCAN, ()) if since_ms is None else (_SCAN_FRESH, (since_ms,))
+            rows = (await self._sql.run(sql, self._key, *more, after, PAGE)).rows
+            for row in rows:
+                yield int(row["number"]), row["document_id"], unpacked(row["embedding"], self._dimensions)
+            if len(rows) < PAGE:
+                return
+            after = rows[-1]["document_id"]

@@ -1,0 +1,87 @@
+"""Documents in D1 whose nearest are found by a vector index (Vectorize)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from retain.contracts.backends.document_index import DocumentIndex, row_number
+from retain.contracts.backends.document_rows import DocumentRows, deleting, storing
+from retain.contracts.documents import best, check_top_k, normalised, prepared
+from retain.contracts.vectors import RetrievedDocument, VectorDocument
+from retain.errors import Misconfigured, RetainError
+from retain.limits.vectorize import MAX_TOP_K
+from retain.namespace import Namespace
+from retain.ports import Clock, Sql, Vector, VectorIndex
+
+FRESH_MS = 300_000
+"""For how long after it was written a vector may not be shown: until then its document is compared in D1."""
+_GONE = "SELECT COUNT(*) AS n FROM vector_removals WHERE tenant_id = ?"
+
+_log = logging.getLogger(__name__)
+
+
+class IndexedVectorMemory:
+    """Implements `DeletableVectorMemory`: documents in D1, candidates from the index, scores from D1.
+
+    A document that D1 holds is stored. What the index may not show yet, because it shows writes seconds later or could not
+    be reached, is compared exactly until it does, so a store that returned is found. Which of the older documents are
+    candidates is the index's approximation; their scores and their order are exact. `top_k` is at most 100. A search
+    fails when the index does.
+    """
+
+    def __init__(self, sql: Sql, index: VectorIndex, clock: Clock, namespace: Namespace, *, dimensions: int) -> None:
+        self._sql = sql
+        self._index = index
+        self._clock = clock
+        self._namespace = namespace
+        self._dimensions = dimensions
+        self._rows = DocumentRows(sql, namespace, dimensions)
+        self._owed = DocumentIndex(sql, index, clock)
+
+    async def store(self, documents: Sequence[VectorDocument]) -> None:
+        """Store the documents, in one transaction. See the contract.
+
+        Raises: Misconfigured (code `vector_dimensions_changed`), too, for an index of other dimensions; Conflict (code
+            `constraint`) for a tenant that was erased.
+        """
+        kept = prepared(documents, self._dimensions)
+        if (has := await self._index.dimensions()) != self._dimensions:
+            raise Misconfigured(
+                f"the index has {has} dimensions, the memory {self._dimensions}",
+                code="vector_dimensions_changed",
+                expected=self._dimensions,
+                found=has,
+            )
+        await self._sql.batch(storing(self._namespace, kept, indexed=True))
+        await self._settle()
+
+    async def search(
+        self, embedding: Vector, *, top_k: int = 10, threshold: float | None = None
+    ) -> list[RetrievedDocument]:
+        """Return the nearest documents. See the contract."""
+        check_top_k(top_k, MAX_TOP_K)
+        query = normalised(embedding, self._dimensions)
+        fresh = await self._rows.nearest(query, top_k, since_ms=self._clock() - FRESH_MS)
+        gone = int((await self._sql.run(_GONE, self._namespace.tenant_id)).rows[0]["n"])
+        # Removed and replaced documents may still take places in the index's answer.
+        count = min(MAX_TOP_K, top_k + gone)
+        candidates = [row_number(match.id) for match in await self._owed.candidates(self._namespace, query, count)]
+        found = await self._rows.read(query, sorted({*fresh, *candidates}))
+        return best(found, top_k, threshold)
+
+    async def delete(self, ids: Sequence[str]) -> None:
+        """Remove the documents. See the contract."""
+        await self._sql.batch(deleting(self._namespace, ids))
+        await self._settle()
+
+    async def documents(self, *, after: str = "", limit: int = 100) -> list[VectorDocument]:
+        """Return a page of all documents, by id, to store them elsewhere. No part of the contract."""
+        return await self._rows.page(after, limit)
+
+    async def _settle(self) -> None:
+        """Give the index what it is owed. What it does not take now stays owed, to the next write or the daily brief."""
+        try:
+            await self._owed.settle(self._namespace.tenant_id)
+        except RetainError as error:
+            _log.warning("the vector index is owed documents", extra={"code": error.code})

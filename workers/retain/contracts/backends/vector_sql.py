@@ -1,0 +1,51 @@
+"""Documents in D1, or in a SQLite file on the host, with exact search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from retain.contracts.backends.document_rows import DocumentRows, deleting, storing
+from retain.contracts.documents import best, check_top_k, normalised, prepared
+from retain.contracts.vectors import RetrievedDocument, VectorDocument
+from retain.namespace import Namespace
+from retain.ports import Sql, Vector
+
+
+class SqlVectorMemory:
+    """Implements `DeletableVectorMemory` on the SQL port. A search reads every vector of the namespace: for some thousands.
+
+    Scores are cosine similarities of vectors kept as 32-bit floats. A document has at most 900,000 bytes.
+    """
+
+    def __init__(self, sql: Sql, namespace: Namespace, *, dimensions: int) -> None:
+        self._sql = sql
+        self._namespace = namespace
+        self._dimensions = dimensions
+        self._rows = DocumentRows(sql, namespace, dimensions)
+
+    async def store(self, documents: Sequence[VectorDocument]) -> None:
+        """Store the documents, in one transaction. See the contract.
+
+        Raises: Conflict (code `constraint`), too, for a tenant that was erased.
+        """
+        await self._sql.batch(storing(self._namespace, prepared(documents, self._dimensions), indexed=False))
+
+    async def search(
+        self, embedding: Vector, *, top_k: int = 10, threshold: float | None = None
+    ) -> list[RetrievedDocument]:
+        """Return the nearest documents. See the contract.
+
+        Raises: Misconfigured (code `vector_dimensions_changed`), too, when the namespace was filled with others.
+        """
+        check_top_k(top_k)
+        query = normalised(embedding, self._dimensions)
+        numbers = await self._rows.nearest(query, top_k)
+        return best(await self._rows.read(query, numbers), top_k, threshold)
+
+    async def delete(self, ids: Sequence[str]) -> None:
+        """Remove the documents. See the contract."""
+        await self._sql.batch(deleting(self._namespace, ids))
+
+    async def documents(self, *, after: str = "", limit: int = 100) -> list[VectorDocument]:
+        """Return a page of all documents, by id, to store them elsewhere. No part of the contract."""
+        return await self._rows.page(after, limit)

@@ -1,0 +1,133 @@
+"""Documents as a vector memory keeps and compares them: checked, normalised, and ranked by cosine similarity.
+
+Embeddings are kept normalised, as 32-bit floats, so a score is one scalar product.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import mul
+from typing import cast
+
+from retain.contracts.opaque import MAX_PIECE_BYTES, opaque_text
+from retain.contracts.vectors import RetrievedDocument, VectorDocument
+from retain.errors import InvalidInput, LimitExceeded, Misconfigured
+from retain.limits.storage import utf8_bytes
+from retain.limits.vectorize import check_vector
+from retain.ports import Vector
+
+MAX_ID_BYTES = 512
+"""Longest id of a document. The vector index does not see it: it has ids of its own."""
+_SWAPPED = sys.byteorder == "big"
+
+# `math.sumprod` came with Python 3.12.
+_sumprod = cast("Callable[[Iterable[float], Iterable[float]], float] | None", getattr(math, "sumprod", None))
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDocument:
+    """A document that may be stored. text: JSON of content and metadata, as a list. embedding: normalised."""
+
+    id: str
+    text: str
+    embedding: array[float]
+
+
+def prepared(documents: Sequence[VectorDocument], dimensions: int) -> list[PreparedDocument]:
+    """Return the documents as they are kept, all of them checked.
+
+    Raises: InvalidInput (codes `vector_dimensions`, `vector_not_finite`, `vector_is_zero`; `invalid_document` with
+        `index`; `unsupported_value`); LimitExceeded (code `vector_document_too_large`).
+    """
+    return [_prepared(document, index, dimensions) for index, document in enumerate(documents)]
+
+
+def _prepared(document: VectorDocument, index: int, dimensions: int) -> PreparedDocument:
+    if (
+        not isinstance(document.id, str)
+        or not document.id
+        or "\0" in document.id
+        or not isinstance(document.content, str)
+    ):
+        raise InvalidInput(
+            f"document {index} needs an id, without NUL, and a content", code="invalid_document", index=index
+        )
+    try:
+        text = opaque_text([document.content, dict(document.metadata)])
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"document {index} cannot be kept: {error}", code="invalid_document", index=index) from error
+    for size, limit in ((utf8_bytes(document.id), MAX_ID_BYTES), (utf8_bytes(text), MAX_PIECE_BYTES)):
+        if size > limit:
+            raise LimitExceeded(
+                f"document {index} has {size} bytes where at most {limit} are allowed",
+                code="vector_document_too_large",
+                limit_bytes=limit,
+                index=index,
+            )
+    return PreparedDocument(document.id, text, array("f", normalised(document.embedding, dimensions)))
+
+
+def normalised(embedding: Vector, dimensions: int) -> list[float]:
+    """Return the vector with length one. Raises: InvalidInput (codes as `prepared`)."""
+    check_vector(embedding, dimensions)
+    norm = math.hypot(*embedding)
+    return [value / norm for value in embedding]
+
+
+def check_top_k(top_k: int, most: int | None = None) -> None:
+    """Accept how many documents are wanted. Raises: InvalidInput; LimitExceeded."""
+    if top_k < 1:
+        raise InvalidInput("top_k must be at least 1", code="vector_top_k")
+    if most is not None and top_k > most:
+        raise LimitExceeded(f"{top_k} are too many: at most {most}", code="vector_top_k_too_large", limit=most)
+
+
+def similarity(query: Sequence[float], embedding: array[float]) -> float:
+    """Return the cosine of two normalised vectors, within [-1, 1]."""
+    product = _sumprod(query, embedding) if _sumprod else sum(map(mul, query, embedding))
+    return max(-1.0, min(1.0, product))
+
+
+def best(found: Iterable[RetrievedDocument], top_k: int, threshold: float | None) -> list[RetrievedDocument]:
+    """Return the best of the documents whose score is over the threshold: by score, ties by id."""
+    over = [one for one in found if threshold is None or one.score > threshold]
+    return sorted(over, key=lambda one: (-one.score, one.id))[:top_k]
+
+
+def packed(embedding: array[float]) -> str:
+    """Return the vector as text: base64 of little-endian 32-bit floats. D1 gives BLOBs out as lists of integers."""
+    return b64encode(_little_endian(embedding).tobytes()).decode()
+
+
+def unpacked(text: str, dimensions: int) -> array[float]:
+    """Return the vector that `packed` wrote.
+
+    Raises: Misconfigured (code `vector_dimensions_changed`) when it has another length.
+    """
+    values = array("f")
+    try:
+        values.frombytes(b64decode(text))
+    except (Base64Error, ValueError) as error:
+        raise Misconfigured("a stored vector cannot be read", code="vector_dimensions_changed") from error
+    if len(values) != dimensions:
+        raise Misconfigured(
+            f"the namespace holds vectors of {len(values)} dimensions, not {dimensions}",
+            code="vector_dimensions_changed",
+            expected=dimensions,
+            found=len(values),
+        )
+    return _little_endian(values)
+
+
+def _little_endian(values: array[float]) -> array[float]:
+    if not _SWAPPED:
+        return values
+    swapped = array("f", values)
+    swapped.byteswap()
+    return swapped

@@ -1,0 +1,82 @@
+"""Messages as the text that a chat memory keeps of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from retain.contracts.opaque import MAX_PIECE_BYTES, opaque_text
+from retain.errors import InvalidInput, LimitExceeded
+from retain.limits.storage import utf8_bytes
+from retain.models.chat import ChatMessage, ToolCall
+
+MAX_SESSION_BYTES = 16 * 1024 * 1024
+"""Largest conversation in a database: a Worker has 128 MB for it, read and parsed."""
+
+
+def message_texts(messages: Sequence[ChatMessage], *, max_message_bytes: int, max_session_bytes: int) -> list[str]:
+    """Return each message as JSON, checked before anything is written.
+
+    Raises: InvalidInput (code `invalid_chat_message`, with `index`; `unsupported_value`); LimitExceeded (code
+        `chat_message_too_large`, `chat_session_too_large`).
+    """
+    texts = [_text(message, index) for index, message in enumerate(messages)]
+    sizes = [utf8_bytes(text) for text in texts]
+    for index, size in enumerate(sizes):
+        if size > max_message_bytes:
+            raise LimitExceeded(
+                f"message {index} has {size} bytes as JSON, at most {max_message_bytes} are allowed",
+                code="chat_message_too_large",
+                limit_bytes=max_message_bytes,
+                index=index,
+            )
+    total = sum(sizes) + len(sizes) + 1
+    if total > max_session_bytes:
+        raise LimitExceeded(
+            f"the conversation has {total} bytes as JSON, at most {max_session_bytes} are allowed",
+            code="chat_session_too_large",
+            limit_bytes=max_session_bytes,
+        )
+    return texts
+
+
+def database_texts(messages: Sequence[ChatMessage]) -> list[str]:
+    """Return each message as JSON, within the limits of a database. Raises: as `message_texts`."""
+    return message_texts(messages, max_message_bytes=MAX_PIECE_BYTES, max_session_bytes=MAX_SESSION_BYTES)
+
+
+def message_of(text: str) -> ChatMessage:
+    """Return the message that `message_texts` wrote."""
+    return message_from(json.loads(text))
+
+
+def message_from(fields: Mapping[str, Any]) -> ChatMessage:
+    """Return the message whose JSON this is."""
+    calls = tuple(ToolCall(**call) for call in fields.get("tool_calls", ()))
+    return ChatMessage(**{**fields, "tool_calls": calls})
+
+
+def said_in(fields: Mapping[str, Any]) -> list[Any]:
+    """Return what a message says, of its JSON: its content and its calls' arguments, without roles and names."""
+    return [fields.get("content"), *(call.get("arguments") for call in fields.get("tool_calls", ()))]
+
+
+def _text(message: ChatMessage, index: int) -> str:
+    fields: dict[str, Any] = {
+        name: value
+        for name in ChatMessage.__slots__
+        if (value := getattr(message, name)) is not None and name != "tool_calls"
+    }
+    calls = [{name: getattr(call, name) for name in ToolCall.__slots__} for call in message.tool_calls]
+    try:
+        if not isinstance(message.role, str) or not isinstance(message.content, str):
+            raise ValueError("role and content are text")
+        text = opaque_text({**fields, "tool_calls": calls} if calls else fields)
+        if message_of(text) != message:
+            raise ValueError("it would not come back as it is")
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(
+            f"message {index} cannot be kept: {error}", code="invalid_chat_message", index=index
+        ) from error
+    return text

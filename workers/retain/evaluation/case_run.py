@@ -1,0 +1,221 @@
+"""Carrying a case out in its scratch tenant: fixtures, runs or recall, and what came of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retain.errors import UpstreamFailed
+from retain.evaluation.dataset import Case, Fixture, RecallTarget, Target
+from retain.evaluation.scoring.scores import Called, Observation
+from retain.evaluation.scratch import Scratch, Scratches
+from retain.identifiers import namespace_key
+from retain.memory.records.record import RecordSource
+from retain.memory.scope import Scope
+from retain.memory.semantic import RecallQuery, SemanticMemory
+from retain.models.retry import Sleep
+from retain.ports import AgentInstances, Row, Sql
+
+LOOKS_S = (0.05, 0.1, 0.2, *[0.4] * 12)
+"""How long is waited before the runs of a case are looked for again in D1, where their instances write them."""
+MAX_EVENTS = 2000
+
+_RUNS = "SELECT * FROM agent_runs WHERE tenant_id = ? ORDER BY run_id"
+_EVENTS = "SELECT run_id, kind, data FROM run_events WHERE tenant_id = ? ORDER BY run_id, seq LIMIT ?"
+_PERSON = RecordSource("person")
+
+
+@dataclass(frozen=True, slots=True)
+class CasePorts:
+    """What carries cases out. house_of: an agent's house. semantic: makes the semantic memory of a scope."""
+
+    sql: Sql
+    instances: AgentInstances
+    semantic: Callable[[Scope], SemanticMemory]
+    house_of: Callable[[str], str | None]
+    sleep: Sleep
+
+
+class CaseRun:
+    """Carries one case out. Everything can be repeated: fixtures and runs are the same ones then."""
+
+    def __init__(self, ports: CasePorts, scratches: Scratches, scratch: Scratch, target: Target) -> None:
+        self._ports = ports
+        self._scratches = scratches
+        self._scratch = scratch
+        self._target = target
+
+    async def observe(self, case: Case) -> Observation | None:
+        """Return what came of the case, None while it is going on.
+
+        Raises: UpstreamFailed (codes `run_failed`, `run_waits`) for a run that ended otherwise; NotFound for an agent
+            that does not exist; as the memory and the instances.
+        """
+        records = self._scratch.records
+        if records is None:
+            records = await self._seed(case.memories)
+            await self._scratches.seeded(self._scratch.scratch_id, records)
+        if self._target.recall is not None:
+            return await self._recall(self._target.recall, str(case.input), records)
+        assert self._target.agent is not None
+        return await self._run(self._target.agent, case, records)
+
+    async def _seed(self, memories: Sequence[Fixture]) -> dict[str, str]:
+        """Store the fixtures; return each one's id by that of its record."""
+        by_scope: dict[Scope, list[Fixture]] = {}
+        for memory in memories:
+            by_scope.setdefault(self._scope_of(memory), []).append(memory)
+        records: dict[str, str] = {}
+        for scope, fixtures in by_scope.items():
+            stored = await self._ports.semantic(scope).store_all([one.record() for one in fixtures], _PERSON)
+            records.update({result.id: one.id for result, one in zip(stored, fixtures, strict=True)})
+        return records
+
+    def _scope_of(self, memory: Fixture) -> Scope:
+        if memory.tenant_wide:
+            return Scope(self._scratch.scratch_id)
+        if memory.house is not None:
+            return Scope(self._scratch.scratch_id, None, memory.house)
+        if memory.agent_type is not None:
+            return self._agent_scope(memory.agent_type)
+        return self._target_scope()
+
+    def _target_scope(self) -> Scope:
+        recall = self._target.recall
+        agent = self._target.agent if recall is None else recall.agent_type
+        if agent is not None:
+            return self._agent_scope(agent)
+        return Scope(self._scratch.scratch_id, None, recall.house if recall else None)
+
+    def _agent_scope(self, agent_type: str) -> Scope:
+        return Scope(self._scratch.scratch_id, agent_type, self._ports.house_of(agent_type))
+
+    async def _recall(self, target: RecallTarget, query: str, records: Mapping[str, str]) -> Observation:
+        everywhere = target.agent_type is None and target.house is None
+        wanted = RecallQuery(query, target.top_k, filter=target.filter, below=everywhere)
+        hits = await self._ports.semantic(self._target_scope()).search(wanted)
+        found = [{"id": records.get(hit.record.id, hit.record.id), "score": round(hit.score, 6)} for hit in hits]
+        return Observation(
+            "\n".join(hit.record.content for hit in hits),
+            retrieved=tuple(str(memory["id"]) for memory in found),
+            details={"memories": found},
+        )
+
+    async def _run(self, agent: str, case: Case, records: Mapping[str, str]) -> Observation | None:
+        tenant_id, instance_id = self._scratch.scratch_id, "case"
+        name = namespace_key(agent, tenant_id, instance_id)
+        results: list[dict[str, Any]] = []
+        for number, said in enumerate([*case.earlier, case.input]):
+            request = {
+                "tenant_id": tenant_id,
+                "agent_type": agent,
+                "instance_id": instance_id,
+                "input": said,
+                "metadata": case.metadata,
+                "idempotency_key": f"{tenant_id}.{number}",
+            }
+            result = await self._ports.instances.call(name, "run", request)
+            status = result["status"]
+            waits = result.get("waiting_for") or {}
+            if waits.get("kind") == "approval":
+                raise UpstreamFailed(f"the run waits for the approval of {waits.get('tool')}", code="run_waits")
+            if status in ("running", "waiting"):
+                return None
+            if status != "completed":
+                error = result.get("error") or {}
+                said_why = f"{error.get('code', status)}: {error.get('message', '')}"
+                raise UpstreamFailed(f"the run ended without an answer: {said_why}", code="run_failed")
+            results.append(result)
+        return await self._recorded(agent, results, records)
+
+    async def _recorded(
+        self, agent: str, results: Sequence[Mapping[str, Any]], records: Mapping[str, str]
+    ) -> Observation | None:
+        """Return what the last run did as D1 has it, None while D1 has not everything.
+
+        What an instance owes has to arrive before the scratch tenant is erased: what has not is not found.
+        """
+        tenant_id = self._scratch.scratch_id
+        for wait_s in (0.0, *LOOKS_S):
+            if wait_s:
+                await self._ports.sleep(wait_s)
+            runs, events = await self._ports.sql.batch([(_RUNS, (tenant_id,)), (_EVENTS, (tenant_id, MAX_EVENTS))])
+            rows = {row["run_id"]: row for row in runs.rows}
+            traces = _traces(events.rows)
+            wanted = {str(result["run_id"]) for result in results}
+            wanted |= {child for steps in traces.values() for step in steps.values() if (child := step.delegated)}
+            if all(run_id in rows and rows[run_id]["status"] != "running" for run_id in wanted):
+                return _observation(agent, results[-1], rows, traces, records)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One tool call of a run's timeline. delegated: the run that it started."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    failed: bool = False
+    recalled: tuple[str, ...] = ()
+    delegated: str | None = None
+
+
+_Traces = Mapping[str, Mapping[tuple[int, int], _Step]]
+
+
+def _traces(events: Sequence[Row]) -> _Traces:
+    """Return the tool calls of each run in their order. A call that was resumed is one call."""
+    traces: dict[str, dict[tuple[int, int], _Step]] = {}
+    for row in events:
+        data = json.loads(row["data"])
+        steps = traces.setdefault(row["run_id"], {})
+        if row["kind"] == "tool_called":
+            steps[data["turn"], data["index"]] = _Step(data["name"], data["arguments"])
+        elif row["kind"] == "tool_answered":
+            place = data["turn"], data["index"]
+            known = steps.get(place, _Step(data["name"], {}))
+            recalled = tuple(str(record) for record, _ in data["recalled"])
+            child = _delegated(data) if data["name"] == "delegate" else None
+            steps[place] = _Step(known.tool, known.arguments, data["failed"], recalled, child)
+    return traces
+
+
+def _delegated(data: Mapping[str, Any]) -> str | None:
+    try:
+        answer = json.loads(data["content"])
+    except ValueError:
+        return None
+    return answer.get("run_id") if isinstance(answer, dict) else None
+
+
+def _observation(
+    agent: str, result: Mapping[str, Any], rows: Mapping[str, Row], traces: _Traces, records: Mapping[str, str]
+) -> Observation:
+    run_id = str(result["run_id"])
+    row = rows[run_id]
+    given = [str(record["id"]) for record in json.loads(row["input"]).get("records", [])]
+    recalled = [record for step in traces.get(run_id, {}).values() for record in step.recalled]
+    details = {
+        "agent_run_id": run_id,
+        "model": row["model"],
+        "steps": result["steps"],
+        "usage": result["usage"],
+        "duration_ms": int(row["completed_at_ms"]) - int(row["created_at_ms"]),
+    }
+    return Observation(
+        str(result["output"] or ""),
+        tuple(_calls(agent, run_id, rows, traces)),
+        tuple(records.get(record, record) for record in dict.fromkeys([*given, *recalled])),
+        details,
+    )
+
+
+def _calls(agent: str, run_id: str, rows: Mapping[str, Row], traces: _Traces) -> list[Called]:
+    found: list[Called] = []
+    for step in traces.get(run_id, {}).values():
+        found.append(Called(agent, step.tool, step.arguments, step.failed))
+        if step.delegated is not None:
+            found += _calls(str(rows[step.delegated]["agent_type"]), step.delegated, rows, traces)
+    return found

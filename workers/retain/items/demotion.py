@@ -1,0 +1,218 @@
+"""Demotion: a policy decides what moves to the cold tier or goes, and the daily work carries it out, a part each day.
+
+Hot copies need none: they expire. What is looked at is what nobody looked at for longest, so a run that was interrupted,
+or that its bounds ended, is gone on with by the next one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from retain.errors import RetainError
+from retain.identifiers import new_id
+from retain.items.entry import Tier
+from retain.items.placement import DAY_S, ItemPlacement, Matrix
+from retain.items.tiers.protocols import ColdMemory
+from retain.ports import Clock, Row, Sql
+
+Decision = Literal["keep", "demote", "drop_copy", "remove"]
+"""Keep it where it is; move it from warm to cold; forget the warm copy of a cold item; remove it altogether."""
+
+LOOKS = 2000
+"""Items of one run that are decided on …"""
+MOVES = 100
+"""… and of those, how many move. Each takes four calls, and a request has 1,000.
+
+Source: https://developers.cloudflare.com/workers/platform/limits/#subrequests
+"""
+LOOK_EVERY_MS = 20 * 3_600_000
+GRACE_MS = 3_600_000
+"""Age at which an object that no item points to is not on its way any more."""
+
+_EXPIRED = """
+DELETE FROM memory_items WHERE (tenant_id, key) IN (
+  SELECT tenant_id, key FROM memory_items WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)
+"""
+_LOOK = """
+SELECT tenant_id, key, kind, tier, version, deleted, size_bytes, key_id IS NOT NULL AS sealed, object_key,
+  tier = 'cold' AND value IS NOT NULL AS copied, read_at_ms, read_hours, created_at_ms, updated_at_ms
+FROM memory_items WHERE looked_at_ms <= ? ORDER BY looked_at_ms, tenant_id, key LIMIT ?
+"""
+_LOOKED = """
+UPDATE memory_items SET looked_at_ms = ? WHERE (tenant_id, key) IN (
+  SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
+"""
+_VALUE = "SELECT value FROM memory_items WHERE tenant_id = ? AND key = ? AND version = ?"
+_NOTE = "INSERT INTO memory_item_objects (object_key, tenant_id, key, noted_at_ms) VALUES (?, ?, ?, ?)"
+_MOVE = """
+UPDATE memory_items SET tier = 'cold', value = NULL, object_key = ? WHERE tenant_id = ? AND key = ? AND version = ?
+  AND tier = 'warm' AND NOT deleted AND key_id IS NULL
+"""
+_DROP_COPY = "UPDATE memory_items SET value = NULL WHERE tenant_id = ? AND key = ? AND version = ? AND tier = 'cold'"
+_REMOVE = "DELETE FROM memory_items WHERE tenant_id = ? AND key = ? AND version = ?"
+_LOOSE = """
+SELECT o.object_key FROM memory_item_objects o WHERE o.noted_at_ms <= ? AND NOT EXISTS (
+  SELECT 1 FROM memory_items i WHERE i.tenant_id = o.tenant_id AND i.key = o.key AND i.object_key = o.object_key
+    AND NOT i.deleted)
+ORDER BY o.noted_at_ms, o.object_key LIMIT ?
+"""
+_FORGET = "DELETE FROM memory_item_objects WHERE object_key = ?"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DemotionCandidate:
+    """What a policy knows of an item. copied: a cold item with a copy in the warm tier. sealed: it holds PII.
+
+    read_hours: in how many hours it was read from the warm or cold tier, since its first write. read_at_ms: last of them,
+    0 for none. placement: of its data type; None for one that the matrix does not have, as for a legacy key.
+    """
+
+    tier: Tier
+    copied: bool
+    sealed: bool
+    size_bytes: int
+    read_hours: int
+    read_at_ms: int
+    created_at_ms: int
+    updated_at_ms: int
+    placement: ItemPlacement | None
+
+
+class DemotionPolicy(Protocol):
+    """Decides on one item. The extension point: what it demotes against the rules (PII, no prefix) stays, and is counted."""
+
+    def __call__(self, item: DemotionCandidate, now_ms: int) -> Decision:
+        """Return what is to be done with the item. Pure."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AgedDemotion:
+    """The built-in policy: by age since the last use, how often an item was read, its size, and its type's retention.
+
+    idle_days: without a read or write, after which a small item moves to the cold tier. large_idle_days: the same for one
+    of large_bytes or more. frequent: an item that was read in so many hours a week on average stays. keep_bytes: what is
+    smaller stays, too: an object would cost more than its row. copy_days: how long an unread warm copy is kept.
+    """
+
+    idle_days: int = 30
+    large_idle_days: int = 7
+    large_bytes: int = 100_000
+    frequent: float = 7.0
+    keep_bytes: int = 1024
+    copy_days: int = 7
+
+    def __call__(self, item: DemotionCandidate, now_ms: int) -> Decision:
+        """Return what is to be done with the item."""
+        used_at_ms = max(item.read_at_ms, item.updated_at_ms)
+        idle_days = (now_ms - used_at_ms) / (DAY_S * 1000)
+        if item.placement is not None and item.placement.retention_s is not None:
+            since_ms = item.updated_at_ms if item.placement.tier == "cold" else used_at_ms
+            if now_ms >= since_ms + item.placement.retention_s * 1000:
+                return "remove"
+        if item.tier == "cold":
+            return "drop_copy" if item.copied and idle_days >= self.copy_days else "keep"
+        if item.tier != "warm" or item.sealed or item.placement is None or not item.placement.prefix:
+            return "keep"
+        weeks = max((now_ms - item.created_at_ms) / (7 * DAY_S * 1000), 1.0)
+        if item.size_bytes < self.keep_bytes or item.read_hours / weeks >= self.frequent:
+            return "keep"
+        limit = self.large_idle_days if item.size_bytes >= self.large_bytes else self.idle_days
+        return "demote" if idle_days >= limit else "keep"
+
+
+class Demotion:
+    """Carries out what a policy decides, over all tenants."""
+
+    def __init__(self, sql: Sql, cold: ColdMemory, matrix: Matrix, clock: Clock, policy: DemotionPolicy) -> None:
+        self._sql = sql
+        self._cold = cold
+        self._matrix = matrix
+        self._clock = clock
+        self._policy = policy
+
+    async def run(self, *, looks: int = LOOKS, moves: int = MOVES) -> dict[str, int]:
+        """Remove what expired, do what the policy decides, and remove objects that nothing points to; return the counts.
+
+        Bounded and resumable. An item that fails is counted, does not stop the rest, and comes again after all others.
+        """
+        expired = (await self._sql.run(_EXPIRED, self._clock(), looks)).changes
+        done: Counter[str] = Counter(expired=expired)
+        rows = (await self._sql.run(_LOOK, self._clock() - LOOK_EVERY_MS, looks)).rows
+        looked: list[list[str]] = []
+        for row in rows:
+            decision = self._decided(row)
+            if decision != "keep" and done["moved"] + done["removed"] + done["dropped"] + done["failed"] >= moves:
+                continue  # for the next run
+            try:
+                done[await self._carried_out(decision, row)] += 1
+            except RetainError as error:
+                _log.warning("an item was not demoted", extra={"code": error.code, "decision": decision})
+                done["failed"] += 1
+            looked.append([row["tenant_id"], row["key"]])
+        if looked:
+            await self._sql.run(_LOOKED, self._clock(), json.dumps(looked))
+        done["objects"] = await self._sweep(moves)
+        return {name: count for name, count in done.items() if name != "kept"}
+
+    def _decided(self, row: Row) -> Decision:
+        if row["deleted"]:  # versions go by the clock: after a day no copy of an older one is left to outlive the mark
+            return "remove" if int(row["updated_at_ms"]) <= self._clock() - self._tombstone_ms() else "keep"
+        item = DemotionCandidate(
+            tier=row["tier"],
+            copied=bool(row["copied"]),
+            sealed=bool(row["sealed"]),
+            size_bytes=int(row["size_bytes"]),
+            read_hours=int(row["read_hours"]),
+            read_at_ms=int(row["read_at_ms"]),
+            created_at_ms=int(row["created_at_ms"]),
+            updated_at_ms=int(row["updated_at_ms"]),
+            placement=self._matrix.get(row["kind"]),
+        )
+        return self._policy(item, self._clock())
+
+    def _tombstone_ms(self) -> int:
+        return 1000 * max([DAY_S, *(p.ttl_s or 0 for p in self._matrix.values() if p.tier == "hot")]) + GRACE_MS
+
+    async def _carried_out(self, decision: Decision, row: Row) -> str:
+        """Do what was decided, unless the item changed since; return what was done."""
+        where = row["tenant_id"], row["key"], int(row["version"])
+        if decision == "demote":
+            return await self._demoted(row)
+        if decision == "drop_copy":
+            await self._sql.run(_DROP_COPY, *where)
+            return "dropped"
+        if decision == "remove":
+            await self._sql.run(_REMOVE, *where)  # its object is loose now, and swept
+            return "removed"
+        return "kept"
+
+    async def _demoted(self, row: Row) -> str:
+        """Move a value: note the object, write it, and let the row point to it if it still has that version."""
+        tenant_id, key, version = row["tenant_id"], row["key"], int(row["version"])
+        placement = self._matrix.get(row["kind"])
+        if row["sealed"] or row["tier"] != "warm" or placement is None or not placement.prefix:
+            _log.error("the policy demotes what may not be cold", extra={"tenant_id": tenant_id, "kind": row["kind"]})
+            return "refused"
+        found = (await self._sql.run(_VALUE, tenant_id, key, version)).rows
+        if not found or found[0]["value"] is None:
+            return "kept"
+        object_key = f"{placement.prefix}{key}@{new_id()}"
+        await self._sql.run(_NOTE, object_key, tenant_id, key, self._clock())
+        await self._cold.upload_text(object_key, str(found[0]["value"]))
+        moved = (await self._sql.run(_MOVE, object_key, tenant_id, key, version)).changes
+        return "moved" if moved else "kept"
+
+    async def _sweep(self, limit: int) -> int:
+        """Remove objects that no item points to; return how many."""
+        rows = (await self._sql.run(_LOOSE, self._clock() - GRACE_MS, limit)).rows
+        for row in rows:
+            await self._cold.delete(row["object_key"])
+            await self._sql.run(_FORGET, row["object_key"])
+        return len(rows)

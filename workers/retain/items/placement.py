@@ -1,0 +1,158 @@
+"""Placement: which data belongs in which tier, for how long. The tier selection matrix, as data.
+
+What a deployment adds or changes comes from its setting MEMORY_PLACEMENTS, a JSON object of the same shape.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast
+
+from retain.errors import InvalidInput, Misconfigured
+from retain.items.entry import Tier
+
+MINUTE_S = 60
+DAY_S = 86_400
+YEAR_S = 31_557_600
+"""A year of 365.25 days."""
+MIN_TTL_S = 60
+"""Source: https://developers.cloudflare.com/kv/api/write-key-value-pairs/#expiring-keys"""
+
+_TIERS = ("hot", "warm", "cold")
+_PREFIX = re.compile(r"[a-z0-9][a-z0-9-]{0,30}/")
+_TAKEN = ("briefs/", "tenants/")
+"""Prefixes under which the cold tier's bucket holds something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPlacement:
+    """Where data of one type belongs. Durations are seconds; None: without end.
+
+    ttl_s: from the write until it is not shown any more. retention_s: from the last use (in `cold`: from the write) until
+    the daily work removes it. prefix: of its objects in the cold tier. infrequent_after_s: age at which its objects go
+    to the cheaper storage class.
+    """
+
+    tier: Tier
+    ttl_s: int | None = None
+    retention_s: int | None = None
+    prefix: str = ""
+    infrequent_after_s: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.tier not in _TIERS:
+            raise _refused(f"a tier is one of {', '.join(_TIERS)}")
+        for name in ("ttl_s", "retention_s", "infrequent_after_s"):
+            seconds = getattr(self, name)
+            whole = isinstance(seconds, int) and not isinstance(seconds, bool)
+            if seconds is not None and not (whole and seconds >= MIN_TTL_S):
+                raise _refused(f"{name} is a number of seconds from {MIN_TTL_S} on")
+        if self.tier == "hot" and self.ttl_s is None:
+            raise _refused("what is hot expires: give it ttl_s")
+        if self.prefix and (_PREFIX.fullmatch(self.prefix) is None or self.prefix in _TAKEN):
+            raise _refused(f"a prefix matches {_PREFIX.pattern} and is none of {', '.join(_TAKEN)}")
+        if self.tier == "cold" and not self.prefix:
+            raise _refused("what is cold has a prefix, by which the bucket's life cycle knows it")
+
+
+Matrix = Mapping[str, ItemPlacement]
+"""Data type, which is the memory kind of the items' keys, to its placement."""
+
+MATRIX: Matrix = {
+    "session_state": ItemPlacement("hot", ttl_s=15 * MINUTE_S),
+    "cart": ItemPlacement("hot", ttl_s=DAY_S),
+    "search_queries": ItemPlacement("hot", ttl_s=5 * MINUTE_S),
+    "preferences": ItemPlacement("warm", retention_s=90 * DAY_S, prefix="preferences/"),
+    "conversation": ItemPlacement("warm", ttl_s=30 * DAY_S, prefix="conversations/"),
+    "order_history": ItemPlacement(
+        "cold", retention_s=7 * YEAR_S, prefix="orders-archive/", infrequent_after_s=365 * DAY_S
+    ),
+    "product_images": ItemPlacement("cold", prefix="uploads/", infrequent_after_s=30 * DAY_S),
+    "system_logs": ItemPlacement("cold", retention_s=90 * DAY_S, prefix="logs/"),
+}
+"""The matrix that holds without configuration."""
+
+
+def placement_of(matrix: Matrix, kind: str) -> ItemPlacement:
+    """Return the placement of a data type. Raises: InvalidInput (code `unknown_data_type`)."""
+    if kind not in matrix:
+        raise InvalidInput(
+            "there is no placement for this data type: MEMORY_PLACEMENTS can add one",
+            code="unknown_data_type",
+            known=sorted(matrix),
+        )
+    return matrix[kind]
+
+
+def read_placements(text: str) -> Matrix:
+    """Return the matrix with what a setting changes and adds: a JSON object, data type to fields of its placement.
+
+    A data type that the matrix has keeps the fields that are not named. Raises: Misconfigured (code `invalid_placement`).
+    """
+    if not text:
+        return MATRIX
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise _refused("MEMORY_PLACEMENTS is not JSON") from error
+    if not isinstance(given, dict):
+        raise _refused("MEMORY_PLACEMENTS is a JSON object")
+    return checked_matrix({**MATRIX, **{kind: _placement(kind, said) for kind, said in given.items()}})
+
+
+def checked_matrix(matrix: Matrix) -> Matrix:
+    """Return the matrix. Raises: Misconfigured (code `invalid_placement`) when two data types share a prefix."""
+    prefixes = [placement.prefix for placement in matrix.values() if placement.prefix]
+    if len(set(prefixes)) < len(prefixes):
+        raise _refused("two data types share a prefix: the life cycle of one would be that of the other")
+    return matrix
+
+
+def lifecycle_rules(matrix: Matrix) -> dict[str, Any]:
+    """Return the life cycle of the cold tier's bucket, as `wrangler r2 bucket lifecycle set --file` takes it.
+
+    That command replaces all rules, so the bucket's default one, which ends abandoned uploads, is among them. Objects are
+    removed by age only where the type belongs in the cold tier: what was demoted has an age of its own, which the daily
+    work knows.
+    Source: https://developers.cloudflare.com/r2/buckets/object-lifecycles/
+    """
+    rules = []
+    for kind, placement in sorted(matrix.items()):
+        rule: dict[str, Any] = {"id": f"retain-{kind}", "enabled": True, "conditions": {"prefix": placement.prefix}}
+        if placement.tier == "cold" and placement.retention_s is not None:
+            rule["deleteObjectsTransition"] = {"condition": _age(placement.retention_s)}
+        if placement.infrequent_after_s is not None:
+            condition = _age(placement.infrequent_after_s)
+            rule["storageClassTransitions"] = [{"condition": condition, "storageClass": "InfrequentAccess"}]
+        if placement.prefix and len(rule) > 3:
+            rules.append(rule)
+    abandoned = {
+        "id": "retain-abandoned-uploads",
+        "enabled": True,
+        "conditions": {},
+        "abortMultipartUploadsTransition": {"condition": _age(7 * DAY_S)},
+    }
+    return {"rules": [*rules, abandoned]}
+
+
+def _age(seconds: int) -> dict[str, Any]:
+    days = -(-seconds // DAY_S)  # rules count in days; never sooner than the matrix says
+    return {"type": "Age", "maxAge": days * DAY_S}
+
+
+def _placement(kind: str, said: object) -> ItemPlacement:
+    names = {field.name for field in fields(ItemPlacement)}
+    if not isinstance(said, dict) or not set(said) <= names:
+        raise _refused(f"the placement of {kind!r} is an object with {', '.join(sorted(names))}")
+    if kind in MATRIX:
+        return replace(MATRIX[kind], **said)
+    if "tier" not in said:
+        raise _refused(f"the placement of {kind!r} names no tier")
+    return ItemPlacement(**cast("dict[str, Any]", said))
+
+
+def _refused(message: str) -> Misconfigured:
+    return Misconfigured(message, code="invalid_placement")

@@ -1,0 +1,1 @@
+"""Migrate items from legacy keys to canonical ones: tiers that read both, the phases, the backfill."""

@@ -1,0 +1,117 @@
+"""The backfill: every legacy value copied under its canonical key, if there is none, while reads and writes go on.
+
+It goes by listings of the legacy keys, a page a call, and knows in D1 where it stands. It only adds; a page that is
+repeated adds nothing twice. Legacy keys stay: they are what a rollback reads.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+
+from retain.errors import Conflict, InvalidInput, LimitExceeded
+from retain.items.rekeying.compatible import Compatible, ReadOutcome, Repair
+from retain.items.rekeying.flags import Namespacing
+from retain.items.rekeying.patterns import LegacyPattern
+from retain.items.rekeying.reads import settled
+from retain.items.rekeying.sources import LegacySource
+from retain.ports import Clock, Row, Sql
+
+PAGE_KEYS = 50
+"""Keys that one step looks at: at most five calls of a store each."""
+
+_log = logging.getLogger(__name__)
+
+_START = "INSERT OR IGNORE INTO namespace_backfill (tier, template, updated_at_ms) VALUES (?, ?, ?)"
+_ROW = "SELECT * FROM namespace_backfill WHERE tier = ? AND template = ?"
+_STATE = "SELECT phase, since_ms, revision FROM namespace_migration"
+_ADVANCE = """
+UPDATE namespace_backfill SET cursor = ?, copied = copied + ?, present = present + ?, skipped = skipped + ?,
+  refused = refused + ?, updated_at_ms = ?, completed_at_ms = ?
+WHERE tier = ? AND template = ? AND cursor IS ? AND completed_at_ms IS NULL
+"""
+_AGAIN = "DELETE FROM namespace_backfill WHERE (SELECT phase FROM namespace_migration) = 2"
+
+
+class Backfill:
+    """Copies the legacy values of a deployment, tier by tier and pattern by pattern."""
+
+    def __init__(self, sql: Sql, clock: Clock, namespacing: Namespacing, sources: Mapping[str, LegacySource]) -> None:
+        self._sql = sql
+        self._clock = clock
+        self._namespacing = namespacing
+        self._sources = sources
+
+    async def again(self) -> None:
+        """Forget how far it went, so that it begins anew; what was copied is found and stays. Phase 2 only."""
+        await self._sql.run(_AGAIN)
+
+    async def step(self) -> bool:
+        """Look at up to fifty keys; return whether all is done. To be called until then, by one caller or several.
+
+        A value that its store does not take is counted as refused, and the rest goes on.
+        Raises: Conflict (code `backfill_not_allowed`) outside of phase 2, in its first two minutes, or under other flags;
+            Unavailable, with everything where it stood before the page.
+        """
+        await self._check()
+        for tier, source in self._sources.items():
+            for pattern in self._namespacing.patterns:
+                await self._sql.run(_START, tier, pattern.template, self._clock())
+                row = (await self._sql.run(_ROW, tier, pattern.template)).rows[0]
+                if row["completed_at_ms"] is None:
+                    await self._page(tier, source, pattern, row)
+                    return False
+        return True
+
+    async def _check(self) -> None:
+        rows = (await self._sql.run(_STATE)).rows
+        phase, since_ms = (int(rows[0]["phase"]), int(rows[0]["since_ms"])) if rows else (0, 0)
+        if phase != 2 or not settled(phase, since_ms, self._clock()) or not self._namespacing.repairs:
+            raise Conflict(
+                "values are copied in phase 2, from two minutes after its beginning, with both flags true",
+                code="backfill_not_allowed",
+                phase=phase,
+            )
+
+    async def _page(self, tier: str, source: LegacySource, pattern: LegacyPattern, row: Row) -> None:
+        page = await source.list(pattern.prefix, cursor=row["cursor"], limit=PAGE_KEYS)
+        done: Counter[str] = Counter()
+        for key in page.keys:
+            done[await self._copied(tier, source, pattern, key)] += 1
+        now = self._clock()
+        counted = (done["copied"], done["present"], done["skipped"], done["refused"])
+        ended = now if page.cursor is None else None
+        where = (tier, pattern.template, row["cursor"])
+        await self._sql.run(_ADVANCE, page.cursor, *counted, now, ended, *where)
+
+    async def _copied(self, tier: str, source: LegacySource, pattern: LegacyPattern, key: str) -> str:
+        """Copy one item; return what it is counted as."""
+        item = pattern.item_of(key)
+        if item is None:
+            return "skipped"
+        store = source.keyed(item.namespace.tenant_id)
+        try:
+            repair = await Compatible(tier, self._namespacing, _Unwatched()).repair(store, item)
+        except (InvalidInput, LimitExceeded) as error:
+            _log.warning("a legacy value cannot be copied", extra={"tier": tier, "code": error.code})
+            return "refused"
+        return "copied" if repair is Repair.COPIED else "present"
+
+
+class _Unwatched:
+    """Counts nothing: the backfill is no traffic."""
+
+    def found(self, tier: str, where: ReadOutcome) -> None:
+        """Do nothing."""
+
+    def repaired(self, tier: str, done: bool) -> None:
+        """Do nothing."""
+
+    def probes(self, tier: str) -> bool:  # noqa: ARG002
+        """Look for nothing."""
+        return False
+
+    async def may_repair(self) -> bool:
+        """Tell that copies are allowed: the backfill asked before."""
+        return True

@@ -1,0 +1,58 @@
+"""The two flags and the legacy patterns of a deployment: which keys a read looks at, and which one a write writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from retain.errors import Misconfigured
+from retain.items.rekeying.patterns import LegacyPattern, load_patterns
+from retain.namespace import ItemKey
+from retain.settings import NamespaceSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Namespacing:
+    """How items are found by canonical and legacy keys.
+
+    write_canonical, compat_read: `MEMORY_NAMESPACE_WRITE_CANONICAL`, `MEMORY_NAMESPACE_COMPAT_READ`. patterns: in the
+    order in which they are read. Without patterns there are only canonical keys, whatever the flags say.
+    """
+
+    write_canonical: bool = False
+    compat_read: bool = False
+    patterns: tuple[LegacyPattern, ...] = ()
+
+    @property
+    def repairs(self) -> bool:
+        """Whether a legacy hit may be written under its canonical key: only where nothing else is written to legacy keys."""
+        return self.write_canonical and self.compat_read
+
+    def legacy_keys(self, item: ItemKey) -> Sequence[str]:
+        """Return all the legacy keys that the item may have, in the order of the patterns."""
+        keys = (pattern.key_of(item) for pattern in self.patterns)
+        return [key for key in keys if key is not None]
+
+    def read_keys(self, legacy: Sequence[str]) -> Sequence[str]:
+        """Return those of an item's legacy keys that a read looks at after a canonical miss, in order.
+
+        Without compatible reads it is the key that is written, so that what was written is always read back.
+        """
+        if self.compat_read:
+            return legacy
+        return () if self.write_canonical else legacy[:1]
+
+
+def namespacing(settings: NamespaceSettings) -> Namespacing:
+    """Return what the settings say.
+
+    Raises: Misconfigured (codes `invalid_legacy_pattern`, `ambiguous_legacy_pattern`; `invalid_setting` for compatible
+        reads without a legacy pattern to read).
+    """
+    patterns = load_patterns(settings.legacy_patterns)
+    if settings.compat_read and not patterns:
+        raise Misconfigured(
+            "MEMORY_NAMESPACE_COMPAT_READ has nothing to read: MEMORY_NAMESPACE_LEGACY_PATTERNS is empty",
+            code="invalid_setting",
+        )
+    return Namespacing(settings.write_canonical, settings.compat_read, patterns)

@@ -1,0 +1,91 @@
+"""Hot, warm and cold memory that understands legacy keys: a layer over any implementation of the tiers' protocols.
+
+Each implements the protocol that it lies over, takes canonical keys, and is handed to `MemoryBuilder` in its place. One
+that can `add` is repaired on read; one that cannot (Workers KV has no conditional write) keeps its legacy values until
+they expire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from retain.items.rekeying.compatible import Compatible, Keyed, Watch
+from retain.items.rekeying.flags import Namespacing
+from retain.items.tiers.protocols import ColdMemory, HotMemory, WarmMemory
+
+Add = Callable[[str, str], Awaitable[bool]]
+
+
+class LayeredHot:
+    """`HotMemory` over canonical and legacy keys. A copy, and the mark of a removed item, take the store's default TTL."""
+
+    def __init__(self, hot: HotMemory, namespacing: Namespacing, watch: Watch, add: Add | None = None) -> None:
+        self._hot = hot
+        self._copy = _copy_by(add)
+        self._compatible = Compatible("hot", namespacing, watch)
+
+    async def get(self, key: str) -> str | None:
+        """Return the value. See `Compatible.get`."""
+        return await self._compatible.get(self._keyed(), key)
+
+    async def set(self, key: str, value: str, ttl: int | None = None) -> None:
+        """Write the value. See `Compatible.put`."""
+        await self._compatible.put(self._keyed(ttl), key, value)
+
+    async def delete(self, key: str) -> None:
+        """Remove the value. See `Compatible.delete`."""
+        await self._compatible.delete(self._keyed(), key)
+
+    def _keyed(self, ttl: int | None = None) -> Keyed:
+        return Keyed(self._hot.get, partial(self._hot.set, ttl=ttl), self._hot.delete, self._copy)
+
+
+class LayeredWarm:
+    """`WarmMemory` over canonical and legacy keys. Over a `Catalogue`, use `LayeredCatalogue`."""
+
+    def __init__(self, warm: WarmMemory, namespacing: Namespacing, watch: Watch, add: Add | None = None) -> None:
+        self._keyed = Keyed(warm.read, warm.upsert, warm.delete, _copy_by(add))
+        self._compatible = Compatible("warm", namespacing, watch)
+
+    async def read(self, key: str) -> str | None:
+        """Return the value. See `Compatible.get`."""
+        return await self._compatible.get(self._keyed, key)
+
+    async def upsert(self, key: str, value: str) -> None:
+        """Write the value. See `Compatible.put`."""
+        await self._compatible.put(self._keyed, key, value)
+
+    async def delete(self, key: str) -> None:
+        """Remove the value. See `Compatible.delete`."""
+        await self._compatible.delete(self._keyed, key)
+
+
+class LayeredCold:
+    """`ColdMemory` over canonical and legacy keys."""
+
+    def __init__(self, cold: ColdMemory, namespacing: Namespacing, watch: Watch, add: Add | None = None) -> None:
+        self._keyed = Keyed(cold.download_text, cold.upload_text, cold.delete, _copy_by(add))
+        self._compatible = Compatible("cold", namespacing, watch)
+
+    async def download_text(self, key: str) -> str | None:
+        """Return the value. See `Compatible.get`."""
+        return await self._compatible.get(self._keyed, key)
+
+    async def upload_text(self, key: str, value: str) -> None:
+        """Write the value. See `Compatible.put`."""
+        await self._compatible.put(self._keyed, key, value)
+
+    async def delete(self, key: str) -> None:
+        """Remove the value. See `Compatible.delete`."""
+        await self._compatible.delete(self._keyed, key)
+
+
+def _copy_by(add: Add | None) -> Callable[[str, str, str], Awaitable[bool]] | None:
+    if add is None:
+        return None
+
+    async def copy(old_key: str, canonical: str, value: str) -> bool:  # noqa: ARG001
+        return await add(canonical, value)
+
+    return copy

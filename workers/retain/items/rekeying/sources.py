@@ -1,0 +1,179 @@
+"""Where the backfill finds legacy keys: the warm tier's rows in D1, the cold tier's objects."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from retain.errors import InvalidInput
+from retain.items.rekeying.compatible import Keyed
+from retain.limits.storage import utf8_bytes
+from retain.namespace import ItemKey
+from retain.ports import Clock, KeyPage, Objects, Sql
+
+_LIST = """
+SELECT DISTINCT key FROM memory_items WHERE key >= ?1 AND key < ?2 AND key > ?3 AND NOT deleted ORDER BY key LIMIT ?4
+"""
+_EXISTS = "SELECT 1 FROM memory_items WHERE tenant_id = ? AND key = ? AND (NOT deleted OR NOT ?)"
+_ADD = """
+INSERT INTO memory_items
+  (tenant_id, key, namespace_key, kind, tier, value, version, size_bytes, created_at_ms, updated_at_ms)
+VALUES (?1, ?2, ?3, ?4, 'warm', ?5, ?6, ?7, ?6, ?6) ON CONFLICT (tenant_id, key) DO NOTHING
+"""
+# The whole row: owner, expiry, seal and object belong to the item, and its version is what hot copies of it carry.
+_COPY = """
+INSERT INTO memory_items
+  (tenant_id, key, namespace_key, kind, user_id, tier, value, object_key, version, key_id, size_bytes, expires_at_ms,
+   read_at_ms, read_hours, created_at_ms, updated_at_ms)
+SELECT tenant_id, ?1, ?2, ?3, user_id, tier, value, object_key, version, key_id, size_bytes, expires_at_ms,
+  read_at_ms, read_hours, created_at_ms, updated_at_ms
+FROM memory_items WHERE tenant_id = ?4 AND key = ?5 AND NOT deleted
+ON CONFLICT (tenant_id, key) DO NOTHING
+"""
+
+
+_ADOPT = """
+INSERT INTO memory_items
+  (tenant_id, key, namespace_key, kind, tier, object_key, version, size_bytes, created_at_ms, updated_at_ms)
+VALUES (?1, ?2, ?3, ?4, 'cold', ?5, ?6, ?7, ?6, ?6) ON CONFLICT (tenant_id, key) DO NOTHING
+"""
+
+
+class LegacySource(Protocol):
+    """A tier that can be backfilled."""
+
+    def keyed(self, tenant_id: str) -> Keyed:
+        """Return the tier's keys, as this tenant has them; the backfill reads and adds."""
+        ...
+
+    async def list(self, prefix: str, *, cursor: str | None, limit: int) -> KeyPage:
+        """Return keys that start with the prefix, in a stable order, of all tenants. Raises: Unavailable."""
+        ...
+
+
+class SqlItems:
+    """Implements `Adds` and `Copies` for one tenant of the warm tier in D1. Any row refuses, also a deleted item's."""
+
+    def __init__(self, sql: Sql, tenant_id: str, clock: Clock) -> None:
+        self._sql = sql
+        self._tenant_id = tenant_id
+        self._clock = clock
+
+    async def add(self, key: str, value: str) -> bool:
+        """Write the value under a canonical key that has no row. See the protocol."""
+        where = (self._tenant_id, key, *self._place(key))
+        return (await self._sql.run(_ADD, *where, value, self._clock(), utf8_bytes(value))).changes > 0
+
+    async def copy(self, old_key: str, canonical: str) -> bool:
+        """Copy a legacy row under its canonical key. See the protocol."""
+        return (await self._sql.run(_COPY, canonical, *self._place(canonical), self._tenant_id, old_key)).changes > 0
+
+    async def adopt(self, object_key: str, canonical: str, size_bytes: int) -> bool:
+        """Let a canonical key that has no row point to an object that lies in the cold tier; return whether it does."""
+        where = (self._tenant_id, canonical, *self._place(canonical))
+        return (await self._sql.run(_ADOPT, *where, object_key, self._clock(), size_bytes)).changes > 0
+
+    async def read(self, key: str) -> str | None:
+        """Return "" when there is a row to copy, or, under a canonical key, any row; None otherwise."""
+        try:
+            ItemKey.parse(key)
+        except InvalidInput:
+            legacy = True
+        else:
+            legacy = False
+        return "" if (await self._sql.run(_EXISTS, self._tenant_id, key, legacy)).rows else None
+
+    def _place(self, key: str) -> tuple[str, str]:
+        item = ItemKey.parse(key)
+        if item.namespace.tenant_id != self._tenant_id:
+            raise InvalidInput("the key is of another tenant", code="invalid_namespace")
+        return str(item.namespace), item.kind
+
+
+class WarmSource:
+    """Implements `LegacySource` on the warm tier's rows."""
+
+    def __init__(self, sql: Sql, clock: Clock) -> None:
+        self._sql = sql
+        self._clock = clock
+
+    def keyed(self, tenant_id: str) -> Keyed:
+        """See the protocol."""
+        items = SqlItems(self._sql, tenant_id, self._clock)
+
+        async def copy(old_key: str, canonical: str, value: str) -> bool:  # noqa: ARG001 -- the row is copied
+            return await items.copy(old_key, canonical)
+
+        return Keyed(items.read, _not_here, _nor_this, copy)
+
+    async def list(self, prefix: str, *, cursor: str | None, limit: int) -> KeyPage:
+        """See the protocol. The cursor is the last key. Its order is that of the keys' bytes."""
+        rows = (await self._sql.run(_LIST, prefix, prefix + "\U0010ffff", cursor or "", limit)).rows
+        keys = [str(row["key"]) for row in rows]
+        return KeyPage(keys, keys[-1] if len(keys) == limit else None)
+
+
+class ColdSource:
+    """Implements `LegacySource` and, by `add`, `Adds` on an object store that is not shared by other tenants' equal keys."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def keyed(self, tenant_id: str) -> Keyed:  # noqa: ARG002 -- the key names the tenant
+        """See the protocol."""
+
+        async def copy(old_key: str, canonical: str, value: str) -> bool:  # noqa: ARG001
+            return await self.add(canonical, value)
+
+        return Keyed(self.read, _not_here, _nor_this, copy)
+
+    async def read(self, key: str) -> str | None:
+        """Return the object's text. Raises: InvalidInput (code `unsupported_value`) when it is none; Unavailable."""
+        content = await self._objects.get(key)
+        try:
+            return None if content is None else content.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidInput("the object is not text", code="unsupported_value") from error
+
+    async def add(self, key: str, value: str) -> bool:
+        """Write the object if there is none. See the protocol."""
+        return await self._objects.add(key, value.encode(), content_type="text/plain; charset=utf-8")
+
+    async def list(self, prefix: str, *, cursor: str | None, limit: int) -> KeyPage:
+        """See the protocol."""
+        return await self._objects.list(prefix, cursor=cursor, limit=limit)
+
+
+class AdoptingSource:
+    """Implements `LegacySource` on objects under legacy keys, for a warm tier that is the cold one's catalogue.
+
+    An object is not copied: the canonical key's row points to it. Until then no row knows of it, and no read finds it.
+    """
+
+    def __init__(self, sql: Sql, objects: Objects, clock: Clock) -> None:
+        self._sql = sql
+        self._objects = ColdSource(objects)
+        self._clock = clock
+
+    def keyed(self, tenant_id: str) -> Keyed:
+        """See the protocol."""
+        items = SqlItems(self._sql, tenant_id, self._clock)
+
+        async def read(key: str) -> str | None:
+            return await self._objects.read(key) if await items.read(key) is None else ""
+
+        async def copy(old_key: str, canonical: str, value: str) -> bool:
+            return await items.adopt(old_key, canonical, utf8_bytes(value))
+
+        return Keyed(read, _not_here, _nor_this, copy)
+
+    async def list(self, prefix: str, *, cursor: str | None, limit: int) -> KeyPage:
+        """See the protocol."""
+        return await self._objects.list(prefix, cursor=cursor, limit=limit)
+
+
+async def _not_here(key: str, value: str) -> None:
+    raise NotImplementedError("a backfill only adds")
+
+
+async def _nor_this(key: str) -> None:
+    raise NotImplementedError("a backfill removes nothing")

@@ -1,0 +1,39 @@
+"""Rotation of the key that seals PII: what an older key sealed is sealed anew, a part a call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retain.items.pii import Sealer
+from retain.ports import Sql
+
+ITEMS_PER_CALL = 100
+
+_OLD = """
+SELECT tenant_id, key, value, version FROM memory_items WHERE key_id IS NOT NULL AND key_id <> ? AND tenant_id = ?
+ORDER BY key LIMIT ?
+"""
+_LEFT = "SELECT COUNT(*) AS n FROM memory_items WHERE key_id IS NOT NULL AND key_id <> ? AND tenant_id = ?"
+_SEAL = "UPDATE memory_items SET value = ?, key_id = ? WHERE tenant_id = ? AND key = ? AND version = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Resealed:
+    """How far a call came. left: items that an older key still seals: that key may be removed at 0."""
+
+    resealed: int
+    left: int
+
+
+async def reseal(sql: Sql, sealer: Sealer, tenant_id: str, limit: int = ITEMS_PER_CALL) -> Resealed:
+    """Seal a tenant's items with the present key, `limit` of them. Versions stay. Idempotent; call until none is left.
+
+    Raises: Misconfigured (codes `memory_key_missing`, `item_unreadable` for one that no key of the deployment opens).
+    """
+    key_id = sealer.key_id()
+    rows = (await sql.run(_OLD, key_id, tenant_id, limit)).rows
+    for row in rows:
+        value = await sealer.seal(row["key"], await sealer.open(row["key"], row["value"]))
+        await sql.run(_SEAL, value, key_id, tenant_id, row["key"], int(row["version"]))
+    left = (await sql.run(_LEFT, key_id, tenant_id)).rows
+    return Resealed(len(rows), int(left[0]["n"]))

@@ -1,0 +1,86 @@
+"""Copies in the hot tier. They may be lost at any time; they must not outlive the version that they are of for long."""
+
+from __future__ import annotations
+
+import logging
+
+from retain.errors import RetainError
+from retain.items.entry import Held
+from retain.items.placement import MIN_TTL_S
+from retain.items.rules import MemoryRules
+from retain.items.tiers.tiers import Tiers
+from retain.ports import Clock
+
+MAX_HOT_BYTES = 1_000_000
+"""Largest value of the hot tier. A larger one is not copied there."""
+
+_log = logging.getLogger(__name__)
+
+
+class HotCopies:
+    """Reads and writes hot values; without a hot tier there are none."""
+
+    def __init__(self, tiers: Tiers, rules: MemoryRules, clock: Clock) -> None:
+        self._tiers = tiers
+        self._rules = rules
+        self._clock = clock
+
+    async def read(self, key: str, *, required: bool) -> Held | None:
+        """Return the hot value. A failure is raised when no other tier could answer, else it is a miss."""
+        assert self._tiers.hot is not None
+        try:
+            text = await self._tiers.hot.get(key)
+        except RetainError as error:
+            if required:
+                raise
+            _log.warning("the hot tier failed; reading on", extra={"code": error.code})
+            return None
+        return None if text is None else Held.parse(text)
+
+    async def write(self, key: str, held: Held) -> None:
+        """Write a value that the hot tier decides on. Raises: as the tier."""
+        assert self._tiers.hot is not None
+        ttl = self._ttl(held, None)
+        await self._tiers.hot.set(key, str(held), ttl=None if ttl is None else max(ttl, MIN_TTL_S))
+
+    async def remove(self, key: str) -> None:
+        """Remove a value that the hot tier decides on. Raises: as the tier."""
+        assert self._tiers.hot is not None
+        await self._tiers.hot.delete(key)
+
+    async def leave(self, key: str, held: Held, ttl_s: int | None) -> bool:
+        """Leave a copy, and take it away again if a newer version came meanwhile; tell whether it stayed.
+
+        Never fails: without the copy, reads go on to the warm tier.
+        """
+        if self._tiers.hot is None:
+            return False
+        ttl = self._ttl(held, ttl_s)
+        if (ttl is not None and ttl < MIN_TTL_S) or len(held.value.encode()) > MAX_HOT_BYTES:
+            await self.drop(key)
+            return False
+        try:
+            await self._tiers.hot.set(key, str(held), ttl=ttl)
+            assert self._tiers.warm is not None
+            if await self._tiers.warm.version(key) == held.version:
+                return True
+        except RetainError as error:
+            _log.warning("leaving a hot copy failed", extra={"code": error.code})
+        await self.drop(key)
+        return False
+
+    async def drop(self, key: str) -> None:
+        """Remove a copy. Never fails: what stays is found out by its version, and expires."""
+        if self._tiers.hot is None:
+            return
+        try:
+            await self._tiers.hot.delete(key)
+        except RetainError as error:
+            _log.warning("removing a hot copy failed", extra={"code": error.code})
+
+    def _ttl(self, held: Held, most_s: int | None) -> int | None:
+        """Return the seconds until the value expires, `most_s` at most."""
+        if held.expires_at_ms is None:
+            return most_s
+        left = -(-(held.expires_at_ms - self._clock()) // 1000)
+        return left if most_s is None else min(left, most_s)

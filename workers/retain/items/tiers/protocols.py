@@ -1,0 +1,106 @@
+"""The three tiers as protocols: what a store has to offer to be hot, warm or cold memory.
+
+Keys and values are text. Every method may raise Unavailable, and then nothing is known of its effect; every one is
+idempotent, so that it can be called again. A store of the first three protocols' methods is a tier; a warm one that is a
+`ItemCatalogue` as well gives the client versions (docs/tiers.md).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from retain.items.entry import Buried, Draft, ItemEntry
+
+
+class HotMemory(Protocol):
+    """Values that are read on every request; each expires. Reads may be stale (Workers KV)."""
+
+    async def get(self, key: str) -> str | None:
+        """Return the value, or None when there is none or it has expired."""
+        ...
+
+    async def set(self, key: str, value: str, ttl: int | None = None) -> None:
+        """Write the value, replacing any. ttl: seconds until it expires, at least 60; None: it does not expire.
+
+        Raises: InvalidInput (code `invalid_ttl`); LimitExceeded.
+        """
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Remove the value. Removing an absent one is no error."""
+        ...
+
+
+class WarmMemory(Protocol):
+    """Values that are kept for weeks and queried by namespace (D1). Reads see every acknowledged write."""
+
+    async def read(self, key: str) -> str | None:
+        """Return the value, or None when there is none."""
+        ...
+
+    async def upsert(self, key: str, value: str) -> None:
+        """Write the value, replacing any. Durable when it returns."""
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Remove the value. Removing an absent one is no error."""
+        ...
+
+
+class ColdMemory(Protocol):
+    """Values that are kept for years and seldom read (R2). Reads see every acknowledged write."""
+
+    async def download_text(self, key: str) -> str | None:
+        """Return the value, or None when there is none."""
+        ...
+
+    async def upload_text(self, key: str, value: str) -> None:
+        """Write the value, replacing any. Durable when it returns."""
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Remove the value. Removing an absent one is no error."""
+        ...
+
+
+class ItemCatalogue(WarmMemory, Protocol):
+    """A warm tier that also knows of every item in which tier its value lies, and numbers its versions.
+
+    Versions grow with every write of a key, also over a delete, and are taken atomically: of two writers one comes
+    second. `SqlWarm` is one on D1; a warm tier of the three methods alone is made one by `PlainCatalogue`.
+    """
+
+    async def find(self, key: str) -> ItemEntry | None:
+        """Return what is known of the item; None when nothing is."""
+        ...
+
+    async def version(self, key: str) -> int | None:
+        """Return the version of the item as it stands, None for one that is not there or was deleted."""
+        ...
+
+    async def write(self, key: str, draft: Draft) -> int:
+        """Make the draft the item's state; return its version. Durable when it returns.
+
+        Raises: Conflict (code `item_erased` when the draft's object was erased meanwhile, `tenant_erased`).
+        """
+        ...
+
+    async def bury(self, key: str) -> Buried:
+        """Delete the item; return the version of that. Repeating it changes nothing."""
+        ...
+
+    async def copy_in(self, key: str, version: int, value: str) -> bool:
+        """Keep a copy of a cold item's value; tell whether it still had that version. Changes no version."""
+        ...
+
+    async def new_object(self, key: str, prefix: str) -> str:
+        """Return the key of a new object for the item's value, noted so that it is never orphaned."""
+        ...
+
+    async def forget_object(self, object_key: str) -> None:
+        """Note that an object is gone."""
+        ...
+
+    async def note_read(self, key: str, version: int) -> None:
+        """Count a read, for demotion."""
+        ...

@@ -1,0 +1,224 @@
+"""Consolidation: what rules may do to a tenant's records over night. Bounded, and resumed by the next run.
+
+- A task whose time passed is closed; any other record whose time passed is deleted.
+- Of near duplicates the oldest stays, and supersedes the others. Trust does not grow by it.
+- What a person wrote or edited is not touched, but for the end that the person set.
+
+Near duplicates say the same in the same words: equal scope, kind, fact in parts, metadata and end, no place in a
+conversation, and, but for articles and fillers, the same stems in the same order and the same signs. Not less: of two
+sentences that differ in one value, similarity of words and vectors says that they are equal (docs/lifecycle.md).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from itertools import groupby
+from typing import Any
+
+from retain.errors import RetainError
+from retain.identifiers import new_id
+from retain.lifecycle.stores import Stores
+from retain.memory.indexer import remove_rows
+from retain.memory.recall.words import fold, stem
+from retain.memory.records.events import EventKind, KnownRecord, LearningEvent, apply
+from retain.memory.records.record import Record
+from retain.memory.records.rows import LAST_EVENT, append_event, known_of, remove_record, write_record
+from retain.ports import Row, Statement
+from retain.tenants.history import Change, HistoryEntry
+
+EXPIRED_PER_RUN = 500
+COMPARED_PER_RUN = 2000
+CHUNK = 50
+"""Records of one transaction."""
+
+_FILLERS = frozenset(("a", "an", "the", "that", "also", "just", "very", "really", "quite", "please"))
+_TOKEN = re.compile(r"[^\W_]+|[^\w\s]|_")
+_SILENT = frozenset(".,;:!'\"()[]`\u2026\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb")
+"""Signs that change nothing of what is said. All others do: of `O-` and `O+`, `C` and `C#`, a question and its answer."""
+_HYPHENATED = re.compile(r"(?<=\w)-(?=\w)")
+
+_log = logging.getLogger(__name__)
+
+_EXPIRED = """
+SELECT id, tenant_id, kind FROM memory_records WHERE expires_at_ms <= ?
+  AND (kind <> 'task' OR valid_to_ms IS NULL OR valid_to_ms > expires_at_ms) ORDER BY tenant_id, expires_at_ms, id LIMIT ?
+"""
+_NEW = "SELECT record_id AS id, tenant_id FROM memory_likeness WHERE key IS NULL ORDER BY record_id LIMIT ?"
+_RECORDS = f"""
+SELECT r.*, {LAST_EVENT}, COALESCE(s.parts, 0) AS parts
+FROM memory_records r LEFT JOIN memory_search s ON s.number = r.number
+WHERE r.tenant_id = ? AND r.id IN (SELECT value FROM json_each(?))
+"""
+_ALIKE = f"""
+SELECT r.*, {LAST_EVENT} FROM memory_likeness l JOIN memory_records r ON r.id = l.record_id
+WHERE l.tenant_id = ? AND l.key IN (SELECT value FROM json_each(?))
+"""
+_KEYED = """
+UPDATE memory_likeness SET key = ?
+WHERE record_id = ? AND (SELECT updated_at_ms FROM memory_records WHERE id = record_id) = ?
+"""
+
+
+@dataclass(slots=True)
+class Consolidated:
+    """What a run did. compared: records looked at for duplicates. failed: tenants left for the next run."""
+
+    closed: int = 0
+    deleted: int = 0
+    superseded: int = 0
+    compared: int = 0
+    failed: int = 0
+
+    def to_json(self) -> dict[str, int]:
+        """Return the counts by name."""
+        return asdict(self)
+
+
+async def consolidate(stores: Stores) -> Consolidated:
+    """Consolidate all tenants' records, up to a bound. Idempotent. A tenant that fails does not stop the others."""
+    done = Consolidated()
+    expired = (await stores.sql.run(_EXPIRED, stores.clock(), EXPIRED_PER_RUN)).rows
+    for tenant_id, ids in _chunks(expired):
+        try:
+            await _expire(stores, tenant_id, ids, done)
+        except RetainError as error:
+            _failed(tenant_id, error, done)
+    new = (await stores.sql.run(_NEW, COMPARED_PER_RUN)).rows
+    for tenant_id, ids in _chunks(sorted(new, key=lambda row: str(row["tenant_id"]))):
+        try:
+            await _merge(stores, tenant_id, ids, done)
+        except RetainError as error:
+            _failed(tenant_id, error, done)
+    return done
+
+
+def likeness(record: Record) -> str:
+    """Return what near duplicates have in common and nothing else has, as SHA-256 in hexadecimal."""
+    said = {
+        "scope": record.scope_id,
+        "kind": record.kind,
+        "parts": [record.subject, record.predicate, record.object],
+        "metadata": record.metadata,
+        "expires_at_ms": record.expires_at_ms,
+        # The same thing that happened at another time is another event.
+        "at_ms": record.valid_from_ms if record.kind == "event" else None,
+        "words": _said(record.content),
+    }
+    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _said(content: str) -> list[str]:
+    tokens = _TOKEN.findall(_HYPHENATED.sub(" ", fold(content)))
+    return [stem(token) for token in tokens if token not in _FILLERS and token not in _SILENT]
+
+
+async def _expire(stores: Stores, tenant_id: str, ids: Sequence[str], done: Consolidated) -> None:
+    indexer, now = stores.indexer(), stores.clock()
+    counted = (0, 0)
+    deleted: list[str] = []
+
+    async def decide() -> Change | None:
+        nonlocal counted
+        deleted.clear()
+        statements: list[Statement] = []
+        entries: list[HistoryEntry] = []
+        rows = (await stores.sql.run(_RECORDS, tenant_id, json.dumps(ids))).rows
+        for row in rows:
+            known = known_of(row)
+            record = known.record
+            ended = record.expires_at_ms
+            if ended is None or ended > now:
+                continue
+            if record.kind == "task":
+                if record.valid_to_ms is None or record.valid_to_ms > ended:
+                    _note(known, "invalidated", {"valid_to_ms": ended}, "expired", now, statements, entries)
+                continue
+            _note(known, "deleted", {}, "expired", now, statements, entries)
+            deleted.append(record.id)
+            statements += [
+                *remove_rows(record.id), remove_record(record.id), indexer.owe(record, int(row["parts"]))
+            ]  # fmt: skip
+        counted = (len(entries) - len(deleted), len(deleted))
+        return Change(statements, entries) if entries else None
+
+    if await stores.history().transact(tenant_id, decide):
+        done.closed += counted[0]
+        done.deleted += counted[1]
+        try:
+            await indexer.settle_all(deleted)
+        except RetainError as error:  # they are owed: the reconciler goes on
+            _log.warning("vector index not settled", extra={"tenant_id": tenant_id, "code": error.code})
+
+
+async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Consolidated) -> None:
+    """Look at new records, and let near duplicates be superseded, in the transaction that notes that they were seen."""
+    now = stores.clock()
+    counted = 0
+
+    async def decide() -> Change | None:
+        nonlocal counted
+        rows = (await stores.sql.run(_RECORDS, tenant_id, json.dumps(ids))).rows
+        new = [known_of(row).record for row in rows]
+        keys = {record.id: likeness(record) for record in new}
+        statements: list[Statement] = [(_KEYED, (keys[one.id], one.id, one.updated_at_ms)) for one in new]
+        entries: list[HistoryEntry] = []
+        known = (await stores.sql.run(_ALIKE, tenant_id, json.dumps(sorted(set(keys.values()))))).rows
+        seen = {row["id"]: known_of(row) for row in [*known, *rows]}
+        together = {known.record.id: known.record for known in seen.values() if _holds(known.record, now)}
+        groups: dict[str, list[Record]] = {}
+        for record in together.values():
+            groups.setdefault(keys.get(record.id) or likeness(record), []).append(record)
+        for group in groups.values():
+            kept, *others = sorted(group, key=lambda one: (not _persons(one), one.recorded_at_ms, one.id))
+            for other in others:
+                if not _persons(other):
+                    data = {"by": kept.id, "valid_to_ms": now}
+                    _note(seen[other.id], "superseded", data, "near_duplicate", now, statements, entries)
+        counted = len(entries)
+        return Change(statements, entries) if statements else None
+
+    await stores.history().transact(tenant_id, decide)
+    done.compared += len(ids)
+    done.superseded += counted
+
+
+def _persons(record: Record) -> bool:
+    return record.edited or record.source.get("origin") == "person"
+
+
+def _holds(record: Record, now: int) -> bool:
+    return record.superseded_by is None and record.holds_at(max(now, record.recorded_at_ms))
+
+
+def _note(
+    known: KnownRecord,
+    kind: EventKind,
+    data: dict[str, Any],
+    rule: str,
+    now: int,
+    statements: list[Statement],
+    entries: list[HistoryEntry],
+) -> None:
+    record = known.record
+    event = known.follow(LearningEvent(new_id(), record.id, kind, data, {"origin": "rule", "rule": rule}, now))
+    written = append_event(record.tenant_id, event)
+    changed = apply(record, event)
+    statements += [*written.statements, *([] if changed is None else [write_record(changed)])]
+    entries.append(written.entry)
+
+
+def _chunks(rows: Iterable[Row]) -> Iterable[tuple[str, list[str]]]:
+    for tenant_id, own in groupby(rows, key=lambda row: str(row["tenant_id"])):
+        ids = [str(row["id"]) for row in own]
+        for start in range(0, len(ids), CHUNK):
+            yield tenant_id, ids[start : start + CHUNK]
+
+
+def _failed(tenant_id: str, error: RetainError, done: Consolidated) -> None:
+    _log.error("a tenant was not consolidated", extra={"tenant_id": tenant_id, "code": error.code})
+    done.failed += 1

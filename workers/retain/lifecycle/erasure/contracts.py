@@ -1,0 +1,53 @@
+"""Erasing what the memory contracts' backends hold: conversations in KV and D1, documents in D1 with their vectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable
+
+from retain.contracts.backends.chat_kv import tenant_prefix
+from retain.contracts.backends.document_index import DocumentIndex
+from retain.contracts.messages import said_in
+from retain.lifecycle.erasure.receipts import ErasureJob
+from retain.lifecycle.erasure.slices import Slice, erase_keys
+from retain.lifecycle.stores import Stores
+from retain.lifecycle.terms import Term
+
+DOCUMENTS = 500
+_PAGE = "SELECT number FROM vector_documents WHERE tenant_id = {} ORDER BY number LIMIT {}"
+
+
+def erase_conversations(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
+    """Erase a page of the conversations in KV: all of the tenant's, or those that name the request's term, as a whole."""
+    prefix = tenant_prefix(job.tenant_id)
+    if job.receipt.kind == "tenant":
+        return erase_keys(stores, job, prefix)
+    term = Term.of(job.request["subject"])
+
+    def named(key: str, value: str) -> bool:
+        return term.in_text(key.removeprefix(prefix)) or any(
+            term.in_json(said_in(message)) for message in json.loads(value)
+        )
+
+    return erase_keys(stores, job, prefix, named)
+
+
+async def erase_documents(stores: Stores, job: ErasureJob) -> Slice:
+    """Erase a page of the tenant's documents, at the end their vectors."""
+    page = _PAGE.format("?3", DOCUMENTS)
+    if (await stores.sql.run(_PAGE.format("?", 1), job.tenant_id)).rows:
+        await stores.sql.batch(
+            [
+                *job.moved(stores.clock(), {}),
+                job.counted("d1.vector_documents", f"SELECT COUNT(*) FROM ({page})", job.tenant_id),
+                (f"DELETE FROM vector_documents WHERE number IN ({_PAGE.format('?', DOCUMENTS)})", (job.tenant_id,)),
+            ]
+        )
+        return Slice.MORE
+    return await forget_vectors(stores, job)
+
+
+async def forget_vectors(stores: Stores, job: ErasureJob) -> Slice:
+    """Let the vector index forget what deleted documents had there; wait while an older write may be under way."""
+    young = await DocumentIndex(stores.sql, stores.index, stores.clock).settle_removals(job.tenant_id)
+    return Slice.WAIT if young else Slice.DONE

@@ -1,0 +1,157 @@
+"""Erasure: jobs that forget a subject or a whole tenant in every store, and leave a receipt.
+
+A job is a row of D1 that says what is asked for and where it stands; whoever goes on with it does slice after slice. It
+completes in a mutation of the tenant that finds nothing left, and forgets what it was about with that mutation.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from retain.errors import Conflict, InvalidInput, RetainError, Unavailable
+from retain.lifecycle.erasure.receipts import ErasureJob, ErasureReceipt, Kind, Receipts, started
+from retain.lifecycle.erasure.slices import Slice, Step
+from retain.lifecycle.erasure.subject import BY_MENTION, BY_SUBJECT
+from retain.lifecycle.erasure.tenant import STEPS, closing
+from retain.lifecycle.stores import Stores
+from retain.lifecycle.terms import MAX_TERM_BYTES, Term
+from retain.ports import Statement
+
+SLICES_PER_CALL = 20
+RETRY_MS = 10_000
+"""When to look again after an erasure had to wait: for a run to end, or for a store to show what was done."""
+
+_SCRATCH = "SELECT scratch_id FROM eval_scratches WHERE tenant_id = ? ORDER BY scratch_id LIMIT 1"
+_CLOSED = "SELECT 1 FROM erased_tenants WHERE tenant_id = ? AND closed"
+
+Match = Literal["subject", "mention"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How far a call came. salt: proves whom the receipt is about; it is kept nowhere once the erasure is complete.
+
+    retry_after_ms: None when the erasure is complete, 0 when it only needs another call.
+    """
+
+    receipt: ErasureReceipt
+    salt: str | None
+    retry_after_ms: int | None
+
+
+class Erasure:
+    """Erases, and keeps the receipts."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self._receipts = Receipts(stores.sql)
+
+    async def erase_subject(self, tenant_id: str, subject: str, match: Match) -> Outcome:
+        """Erase records whose subject it is or, by mention, everything that names it as an exact term.
+
+        An open erasure of the same request goes on; else a new one begins.
+        Raises: InvalidInput (code `invalid_term`); what stopped it, with the job resumable.
+        """
+        if not subject.strip() or len(subject.encode("utf-8", "replace")) > MAX_TERM_BYTES:
+            raise InvalidInput(f"a subject has 1 to {MAX_TERM_BYTES} bytes", code="invalid_term")
+        if match == "mention":
+            Term.of(subject)
+        request = {"subject": subject, "match": match}
+        receipt = await self._receipts.open_for(tenant_id, "subject", request)
+        return await self.resume(receipt or await self._start(tenant_id, "subject", request, []))
+
+    async def erase_tenant(self, tenant_id: str) -> Outcome:
+        """Close the tenant and erase everything of it but world history and receipts; go on with an open erasure.
+
+        A tenant that was erased and not registered again has nothing to erase: its receipt is returned.
+        Raises: what stopped it, with the job resumable.
+        """
+        request = {"tenant": True}
+        receipt = await self._receipts.open_for(tenant_id, "tenant", request)
+        if receipt is None and (await self._stores.sql.run(_CLOSED, tenant_id)).rows:
+            receipt = await self._receipts.last_of_tenant(tenant_id)
+        return await self.resume(receipt or await self._start(tenant_id, "tenant", request, closing(tenant_id)))
+
+    async def resume(self, receipt: ErasureReceipt) -> Outcome:
+        """Go on with an erasure for up to 20 slices."""
+        try:
+            return await self._advance(receipt)
+        except RetainError as error:
+            await self._note(receipt.receipt_id, error)
+            raise
+
+    async def receipt(self, tenant_id: str, receipt_id: str) -> ErasureReceipt:
+        """Return a receipt. Raises: InvalidInput; NotFound (code `no_such_receipt`)."""
+        return await self._receipts.get(tenant_id, receipt_id)
+
+    async def open(self) -> list[ErasureReceipt]:
+        """Return up to 100 erasures that are not complete, the longest untouched first."""
+        return await self._receipts.all_open()
+
+    async def _start(
+        self, tenant_id: str, kind: Kind, request: Mapping[str, Any], more: list[Statement]
+    ) -> ErasureReceipt:
+        first = next(iter(_steps(kind, request)))
+        await self._stores.sql.batch([started(tenant_id, kind, request, first, self._stores.clock()), *more])
+        receipt = await self._receipts.open_for(tenant_id, kind, request)
+        if receipt is None:  # somebody else began it at the same time, and it is complete already
+            raise Unavailable("the erasure was completed meanwhile; ask again", code="contended")
+        return receipt
+
+    async def _advance(self, receipt: ErasureReceipt) -> Outcome:
+        salt = receipt.salt
+        for _ in range(SLICES_PER_CALL):
+            job = await self._receipts.job(receipt.receipt_id)
+            if isinstance(job, ErasureReceipt):
+                return Outcome(job, salt, None)
+            salt = job.receipt.salt
+            steps = _steps(job.receipt.kind, job.request)
+            try:
+                done = await steps[job.step](self._stores, job)
+                if done is Slice.WAIT:
+                    return Outcome(job.receipt, salt, RETRY_MS)
+                if done in (Slice.DONE, Slice.AGAIN):
+                    names = list(steps)
+                    following = names.index(job.step) + 1 if done is Slice.DONE else 0
+                    closed = closing(job.tenant_id) if done is Slice.AGAIN else []
+                    if following < len(names):
+                        moved = job.moved(self._stores.clock(), {}, step=names[following])
+                        await self._stores.sql.batch([*moved, *closed])
+            except Conflict as error:
+                if error.code != "constraint":
+                    raise
+                _log.info("somebody else goes on with the erasure", extra={"receipt_id": receipt.receipt_id})
+        receipt = await self._receipts.get(receipt.tenant_id, receipt.receipt_id)
+        return Outcome(receipt, salt, None if receipt.state == "completed" else 0)
+
+    async def _note(self, receipt_id: str, error: RetainError) -> None:
+        _log.error("an erasure stopped", extra={"receipt_id": receipt_id, "code": error.code})
+        try:
+            await self._receipts.note_error(receipt_id, error.code, self._stores.clock())
+        except RetainError as second:
+            _log.warning("the erasure's error was not noted", extra={"receipt_id": receipt_id, "code": second.code})
+
+
+def _steps(kind: Kind, request: Mapping[str, Any]) -> Mapping[str, Step]:
+    if kind == "tenant":
+        return {"scratches": _erase_scratches, **STEPS}
+    return BY_MENTION if request["match"] == "mention" else BY_SUBJECT
+
+
+async def _erase_scratches(stores: Stores, job: ErasureJob) -> Slice:
+    """Erase the next scratch tenant of the tenant's evaluations: what leads to it is erased with the tenant."""
+    rows = (await stores.sql.run(_SCRATCH, job.tenant_id)).rows
+    if not rows:
+        return Slice.DONE
+    scratch_id = str(rows[0]["scratch_id"])
+    outcome = await Erasure(stores).erase_tenant(scratch_id)
+    if outcome.retry_after_ms is not None:
+        return Slice.WAIT if outcome.retry_after_ms else Slice.MORE
+    gone = ("DELETE FROM eval_scratches WHERE scratch_id = ?", (scratch_id,))
+    await stores.sql.batch([*job.moved(stores.clock(), {"scratch_tenants": 1}), gone])
+    return Slice.MORE

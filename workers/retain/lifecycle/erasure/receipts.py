@@ -1,0 +1,183 @@
+"""Receipts of erasures: jobs while they run, and proof afterwards.
+
+A receipt names how much was erased from which store, when, and the digest of what was asked for, salted. The salt is
+answered to whoever asked, and kept nowhere once the erasure is complete: with it, and only with it, one can show whom
+the receipt is about.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from retain.errors import NotFound
+from retain.identifiers import check_id, new_id
+from retain.ports import Row, Sql, SqlValue, Statement
+from retain.tenants.history import digest_of
+
+Kind = Literal["subject", "tenant"]
+_JOB = "SELECT * FROM erasure_receipts WHERE receipt_id = ?"
+_RECEIPT = "SELECT * FROM erasure_receipts WHERE receipt_id = ? AND tenant_id = ?"
+_OPEN = "SELECT * FROM erasure_receipts WHERE tenant_id = ?1 AND kind = ?2 AND state = 'running' AND request = ?3"
+_LAST = """
+SELECT * FROM erasure_receipts WHERE tenant_id = ? AND kind = 'tenant' ORDER BY started_at_ms DESC, receipt_id DESC LIMIT 1
+"""
+_ALL_OPEN = "SELECT * FROM erasure_receipts WHERE state = 'running' ORDER BY updated_at_ms, receipt_id LIMIT 100"
+_START = f"""
+INSERT INTO erasure_receipts
+  (tenant_id, kind, request, receipt_id, state, request_digest, counts, started_at_ms, updated_at_ms, salt, step)
+SELECT ?1, ?2, ?3, ?4, 'running', ?5, '{{}}', ?6, ?6, ?7, ?8 WHERE NOT EXISTS ({_OPEN})
+"""
+# A row that has moved on since the slice began violates the check on `state`, and the whole batch with it.
+_STILL_HERE = """
+UPDATE erasure_receipts SET state = CASE WHEN revision = ? THEN state ELSE 'moved' END WHERE receipt_id = ?
+"""
+_COUNT = """
+UPDATE erasure_receipts
+SET counts = json_set(counts, ?1, COALESCE(json_extract(counts, ?1), 0) + CAST(({amount}) AS INTEGER))
+WHERE receipt_id = ?2 AND ({amount}) > 0
+"""
+_MOVE = """
+UPDATE erasure_receipts SET step = ?, cursor = ?, pending = ?, error = NULL, updated_at_ms = ?, revision = revision + 1
+WHERE receipt_id = ?
+"""
+_COMPLETE = """
+UPDATE erasure_receipts SET state = 'completed', completed_at_ms = ?, updated_at_ms = ?, error = NULL, request = NULL,
+  salt = NULL, step = NULL, cursor = NULL, pending = NULL WHERE receipt_id = ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureReceipt:
+    """What is shown of an erasure. counts: what was erased, by store and, in D1, by table. salt: while it runs."""
+
+    receipt_id: str
+    tenant_id: str
+    kind: Kind
+    state: Literal["running", "completed"]
+    request_digest: str
+    counts: Mapping[str, int]
+    error: str | None
+    started_at_ms: int
+    updated_at_ms: int
+    completed_at_ms: int | None
+    salt: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the receipt as shown; never with the salt."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "salt"}
+
+    @property
+    def digest(self) -> str:
+        """What world history says of the completed receipt."""
+        said: list[Any] = [self.receipt_id, self.tenant_id, self.kind, self.request_digest, dict(self.counts)]
+        said += [self.started_at_ms, self.completed_at_ms]
+        return digest_of(self.receipt_id, json.dumps(said, sort_keys=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureJob:
+    """A receipt with where its erasure stands. request: what was asked for. cursor, pending: of the step."""
+
+    receipt: ErasureReceipt
+    request: Mapping[str, Any]
+    step: str
+    cursor: Any
+    pending: Any
+    revision: int
+
+    @property
+    def tenant_id(self) -> str:
+        """The tenant that it is about."""
+        return self.receipt.tenant_id
+
+    def moved(
+        self, now: int, counts: Mapping[str, int], *, step: str | None = None, cursor: Any = None, pending: Any = None
+    ) -> list[Statement]:
+        """Return the statements that note a slice's progress, and undo their batch if somebody else was faster."""
+        statements = [self.still_here()]
+        statements += [self.counted(name, "?3", amount) for name, amount in counts.items() if amount]
+        values: tuple[SqlValue, ...] = (step or self.step, _text(cursor), _text(pending), now, self.receipt.receipt_id)
+        return [*statements, (_MOVE, values)]
+
+    def still_here(self) -> Statement:
+        """Return the statement that undoes its batch if the job is no longer where it was read."""
+        return _STILL_HERE, (self.revision, self.receipt.receipt_id)
+
+    def counted(self, name: str, amount: str, *values: SqlValue) -> Statement:
+        """Return the statement that adds an amount, an expression over `values` from ?3 on, to a count."""
+        return _COUNT.format(amount=amount), (f'$."{name}"', self.receipt.receipt_id, *values)
+
+    def completed(self, now: int) -> Statement:
+        """Return the statement that completes the receipt and forgets what it was about."""
+        return _COMPLETE, (now, now, self.receipt.receipt_id)
+
+
+class Receipts:
+    """The receipts of all tenants."""
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    async def get(self, tenant_id: str, receipt_id: str) -> ErasureReceipt:
+        """Return a receipt. Raises: InvalidInput; NotFound (code `no_such_receipt`)."""
+        rows = (await self._sql.run(_RECEIPT, check_id(receipt_id), tenant_id)).rows
+        if not rows:
+            raise NotFound("there is no such receipt", code="no_such_receipt")
+        return _receipt(rows[0])
+
+    async def job(self, receipt_id: str) -> ErasureJob | ErasureReceipt:
+        """Return the job that a receipt still is, or the receipt."""
+        row = (await self._sql.run(_JOB, receipt_id)).rows[0]
+        return _job(row) if row["state"] == "running" else _receipt(row)
+
+    async def open_for(self, tenant_id: str, kind: Kind, request: Mapping[str, Any]) -> ErasureReceipt | None:
+        """Return the receipt of the open erasure that was asked for in the same way."""
+        rows = (await self._sql.run(_OPEN, tenant_id, kind, canonical(request))).rows
+        return _receipt(rows[0]) if rows else None
+
+    async def last_of_tenant(self, tenant_id: str) -> ErasureReceipt | None:
+        """Return the receipt of the newest erasure of the whole tenant."""
+        rows = (await self._sql.run(_LAST, tenant_id)).rows
+        return _receipt(rows[0]) if rows else None
+
+    async def all_open(self) -> list[ErasureReceipt]:
+        """Return up to 100 receipts of erasures that are not complete, the longest untouched first."""
+        return [_receipt(row) for row in (await self._sql.run(_ALL_OPEN)).rows]
+
+    async def note_error(self, receipt_id: str, code: str, now: int) -> None:
+        """Note what stopped an erasure for now."""
+        await self._sql.run(
+            "UPDATE erasure_receipts SET error = ?, updated_at_ms = ? WHERE receipt_id = ? AND state = 'running'",
+            code,
+            now,
+            receipt_id,
+        )
+
+
+def canonical(request: Mapping[str, Any]) -> str:
+    """Return a request as the text whose salted digest a receipt holds."""
+    return json.dumps(request, sort_keys=True, separators=(",", ":"))
+
+
+def started(tenant_id: str, kind: Kind, request: Mapping[str, Any], step: str, now: int) -> Statement:
+    """Return the statement that writes a new receipt, unless the same erasure is open."""
+    salt, text = secrets.token_hex(16), canonical(request)
+    return _START, (tenant_id, kind, text, new_id(), digest_of(salt, text), now, salt, step)
+
+
+def _receipt(row: Row) -> ErasureReceipt:
+    shown = {name: row[name] for name in ErasureReceipt.__slots__}
+    return ErasureReceipt(**{**shown, "counts": json.loads(row["counts"])})
+
+
+def _job(row: Row) -> ErasureJob:
+    cursor, pending = (None if row[name] is None else json.loads(row[name]) for name in ("cursor", "pending"))
+    return ErasureJob(_receipt(row), json.loads(row["request"]), row["step"], cursor, pending, int(row["revision"]))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)

@@ -1,0 +1,105 @@
+"""Slices of an erasure outside D1: instances, KV, objects. Each does one page a call and can be repeated.
+
+What a listing shows is noted as counted and pending before it is erased, so that a crash neither counts twice nor
+forgets what it counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from enum import Enum
+
+from retain.errors import Conflict
+from retain.lifecycle.erasure.receipts import ErasureJob
+from retain.lifecycle.stores import Stores
+
+KEYS = 40
+"""Keys or objects of one slice: reading and erasing them are calls of their own, and a request has 1,000.
+
+Source: https://developers.cloudflare.com/workers/platform/limits/#subrequests
+"""
+INSTANCES = 20
+_END = 0
+"""Stands for the cursor after the last page, which is no text."""
+
+_INSTANCES = """
+SELECT DISTINCT agent_type, instance_id FROM agent_runs WHERE tenant_id = ? AND (agent_type, instance_id) > (?, ?)
+ORDER BY agent_type, instance_id LIMIT ?
+"""
+
+
+class Slice(Enum):
+    """How a slice went: there is more, its step is done, it has to wait, or the erasure begins again."""
+
+    MORE = "more"
+    DONE = "done"
+    WAIT = "wait"
+    AGAIN = "again"
+
+
+Step = Callable[[Stores, ErasureJob], Awaitable[Slice]]
+"""Does one slice of its part of an erasure."""
+
+
+def tenant_prefix(tenant_id: str) -> str:
+    """Return the prefix of all objects of a tenant in the object store."""
+    return f"tenants/{tenant_id}/"
+
+
+async def erase_instances(stores: Stores, job: ErasureJob) -> Slice:
+    """Let the objects of some instances forget what they hold: everything, or what names the request's term."""
+    agent_type, instance_id = job.cursor or ("", "")
+    rows = (await stores.sql.run(_INSTANCES, job.tenant_id, agent_type, instance_id, INSTANCES)).rows
+    if not rows:
+        return Slice.DONE
+    term = {} if job.receipt.kind == "tenant" else {"term": job.request["subject"]}
+    for row in rows:
+        identity = {"tenant_id": job.tenant_id, "agent_type": row["agent_type"], "instance_id": row["instance_id"]}
+        name = f"{row['agent_type']}:{job.tenant_id}:{row['instance_id']}"
+        try:
+            await stores.instances.call(name, "erase", {**identity, **term})
+        except Conflict:
+            return Slice.WAIT  # a run is under way, or was interrupted and will be resumed: it ends
+    cursor = [rows[-1]["agent_type"], rows[-1]["instance_id"]]
+    await stores.sql.batch(job.moved(stores.clock(), {"durable_objects": len(rows)}, cursor=cursor))
+    return Slice.MORE
+
+
+async def erase_keys(
+    stores: Stores, job: ErasureJob, prefix: str, wanted: Callable[[str, str], bool] | None = None
+) -> Slice:
+    """Erase a page of KV keys. wanted: tells by key and value which of them; all without it."""
+    if job.pending is not None:
+        for key in job.pending:
+            await stores.kv.delete(key)
+        await stores.sql.batch(job.moved(stores.clock(), {}, cursor=job.cursor))
+        return Slice.MORE
+    if job.cursor == _END:
+        return Slice.DONE
+    page = await stores.kv.list(prefix, cursor=job.cursor, limit=KEYS)
+    keys = page.keys
+    if wanted is not None:
+        values = [(key, await stores.kv.get(key)) for key in keys]
+        keys = [key for key, value in values if value is not None and wanted(key, value)]
+    cursor = page.cursor or _END
+    await stores.sql.batch(job.moved(stores.clock(), {"kv": len(keys)}, cursor=cursor, pending=keys or None))
+    return Slice.MORE
+
+
+async def erase_objects(stores: Stores, job: ErasureJob, wanted: Callable[[str, bytes], bool] | None = None) -> Slice:
+    """Erase a page of the tenant's objects. wanted: tells by key and content which of them; all without it."""
+    if job.pending is not None:
+        for key in job.pending:
+            await stores.objects.delete(key)
+        await stores.sql.batch(job.moved(stores.clock(), {}, cursor=job.cursor))
+        return Slice.MORE
+    if job.cursor == _END:
+        return Slice.DONE
+    page = await stores.objects.list(tenant_prefix(job.tenant_id), cursor=job.cursor, limit=KEYS)
+    keys = page.keys
+    if wanted is not None:
+        contents = [(key, await stores.objects.get(key)) for key in keys]
+        keys = [key for key, content in contents if content is not None and wanted(key, content)]
+    cursor = page.cursor or _END
+    await stores.sql.batch(job.moved(stores.clock(), {"r2": len(keys)}, cursor=cursor, pending=keys or None))
+    return Slice.MORE

@@ -1,0 +1,229 @@
+"""Erasing a whole tenant, store by store.
+
+The tenant is closed first: nothing can be stored for it, and what its instances still owe is ignored when it arrives
+(migrations/0003_lifecycle.sql). World history and receipts stay.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
+
+from retain.contracts.backends.document_index import index_namespace
+from retain.identifiers import new_id
+from retain.lifecycle.erasure.contracts import erase_conversations, erase_documents
+from retain.lifecycle.erasure.items import ITEM_TABLES, bury_items, remove_items, remove_objects
+from retain.lifecycle.erasure.receipts import ErasureJob
+from retain.lifecycle.erasure.slices import Slice, Step, erase_instances, erase_keys, erase_objects
+from retain.lifecycle.stores import Stores
+from retain.lifecycle.surplus import remove_surplus
+from retain.limits.vectorize import GRACE_MS
+from retain.memory.scope import Scope
+from retain.ports import Statement, VectorMatch
+from retain.tenants.history import Change, HistoryEntry
+
+ROWS = 500
+RECORDS = 100
+VECTORS = 100
+"""Ids of one call. Source: as `retain.limits.vectorize.DELETE_IDS_PER_CALL`"""
+LOOKS = 3
+"""How often stray vectors are looked for before the erasure waits."""
+
+ROW_KEYS: Mapping[str, tuple[str, ...]] = {
+    "memory_events": ("event_id",),
+    "memory_episodes": ("episode_id",),
+    "run_events": ("run_id", "seq"),
+    "agent_runs": ("run_id",),
+    "outbox_failures": ("instance_key", "entry_id"),
+    "ingest_uploads": ("upload_id", "message_index"),
+    "ingest_messages": ("tenant_id", "scope_id", "conversation", "position"),
+    "ingest_jobs": ("job_id",),
+    "index_jobs": ("job_id",),
+    "procedure_outcomes": ("run_id",),
+    "procedure_priors": ("tenant_id", "agent_type", "instance_id", "task_type", "workflow_id"),
+    "eval_results": ("run_id", "position"),
+    "eval_runs": ("run_id",),
+    "eval_scratches": ("scratch_id",),
+    "eval_cases": ("tenant_id", "name", "version", "position"),
+    "eval_datasets": ("tenant_id", "name", "version"),
+    "episode_counts": ("tenant_id",),
+    "scopes": ("number",),
+    "chat_messages": ("namespace_key", "position"),
+    "memory_likeness": ("record_id",),
+    "memory_search": ("number",),
+}
+"""The tables that are emptied after the records, in this order, with their keys: last those without an index by tenant."""
+RECORD_TABLES = ("memory_records", "memory_outbox", "vector_documents", "vector_removals")
+"""The tables that lead to vectors, emptied with them."""
+KEPT = ("tenants", "world_history", "erasure_receipts", "erased_tenants")
+"""Tables with a tenant's rows that an erasure writes to or leaves alone."""
+
+_YOUNG = "SELECT 1 FROM memory_outbox WHERE tenant_id = ? AND state = 'owed' AND at_ms > ? LIMIT 1"
+_RECORDS = """
+SELECT r.id, MAX(COALESCE(s.parts, 0), COALESCE(o.parts, 0)) AS parts FROM memory_records r
+LEFT JOIN memory_search s ON s.number = r.number LEFT JOIN memory_outbox o ON o.record_id = r.id
+WHERE r.tenant_id = ? ORDER BY r.number LIMIT ?
+"""
+_ORPHANS = """
+SELECT o.record_id AS id, o.parts FROM memory_outbox o WHERE o.tenant_id = ?
+  AND NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.id = o.record_id) ORDER BY o.record_id LIMIT ?
+"""
+_NUMBERS = "SELECT number FROM memory_records WHERE id IN (SELECT value FROM json_each({}))"
+_IDS = "SELECT value FROM json_each({})"
+_MOOT = """
+UPDATE erasure_receipts SET state = 'completed', completed_at_ms = ?, updated_at_ms = ?, error = NULL, request = NULL,
+  salt = NULL, step = NULL, cursor = NULL, pending = NULL WHERE tenant_id = ? AND kind = 'subject' AND state = 'running'
+"""
+
+
+def closing(tenant_id: str) -> list[Statement]:
+    """Return the statements that close a tenant, to be run in the batch that starts its erasure."""
+    return [_closed_now(tenant_id), ("DELETE FROM tenants WHERE tenant_id = ?", (tenant_id,))]
+
+
+def _closed_now(tenant_id: str) -> Statement:
+    last_run_id = f"{new_id()[:10]}{'Z' * 16}"  # every run up to now, by the clock that made the runs' ids
+    return (
+        "INSERT INTO erased_tenants (tenant_id, last_run_id, closed) VALUES (?, ?, 1)"
+        " ON CONFLICT (tenant_id) DO UPDATE SET last_run_id = excluded.last_run_id, closed = 1",
+        (tenant_id, last_run_id),
+    )
+
+
+async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
+    """Erase the vectors of some records by the ids that D1 knows, then the records that led to them."""
+    sql, tenant_id = stores.sql, job.tenant_id
+    young, records, orphans = await sql.batch(
+        [
+            (_YOUNG, (tenant_id, stores.clock() - GRACE_MS)),
+            (_RECORDS, (tenant_id, RECORDS)),
+            (_ORPHANS, (tenant_id, RECORDS)),
+        ]
+    )
+    if young.rows:
+        return Slice.WAIT  # a write may be under way, and would leave vectors that nothing leads to
+    page = records.rows or orphans.rows
+    if not page:
+        await remove_surplus(sql, tenant_id)
+        return Slice.DONE
+    vectors = [f"{row['id']}#{number}" for row in page for number in range(int(row["parts"]))]
+    for start in range(0, len(vectors), VECTORS):
+        await stores.index.delete_by_ids(vectors[start : start + VECTORS])
+    ids = json.dumps([row["id"] for row in page])
+    numbers, listed = _NUMBERS.format("?"), _IDS.format("?")
+
+    def counted(table: str, where: str) -> Statement:
+        return job.counted(f"d1.{table}", f"SELECT COUNT(*) FROM {table} WHERE {where}", ids)
+
+    await sql.batch(
+        [
+            *job.moved(stores.clock(), {"vectorize": len(vectors)}),
+            (f"DELETE FROM memory_text WHERE rowid IN ({numbers})", (ids,)),
+            counted("memory_search", f"number IN ({_NUMBERS.format('?3')})"),
+            (f"DELETE FROM memory_search WHERE number IN ({numbers})", (ids,)),
+            counted("memory_outbox", f"record_id IN ({_IDS.format('?3')})"),
+            (f"DELETE FROM memory_outbox WHERE record_id IN ({listed})", (ids,)),
+            counted("memory_records", f"id IN ({_IDS.format('?3')})"),
+            (f"DELETE FROM memory_records WHERE id IN ({listed})", (ids,)),
+        ]
+    )
+    return Slice.MORE
+
+
+async def erase_stray_vectors(stores: Stores, job: ErasureJob) -> Slice:
+    """Erase vectors that the index shows of the tenant though nothing in D1 led to them; wait until it shows none."""
+    anywhere = [1.0] + [0.0] * (await stores.index.dimensions() - 1)
+    found: list[VectorMatch] = []
+    for namespace in (Scope(job.tenant_id).vector_namespace, index_namespace(job.tenant_id)):
+        found += await stores.index.query(anywhere, namespace=namespace, filter={}, top_k=VECTORS)
+    if not found:
+        return Slice.DONE
+    await stores.index.delete_by_ids([match.id for match in found])
+    looks = int(job.cursor or 0) + 1
+    await stores.sql.batch(job.moved(stores.clock(), {}, cursor=looks % LOOKS))
+    return Slice.WAIT if looks == LOOKS else Slice.MORE  # the index shows a mutation seconds later
+
+
+async def erase_rows(stores: Stores, job: ErasureJob) -> Slice:
+    """Erase some of the rows that are left in D1."""
+    left = await _left(stores, job.tenant_id, list(ROW_KEYS))
+    if not left:
+        return Slice.DONE
+    table = left[0]
+    key = ", ".join(ROW_KEYS[table])
+    page = f"SELECT {key} FROM {table} WHERE tenant_id = ?3 ORDER BY {key} LIMIT {ROWS}"
+    await stores.sql.batch(
+        [
+            *job.moved(stores.clock(), {}),
+            job.counted(f"d1.{table}", f"SELECT COUNT(*) FROM ({page})", job.tenant_id),
+            (f"DELETE FROM {table} WHERE ({key}) IN ({page.replace('?3', '?')})", (job.tenant_id,)),
+        ]
+    )
+    return Slice.MORE
+
+
+async def finish(stores: Stores, job: ErasureJob) -> Slice:
+    """Complete the erasure in a mutation of the tenant that finds nothing of it in D1; else begin again."""
+
+    async def decide() -> Change | None:
+        if await _left(stores, job.tenant_id, [*RECORD_TABLES, *ROW_KEYS, *ITEM_TABLES]):
+            return None
+        now = stores.clock()
+        receipt = replace(job.receipt, completed_at_ms=now)
+        moot = (_MOOT, (now, now, job.tenant_id))
+        statements = [job.still_here(), job.completed(now), moot, _closed_now(job.tenant_id)]
+        return Change(statements, [HistoryEntry("tenant_erased", receipt.receipt_id, receipt.digest)])
+
+    return Slice.DONE if await stores.history().transact(job.tenant_id, decide) else Slice.AGAIN
+
+
+async def _left(stores: Stores, tenant_id: str, tables: Sequence[str]) -> list[str]:
+    """Return those of the tables that hold a row of the tenant, in their order."""
+    looks: list[Statement] = [(f"SELECT 1 FROM {table} WHERE tenant_id = ? LIMIT 1", (tenant_id,)) for table in tables]
+    found = await stores.sql.batch(looks)
+    return [table for table, result in zip(tables, found, strict=True) if result.rows]
+
+
+def _working(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
+    return erase_keys(stores, job, f"agent_working:{job.tenant_id}:")
+
+
+def _tools(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
+    return erase_keys(stores, job, f"gateway_tool:{job.tenant_id}:")
+
+
+def _credentials(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
+    return erase_keys(stores, job, f"gateway_credential:{job.tenant_id}:")
+
+
+def _api_keys(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
+    """Erase the tenant's API keys: they stand under their hashes, so every key of the deployment is looked at."""
+
+    def of_tenant(_: str, grant: str) -> bool:
+        try:
+            return bool(json.loads(grant)["tenant_id"] == job.tenant_id)
+        except (ValueError, LookupError, TypeError):
+            return False  # no grant, so nobody's
+
+    return erase_keys(stores, job, "gateway_key:", of_tenant)
+
+
+STEPS: Mapping[str, Step] = {
+    "api_keys": _api_keys,
+    "tools": _tools,
+    "credentials": _credentials,
+    "instances": erase_instances,
+    "records": erase_records,
+    "documents": erase_documents,
+    "stray_vectors": erase_stray_vectors,
+    "items": bury_items,
+    "items_gone": remove_items,
+    "item_objects": remove_objects,
+    "rows": erase_rows,
+    "working": _working,
+    "conversations": erase_conversations,
+    "objects": erase_objects,
+    "finish": finish,
+}
+"""The steps in their order. The gateway's prefixes are those of `retain.gateway`, which this layer does not know."""

@@ -1,0 +1,176 @@
+"""Export: a tenant's scopes and records with all their events, page by page, as JSON lines that import takes back.
+
+A page is what one import takes. Records come in the order in which they were stored, then the events of deleted ones. A
+record that changes while the export runs is whole in the state it had; importing a later export adds what is new.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retain.errors import InvalidInput
+from retain.lifecycle.transfer.lines import MAX_LINES, VERSION
+from retain.memory.records.events import LearningEvent, fold
+from retain.memory.records.rows import event_of
+from retain.ports import Row, Sql
+
+PAGE_BYTES = 400_000
+"""Bytes of events after which a page ends: with the record beside its events a page stays below an import's limit.
+
+An event counts as its data and source, and 150 bytes for its ids and names.
+"""
+_CURSOR = re.compile(r"(scopes|records|deleted)\.([0-9A-Z]{1,26})(?:\.([0-9A-Z]{26}))?")
+
+_SCOPES = """
+SELECT number AS place, scope_id, parent_id, kind FROM scopes WHERE tenant_id = ? AND number > ? ORDER BY number LIMIT ?
+"""
+_RECORDS = """
+SELECT r.number AS place, r.id,
+  (SELECT SUM(length(e.data) + length(e.source) + 150) FROM memory_events e WHERE e.record_id = r.id) AS size
+FROM memory_records r WHERE r.tenant_id = ? AND r.number > ? ORDER BY r.number LIMIT ?
+"""
+_DELETED = """
+SELECT d.event_id AS place, d.record_id AS id, (SELECT SUM(length(e.data) + length(e.source) + 150) FROM memory_events e
+  WHERE e.record_id = d.record_id) AS size
+FROM memory_events d WHERE d.tenant_id = ? AND d.event_id > ? AND d.kind = 'deleted'
+  AND NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.id = d.record_id) ORDER BY d.event_id LIMIT ?
+"""
+_SIZES = """
+SELECT event_id, length(data) + length(source) + 150 AS size FROM memory_events WHERE record_id = ? ORDER BY event_id
+"""
+_EVENTS = """
+SELECT * FROM memory_events WHERE record_id IN (SELECT value FROM json_each(?)) AND tenant_id = ? ORDER BY event_id
+"""
+_SOME_EVENTS = """
+SELECT * FROM memory_events WHERE event_id IN (SELECT value FROM json_each(?)) AND tenant_id = ? ORDER BY event_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page. lines: at most `MAX_LINES`, the last of kind `page`. cursor: of the next page, None at the end."""
+
+    lines: Sequence[str]
+    cursor: str | None
+
+    @property
+    def text(self) -> str:
+        """The page as JSON lines."""
+        return "".join(f"{line}\n" for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an export stands: after this scope, record or deletion; inside the next record after this event."""
+
+    phase: str
+    after: str
+    event: str | None = None
+
+    def __str__(self) -> str:
+        return ".".join(part for part in (self.phase, self.after, self.event) if part is not None)
+
+
+async def export_page(sql: Sql, tenant_id: str, cursor: str | None) -> Page:
+    """Return the page at the cursor, the first one without.
+
+    Holds at most one page in memory, or the longest record's events. Raises: InvalidInput (code `invalid_cursor`).
+    """
+    place = _place(cursor)
+    lines: list[str] = []
+    if place.phase == "scopes":
+        rows = (await sql.run(_SCOPES, tenant_id, int(place.after), MAX_LINES - 1)).rows
+        for row in rows:
+            scope = {name: row[name] for name in ("scope_id", "parent_id", "kind")}
+            lines.append(_line("scope", tenant_id, {"scope": scope}))
+        full = len(rows) == MAX_LINES - 1
+        next_place: _Place | None = _Place("scopes", str(rows[-1]["place"])) if full else _Place("records", "0")
+    else:
+        lines, next_place = await _record_lines(sql, tenant_id, place)
+    following = None if next_place is None else str(next_place)
+    lines.append(_line("page", tenant_id, {"cursor": following}))
+    return Page(lines, following)
+
+
+async def _record_lines(sql: Sql, tenant_id: str, place: _Place) -> tuple[list[str], _Place | None]:
+    deleted = place.phase == "deleted"
+    after = place.after if deleted else int(place.after)
+    rows = (await sql.run(_DELETED if deleted else _RECORDS, tenant_id, after, MAX_LINES - 1)).rows
+    if rows and int(rows[0]["size"] or 0) > PAGE_BYTES:
+        line, event = await _part(sql, tenant_id, rows[0]["id"], place.event)
+        if event is not None:
+            return [line], _Place(place.phase, place.after, event)
+        return [line], _Place(place.phase, str(rows[0]["place"]))
+    chosen: list[Row] = []
+    size = 0
+    for row in rows:
+        size += int(row["size"] or 0)
+        if size > PAGE_BYTES:
+            break
+        chosen.append(row)
+    found = (await sql.run(_EVENTS, json.dumps([row["id"] for row in chosen]), tenant_id)).rows
+    events: dict[str, list[LearningEvent]] = {}
+    for row in found:
+        events.setdefault(row["record_id"], []).append(event_of(row))
+    lines = [_record_line(tenant_id, row["id"], events[row["id"]]) for row in chosen if row["id"] in events]
+    if len(chosen) == MAX_LINES - 1 or len(chosen) < len(rows):
+        return lines, _Place(place.phase, str(chosen[-1]["place"]))
+    return lines, None if deleted else _Place("deleted", "0")
+
+
+async def _part(sql: Sql, tenant_id: str, record_id: str, after: str | None) -> tuple[str, str | None]:
+    """Return a part of a record whose events fill more than a page, and the last event in it unless it is the last part.
+
+    Each part begins with the event that stored the record, so that it can be imported by itself.
+    """
+    sizes = (await sql.run(_SIZES, record_id)).rows
+    chosen = [sizes[0]["event_id"]]
+    size = int(sizes[0]["size"])
+    known = {row["event_id"] for row in sizes}  # another record may stand here by now
+    rest = [row for row in sizes[1:] if after not in known or row["event_id"] > str(after)]
+    for number, row in enumerate(rest):
+        size += int(row["size"])
+        if size > PAGE_BYTES and number:
+            break
+        chosen.append(row["event_id"])
+    events = [event_of(row) for row in (await sql.run(_SOME_EVENTS, json.dumps(chosen), tenant_id)).rows]
+    line = _line("record", tenant_id, {"id": record_id, "events": [_shown(event) for event in events]})
+    return line, None if len(chosen) == len(rest) + 1 else chosen[-1]
+
+
+def _record_line(tenant_id: str, record_id: str, events: Sequence[LearningEvent]) -> str:
+    record = fold(events)
+    shown = {
+        "id": record_id,
+        "events": [_shown(event) for event in events],
+        "record": None if record is None else record.to_json(),
+    }
+    return _line("record", tenant_id, shown)
+
+
+def _shown(event: LearningEvent) -> dict[str, Any]:
+    return {
+        "event_id": event.event_id,
+        "kind": event.kind,
+        "data": event.data,
+        "source": event.source,
+        "at_ms": event.at_ms,
+    }
+
+
+def _line(kind: str, tenant_id: str, content: dict[str, Any]) -> str:
+    line = {"kind": kind, "version": VERSION, "tenant": tenant_id, **content}
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+
+
+def _place(cursor: str | None) -> _Place:
+    if cursor is None:
+        return _Place("scopes", "0")
+    found = _CURSOR.fullmatch(cursor)
+    if found is None or (found[1] != "deleted" and not found[2].isdecimal()):
+        raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+    return _Place(found[1], found[2], found[3])

@@ -1,0 +1,37 @@
+"""Every store in which a tenant leaves something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from retain.items.pii import Sealer
+from retain.memory.indexer import Indexer
+from retain.models.embedding import Embedder
+from retain.ports import AgentInstances, Clock, Kv, Objects, Sql, VectorIndex
+from retain.tenants.history import WorldHistory
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The stores of one deployment. embedder: makes the configured model on first use.
+
+    sealer: opens items of tiered memory that hold PII, to find what they mention; None: there are none.
+    """
+
+    sql: Sql
+    kv: Kv
+    objects: Objects
+    index: VectorIndex
+    instances: AgentInstances
+    embedder: Callable[[], Embedder]
+    clock: Clock
+    sealer: Sealer | None = None
+
+    def history(self) -> WorldHistory:
+        """Return the world history, and the way to change a tenant's memory."""
+        return WorldHistory(self.sql, self.clock)
+
+    def indexer(self) -> Indexer:
+        """Return what makes the indexes agree with D1."""
+        return Indexer(self.sql, self.index, self.embedder(), self.clock)

@@ -1,0 +1,197 @@
+"""The lines of an export: one JSON object each, of a `kind` and a `version`. docs/lifecycle.md documents them.
+
+Every line says whose it is, so any run of lines can be imported by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from retain.errors import InvalidInput, LimitExceeded, RetainError
+from retain.identifiers import check_id, check_tenant
+from retain.lifecycle.transfer.renaming import renamed_event, renamed_id
+from retain.lifecycle.transfer.shapes import (
+    EditedShape,
+    InvalidatedShape,
+    NothingShape,
+    PageLineShape,
+    RecordLineShape,
+    RestoredShape,
+    ScopeLineShape,
+    ScopeShape,
+    StoredShape,
+    SupersededShape,
+)
+from retain.memory.records.events import EDITABLE, LearningEvent, apply
+from retain.memory.records.record import MAX_PART_BYTES, NewRecord, Record
+
+VERSION = 1
+MAX_LINES = 500
+"""Lines of one page, and of one import."""
+MAX_BYTES = 1_048_576
+"""Size of one import."""
+
+_SCOPE = re.compile(r"tenant|house\.[a-z][a-z0-9_]{0,31}|agent\.[a-z][a-z0-9_]{0,31}|instance\.[0-9a-f]{40}")
+_PARENTS = {"tenant": (), "house": ("tenant",), "agent": ("tenant", "house"), "instance": ("agent",)}
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeLine:
+    """A scope of the tenant. number: the line's, from 1."""
+
+    number: int
+    scope_id: str
+    parent_id: str | None
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """A record's events, oldest first, renamed for the tenant that they go to. number: the line's, from 1."""
+
+    number: int
+    record_id: str
+    events: tuple[LearningEvent, ...]
+
+
+def read_lines(text: str, tenant_id: str) -> list[ScopeLine | RecordLine]:
+    """Return the scopes and records of an export, checked and renamed for the tenant that imports them.
+
+    Raises: InvalidInput (code `invalid_line`, details `line` and `problems`); LimitExceeded (code `too_many_lines`,
+        `import_too_large`).
+    """
+    if len(text.encode("utf-8", "replace")) > MAX_BYTES:
+        raise LimitExceeded("the import is too large", code="import_too_large", limit_bytes=MAX_BYTES)
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    if len(lines) > MAX_LINES:
+        raise LimitExceeded("an import has too many lines", code="too_many_lines", limit=MAX_LINES)
+    found: list[ScopeLine | RecordLine] = []
+    for number, line in lines:
+        try:
+            read = _read_line(number, line, tenant_id)
+        except ValidationError as error:
+            problems = [f"{'.'.join(map(str, one['loc'])) or 'line'}: {one['msg']}" for one in error.errors()]
+            raise bad_line(number, problems) from error
+        except RetainError as error:
+            raise bad_line(number, [error.message]) from error
+        if read is not None:
+            found.append(read)
+    return found
+
+
+def bad_line(number: int, problems: Sequence[str]) -> InvalidInput:
+    """Return the error that names a line and what is wrong with it."""
+    return InvalidInput(
+        f"line {number}: {'; '.join(problems)}", code="invalid_line", line=number, problems=list(problems)
+    )
+
+
+def _read_line(number: int, line: str, tenant_id: str) -> ScopeLine | RecordLine | None:
+    value = _parsed(line)
+    kind = value.get("kind")
+    if kind == "page":
+        PageLineShape.model_validate(value)
+        return None
+    if kind == "scope":
+        return _scope_line(number, ScopeLineShape.model_validate(value).scope)
+    if kind != "record":
+        raise InvalidInput("its kind must be scope, record or page", code="invalid_line")
+    read = RecordLineShape.model_validate(value)
+    source_tenant = check_tenant(read.tenant)
+    events = [
+        LearningEvent(check_id(event.event_id), check_id(read.id), event.kind, event.data, event.source, event.at_ms)
+        for event in read.events
+    ]
+    if [event.event_id for event in events] != sorted({event.event_id for event in events}):
+        raise InvalidInput("its events must be in the order of their ids", code="invalid_line")
+    record = _folded(events, source_tenant)
+    if "record" in value and value["record"] != (None if record is None else record.to_json()):
+        raise InvalidInput("its record is not what its events make", code="invalid_line")
+    return RecordLine(
+        number,
+        renamed_id(read.id, source_tenant, tenant_id),
+        tuple(renamed_event(event, source_tenant, tenant_id) for event in events),
+    )
+
+
+def _folded(events: Sequence[LearningEvent], tenant_id: str) -> Record | None:
+    """Return what the events make, each checked as its own write would have been."""
+    if events[0].kind != "stored":
+        raise InvalidInput("its events do not begin with the one that stored it", code="invalid_line")
+    record: Record | None = None
+    for event in events:
+        _check_event(event, tenant_id)
+        record = apply(record, event)
+        if record is not None:
+            _check_record(record)
+    return record
+
+
+def _parsed(line: str) -> Mapping[str, Any]:
+    def refuse(constant: str) -> float:
+        raise InvalidInput(f"{constant} is not JSON", code="invalid_line")
+
+    try:
+        value = json.loads(line, parse_constant=refuse)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput("it holds text that is not Unicode", code="invalid_line") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("it is not JSON", code="invalid_line") from error
+    if not isinstance(value, dict):
+        raise InvalidInput("it is not a JSON object", code="invalid_line")
+    return value
+
+
+def _scope_line(number: int, scope: ScopeShape) -> ScopeLine:
+    parent = scope.parent_id
+    kinds = _PARENTS[scope.kind]
+    if _SCOPE.fullmatch(scope.scope_id) is None or scope.scope_id.partition(".")[0] != scope.kind:
+        raise InvalidInput("it is not a scope", code="invalid_line")
+    if (parent is None) != (not kinds) or (
+        parent is not None and (_SCOPE.fullmatch(parent) is None or parent.partition(".")[0] not in kinds)
+    ):
+        raise InvalidInput("the scope cannot have this parent", code="invalid_line")
+    return ScopeLine(number, scope.scope_id, parent, scope.kind)
+
+
+def _check_event(event: LearningEvent, tenant_id: str) -> None:
+    match event.kind:
+        case "stored":
+            StoredShape.model_validate(dict(event.data))
+            if (event.data["tenant_id"], event.data["id"]) != (tenant_id, event.record_id):
+                raise InvalidInput("a stored event belongs to another record", code="invalid_line")
+            if _SCOPE.fullmatch(event.data["scope_id"]) is None:
+                raise InvalidInput("a stored event names no scope", code="invalid_line")
+        case "superseded":
+            SupersededShape.model_validate(dict(event.data))
+        case "invalidated":
+            InvalidatedShape.model_validate(dict(event.data))
+        case "restored":
+            RestoredShape.model_validate(dict(event.data))
+        case "deleted":
+            NothingShape.model_validate(dict(event.data))
+        case "edited":
+            if not EditedShape.model_validate(dict(event.data)).model_fields_set:
+                raise InvalidInput("an edit changes something", code="invalid_line")
+    if not isinstance(event.source.get("origin"), str):
+        raise InvalidInput("an event's source names no origin", code="invalid_line")
+
+
+def _check_record(record: Record) -> None:
+    """Raise what storing such a record would have raised."""
+    NewRecord(
+        content=record.content,
+        utterance=record.utterance,
+        valid_from_ms=record.valid_from_ms,
+        **{name: getattr(record, name) for name in EDITABLE if name != "content"},
+    )
+    place = record.utterance
+    if place is not None and max(len(place.conversation.encode()), len(place.speaker.encode())) > MAX_PART_BYTES:
+        raise LimitExceeded("conversation or speaker is too long", code="invalid_line", limit_bytes=MAX_PART_BYTES)

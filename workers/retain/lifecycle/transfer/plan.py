@@ -1,0 +1,163 @@
+"""What an import will do, decided from its lines and from what the tenant has. Reads, and changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from retain.lifecycle.transfer.lines import RecordLine, ScopeLine, bad_line
+from retain.lifecycle.transfer.renaming import without_import
+from retain.memory.records.events import LearningEvent, fold
+from retain.memory.records.record import Record, content_hash
+from retain.memory.records.rows import event_of, record_of
+from retain.ports import Sql, Statement
+
+_LISTED = "(SELECT value FROM json_each(?))"
+_REGISTER = "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_SCOPES = "SELECT scope_id FROM scopes WHERE tenant_id = ?"
+_RECORDS = f"SELECT * FROM memory_records WHERE tenant_id = ? AND id IN {_LISTED}"
+_EVENTS = f"SELECT * FROM memory_events WHERE tenant_id = ? AND record_id IN {_LISTED} ORDER BY event_id"
+_HOLDERS = """
+SELECT r.id, r.scope_id, r.content_hash FROM json_each(?) c JOIN memory_records r ON r.tenant_id = ?
+  AND r.scope_id = json_extract(c.value, '$[0]') AND r.content_hash = json_extract(c.value, '$[1]')
+"""
+_FOREIGN_EVENTS = f"""
+SELECT e.event_id AS id FROM json_each(?) c JOIN memory_events e ON e.event_id = c.value
+WHERE e.tenant_id <> ? OR e.record_id NOT IN {_LISTED}
+"""
+_FOREIGN_RECORDS = """
+SELECT id FROM memory_records WHERE tenant_id <> ?1 AND id IN (SELECT value FROM json_each(?2))
+UNION SELECT record_id FROM memory_events WHERE tenant_id <> ?1 AND record_id IN (SELECT value FROM json_each(?2))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportStep:
+    """What becomes of one record. before, after: None where it does not exist. events: those the tenant lacks."""
+
+    before: Record | None
+    after: Record | None
+    events: Sequence[LearningEvent]
+
+    @property
+    def subject(self) -> Record | None:
+        """The record that the vector index has to be told of; None when there never was one here."""
+        return self.after or self.before
+
+    def then(self, later: ImportStep) -> ImportStep:
+        """Return both steps of one record as one."""
+        return ImportStep(self.before, later.after, [*self.events, *later.events])
+
+
+@dataclass(slots=True)
+class ImportPlan:
+    """What an import does. steps: one a record that is no duplicate, in the order of the lines."""
+
+    scopes: list[Statement] = field(default_factory=list)
+    steps: list[ImportStep] = field(default_factory=list)
+    duplicates: int = 0
+
+    @property
+    def acting(self) -> list[ImportStep]:
+        """The steps that change something."""
+        return [step for step in self.steps if step.events]
+
+
+@dataclass(slots=True)
+class _Tenant:
+    """What the tenant has. holders: scope and content to record. foreign: ids that belong to something else."""
+
+    scopes: set[str]
+    records: dict[str, Record]
+    events: dict[str, dict[str, LearningEvent]]
+    holders: dict[tuple[str, str], str]
+    foreign: frozenset[str]
+
+
+async def plan_import(sql: Sql, tenant_id: str, lines: Sequence[ScopeLine | RecordLine]) -> ImportPlan:
+    """Decide what each line does. Raises: InvalidInput (code `invalid_line`) for the first that cannot be imported."""
+    plan = ImportPlan()
+    steps: dict[str, ImportStep] = {}
+    tenant = await _read(sql, tenant_id, [line for line in lines if isinstance(line, RecordLine)])
+    for line in lines:
+        if isinstance(line, RecordLine):
+            step = _step(tenant, line)
+            if step is None:
+                plan.duplicates += 1
+                continue
+            first = steps.get(line.record_id)  # another part of a long record
+            steps[line.record_id] = step if first is None else first.then(step)
+        elif line.scope_id not in tenant.scopes:
+            tenant.scopes.add(line.scope_id)
+            plan.scopes.append((_REGISTER, (tenant_id, line.scope_id, line.parent_id, line.kind)))
+    plan.steps = list(steps.values())
+    return plan
+
+
+def _step(tenant: _Tenant, line: RecordLine) -> ImportStep | None:
+    """Return what the line does, None when the scope has its content under another id."""
+    before = tenant.records.get(line.record_id)
+    had = tenant.events.get(line.record_id, {})
+    new = _new_events(line, had, tenant.foreign)
+    together = {event.event_id: event for event in sorted([*had.values(), *new], key=lambda event: event.event_id)}
+    after = fold(together.values())
+    if after is not None:
+        if after.scope_id not in tenant.scopes:
+            raise bad_line(line.number, [f"there is no scope {after.scope_id}; its line comes before"])
+        if tenant.holders.get(_content(after), line.record_id) != line.record_id:
+            return None
+    if before is not None and tenant.holders.get(_content(before)) == line.record_id:
+        del tenant.holders[_content(before)]
+    if after is not None:
+        tenant.holders[_content(after)] = line.record_id
+        tenant.records[line.record_id] = after
+    else:
+        tenant.records.pop(line.record_id, None)
+    tenant.events[line.record_id] = together
+    return ImportStep(before, after, new)
+
+
+def _content(record: Record) -> tuple[str, str]:
+    return record.scope_id, content_hash(record.content, record.utterance)
+
+
+def _new_events(line: RecordLine, had: Mapping[str, LearningEvent], foreign: frozenset[str]) -> list[LearningEvent]:
+    """Return the line's events that the tenant does not have. Raises: InvalidInput when an id stands for another one."""
+    if line.record_id in foreign:
+        raise bad_line(line.number, [f"the id {line.record_id} belongs to another tenant"])
+    new: list[LearningEvent] = []
+    for event in line.events:
+        known = had.get(event.event_id)
+        if event.event_id in foreign or (known is not None and without_import(known) != without_import(event)):
+            raise bad_line(line.number, [f"the id {event.event_id} belongs to another event"])
+        if known is None:
+            new.append(event)
+    return new
+
+
+async def _read(sql: Sql, tenant_id: str, lines: Sequence[RecordLine]) -> _Tenant:
+    ids = json.dumps([line.record_id for line in lines])
+    made = [record for line in lines if (record := fold(line.events)) is not None]
+    contents = json.dumps([_content(record) for record in made])
+    event_ids = json.dumps([event.event_id for line in lines for event in line.events])
+    scopes, records, events, holders, foreign_events, foreign_records = await sql.batch(
+        [
+            (_SCOPES, (tenant_id,)),
+            (_RECORDS, (tenant_id, ids)),
+            (_EVENTS, (tenant_id, ids)),
+            (_HOLDERS, (contents, tenant_id)),
+            (_FOREIGN_EVENTS, (event_ids, tenant_id, ids)),
+            (_FOREIGN_RECORDS, (tenant_id, ids)),
+        ]
+    )
+    by_record: dict[str, dict[str, LearningEvent]] = {}
+    for row in events.rows:
+        by_record.setdefault(row["record_id"], {})[row["event_id"]] = event_of(row)
+    return _Tenant(
+        scopes={row["scope_id"] for row in scopes.rows},
+        records={row["id"]: record_of(row) for row in records.rows},
+        events=by_record,
+        holders={(row["scope_id"], row["content_hash"]): row["id"] for row in holders.rows},
+        foreign=frozenset(row["id"] for row in [*foreign_events.rows, *foreign_records.rows]),
+    )

@@ -1,1 +1,0 @@
-"""The steps of an erasure, and the receipts that they leave."""

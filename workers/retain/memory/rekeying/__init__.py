@@ -1,1 +1,0 @@
-"""From legacy keys to canonical ones: tiers that read both, the phases of the migration, its backfill."""

@@ -1,1 +1,0 @@
-"""Tiered memory: hot, warm and cold stores behind one client."""

@@ -1,0 +1,1 @@
+"""Embedding models: Workers AI, OpenAI-compatible endpoints, and the local static table."""

@@ -1,0 +1,85 @@
+"""Embeddings from any server that speaks OpenAI's wire format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from retain.errors import UpstreamFailed
+from retain.models.embedders.batches import checked, embed_in_batches
+from retain.models.openai_endpoint import JsonObject, OpenAiEndpoint
+
+MAX_TEXTS = 2048
+"""Most texts of one request. Source: https://platform.openai.com/docs/api-reference/embeddings/create"""
+
+MAX_CHARACTERS = 300_000
+"""Most characters of one request. OpenAI's limit is 300,000 tokens, and a token has at least one character.
+
+Source: https://platform.openai.com/docs/api-reference/embeddings/create
+"""
+
+
+class OpenAiEmbedder:
+    """Embeds through `POST {base_url}/embeddings`. Implements the `Embedder` port."""
+
+    def __init__(
+        self,
+        endpoint: OpenAiEndpoint,
+        *,
+        model: str,
+        dimensions: int,
+        shorten: bool = False,
+        max_texts: int = MAX_TEXTS,
+    ) -> None:
+        """Name the model and the length of its vectors.
+
+        shorten: ask the server for vectors of `dimensions`, for models that were trained to be cut (text-embedding-3);
+            others refuse the wish. max_texts: texts of one request, for servers that take fewer than OpenAI.
+        """
+        self._endpoint = endpoint
+        self._model = model
+        self._dimensions = dimensions
+        self._shorten = shorten
+        self._max_texts = max_texts
+
+    @property
+    def model(self) -> str:
+        """Return the model's name."""
+        return self._model
+
+    @property
+    def dimensions(self) -> int:
+        """Return the length of every vector."""
+        return self._dimensions
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector a text, in order, L2-normalised; all zeros for a blank text.
+
+        Raises: as `OpenAiEndpoint.post`; Misconfigured (code `embedding_dimensions`).
+        """
+        return await embed_in_batches(
+            texts,
+            self._embed,
+            dimensions=self._dimensions,
+            max_texts=self._max_texts,
+            max_characters=MAX_CHARACTERS,
+        )
+
+    async def _embed(self, batch: list[str]) -> list[list[float]]:
+        payload: dict[str, object] = {"model": self._model, "input": batch, "encoding_format": "float"}
+        if self._shorten:
+            payload["dimensions"] = self._dimensions
+        answer = await self._endpoint.post("/embeddings", payload)
+        return from_wire(answer, count=len(batch), dimensions=self._dimensions)
+
+
+def from_wire(answer: JsonObject, *, count: int, dimensions: int) -> list[list[float]]:
+    """Return the answer's vectors in the order of the texts, whatever the order they came in.
+
+    Raises: UpstreamFailed (code `malformed_answer`) unless there is exactly one vector a text; as `checked`.
+    """
+    data = answer.get("data")
+    entries = data if isinstance(data, list) else []
+    by_index = {entry.get("index"): entry.get("embedding") for entry in entries if isinstance(entry, dict)}
+    if len(entries) != count or set(by_index) != set(range(count)):
+        raise UpstreamFailed("the model's server did not answer with one vector a text", code="malformed_answer")
+    return [checked(by_index[index], dimensions) for index in range(count)]

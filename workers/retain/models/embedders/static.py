@@ -1,0 +1,169 @@
+"""The local embedding model: a table with one row a word piece, and sums of its rows.
+
+It needs no network and nothing but the standard library. English; word order is lost; a text in another script has no
+known pieces and gives a zero vector. `models/README.md` says where the table comes from and how good it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from retain.errors import Misconfigured
+from retain.models.embedders.wordpiece import split_word, words
+
+MODEL = "static-minilm-256"
+DIMENSIONS = 256
+
+_CACHED_WORDS = 8192
+"""Words whose sums are kept, about 1.1 kB each. When they are as many, all are dropped."""
+
+_BIAS = 128
+_BIASED = bytes(value ^ _BIAS for value in range(256))
+"""Two's complement byte to the same value plus `_BIAS`, so that a sum of rows never borrows from the next column."""
+
+_LANE_BYTES = 4
+"""Width of a column in a sum of rows. It overflows only after 2**24 pieces, more than any accepted text has."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticTable:
+    """The unpacked table.
+
+    vocabulary: piece to its number. rows: one signed byte a value, row after row. All rows have one scale, so it
+    cancels when a vector is normalised.
+    """
+
+    dimensions: int
+    vocabulary: dict[str, int]
+    rows: memoryview
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> StaticTable:
+        """Read the file format: zlib of a JSON header line, the vocabulary (one piece a line), then the rows.
+
+        The header has `dim`, `bits` (8, or 4: two values a byte, low first), `rows` and `vocab_bytes`.
+
+        Raises: Misconfigured (code `embedding_table`) when the bytes are not such a table.
+        """
+        try:
+            blob = zlib.decompress(packed)
+            head, _, body = blob.partition(b"\n")
+            header = json.loads(head)
+            dimensions, bits, count, vocabulary_bytes = (
+                int(header[name]) for name in ("dim", "bits", "rows", "vocab_bytes")
+            )
+            pieces = body[:vocabulary_bytes].decode().split("\n")
+        except (zlib.error, ValueError, KeyError, TypeError) as error:
+            raise Misconfigured("the embedding table cannot be read", code="embedding_table") from error
+        rows = memoryview(body)[vocabulary_bytes:]
+        if bits == 4:
+            rows = memoryview(_unpack_nibbles(rows))
+        if bits not in (4, 8) or len(pieces) != count or len(rows) != count * dimensions:
+            raise Misconfigured("the embedding table contradicts its header", code="embedding_table")
+        return cls(dimensions, {piece: number for number, piece in enumerate(pieces)}, rows)
+
+    def lanes(self, piece: int) -> int:
+        """Return the piece's row as one integer of `_LANE_BYTES` a column, low column first, each value biased."""
+        row = self.rows[piece * self.dimensions : (piece + 1) * self.dimensions].tobytes()
+        wide = bytearray(len(row) * _LANE_BYTES)
+        wide[::_LANE_BYTES] = row.translate(_BIASED)
+        return int.from_bytes(wide, "little")
+
+
+def _unpack_nibbles(packed: memoryview) -> bytes:
+    low, high = (bytes(((byte >> shift & 15 ^ 8) - 8) & 255 for byte in range(256)) for shift in (0, 4))
+    values = bytearray(2 * len(packed))
+    values[::2] = packed.tobytes().translate(low)
+    values[1::2] = packed.tobytes().translate(high)
+    return bytes(values)
+
+
+class StaticEmbedder:
+    """Embeds texts as the L2-normalised sum of their pieces' rows. Implements the `Embedder` port.
+
+    Rows are added as big integers with one lane a column: one addition a word, at the speed of the interpreter's own C
+    code. The sums are exact, so a vector depends neither on the order of additions nor on what was embedded before.
+    """
+
+    def __init__(self, source: Path | Callable[[], bytes], *, model: str = MODEL, dimensions: int = DIMENSIONS) -> None:
+        """Take the packed table's file, or what returns its bytes. Nothing is read before the first text.
+
+        model, dimensions: what the table must be; they belong to the index that is filled with its vectors.
+        """
+        self._source = source
+        self._model = model
+        self._dimensions = dimensions
+        self._table: StaticTable | None = None
+        self._unpack_sums = struct.Struct(f"<{dimensions}I").unpack
+        self._sums: dict[str, tuple[int, int]] = {}
+
+    @property
+    def model(self) -> str:
+        """Return the model's name."""
+        return self._model
+
+    @property
+    def dimensions(self) -> int:
+        """Return the length of every vector."""
+        return self._dimensions
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector a text, in order, L2-normalised; all zeros for a text without known pieces.
+
+        Raises: Misconfigured, code `embedding_table` when the table is missing or corrupt, `embedding_dimensions` when
+            it has other dimensions than this embedder was made for.
+        """
+        table = self.table()
+        return [self._vector(table, text) for text in texts]
+
+    def table(self) -> StaticTable:
+        """Return the table, read and unpacked at the first call.
+
+        Raises: as `embed`.
+        """
+        if self._table is None:
+            table = StaticTable.unpack(self._packed())
+            if table.dimensions != self._dimensions:
+                raise Misconfigured(
+                    "the embedding table has another number of dimensions than was configured",
+                    code="embedding_dimensions",
+                    expected=self._dimensions,
+                    found=table.dimensions,
+                )
+            self._table = table
+        return self._table
+
+    def _packed(self) -> bytes:
+        if not isinstance(self._source, Path):
+            return self._source()
+        try:
+            return self._source.read_bytes()
+        except OSError as error:
+            raise Misconfigured("the embedding table's file cannot be read", code="embedding_table") from error
+
+    def _vector(self, table: StaticTable, text: str) -> list[float]:
+        total = count = 0
+        for word in words(text):
+            lanes, pieces = self._sums.get(word) or self._sum(table, word)
+            total += lanes
+            count += pieces
+        offset = _BIAS * count
+        values = [
+            biased - offset for biased in self._unpack_sums(total.to_bytes(self._dimensions * _LANE_BYTES, "little"))
+        ]
+        norm = math.sqrt(sum([value * value for value in values]))
+        return [value / norm for value in values] if norm else [0.0] * self._dimensions
+
+    def _sum(self, table: StaticTable, word: str) -> tuple[int, int]:
+        pieces = split_word(word, table.vocabulary)
+        found = sum(map(table.lanes, pieces)), len(pieces)
+        if len(self._sums) >= _CACHED_WORDS:
+            self._sums.clear()
+        self._sums[word] = found
+        return found

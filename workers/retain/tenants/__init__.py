@@ -1,0 +1,1 @@
+"""Tenants: their register, and the hash-chained world history of each."""

@@ -1,0 +1,199 @@
+"""World history: what happened to a tenant's substrate, hash-chained, and the transactions that write it.
+
+An entry names what happened and its digest, never what it was about: erased data leave the chain whole.
+Every mutation of a tenant's memory is one transaction with its history entries. The entries' numbers follow on those read
+before, so two mutations that decide on the same state cannot both commit: the second decides again. Thereby a tenant's
+mutations are serialisable, whatever they read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retain.errors import Conflict, Unavailable
+from retain.ports import Clock, Row, Sql, Statement
+
+GENESIS = "0" * 64
+"""The previous hash of a tenant's first entry."""
+MAX_TRIES = 20
+
+_HEAD = "SELECT seq, hash FROM world_history WHERE tenant_id = ? ORDER BY seq DESC LIMIT 1"
+_APPEND = """
+INSERT INTO world_history (tenant_id, seq, kind, subject_id, digest, at_ms, previous_hash, hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_ERASED_LATER = """
+  (EXISTS (SELECT 1 FROM world_history x WHERE x.tenant_id = h.tenant_id AND x.subject_id = h.subject_id
+           AND x.kind = 'record_erased' AND x.seq > h.seq)
+   OR EXISTS (SELECT 1 FROM world_history x WHERE x.tenant_id = h.tenant_id AND x.kind = 'tenant_erased' AND x.seq > h.seq))
+"""
+_MISSING_EVENT = f"""
+SELECT h.seq FROM world_history h
+WHERE h.tenant_id = ? AND h.seq > ? AND h.seq <= ? AND substr(h.kind, 1, 7) = 'record_' AND h.kind <> 'record_erased'
+  AND NOT EXISTS (SELECT 1 FROM memory_events e WHERE e.record_id = h.subject_id AND e.tenant_id = h.tenant_id
+                  AND e.digest = h.digest)
+  AND NOT {_ERASED_LATER}
+ORDER BY h.seq LIMIT 1
+"""
+_PROVED_EVENTS = f"""
+SELECT e.*, h.seq, {_ERASED_LATER} AS erased FROM memory_events e
+LEFT JOIN world_history h ON h.tenant_id = e.tenant_id AND h.digest = e.digest
+WHERE e.tenant_id = ? AND e.event_id > ? ORDER BY e.event_id LIMIT ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """Something that happened. subject_id: what it happened to. digest: of what happened, see `digest_of`."""
+
+    kind: str
+    subject_id: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a mutation decided: the statements that do it, and what history says of it."""
+
+    statements: Sequence[Statement]
+    entries: Sequence[HistoryEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainVerdict:
+    """The result of a verification.
+
+    entries, head: how many entries follow on each other from the first, and the last one's hash. problem: None, or
+    `entry_changed` (an entry is changed, added, missing or misplaced), `event_changed`, `event_removed`, `event_added`
+    or `event_not_erased` (of the learning stream), or `head_differs` (from one that was kept). broken_at: the number of
+    the first wrong entry, 0 for an event without one.
+    """
+
+    entries: int
+    head: str
+    problem: str | None = None
+    broken_at: int | None = None
+
+
+def digest_of(nonce: str, data: str) -> str:
+    """Return SHA-256 over a nonce and data, in hexadecimal. Without the nonce it says nothing about the data."""
+    return hashlib.sha256(f"{nonce}\n{data}".encode()).hexdigest()
+
+
+def chain_hash(previous: str, tenant_id: str, seq: int, entry: HistoryEntry, at_ms: int) -> str:
+    """Return the hash of an entry: SHA-256 over the hash before it and everything the entry says."""
+    text = json.dumps([previous, tenant_id, seq, entry.kind, entry.subject_id, entry.digest, at_ms])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def follow(tenant_id: str, rows: Sequence[Row], seq: int = 0, previous: str = GENESIS) -> tuple[int, str]:
+    """Return number and hash of the last of the entries, in order, that follow on each other and on the one given."""
+    for row in rows:
+        entry = HistoryEntry(row["kind"], row["subject_id"], row["digest"])
+        expected = chain_hash(previous, tenant_id, seq + 1, entry, row["at_ms"])
+        if row["seq"] != seq + 1 or row["previous_hash"] != previous or row["hash"] != expected:
+            break
+        seq, previous = seq + 1, expected
+    return seq, previous
+
+
+class WorldHistory:
+    """The world history of every tenant, and the one way to change a tenant's memory."""
+
+    def __init__(self, sql: Sql, clock: Clock) -> None:
+        self._sql = sql
+        self._clock = clock
+
+    async def transact(self, tenant_id: str, decide: Callable[[], Awaitable[Change | None]]) -> bool:
+        """Decide and commit, as one serialisable mutation of the tenant; return False when nothing was to be done.
+
+        decide: reads what it needs and returns the change, or None. It may be called again, so it must not have
+        side effects.
+        Raises: Conflict when a constraint forbids the change itself; Unavailable (code `contended`) when other
+            mutations kept coming first; what `decide` raises.
+        """
+        for _ in range(MAX_TRIES):
+            head = await self._head(tenant_id)
+            change = await decide()
+            if change is None:
+                return False
+            try:
+                await self._sql.batch([*change.statements, *self._appended(tenant_id, head, change.entries)])
+            except Conflict:
+                if await self._head(tenant_id) == head:
+                    raise
+                continue
+            return True
+        raise Unavailable("too many changes to the tenant's memory at once; try again", code="contended")
+
+    async def page(self, tenant_id: str, *, after: int, limit: int) -> list[Row]:
+        """Return up to `limit` entries with numbers greater than `after`, in order."""
+        result = await self._sql.run(
+            "SELECT seq, kind, subject_id, digest, at_ms, previous_hash, hash FROM world_history"
+            " WHERE tenant_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+            tenant_id,
+            after,
+            limit,
+        )
+        return result.rows
+
+    async def verify(self, tenant_id: str, *, page: int = 1000) -> ChainVerdict:
+        """Recompute the tenant's whole chain, and compare it with the events that exist.
+
+        Detects a changed, removed, added or reordered entry, and a changed, added or removed learning event. A removed
+        end of the chain shows in `head`, to be compared with one kept elsewhere (`retain.lifecycle.heads`).
+        """
+        seq, previous = 0, GENESIS
+        while rows := await self.page(tenant_id, after=seq, limit=page):
+            followed = follow(tenant_id, rows, seq, previous)
+            if followed[0] < seq + len(rows):
+                return ChainVerdict(*followed, "entry_changed", followed[0] + 1)
+            missing = await self._sql.run(_MISSING_EVENT, tenant_id, seq, followed[0])
+            if missing.rows:
+                return ChainVerdict(*followed, "event_removed", int(missing.rows[0]["seq"]))
+            seq, previous = followed
+        return ChainVerdict(seq, previous, *await self._wrong_event(tenant_id, page))
+
+    async def _wrong_event(self, tenant_id: str, page: int) -> tuple[str, int] | tuple[None, None]:
+        """Return what is wrong with the first learning event that is not what history says, and its entry's number."""
+        after = ""
+        while True:
+            rows = (await self._sql.run(_PROVED_EVENTS, tenant_id, after, page)).rows
+            for row in rows:
+                if row["seq"] is None:
+                    # The digest says all of the event: one that is not its own was changed together with the event.
+                    return ("event_added", 0) if row["digest"] == event_digest(row) else ("event_changed", 0)
+                if row["digest"] != event_digest(row):
+                    return "event_changed", int(row["seq"])
+                if row["erased"]:
+                    return "event_not_erased", int(row["seq"])
+            if len(rows) < page:
+                return None, None
+            after = rows[-1]["event_id"]
+
+    async def _head(self, tenant_id: str) -> tuple[int, str]:
+        rows = (await self._sql.run(_HEAD, tenant_id)).rows
+        return (int(rows[0]["seq"]), rows[0]["hash"]) if rows else (0, GENESIS)
+
+    def _appended(self, tenant_id: str, head: tuple[int, str], entries: Sequence[HistoryEntry]) -> list[Statement]:
+        seq, previous = head
+        now = self._clock()
+        statements: list[Statement] = []
+        for entry in entries:
+            seq += 1
+            current = chain_hash(previous, tenant_id, seq, entry, now)
+            values = (tenant_id, seq, entry.kind, entry.subject_id, entry.digest, now, previous, current)
+            statements.append((_APPEND, values))
+            previous = current
+        return statements
+
+
+def event_digest(event: Row) -> str:
+    """Return the digest of a learning event's row: over all that it says."""
+    names = ("event_id", "tenant_id", "record_id", "kind", "data", "source", "at_ms")
+    said: list[Any] = [event[name] for name in names]
+    return digest_of(event["nonce"], json.dumps(said))
