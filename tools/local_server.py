@@ -19,6 +19,11 @@ from tools.offline_runtime import environment
 from tools.paths import LOCAL_CONFIG, NODE_BIN, ROOT, STAND_IN_CONFIG
 
 START_TIMEOUT_S = 120
+START_ATTEMPTS = 3
+
+
+class PortTaken(SystemExit):
+    """Another process listens on the server's port, or on that of its inspector."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +90,19 @@ def serving(
 
 
 def start(state: Path, *, config: Path = LOCAL_CONFIG, port: int | None = None) -> LocalServer:
-    """Start the server on a migrated state and wait until it answers."""
-    port = port or free_port()
+    """Start the server on a migrated state and wait until it answers.
+
+    A port that this function chose may be taken by another process before the server binds it: then it chooses again.
+
+    Raises: SystemExit with the end of the log when the server does not become ready.
+    """
+    for _ in range(START_ATTEMPTS - 1 if port is None else 0):
+        with contextlib.suppress(PortTaken):
+            return _start_on(free_port(), state, config)
+    return _start_on(port or free_port(), state, config)
+
+
+def _start_on(port: int, state: Path, config: Path) -> LocalServer:
     log = state / f"wrangler-{port}.log"
     with log.open("wb") as sink:
         process = subprocess.Popen(
@@ -104,7 +120,7 @@ def start(state: Path, *, config: Path = LOCAL_CONFIG, port: int | None = None) 
 
 
 def wait_until_ready(server: LocalServer) -> None:
-    """Return when `GET /healthz` answers. Raises: SystemExit."""
+    """Return when `GET /healthz` answers. Raises: PortTaken, SystemExit with the end of the log."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and server.process.poll() is None:
         with contextlib.suppress(httpx.HTTPError):
@@ -112,7 +128,9 @@ def wait_until_ready(server: LocalServer) -> None:
                 return
         time.sleep(0.2)
     server.kill()
-    raise SystemExit(f"the local server did not get ready:\n{server.log.read_text()[-4000:]}")
+    printed = server.log.read_text()[-4000:]
+    failure = PortTaken if "Address already in use" in printed else SystemExit
+    raise failure(f"the local server did not become ready:\n{printed}")
 
 
 def stop(server: LocalServer) -> None:
