@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from tools.local_config import write_local_config
-from tools.local_server import command, migrate
+from tools.local_server import check_port, command, migrate
 from tools.offline_runtime import environment
 from tools.paths import ROOT
 
@@ -19,6 +19,7 @@ def main() -> None:
     usual = os.environ.get("RETAIN_STATE") or ROOT / ".wrangler" / "state"
     parser.add_argument("--state", type=Path, default=usual, help="where it keeps its state; default: $RETAIN_STATE")
     options = parser.parse_args()
+    check_port(options.port)
     state = options.state.resolve()
     write_local_config()
     state.mkdir(parents=True, exist_ok=True)

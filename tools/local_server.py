@@ -102,7 +102,18 @@ def start(state: Path, *, config: Path = LOCAL_CONFIG, port: int | None = None) 
     return _start_on(port or free_port(), state, config)
 
 
+def check_port(port: int) -> None:
+    """Check that nothing listens on the port: wrangler itself takes ten seconds to find out. Raises: PortTaken."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise PortTaken(f"port {port} is in use: name another one with --port or PORT") from error
+
+
 def _start_on(port: int, state: Path, config: Path) -> LocalServer:
+    check_port(port)
     log = state / f"wrangler-{port}.log"
     with log.open("wb") as sink:
         process = subprocess.Popen(
