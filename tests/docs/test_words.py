@@ -11,7 +11,11 @@ from tests.docs.word_list import NAMES, PHRASES
 from tests.docs.words import offences
 from tools.paths import ROOT
 
-READ = ("CONTRIBUTING.md",)
+READ = (
+    "CONTRIBUTING.md",
+    *(f"docs/{name}.md" for name in ("agents", "backends", "contracts", "glossary", "ingest", "lifecycle", "memory")),
+    *(f"docs/{name}.md" for name in ("namespaces", "procedures", "tiers")),
+)
 """Files and folders that are held to the list."""
 
 

@@ -80,6 +80,7 @@ PHRASES = (
         "be it, but for, albeit, lest",
         "even if, except, although, so that not",
         r"\bbe it\b|\bbut for\b|\balbeit\b|\blest\b",
+        (r"but for (?:up to|example|now|each)",),
     ),
     Phrase("nothing but", "only", r"\bnothing but\b"),
     Phrase(
