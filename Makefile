@@ -15,6 +15,7 @@ help: ## list the targets
 .venv/.ready: locks/dev.txt
 	$(PYTHON) -m venv .venv
 	$(VENV) -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/dev.txt
+	$(VENV) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # `npm install` and not `npm ci`: the lock names the platforms' packages that were available when it was written, and
@@ -30,10 +31,10 @@ python_modules/pyvenv.cfg: locks/worker.txt | .venv/.ready
 setup: .venv/.ready node_modules/.ready python_modules/pyvenv.cfg ## install everything the other targets need
 
 demo: setup ## run the order-triage scenario end to end on the real workerd
-	@$(VENV) -m tools.demo
+	@$(VENV) -m retain.cli demo
 
 dev: setup ## serve on $PORT (8787) in the foreground; GET /healthz answers when ready
-	@$(VENV) -m tools.dev --port $(PORT)
+	@$(VENV) -m retain.cli dev --port $(PORT)
 
 test: setup ## run all tests, on the host and on the real workerd
 	$(VENV) -m pytest -n 3 --dist loadscope
@@ -62,10 +63,10 @@ bench-tiers: setup ## measure reads and writes of the hot, warm and cold tier
 
 eval: setup ## evaluate an agent on a dataset: make eval DATASET=refund_decision (a file, a name in evals/, or all)
 	@test -n "$(DATASET)" || { echo "name the dataset: make eval DATASET=all"; exit 2; }
-	@$(VENV) -m tools.eval $(DATASET)
+	@$(VENV) -m retain.cli eval $(DATASET)
 
 lifecycle-rules: setup ## print the cold tier's R2 life cycle rules for `wrangler r2 bucket lifecycle set`
-	@$(VENV) -m tools.lifecycle_rules
+	@$(VENV) -m retain.cli lifecycle-rules
 
 deploy-dry-run: setup ## build what `wrangler deploy` would upload, and print its size
 	PATH="$(CURDIR)/node_modules/.bin:$$PATH" wrangler deploy --dry-run --outdir .cache/upload
@@ -73,7 +74,7 @@ deploy-dry-run: setup ## build what `wrangler deploy` would upload, and print it
 lock: setup ## write the locks again from pyproject.toml
 	$(VENV) -m pip install --quiet --disable-pip-version-check --target .cache/uv uv
 	.cache/uv/bin/uv pip compile -q --no-header --generate-hashes --universal --python-version 3.11 --group dev -o locks/dev.txt
-	.cache/uv/bin/uv pip compile -q --no-header --generate-hashes --python-version 3.14 pyproject.toml -o locks/worker.txt
+	.cache/uv/bin/uv pip compile -q --no-header --generate-hashes --python-version 3.14 pyproject.toml --group worker -o locks/worker.txt
 	.cache/uv/bin/uv pip compile -q --no-header --no-deps --generate-hashes --universal --python-version 3.11 locks/embedding.in -o locks/embedding.txt
 
 clean: ## remove everything that the other targets made

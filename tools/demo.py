@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +111,9 @@ def tell(base_url: str) -> None:
         story.context_of(result["run_id"])
 
 
-def main() -> None:
-    """Serve on a fresh state, tell the story, and say what to try next."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve on a fresh state, tell the story, and say what to try next; return the exit status."""
+    argparse.ArgumentParser(prog="retain demo", description=(__doc__ or "").partition("\n")[0]).parse_args(arguments)
     started = time.monotonic()
     _out.print(
         "Starting the real wrangler and workerd with a fresh state (D1, KV, R2, Durable Objects, Vectorize stand-in) …"
@@ -126,6 +129,4 @@ def main() -> None:
     _out.print("   agents/             the agents are YAML: copy one, change its instructions, run it")
     _out.print("   ARCHITECTURE.md     the way of a request")
 
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -19,7 +19,7 @@ from tools.agent_definitions import compile_agents
 from tools.paths import BUILD, PRODUCTION_CONFIG, ROOT
 
 EMBEDDING_TABLE = ROOT / "models" / "static-minilm-256-i8.bin"
-_HOST_ONLY = ("retain/host/", "retain/testing/")
+_HOST_ONLY = ("retain/cli/", "retain/host/", "retain/testing/")
 
 
 def read_config(path: Path) -> dict[str, Any]:

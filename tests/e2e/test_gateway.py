@@ -16,12 +16,14 @@ import httpx
 import pytest
 from mcp_types import TextContent
 
+from retain.cli.gateway import find_credentials_key
+from retain.cli.project import Project
+from retain.cli.wrangler_kv import wrangler_of
 from retain.gateway.provisioning import KvEntry, credential_entry, new_api_key, tool_entry
 from retain.host.crypto import HostCrypto
 from tests.e2e.local_state import LocalState
 from tests.host.echo_server import EchoServer, echo_server
 from tests.support.mcp_client import MODES, Mode, connected
-from tools.gateway import find_credentials_key, run_wrangler
 from tools.paths import PRODUCTION_CONFIG, ROOT
 
 pytestmark = pytest.mark.workerd
@@ -61,7 +63,7 @@ def _tool(upstream: EchoServer, path: str, **changes: object) -> dict[str, objec
 
 @pytest.fixture(scope="module")
 def provisioned(state: LocalState, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provisioned]:
-    """Write keys, tools and a credential into the KV of the running server, as `tools.gateway` makes them."""
+    """Write keys, tools and a credential into the KV of the running server, as `retain gateway` makes them."""
     now_ms = time.time_ns() // 1_000_000
     keys = {
         "all": new_api_key("shop", ["*"], now_ms=now_ms),
@@ -88,7 +90,7 @@ def provisioned(state: LocalState, tmp_path_factory: pytest.TempPathFactory) -> 
 def _write(entries: list[KvEntry], state: LocalState, file: Path) -> None:
     file.write_text(json.dumps([{"key": entry.key, "value": entry.value} for entry in entries]))
     where = ["--binding", "KV", "--config", str(PRODUCTION_CONFIG), "--local", "--persist-to", str(state.root)]
-    run_wrangler(["kv", "bulk", "put", str(file), *where])
+    wrangler_of(Project(ROOT))(["kv", "bulk", "put", str(file), *where])
 
 
 def _call(api: httpx.Client, key: str | None, tool: str, arguments: dict[str, Any], **headers: str) -> httpx.Response:

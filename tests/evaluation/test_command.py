@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from retain.cli import evaluate as command
 from tests.evaluation.world import SHIPPED
-from tools import eval as command
 
 
 def test_a_dataset_is_a_file_or_a_name(tmp_path: Path) -> None:

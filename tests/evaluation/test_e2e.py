@@ -10,8 +10,8 @@ import httpx
 import pytest
 import yaml
 
+from retain.cli import evaluate as command
 from tests.evaluation.world import SHIPPED
-from tools import eval as command
 from tools.local_server import LocalServer
 
 pytestmark = pytest.mark.workerd
@@ -28,12 +28,8 @@ def test_the_command_passes_every_shipped_agent_and_fails_one_below_its_threshol
     case = {"id": "wrong", "input": "Good morning!", "expected": {"exact": "no [such] text"}}
     bad = tmp_path / "below.yaml"
     bad.write_text(yaml.safe_dump({"target": {"agent": "sdr"}, "thresholds": {"pass_rate": 0.5}, "cases": [case]}))
-    with pytest.raises(SystemExit) as ended:
-        command.main(["--base-url", server.base_url, *map(str, good)])
-    assert ended.value.code == 0
-    with pytest.raises(SystemExit) as ended:
-        command.main(["--base-url", server.base_url, str(bad)])
-    assert ended.value.code == 1
+    assert command.main(["--base-url", server.base_url, *map(str, good)]) == 0
+    assert command.main(["--base-url", server.base_url, str(bad)]) == 1
     assert "below the threshold: pass_rate" in capsys.readouterr().out
     listed = api.get(f"/admin/tenants/{command.TENANT}/evals/runs").json()["runs"]
     assert [run["dataset"] for run in listed] == ["below", *reversed(SHIPPED)]

@@ -6,11 +6,15 @@ import json
 import stat
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
 
+from retain.cli.gateway import find_credentials_key, main
+from retain.cli.project import Project
+from retain.cli.wrangler_kv import WranglerKv, wrangler_of
 from retain.errors import Misconfigured, Unavailable
 from retain.gateway.credentials import OpenedCredentials, credential_name
 from retain.gateway.keys import read_grant, stored_name
@@ -19,7 +23,6 @@ from retain.gateway.tool_config import tool_name_in_kv
 from retain.host.clock import ManualClock
 from retain.host.crypto import HostCrypto
 from tests.gateway.setting import TENANT, TOOL, config
-from tools.gateway import WranglerKv, find_credentials_key, main, run_wrangler
 
 KEY = base64.b64encode(bytes(32)).decode()
 SECRET = "swordfish"
@@ -252,6 +255,25 @@ def test_a_deployment_never_gets_the_development_key(tmp_path: Path, remote: boo
     assert refused.value.code == "credentials_key_missing"
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        pytest.param([], True, id="the local server's"),
+        pytest.param(["--persist-to", "/d"], False, id="an option wins"),
+        pytest.param(["--remote"], False, id="a deployment has another"),
+    ],
+)
+def test_the_state_is_the_one_that_the_local_server_keeps(
+    wrangler: Wrangler, tmp_path: Path, options: list[str], named: bool
+) -> None:
+    environment = {"CREDENTIALS_KEY": KEY, "RETAIN_STATE": str(tmp_path)}
+    assert run(wrangler, "list", "--tenant", TENANT, *options, environment=environment) == 0
+    [states] = {
+        tuple(after for before, after in pairwise(command) if before == "--persist-to") for command in wrangler.commands
+    }
+    assert (states == (str(tmp_path),)) is named
+
+
 async def test_a_listing_pages_as_the_port_says(wrangler: Wrangler) -> None:
     kv = WranglerKv(wrangler, [])
     for name in ("p:a", "p:b", "p:c", "q:a"):
@@ -264,10 +286,10 @@ async def test_a_listing_pages_as_the_port_says(wrangler: Wrangler) -> None:
     assert await kv.get("p:none") is None
 
 
-def test_a_failure_of_wrangler_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    failing = tmp_path / "wrangler"
+def test_a_failure_of_wrangler_is_reported(tmp_path: Path) -> None:
+    failing = tmp_path / "node_modules" / ".bin" / "wrangler"
+    failing.parent.mkdir(parents=True)
     failing.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no such namespace')\n")
     failing.chmod(0o755)
-    monkeypatch.setattr("tools.gateway.NODE_BIN", tmp_path)
     with pytest.raises(Unavailable, match="no such namespace"):
-        run_wrangler(["kv", "key", "list"])
+        wrangler_of(Project(tmp_path))(["kv", "key", "list"])

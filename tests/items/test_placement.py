@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from retain.cli.lifecycle_rules import main
 from retain.errors import Misconfigured
 from retain.items.placement import DAY_S, MATRIX, ItemPlacement, lifecycle_rules, read_placements
-from tools.lifecycle_rules import main
 
 
 def test_the_matrix_is_that_of_the_requirements() -> None:

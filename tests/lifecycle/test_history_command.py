@@ -1,4 +1,4 @@
-"""`python -m tools.history`: verifies a history that a server answers, or that stands in a file."""
+"""`retain history`: verifies a history that a server answers, or that a file holds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from retain.cli.history import main
 from tests.lifecycle.world import living
-from tools.history import main
 
 Rows = list[dict[str, Any]]
 PATH = "/admin/tenants/acme/history"

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
+from retain.cli.history import main
 from tests.e2e.calls import run
 from tests.e2e.local_state import LocalState
-from tools.history import main
 
 pytestmark = pytest.mark.workerd
 

@@ -23,7 +23,11 @@ def test_production_stages_the_worker_its_objects_and_its_agents_and_nothing_els
     assert "__init__.py" not in staged, "the module root is no package"
     others = [name for name in staged if not name.endswith(".py")]
     assert others == ["agents.json"]
-    assert not [name for name in staged if name.startswith(("retain/host/", "retain/testing/", "tests/", "tools/"))]
+    assert not [
+        name
+        for name in staged
+        if name.startswith(("retain/cli/", "retain/host/", "retain/testing/", "tests/", "tools/"))
+    ]
 
 
 def test_the_staged_agents_are_those_of_the_folder() -> None:

@@ -1,4 +1,4 @@
-"""`python -m tools.namespaces` against the administrator's handlers, over the host's stores: the runbook, start to end."""
+"""`retain namespaces` against the administrator's handlers, over the host's stores: the runbook, start to end."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 
 from retain.admin.context import AdminContext
 from retain.admin.routes import ROUTES
+from retain.cli.namespaces import main
 from retain.errors import RetainError
 from retain.http import Request, problem
 from retain.items.rekeying.reads import SETTLE_MS
 from retain.items.tiers.sql_warm import SqlWarm
 from tests.items.rekeying.deployment import Deployment, Isolate
-from tools.namespaces import main
 
 Outcome = TypeVar("Outcome")
 URL = "http://retain.example"

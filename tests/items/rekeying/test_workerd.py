@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from retain.cli.namespaces import main
 from tests.e2e.local_state import LocalState
 from tests.e2e.servers import client_of, serving, staged
-from tools.namespaces import main
 
 pytestmark = pytest.mark.workerd
 

@@ -1,4 +1,4 @@
-"""Evaluate the agents of this checkout on datasets of `evals/`, on the real workerd: for a terminal, and for CI.
+"""Evaluate the agents of a project on datasets of `evals/`, on the real workerd: for a terminal, and for CI.
 
 Exits with 1 when a run is below one of its dataset's thresholds or a case could not be scored, with 2 for a dataset that
 cannot be used.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -20,25 +19,31 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from tools.local_server import serving
-from tools.paths import ROOT
+from retain.cli.project import require_project, surrounding_project
 
-FOLDER = ROOT / "evals"
 TENANT = "evaluation"
 MAX_CALLS = 1000
+_ENDINGS = (".json", ".yaml", ".yml")
 
 _out = Console(highlight=False, soft_wrap=True)
 
 
 def dataset_file(name: str) -> Path:
     """Return the file of a dataset: a path, or a name in `evals/`. Raises: SystemExit."""
-    places = [Path(name), *(FOLDER / f"{name}{ending}" for ending in (".yaml", ".yml", ".json"))]
-    for place in places:
-        if place.is_file():
-            return place
-    known = ", ".join(sorted(path.stem for path in FOLDER.iterdir()))
-    _out.print(f"there is no dataset {name}; evals/ has: {known}")
-    raise SystemExit(2)
+    known = {path.stem: path for path in _project_datasets()}
+    if Path(name).is_file():
+        return Path(name)
+    if name not in known:
+        place = f"evals/ has: {', '.join(known)}" if known else "outside a project, name a file"
+        _out.print(f"there is no dataset {name}; {place}")
+        raise SystemExit(2)
+    return known[name]
+
+
+def _project_datasets() -> list[Path]:
+    """Return the datasets of the surrounding project by name; none outside a project."""
+    project = surrounding_project()
+    return [] if project is None else sorted(p for p in project.datasets.iterdir() if p.suffix in _ENDINGS)
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -47,10 +52,10 @@ def load(path: Path) -> dict[str, Any]:
         content = yaml.safe_load(path.read_text())
         json.dumps(content, allow_nan=False)
     except (yaml.YAMLError, ValueError, TypeError) as error:
-        _out.print(f"{path.name} is no dataset: {error}", markup=False)
+        _out.print(f"{path.name} is not a dataset: {error}", markup=False)
         raise SystemExit(2) from error
     if not isinstance(content, dict):
-        _out.print(f"{path.name} is no dataset: it holds no object")
+        _out.print(f"{path.name} is not a dataset: it holds no object")
         raise SystemExit(2)
     return content
 
@@ -121,29 +126,30 @@ def run_all(client: httpx.Client, paths: Sequence[Path]) -> bool:
     return all(good)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve on a fresh state, evaluate, report, and exit by the outcome."""
-    parser = argparse.ArgumentParser(prog="make eval", description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve on a fresh state, evaluate, and report; return the process's exit status.
+
+    Raises: Misconfigured (code `no_project`) without a project and without --base-url.
+    """
+    parser = argparse.ArgumentParser(prog="retain eval", description=__doc__)
     parser.add_argument("datasets", nargs="+", help="files, or names in evals/; 'all' for every one of them")
     parser.add_argument("--base-url", help="a server that runs already, instead of one that is started")
     given = parser.parse_args(arguments)
-    names = sorted(path.stem for path in FOLDER.iterdir()) if given.datasets == ["all"] else given.datasets
-    paths = [dataset_file(name) for name in names]
+    paths = _project_datasets() if given.datasets == ["all"] else [dataset_file(name) for name in given.datasets]
     for path in paths:
         load(path)
     if given.base_url:
         good = _on(given.base_url, paths)
     else:
+        require_project().import_tools()
+        from tools.local_server import serving
+
         with tempfile.TemporaryDirectory(prefix="retain-eval-") as folder, serving(Path(folder)) as server:
             good = _on(server.base_url, paths)
-    sys.exit(0 if good else 1)
+    return 0 if good else 1
 
 
 def _on(base_url: str, paths: Sequence[Path]) -> bool:
     limits = httpx.Limits(max_keepalive_connections=0)
     with httpx.Client(base_url=base_url, timeout=120, trust_env=False, limits=limits) as client:
         return run_all(client, paths)
-
-
-if __name__ == "__main__":
-    main()

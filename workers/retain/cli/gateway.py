@@ -1,11 +1,12 @@
-"""Create API keys, tools and upstream credentials for the tool proxy, in the KV of a deployment or of this checkout.
+"""Create API keys, tools and upstream credentials for the tool proxy, in the KV of a deployment or of the local server.
 
-    python -m tools.gateway key create --tenant acme --scope '*'
-    python -m tools.gateway tool put --tenant acme --file tool.yaml
-    python -m tools.gateway credential put --tenant acme --tool create_order < secret.txt
-    python -m tools.gateway list --tenant acme
+    retain gateway key create --tenant acme --scope '*'
+    retain gateway tool put --tenant acme --file tool.yaml
+    retain gateway credential put --tenant acme --tool create_order < secret.txt
+    retain gateway list --tenant acme
 
-Without `--remote` it writes to the local KV of `wrangler dev`, and lets tools have an upstream on this machine.
+Without `--remote` it writes to the KV of `retain dev`, in the state that RETAIN_STATE names, and lets tools have an upstream
+on this machine.
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ import argparse
 import asyncio
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,81 +24,18 @@ from typing import Any
 
 import yaml
 
-from tools.paths import LOCAL_CONFIG, NODE_BIN, PRODUCTION_CONFIG, ROOT
-
-sys.path.insert(0, str(ROOT / "workers"))
-
-from retain.errors import Conflict, InvalidInput, Misconfigured, NotFound, RetainError, Unavailable
+from retain.cli.project import Project, require_project
+from retain.cli.wrangler_kv import Run, WranglerKv, wrangler_of
+from retain.errors import Conflict, InvalidInput, Misconfigured, NotFound, RetainError
 from retain.gateway.credentials import credential_name, read_credentials_key
 from retain.gateway.keys import STORED_PREFIX, read_grant
 from retain.gateway.provisioning import KEY_ID_CHARACTERS, credential_entry, new_api_key, tool_entry
 from retain.gateway.tool_config import tool_name_in_kv
 from retain.host.crypto import HostCrypto
 from retain.identifiers import check_tenant, check_tool_name
-from retain.ports import KeyPage, Kv
+from retain.ports import Kv
 
 _DAY_MS = 86_400_000
-_BULK_KEYS = 100
-
-Run = Callable[[Sequence[str]], str]
-"""Runs wrangler with these arguments and returns what it wrote to its standard output. Raises: Unavailable."""
-
-
-def run_wrangler(arguments: Sequence[str]) -> str:
-    """Run this checkout's wrangler. Raises: Unavailable (code `wrangler_failed`)."""
-    environment = {
-        **os.environ,
-        "PATH": f"{NODE_BIN}{os.pathsep}{os.environ['PATH']}",
-        "WRANGLER_SEND_METRICS": "false",
-    }
-    done = subprocess.run(
-        [str(NODE_BIN / "wrangler"), *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise Unavailable(f"wrangler failed:\n{done.stderr or done.stdout}", code="wrangler_failed")
-    return done.stdout
-
-
-class WranglerKv:
-    """Implements `retain.ports.Kv` with `wrangler kv`. where: the options that name the namespace."""
-
-    def __init__(self, run: Run, where: Sequence[str]) -> None:
-        self._run = run
-        self._where = tuple(where)
-
-    async def get(self, key: str) -> str | None:
-        """Return the value, or None. See the port."""
-        return (await self.values([key]))[key]
-
-    async def values(self, keys: Sequence[str]) -> dict[str, str | None]:
-        """Return the values of any number of keys."""
-        # Not `key get`: for a missing key that prints a sentence, as if it were the value.
-        found: dict[str, str | None] = {}
-        for start in range(0, len(keys), _BULK_KEYS):
-            wanted = list(keys[start : start + _BULK_KEYS])
-            with _private_file(json.dumps(wanted)) as file:
-                answer = json.loads(self._run(["kv", "bulk", "get", file.name, *self._where]))
-            found.update({key: (answer.get(key) or {}).get("value") for key in wanted})
-        return found
-
-    async def put(self, key: str, value: str, *, ttl_s: int | None = None) -> None:
-        """Write the value. See the port."""
-        lifetime = [] if ttl_s is None else ["--ttl", str(ttl_s)]
-        # From a file: other users of the machine can read a command's arguments.
-        with _private_file(value) as file:
-            self._run(["kv", "key", "put", key, "--path", file.name, *lifetime, *self._where])
-
-    async def delete(self, key: str) -> None:
-        """Remove the key. See the port."""
-        self._run(["kv", "key", "delete", key, *self._where])
-
-    async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
-        """Return all keys that start with `prefix`: wrangler pages by itself. See the port."""
-        names = [
-            entry["name"] for entry in json.loads(self._run(["kv", "key", "list", "--prefix", prefix, *self._where]))
-        ]
-        rest = sorted(name for name in names if cursor is None or name > cursor)
-        return KeyPage(rest[:limit], rest[limit - 1] if len(rest) > limit else None)
 
 
 @dataclass(frozen=True)
@@ -158,7 +94,7 @@ async def delete_tool(work: Workplace, options: argparse.Namespace) -> None:
 
 
 async def put_credential(work: Workplace, options: argparse.Namespace) -> None:
-    """Seal what stands on the standard input as the tool's upstream credential."""
+    """Seal what is on the standard input as the tool's upstream credential."""
     secret = work.read_secret().strip()
     entry = await credential_entry(HostCrypto(), work.credentials_key(), options.tenant, options.tool, secret)
     await entry.write(work.kv)
@@ -166,7 +102,7 @@ async def put_credential(work: Workplace, options: argparse.Namespace) -> None:
 
 
 async def show(work: Workplace, options: argparse.Namespace) -> None:
-    """Print the tenant's keys and tools, one a line. No secret is among them."""
+    """Print the tenant's keys and tools, one per line, without secrets."""
     tenant = check_tenant(options.tenant)
     keys = await work.kv.values(await _names(work.kv, STORED_PREFIX))
     for grant in (read_grant(text) for text in keys.values() if text is not None):
@@ -204,14 +140,6 @@ async def _names(kv: Kv, prefix: str) -> list[str]:
             return names
 
 
-def _private_file(content: str) -> tempfile._TemporaryFileWrapper[str]:
-    """Return an open temporary file that only this user can read."""
-    file = tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8")  # noqa: SIM115 -- the caller closes it
-    file.write(content)
-    file.flush()
-    return file
-
-
 def find_credentials_key(environment: Mapping[str, str], *, remote: bool, local_secrets: Path) -> bytes:
     """Return the key that seals credentials: CREDENTIALS_KEY of the environment, or of `.dev.vars` for local use.
 
@@ -232,16 +160,28 @@ def find_credentials_key(environment: Mapping[str, str], *, remote: bool, local_
     return read_credentials_key(text)
 
 
+def namespace_options(project: Project, options: argparse.Namespace, environment: Mapping[str, str]) -> list[str]:
+    """Return wrangler's options that name the KV namespace: the deployment's, or the one that `retain dev` serves."""
+    if options.remote:
+        return ["--binding", options.binding, "--config", str(project.production_config), "--remote"]
+    config = options.local_config or project.local_config
+    state = options.persist_to or environment.get("RETAIN_STATE")
+    place = [] if not state else ["--persist-to", str(Path(state).resolve())]
+    return ["--binding", options.binding, "--config", str(config), "--local", *place]
+
+
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options of a command line."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--tenant", required=True)
     place = common.add_mutually_exclusive_group()
     place.add_argument("--remote", action="store_true", help="write to the deployment that wrangler.toml describes")
-    place.add_argument("--local-config", type=Path, default=LOCAL_CONFIG, help="wrangler's configuration for local use")
-    common.add_argument("--persist-to", help="where wrangler dev keeps local data, if not in its usual place")
+    place.add_argument("--local-config", type=Path, help="wrangler's configuration for local use")
+    common.add_argument(
+        "--persist-to", type=Path, help="the local server's state, if not in RETAIN_STATE or .wrangler/state"
+    )
     common.add_argument("--binding", default="KV")
-    parser = argparse.ArgumentParser(prog="python -m tools.gateway", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="retain gateway", description=(__doc__ or "").partition("\n")[0])
     nouns = parser.add_subparsers(required=True)
 
     def command(noun: Any, name: str, does: Callable[..., Any]) -> argparse.ArgumentParser:
@@ -266,30 +206,26 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(
     arguments: Sequence[str] | None = None,
     *,
-    run: Run = run_wrangler,
+    run: Run | None = None,
     environment: Mapping[str, str] = os.environ,
-    read_secret: Callable[[], str] = sys.stdin.read,
-    local_secrets: Path = ROOT / ".dev.vars",
+    read_secret: Callable[[], str] | None = None,
+    local_secrets: Path | None = None,
 ) -> int:
-    """Run a command; return the process's exit status."""
+    """Run a command; return the process's exit status. What is not given is the surrounding project's."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
-    config = PRODUCTION_CONFIG if options.remote else options.local_config
-    where = ["--binding", options.binding, "--config", str(config), "--remote" if options.remote else "--local"]
-    where += [] if options.persist_to is None else ["--persist-to", options.persist_to]
-    work = Workplace(
-        WranglerKv(run, where),
-        options.remote,
-        lambda: find_credentials_key(environment, remote=options.remote, local_secrets=local_secrets),
-        read_secret,
-        time.time_ns() // 1_000_000,
-    )
     try:
+        project = require_project()
+        work = Workplace(
+            WranglerKv(run or wrangler_of(project), namespace_options(project, options, environment)),
+            options.remote,
+            lambda: find_credentials_key(
+                environment, remote=options.remote, local_secrets=local_secrets or project.local_secrets
+            ),
+            read_secret or sys.stdin.read,
+            time.time_ns() // 1_000_000,
+        )
         asyncio.run(options.does(work, options))
     except RetainError as error:
         print(f"{error.message} ({error.code})", file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

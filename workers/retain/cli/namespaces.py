@@ -1,10 +1,10 @@
-"""Migrate the keys of tiered memory: see where the migration stands, begin a phase, backfill, record releases, roll back.
+"""Migrate the keys of items: show the state of the migration, begin a phase, backfill, record releases, roll back.
 
-    python -m tools.namespaces status --url http://127.0.0.1:8787
-    python -m tools.namespaces advance 1 --baseline 0.99 --url …
-    python -m tools.namespaces backfill --url …
-    python -m tools.namespaces release 1.4.0 --url …
-    python -m tools.namespaces rollback 2 --url …
+    retain namespaces status --url http://127.0.0.1:8787
+    retain namespaces advance 1 --baseline 0.99 --url …
+    retain namespaces backfill --url …
+    retain namespaces release 1.4.0 --url …
+    retain namespaces rollback 2 --url …
 
 Every command can be repeated. Exits with 1 when it was refused, and `status` also when the canonical hit rate is below the
 baseline. Behind Cloudflare Access, the environment variables CF_ACCESS_CLIENT_ID and CF_ACCESS_CLIENT_SECRET hold a
@@ -20,11 +20,7 @@ from typing import Any
 
 import httpx
 
-from tools.history import open_client
-from tools.paths import ROOT
-
-sys.path.insert(0, str(ROOT / "workers"))
-
+from retain.cli.administrator import open_client
 from retain.errors import RetainError, UpstreamFailed
 
 PATH = "/admin/namespaces"
@@ -43,7 +39,7 @@ _BACK = {
 
 
 def status(options: argparse.Namespace, client: httpx.Client) -> int:  # noqa: ARG001
-    """Print where the migration stands; exit with 1 when the canonical hit rate is below the baseline."""
+    """Print the state of the migration; exit with 1 when the canonical hit rate is below the baseline."""
     shown = _asked(client, "GET", PATH)
     _print(shown)
     for one in shown["obstacles"]:
@@ -54,7 +50,7 @@ def status(options: argparse.Namespace, client: httpx.Client) -> int:  # noqa: A
 
 
 def advance(options: argparse.Namespace, client: httpx.Client) -> int:
-    """Begin the next phase, if nothing stands in its way."""
+    """Begin the next phase, if nothing prevents it."""
     baseline = {} if options.baseline is None else {"baseline": options.baseline}
     _print(_asked(client, "POST", f"{PATH}/phase", {"to": options.phase, **baseline}))
     print(_NEXT[options.phase])
@@ -75,7 +71,7 @@ def release(options: argparse.Namespace, client: httpx.Client) -> int:
 
 
 def backfill(options: argparse.Namespace, client: httpx.Client) -> int:
-    """Copy legacy values under canonical keys until all are; interrupted, it goes on where it stood."""
+    """Copy all legacy values to canonical keys. After an interruption it resumes where it stopped."""
     body: dict[str, Any] = {"again": options.again}
     done = False
     while not done:
@@ -119,7 +115,7 @@ def _answer(client: httpx.Client, method: str, path: str, body: Mapping[str, Any
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options of a command line."""
-    parser = argparse.ArgumentParser(prog="python -m tools.namespaces", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="retain namespaces", description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(required=True)
     for does in (status, advance, backfill, release, rollback):
         command = commands.add_parser(does.__name__, help=does.__doc__)
@@ -132,7 +128,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         if does is release:
             command.add_argument("release", help="its name")
         if does is backfill:
-            command.add_argument("--again", action="store_true", help="begin anew; what was copied stays")
+            command.add_argument("--again", action="store_true", help="start from the beginning; what was copied stays")
         command.set_defaults(does=does)
     return parser.parse_args(arguments)
 
@@ -147,7 +143,3 @@ def main(arguments: Sequence[str] | None = None, connect: Callable[[str], httpx.
     except RetainError as error:
         print(f"{error.message} ({error.code})", file=sys.stderr)
         return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
-"""Print the life cycle of the cold tier's bucket, as it follows from the placement of data types.
+"""Print the life cycle rules of the cold tier's bucket, as they follow from the placement of data types.
 
-    python -m tools.lifecycle_rules > lifecycle.json
+    retain lifecycle-rules > lifecycle.json
     npx wrangler r2 bucket lifecycle set retain --file lifecycle.json
 
 The placements are the matrix with what MEMORY_PLACEMENTS of wrangler.toml changes, or --placements instead.
@@ -11,25 +11,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tomllib
 from collections.abc import Sequence
 
-from tools.paths import PRODUCTION_CONFIG, ROOT
-from tools.stage import read_config
-
-sys.path.insert(0, str(ROOT / "workers"))
-
+from retain.cli.project import require_project
 from retain.errors import Misconfigured
 from retain.items.placement import lifecycle_rules, read_placements
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the rules; return the exit code."""
-    parser = argparse.ArgumentParser(description="Print the life cycle rules of the cold tier's R2 bucket.")
+    parser = argparse.ArgumentParser(
+        prog="retain lifecycle-rules", description="Print the life cycle rules of the cold tier's R2 bucket."
+    )
     parser.add_argument("--placements", help="JSON, instead of MEMORY_PLACEMENTS in wrangler.toml")
     given = parser.parse_args(arguments).placements
-    text = read_config(PRODUCTION_CONFIG).get("vars", {}).get("MEMORY_PLACEMENTS", "") if given is None else given
     try:
-        rules = lifecycle_rules(read_placements(text))
+        rules = lifecycle_rules(read_placements(_configured() if given is None else given))
     except Misconfigured as error:
         print(error.message, file=sys.stderr)
         return 2
@@ -37,5 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _configured() -> str:
+    """Return MEMORY_PLACEMENTS of the project, or "". Raises: Misconfigured."""
+    config = tomllib.loads(require_project().production_config.read_text())
+    text: str = config.get("vars", {}).get("MEMORY_PLACEMENTS", "")
+    return text

@@ -1,8 +1,8 @@
-"""Verify a tenant's world history, or keep it in a file, without trusting the server that answers it.
+"""Verify a tenant's world history, or save it to a file, without trusting the server that answers it.
 
-    python -m tools.history verify --url http://127.0.0.1:8787 --tenant acme [--head SEQ:HASH]
-    python -m tools.history dump --url http://127.0.0.1:8787 --tenant acme > acme.jsonl
-    python -m tools.history verify --file acme.jsonl --tenant acme
+    retain history verify --url http://127.0.0.1:8787 --tenant acme [--head SEQ:HASH]
+    retain history dump --url http://127.0.0.1:8787 --tenant acme > acme.jsonl
+    retain history verify --file acme.jsonl --tenant acme
 
 `verify` recomputes the chain from the entries, prints its head, and asks the server (not for a file) to compare it with the
 learning stream and with the head that it keeps. Exits with 1 when anything is wrong. Behind Cloudflare Access, the
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +21,7 @@ from typing import Any
 
 import httpx
 
-from tools.paths import ROOT
-
-sys.path.insert(0, str(ROOT / "workers"))
-
+from retain.cli.administrator import open_client
 from retain.errors import InvalidInput, RetainError, UpstreamFailed
 from retain.identifiers import check_tenant
 from retain.tenants.history import GENESIS, follow
@@ -110,7 +106,7 @@ def verify(options: argparse.Namespace, server: Server | None) -> int:
         return 1
     print(f"{chain.entries} entries, head {chain.entries}:{chain.head}")
     if kept is not None and chain.found.get(kept[0]) != kept[1]:
-        print(f"entry {kept[0]} is not the one that was kept: the history was cut off or written anew")
+        print(f"entry {kept[0]} is not the one that was kept: the history was cut off or rewritten")
         return 1
     if server is not None:
         verdict = server.verdict()
@@ -138,7 +134,7 @@ def _head(text: str) -> tuple[int, str]:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options of a command line."""
-    parser = argparse.ArgumentParser(prog="python -m tools.history", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="retain history", description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(required=True)
     for does in (verify, dump):
         command = commands.add_parser(does.__name__, help=does.__doc__)
@@ -150,13 +146,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             command.add_argument("--head", help="a head that was kept: SEQ:HASH")
         command.set_defaults(does=does)
     return parser.parse_args(arguments)
-
-
-def open_client(url: str) -> httpx.Client:
-    """Return a client of a deployment, with the service token of the environment, if any."""
-    names = {"CF_ACCESS_CLIENT_ID": "cf-access-client-id", "CF_ACCESS_CLIENT_SECRET": "cf-access-client-secret"}
-    headers = {header: os.environ[name] for name, header in names.items() if name in os.environ}
-    return httpx.Client(base_url=url, headers=headers, timeout=60)
 
 
 def main(arguments: Sequence[str] | None = None, connect: Callable[[str], httpx.Client] = open_client) -> int:
@@ -172,7 +161,3 @@ def main(arguments: Sequence[str] | None = None, connect: Callable[[str], httpx.
     except RetainError as error:
         print(f"{error.message} ({error.code})", file=sys.stderr)
         return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

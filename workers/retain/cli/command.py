@@ -1,0 +1,65 @@
+"""The command's first word: which subcommand runs. A subcommand's module is imported when it is named, not before."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from retain import __version__
+from retain.cli.project import require_project
+from retain.errors import RetainError
+
+
+@dataclass(frozen=True, slots=True)
+class Subcommand:
+    """A subcommand. module: has `main(arguments)`, which returns the exit status; below `tools` it is the project's own."""
+
+    name: str
+    module: str
+    help: str
+
+
+SUBCOMMANDS = (
+    Subcommand("dev", "tools.dev", "serve the project on this machine, with the real workerd"),
+    Subcommand("demo", "tools.demo", "run the order-triage scenario on a fresh local server"),
+    Subcommand("eval", "retain.cli.evaluate", "evaluate agents on datasets"),
+    Subcommand("gateway", "retain.cli.gateway", "manage API keys, tools and credentials of the tool proxy"),
+    Subcommand("history", "retain.cli.history", "verify or dump the world history of a tenant"),
+    Subcommand("namespaces", "retain.cli.namespaces", "migrate the keys of items"),
+    Subcommand("lifecycle-rules", "retain.cli.lifecycle_rules", "print the life cycle rules of the cold tier's bucket"),
+)
+"""In the order of the help."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the subcommand that the arguments name; return the process's exit status."""
+    options = _parser().parse_args(arguments)
+    subcommand: Subcommand = options.subcommand
+    try:
+        if subcommand.module.startswith("tools."):
+            require_project().import_tools()
+        status: int = import_module(subcommand.module).main(options.arguments)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in ("retain", "tools"):
+            raise
+        print(f"`retain {subcommand.name}` needs {error.name}: pip install 'retain[cli]'", file=sys.stderr)
+        return 1
+    except RetainError as error:
+        print(f"{error.message} ({error.code})", file=sys.stderr)
+        return 1
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="retain", description="Develop and operate agents that remember.")
+    parser.add_argument("--version", action="version", version=f"retain {__version__}")
+    names = parser.add_subparsers(metavar="COMMAND", required=True)
+    for subcommand in SUBCOMMANDS:
+        # Its own parser reads all that follows, --help too.
+        added = names.add_parser(subcommand.name, help=subcommand.help, add_help=False, prefix_chars="\0")
+        added.add_argument("arguments", nargs=argparse.REMAINDER)
+        added.set_defaults(subcommand=subcommand)
+    return parser

@@ -1,0 +1,88 @@
+"""KV through wrangler: of a deployment, or of the local server's state."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+
+from retain.cli.project import Project
+from retain.errors import Unavailable
+from retain.ports import KeyPage
+
+_BULK_KEYS = 100
+
+Run = Callable[[Sequence[str]], str]
+"""Runs wrangler with these arguments and returns what it wrote to its standard output. Raises: Unavailable."""
+
+
+def wrangler_of(project: Project) -> Run:
+    """Return what runs the project's wrangler. It raises Unavailable (code `wrangler_failed`)."""
+
+    def run(arguments: Sequence[str]) -> str:
+        path = f"{project.node_bin}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            [str(project.node_bin / "wrangler"), *arguments],
+            env={**os.environ, "PATH": path, "WRANGLER_SEND_METRICS": "false"},
+            cwd=project.root,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise Unavailable(f"wrangler failed:\n{done.stderr or done.stdout}", code="wrangler_failed")
+        return done.stdout
+
+    return run
+
+
+class WranglerKv:
+    """Implements `retain.ports.Kv` with `wrangler kv`. where: the options that name the namespace."""
+
+    def __init__(self, run: Run, where: Sequence[str]) -> None:
+        self._run = run
+        self._where = tuple(where)
+
+    async def get(self, key: str) -> str | None:
+        """Return the value, or None. See the port."""
+        return (await self.values([key]))[key]
+
+    async def values(self, keys: Sequence[str]) -> dict[str, str | None]:
+        """Return the values of any number of keys."""
+        # Not `key get`: for a missing key that prints a sentence, as if it were the value.
+        found: dict[str, str | None] = {}
+        for start in range(0, len(keys), _BULK_KEYS):
+            wanted = list(keys[start : start + _BULK_KEYS])
+            with _private_file(json.dumps(wanted)) as file:
+                answer = json.loads(self._run(["kv", "bulk", "get", file.name, *self._where]))
+            found.update({key: (answer.get(key) or {}).get("value") for key in wanted})
+        return found
+
+    async def put(self, key: str, value: str, *, ttl_s: int | None = None) -> None:
+        """Write the value. See the port."""
+        lifetime = [] if ttl_s is None else ["--ttl", str(ttl_s)]
+        # From a file: other users of the machine can read a command's arguments.
+        with _private_file(value) as file:
+            self._run(["kv", "key", "put", key, "--path", file.name, *lifetime, *self._where])
+
+    async def delete(self, key: str) -> None:
+        """Remove the key. See the port."""
+        self._run(["kv", "key", "delete", key, *self._where])
+
+    async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
+        """Return all keys that start with `prefix`: wrangler pages by itself. See the port."""
+        names = [
+            entry["name"] for entry in json.loads(self._run(["kv", "key", "list", "--prefix", prefix, *self._where]))
+        ]
+        rest = sorted(name for name in names if cursor is None or name > cursor)
+        return KeyPage(rest[:limit], rest[limit - 1] if len(rest) > limit else None)
+
+
+def _private_file(content: str) -> tempfile._TemporaryFileWrapper[str]:
+    """Return an open temporary file that only this user can read."""
+    file = tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8")  # noqa: SIM115 -- the caller closes it
+    file.write(content)
+    file.flush()
+    return file
