@@ -77,15 +77,26 @@ def test_a_problem_says_what_the_error_says(error: RetainError, status: int, tit
     }
 
 
-def test_every_class_of_error_but_the_base_has_a_status_of_its_own() -> None:
-    classes = [
-        kind
-        for _, kind in inspect.getmembers(errors, inspect.isclass)
-        if issubclass(kind, RetainError) and kind is not RetainError
-    ]
-    titles = {json.loads(problem(kind("m"), "r").body)["title"] for kind in classes}
-    assert len(titles) == len(classes)
+def test_every_class_of_error_with_codes_of_its_own_has_a_status_of_its_own() -> None:
+    classes = [kind for kind in _errors() if "__init__" in vars(kind)]
+    titles = {_title(kind) for kind in classes}
+    assert len(titles) == len(classes) >= 11
     assert "Internal error" not in titles
+
+
+def test_a_class_of_one_code_has_the_status_of_its_parent() -> None:
+    singled_out = [kind for kind in _errors() if "__init__" not in vars(kind)]
+    assert singled_out
+    assert [_title(kind) for kind in singled_out] == [_title(kind.mro()[1]) for kind in singled_out]
+
+
+def _errors() -> list[type[RetainError]]:
+    classes = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, RetainError)]
+    return [kind for kind in classes if kind is not RetainError]
+
+
+def _title(kind: type[RetainError]) -> object:
+    return json.loads(problem(kind("m"), "r").body)["title"]
 
 
 def test_a_problem_carries_the_errors_own_code_and_details() -> None:

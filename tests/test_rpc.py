@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain import errors
+from retain.codes import ForeignCode
 from retain.rpc import answer, opened, refusal
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.RetainError)]
@@ -36,11 +37,11 @@ json_values = st.recursive(
 @given(
     kind=st.sampled_from(KINDS),
     message=st.text(st.characters()),
-    code=st.none() | st.from_regex(r"[a-z_]{1,20}", fullmatch=True),
+    code=st.none() | st.from_regex(r"[a-z_]{1,20}", fullmatch=True).map(ForeignCode),
     details=details,
 )
 def test_an_error_keeps_its_class_code_message_and_details(
-    kind: type[errors.RetainError], message: str, code: str | None, details: dict[str, Any]
+    kind: type[errors.RetainError], message: str, code: ForeignCode | None, details: dict[str, Any]
 ) -> None:
     error = kind(message, code=code, **details)
     with pytest.raises(errors.RetainError) as raised:
@@ -62,7 +63,7 @@ def test_a_result_that_looks_like_an_error_is_a_result() -> None:
 
 
 def test_an_error_of_a_class_that_this_version_does_not_know_is_a_retain_error() -> None:
-    envelope = refusal(errors.NotFound("gone", code="gone", id="x")).replace("NotFound", "OfTheFuture")
+    envelope = refusal(errors.NotFound("gone", code=ForeignCode("gone"), id="x")).replace("NotFound", "OfTheFuture")
     with pytest.raises(errors.RetainError) as raised:
         opened(envelope)
     assert type(raised.value) is errors.RetainError

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from retain.agents.tools.functions import ToolContext, tool
+from retain.codes import ForeignCode
 from retain.errors import NotFound
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.semantic import RecallQuery
@@ -70,7 +71,7 @@ async def note_fact(fact: str, context: ToolContext) -> list[str]:
 def fails(how: Literal["known", "unknown", "unprintable"]) -> object:
     """Fail."""
     if how == "known":
-        raise NotFound("there is no such order", code="no_such_order")
+        raise NotFound("there is no such order", code=ForeignCode("no_such_order"))
     if how == "unknown":
         raise ZeroDivisionError("secret")
     return object()

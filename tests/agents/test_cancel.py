@@ -161,7 +161,7 @@ async def test_a_delegate_that_could_not_be_told_is_told_before_the_run_ends(
     run_id = (await deployment.run("boss", "hello"))["run_id"]
     await deployment.settled()
     for _ in range(failures):
-        deployment.faults.plan(Fault(Unavailable("gone", code="gone"), point="instances.call"))
+        deployment.faults.plan(Fault(Unavailable("gone"), point="instances.call"))
     shown = await cancel(deployment, run_id, "boss")
     assert shown["status"] == ("cancelled" if failures == 1 else "running")
     await deployment.recover()

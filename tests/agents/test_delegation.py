@@ -127,12 +127,12 @@ async def test_agents_that_delegate_to_each_other_come_to_an_end(deploy: Deploy,
 
 
 async def test_a_failed_run_of_the_other_agent_is_read_as_such(deploy: Deploy, agents: Agents) -> None:
-    boss, helper = SteppedChat(calls(delegate())), SteppedChat(UpstreamFailed("gone", code="model_gone"))
+    boss, helper = SteppedChat(calls(delegate())), SteppedChat(UpstreamFailed("gone", code="model_refused"))
     deployment = deploy(agents(boss={"delegates": ["helper"]}, helper={}), chat={"boss": boss, "helper": helper})
     assert (await deployment.run("boss", "hello"))["output"] == "done"
     [answer] = read_by(boss)
     assert (answer["status"], answer["output"]) == ("failed", None)
-    assert answer["error"] == {"code": "model_gone", "message": "gone"}
+    assert answer["error"] == {"code": "model_refused", "message": "gone"}
 
 
 @pytest.mark.parametrize("failures", range(ATTEMPTS + 1))
@@ -142,13 +142,13 @@ async def test_an_instance_that_cannot_be_reached_is_called_again_a_few_times(
     boss, helper = SteppedChat(calls(delegate())), SteppedChat(says("helped"))
     deployment = deploy(agents(boss={"delegates": ["helper"]}, helper={}), chat={"boss": boss, "helper": helper})
     for _ in range(failures):
-        deployment.faults.plan(Fault(Unavailable("gone", code="gone"), point="instances.call"))
+        deployment.faults.plan(Fault(Unavailable("gone", code="agent_instance_unavailable"), point="instances.call"))
     assert (await deployment.run("boss", "hello"))["output"] == "done"
     [answer] = read_by(boss)
     if failures < ATTEMPTS:
         assert answer["output"] == "helped"
     else:
-        assert answer["error"]["code"] == "gone"
+        assert answer["error"]["code"] == "agent_instance_unavailable"
 
 
 async def test_the_other_agent_does_not_see_what_this_one_stored(deploy: Deploy, agents: Agents) -> None:

@@ -87,11 +87,11 @@ async def test_the_next_run_reads_the_episodes_of_the_one_before_it_at_once(depl
 
 
 async def test_a_run_that_the_model_fails_is_recorded_as_failed_and_does_not_block_the_next(deploy: Deploy) -> None:
-    chat = SteppedChat(UpstreamFailed("no such model", code="model_gone"), says("better"))
+    chat = SteppedChat(UpstreamFailed("no such model", code="model_refused"), says("better"))
     deployment = deploy(chat=chat)
     failed = await deployment.run("sdr", "hello")
     assert (failed["status"], failed["output"], failed["steps"]) == ("failed", None, 0)
-    assert failed["error"] == {"code": "model_gone", "message": "no such model"}
+    assert failed["error"] == {"code": "model_refused", "message": "no such model"}
     assert (await deployment.run("sdr", "again"))["output"] == "better"
     await deployment.settled()
     await check_d1_agrees(deployment)

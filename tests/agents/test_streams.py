@@ -211,9 +211,9 @@ async def test_a_run_that_cannot_be_opened_is_refused_before_a_stream_begins(dep
 
 
 async def test_a_failed_run_ends_its_stream(deploy: Deploy, agents: Agents) -> None:
-    deployment = deploy(agents(clerk={}), chat=SteppedChat(UpstreamFailed("gone", code="model_gone")))
+    deployment = deploy(agents(clerk={}), chat=SteppedChat(UpstreamFailed("gone", code="model_refused")))
     events = await read(deployment, (await start(deployment))["run_id"])
-    assert (events[-1].name, events[-1].data["error"]["code"]) == ("run.failed", "model_gone")
+    assert (events[-1].name, events[-1].data["error"]["code"]) == ("run.failed", "model_refused")
 
 
 @pytest.mark.parametrize("failures", [1, stream_module.MAX_FAILURES - 1, stream_module.MAX_FAILURES])
@@ -224,7 +224,7 @@ async def test_a_stream_outlives_an_instance_that_cannot_be_reached_for_a_moment
     run_id = (await start(deployment))["run_id"]
     instances = deployment.ports(NAME).instances
     for _ in range(failures):
-        deployment.faults.plan(Fault(Unavailable("gone", code="gone"), point="instances.call"))
+        deployment.faults.plan(Fault(Unavailable("gone"), point="instances.call"))
     stream = event_stream(instances, NAME, {**WHO, "run_id": run_id}, -1).stream
     assert stream is not None
     if failures == stream_module.MAX_FAILURES:

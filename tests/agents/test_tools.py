@@ -206,7 +206,7 @@ async def said(what: str | BaseException) -> ToolAnswered:
 
 @pytest.mark.parametrize(
     "error",
-    [Unavailable("later"), LimitExceeded("less", code="too_much"), QuotaExceeded("full"), Conflict("look again")],
+    [Unavailable("later"), LimitExceeded("less"), QuotaExceeded("full"), Conflict("look again")],
     ids=lambda error: error.code,
 )
 async def test_an_error_is_read_by_its_code_and_message(error: RetainError) -> None:

@@ -12,6 +12,7 @@ from retain.errors import (
     LimitExceeded,
     MethodNotAllowed,
     Misconfigured,
+    NoSuchTool,
     NotFound,
     RetainError,
     Unauthenticated,
@@ -135,7 +136,7 @@ FAILURES = {
         "invalid_key_record",
         500,
     ),
-    "an unknown tool": Failure(lambda s: _with(s, tool="never_was"), NotFound, "no_such_tool", 404),
+    "an unknown tool": Failure(lambda s: _with(s, tool="never_was"), NoSuchTool, "no_such_tool", 404),
     "a body that is not json": Failure(lambda s: _with(s, body="{"), InvalidInput, "malformed_json", 400),
     "a body nested too deeply": Failure(
         lambda s: _with(s, body='{"a":' + "[" * 100_000), InvalidInput, "malformed_json", 400

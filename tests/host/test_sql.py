@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.errors import Conflict, LimitExceeded, Misconfigured, Unavailable
+from retain.errors import Conflict, ConstraintViolated, LimitExceeded, Misconfigured, Unavailable
 from retain.host.sql import SqliteSql, split_statements
 from tests.ports import Case, cases
 from tests.ports import sql as suite
@@ -70,7 +70,7 @@ async def test_nothing_runs_inside_a_batch(sql: SqliteSql) -> None:
         await sql.batch([("INSERT INTO t VALUES (?, ?)", (first + step, who)) for step in range(5)])
 
     outcomes = await asyncio.gather(write("a", 0), write("b", 5), write("clash", 9), return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [type(None), type(None), Conflict]
+    assert [type(outcome) for outcome in outcomes] == [type(None), type(None), ConstraintViolated]
     rows = (await sql.run("SELECT who, count(*) AS n FROM t GROUP BY who ORDER BY who")).rows
     assert [(row["who"], row["n"]) for row in rows] == [("a", 5), ("b", 5)]
 

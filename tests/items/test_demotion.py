@@ -94,7 +94,7 @@ async def test_an_item_that_fails_does_not_stop_the_others(world: Tiered) -> Non
     for number in range(3):
         await world.memory().put("preferences", f"p-{number}", "x" * 2000)
     world.clock.advance(30 * DAY_MS)
-    world.faults.plan(Fault(Unavailable("down", code="planned"), 2, point="objects.put"))
+    world.faults.plan(Fault(Unavailable("down"), 2, point="objects.put"))
     done = await world.demotion().run()
     assert (done["moved"], done["failed"]) == (2, 1)
     world.clock.advance(DAY_MS)

@@ -30,7 +30,7 @@ async def _attempt(world: Tiered, memory: MemoryClient, kind: str, what: str, fa
 
 
 @pytest.mark.parametrize("write_through", [True, False])
-@pytest.mark.parametrize("error", [Unavailable("down", code="planned"), Crash("planned")], ids=["failure", "crash"])
+@pytest.mark.parametrize("error", [Unavailable("down"), Crash("planned")], ids=["failure", "crash"])
 @pytest.mark.parametrize("what", ["put", "delete"])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_write_that_fails_between_two_calls_is_whole_or_was_not_acknowledged(
@@ -62,8 +62,8 @@ async def test_a_write_that_fails_between_two_calls_is_whole_or_was_not_acknowle
 async def test_a_hot_tier_that_is_down_fails_no_write_and_no_read_of_what_others_decide(
     world: Tiered, kind: str
 ) -> None:
-    world.faults.plan(Fault(Unavailable("down", code="planned"), point="kv.put", outage=True))
-    world.faults.plan(Fault(Unavailable("down", code="planned"), point="kv.delete", outage=True))
+    world.faults.plan(Fault(Unavailable("down"), point="kv.put", outage=True))
+    world.faults.plan(Fault(Unavailable("down"), point="kv.delete", outage=True))
     memory = world.memory()
     await memory.put(kind, "one", "value")
     assert await memory.get(kind, "one") == "value"
@@ -84,21 +84,21 @@ async def test_a_promotion_that_fails_does_not_fail_the_read(world: Tiered, kind
     await world.memory(write_through=False).put(kind, "one", "value")
     world.clock.advance(2 * 3_600_000)
     nth = 2 if point == "sql.run" else 1  # the first statement is the read itself
-    world.faults.plan(Fault(Unavailable("down", code="planned"), nth, point=point, outage=True))
+    world.faults.plan(Fault(Unavailable("down"), nth, point=point, outage=True))
     assert await world.memory().get(kind, "one") == "value"
 
 
 async def test_a_warm_tier_that_is_down_is_an_error_and_no_miss(world: Tiered) -> None:
     await world.memory().put("preferences", "one", "value")
     await world.kv.delete("shop:acme:s-1:preferences:one")
-    world.faults.plan(Fault(Unavailable("down", code="planned"), point="sql.run", outage=True))
+    world.faults.plan(Fault(Unavailable("down"), point="sql.run", outage=True))
     with pytest.raises(Unavailable):
         await world.memory().get("preferences", "one")
 
 
 async def test_a_hot_tier_that_alone_holds_a_value_and_is_down_is_an_error_and_no_miss(world: Tiered) -> None:
     await world.memory(write_through=False).put("cart", "one", "value")
-    world.faults.plan(Fault(Unavailable("down", code="planned"), point="kv.get"))
+    world.faults.plan(Fault(Unavailable("down"), point="kv.get"))
     with pytest.raises(Unavailable):
         await world.memory(write_through=False).get("cart", "one")
 
@@ -106,7 +106,7 @@ async def test_a_hot_tier_that_alone_holds_a_value_and_is_down_is_an_error_and_n
 async def test_a_hot_copy_that_could_not_be_replaced_is_not_shown_to_whoever_saw_a_newer_one(world: Tiered) -> None:
     first, second = world.memory(), world.memory(hot_reads="checked")
     await first.put("preferences", "one", "old")
-    world.faults.plan(Fault(Unavailable("down", code="planned"), point="kv.put", outage=True))
+    world.faults.plan(Fault(Unavailable("down"), point="kv.put", outage=True))
     await first.put("preferences", "one", "new")
     world.faults.down.clear()
     assert await world.hot("shop:acme:s-1:preferences:one") in (None, "old")
@@ -114,7 +114,7 @@ async def test_a_hot_copy_that_could_not_be_replaced_is_not_shown_to_whoever_saw
     assert await second.get("preferences", "one") == "new"
 
 
-@pytest.mark.parametrize("error", [Unavailable("down", code="planned"), Crash("planned")], ids=["failure", "crash"])
+@pytest.mark.parametrize("error", [Unavailable("down"), Crash("planned")], ids=["failure", "crash"])
 async def test_demotion_that_stops_anywhere_loses_nothing_and_leaves_no_object_behind(error: BaseException) -> None:
     nth = 0
     while True:

@@ -137,11 +137,11 @@ async def test_a_job_that_refuses_a_record_never_completes_until_it_does_not(wor
 
 async def test_a_job_whose_store_fails_says_so_and_goes_on(world: World) -> None:
     await fill(world)
-    world.faults.plan(Fault(Unavailable("down", code="vectors_down"), point="index.upsert"))
+    world.faults.plan(Fault(Unavailable("down", code="vector_index_unavailable"), point="index.upsert"))
     with pytest.raises(Unavailable):
         await Reindexing(world.stores()).advance("acme")
     [row] = world.sql_now("SELECT * FROM index_jobs")
-    assert (row["state"], row["error"], row["completed_at_ms"]) == ("failed", "vectors_down", None)
+    assert (row["state"], row["error"], row["completed_at_ms"]) == ("failed", "vector_index_unavailable", None)
     assert (await completed(world)).job_id == row["job_id"]
 
 

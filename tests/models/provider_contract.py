@@ -161,10 +161,10 @@ async def check_an_event_that_is_no_json_is_a_failure_of_the_server(stage: Provi
 
 async def check_what_the_caller_raises_is_raised_as_it_is(stage: ProviderStage) -> None:
     async def refuse(text: str) -> None:
-        raise Unavailable("the reader is gone", code="reader_gone")
+        raise Unavailable("the reader is gone", code="contended")
 
     before = stage.asked
     stage.say(ChatReply(TEXT))
-    with raises(Unavailable, code="reader_gone"):
+    with raises(Unavailable, code="contended"):
         await stage.model.complete(REQUEST, refuse)
     assert stage.asked - before == 1

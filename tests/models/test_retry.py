@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retain.codes import ForeignCode
 from retain.errors import Unavailable, UpstreamFailed
 from retain.models.retry import Retries, delay_ms, retry_after_ms, with_retries
 from tests.models.conftest import Waits
@@ -86,7 +87,7 @@ async def test_a_call_is_repeated_while_it_is_unavailable() -> None:
 
 async def test_the_last_failure_is_raised_when_attempts_are_used_up() -> None:
     waits = Waits()
-    call = Flaky(*(Unavailable("busy", code=f"failure_{number}") for number in range(5)))
+    call = Flaky(*(Unavailable("busy", code=ForeignCode(f"failure_{number}")) for number in range(5)))
     with pytest.raises(Unavailable) as caught:
         await with_retries(call, policy(lambda: 0.5, attempts=3, waits=waits))
     assert (caught.value.code, call.calls, len(waits.asked_s)) == ("failure_2", 3, 2)

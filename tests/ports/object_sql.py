@@ -122,9 +122,9 @@ async def check_work_that_raises_leaves_none_of_its_statements(sql: ObjectSql) -
 
     def work() -> None:
         sql.run("INSERT INTO contract_atomically VALUES (1)")
-        raise LimitExceeded("enough", code="enough")
+        raise LimitExceeded("enough", code="too_many_lines")
 
-    with raises(LimitExceeded, code="enough"):
+    with raises(LimitExceeded, code="too_many_lines"):
         sql.atomically(work)
     assert sql.run("SELECT count(*) AS n FROM contract_atomically").rows[0]["n"] == 0
 

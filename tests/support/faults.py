@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
+from retain.codes import ForeignCode
 from retain.errors import Unavailable
 
 Port = TypeVar("Port")
@@ -102,7 +103,7 @@ class Faults:
                     self.kill(owner if self.alone else None)
                 raise planned.fault.error
         if port in self.down and not rest.endswith(" done"):
-            raise Unavailable(f"{port} is down", code=f"{port}_unavailable")
+            raise Unavailable(f"{port} is down", code=ForeignCode(f"{port}_unavailable"))
 
 
 @dataclass

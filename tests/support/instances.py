@@ -27,7 +27,7 @@ from retain.agents.instance import Instance
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
-from retain.errors import NotFound, RetainError, Unavailable
+from retain.errors import NoSuchTool, RetainError, Unavailable
 from retain.host.background import TaskBackground
 from retain.host.clock import ManualClock
 from retain.host.connection import open_database
@@ -219,7 +219,7 @@ class Deployment:
             self.faults.reach(life, "tool.describe")
             unknown = sorted(set(names) - self.upstreams.keys())
             if unknown:
-                raise NotFound("the tenant has no such tool", code="no_such_tool", tool=unknown[0])
+                raise NoSuchTool("the tenant has no such tool", tool=unknown[0])
             return [self._proxied(self.upstreams[tool], outside("tool", self.upstreams[tool])) for tool in names]
 
         return InstancePorts(

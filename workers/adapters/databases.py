@@ -25,7 +25,7 @@ class D1:
         try:
             return _d1_result(await self._prepare(sql, values).all())
         except JsException as error:
-            raise sql_error("D1", error) from error
+            raise sql_error("D1", error, "d1_unavailable") from error
 
     async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
         if not statements:
@@ -33,7 +33,7 @@ class D1:
         try:
             results = await self._db.batch([self._prepare(sql, values) for sql, values in statements])
         except JsException as error:
-            raise sql_error("D1", error) from error
+            raise sql_error("D1", error, "d1_unavailable") from error
         return [_d1_result(result) for result in results]
 
     def _prepare(self, sql: str, values: Sequence[SqlValue]) -> Any:
@@ -68,7 +68,7 @@ class DurableSql:
             found = self._sql.exec(sql, *bound).toArray().to_py()
             changes = 0 if reads_only else self._total_changes() - before
         except JsException as error:
-            raise sql_error("object storage", error) from error
+            raise sql_error("object storage", error, "object_storage_unavailable") from error
         return SqlResult([{name: _python_value(value) for name, value in row.items()} for row in found], changes)
 
     def atomically(self, work: Callable[[], None]) -> None:
@@ -86,7 +86,7 @@ class DurableSql:
             self._storage.transactionSync(callback)
         except JsException as error:
             if not raised:
-                raise sql_error("object storage", error) from error
+                raise sql_error("object storage", error, "object_storage_unavailable") from error
         finally:
             callback.destroy()
         if raised:

@@ -7,18 +7,19 @@ import logging
 from pyodide.ffi import JsException
 
 from retain import errors
+from retain.codes import UnavailableCode
 
 _log = logging.getLogger("retain.bindings")
 
 
-def unavailable(what: str, error: JsException) -> errors.Unavailable:
-    """Return the port's error for a failure of the platform. Its text stays in the log."""
+def unavailable(what: str, error: JsException, code: UnavailableCode) -> errors.Unavailable:
+    """Return the port's error for a failure of the platform. The platform's own text stays in the log."""
     _log.warning("%s failed", what, extra={"cause": str(error)})
-    return errors.Unavailable(f"{what} failed; try again", code=f"{what.lower().replace(' ', '_')}_unavailable")
+    return errors.Unavailable(f"{what} failed; try again", code=code)
 
 
-def sql_error(what: str, error: JsException) -> errors.RetainError:
+def sql_error(what: str, error: JsException, code: UnavailableCode) -> errors.RetainError:
     """Return the port's error for a statement that the platform refused."""
     if "constraint failed" in str(error) or "SQLITE_CONSTRAINT" in str(error):
-        return errors.Conflict("a constraint of the database forbids it", code="constraint")
-    return unavailable(what, error)
+        return errors.ConstraintViolated("a constraint of the database forbids it")
+    return unavailable(what, error, code)

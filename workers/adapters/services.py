@@ -30,7 +30,7 @@ class DurableInstances:
         try:
             envelope = await getattr(stub, method)(json.dumps({"request_id": bound("request_id"), **request}))
         except JsException as error:
-            raise unavailable("agent instance", error) from error
+            raise unavailable("agent instance", error, "agent_instance_unavailable") from error
         return opened(envelope)
 
 

@@ -23,7 +23,7 @@ class WorkersKv:
         try:
             value = await self._direct.get(key)  # not through the SDK's wrapper: the proxy does this three times a call
         except JsException as error:
-            raise unavailable("KV", error) from error
+            raise unavailable("KV", error, "kv_unavailable") from error
         return None if value is jsnull else str(value)
 
     async def put(self, key: str, value: str, *, ttl_s: int | None = None) -> None:
@@ -31,14 +31,14 @@ class WorkersKv:
         try:
             await (self._kv.put(key, value) if ttl_s is None else self._kv.put(key, value, expirationTtl=ttl_s))
         except JsException as error:
-            raise unavailable("KV", error) from error
+            raise unavailable("KV", error, "kv_unavailable") from error
 
     async def delete(self, key: str) -> None:
         check_kv_key(key)
         try:
             await self._kv.delete(key)
         except JsException as error:
-            raise unavailable("KV", error) from error
+            raise unavailable("KV", error, "kv_unavailable") from error
 
     async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
         check_page(limit)
@@ -46,7 +46,7 @@ class WorkersKv:
         try:
             page = await self._kv.list(prefix=prefix, limit=limit, **({} if cursor is None else {"cursor": cursor}))
         except JsException as error:
-            raise unavailable("KV", error) from error
+            raise unavailable("KV", error, "kv_unavailable") from error
         return KeyPage([key["name"] for key in page["keys"]], None if page["list_complete"] else page["cursor"])
 
 
@@ -62,14 +62,14 @@ class R2:
             found = await self._bucket.get(key)
             return None if found is None else bytes(await found.arrayBuffer())
         except JsException as error:
-            raise unavailable("R2", error) from error
+            raise unavailable("R2", error, "r2_unavailable") from error
 
     async def put(self, key: str, value: bytes, *, content_type: str = "application/octet-stream") -> None:
         check_object_key(key)
         try:
             await self._bucket.put(key, value, httpMetadata={"contentType": content_type})
         except JsException as error:
-            raise unavailable("R2", error) from error
+            raise unavailable("R2", error, "r2_unavailable") from error
 
     async def add(self, key: str, value: bytes, *, content_type: str = "application/octet-stream") -> bool:
         check_object_key(key)
@@ -78,7 +78,7 @@ class R2:
             # "*" matches any object: R2 answers null when there is one.
             put = await self._bucket.put(key, value, httpMetadata=metadata, onlyIf={"etagDoesNotMatch": "*"})
         except JsException as error:
-            raise unavailable("R2", error) from error
+            raise unavailable("R2", error, "r2_unavailable") from error
         return put is not None and put is not jsnull
 
     async def delete(self, key: str) -> None:
@@ -86,7 +86,7 @@ class R2:
         try:
             await self._bucket.delete(key)
         except JsException as error:
-            raise unavailable("R2", error) from error
+            raise unavailable("R2", error, "r2_unavailable") from error
 
     async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
         check_page(limit)
@@ -94,5 +94,5 @@ class R2:
         try:
             page = await self._bucket.list(prefix=prefix, limit=limit, **({} if cursor is None else {"cursor": cursor}))
         except JsException as error:
-            raise unavailable("R2", error) from error
+            raise unavailable("R2", error, "r2_unavailable") from error
         return KeyPage([found.key for found in page["objects"]], page["cursor"] if page["truncated"] else None)

@@ -1,12 +1,29 @@
 """What can go wrong, classed by what the caller should do about it.
 
 Every error has a stable `code` (for programs) and a message (for people). Neither ever holds a secret. Data that helps
-the caller are attributes in `details`.
+the caller are attributes in `details`. Callers tell errors apart by their class, never by their code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
+
+from retain.codes import (
+    Code,
+    ConflictCode,
+    ForbiddenCode,
+    ForeignCode,
+    InvalidInputCode,
+    LimitExceededCode,
+    MethodNotAllowedCode,
+    MisconfiguredCode,
+    NotFoundCode,
+    QuotaExceededCode,
+    UnauthenticatedCode,
+    UnavailableCode,
+    UpstreamFailedCode,
+)
 
 Detail = str | int | float | bool | None | list[str]
 
@@ -18,9 +35,9 @@ class RetainError(Exception):
     details: data a program can use; never secrets.
     """
 
-    code = "internal"
+    code: Code | ForeignCode = "internal"
 
-    def __init__(self, message: str, *, code: str | None = None, **details: Detail) -> None:
+    def __init__(self, message: str, *, code: Code | ForeignCode | None = None, **details: Detail) -> None:
         super().__init__(message)
         self.message = message
         if code is not None:
@@ -31,64 +48,127 @@ class RetainError(Exception):
 class InvalidInput(RetainError):
     """Fix the request: it will fail in the same way each time."""
 
-    code = "invalid_input"
+    code: InvalidInputCode | LimitExceededCode | MethodNotAllowedCode | ForeignCode = "invalid_input"
+
+    def __init__(self, message: str, *, code: InvalidInputCode | ForeignCode | None = None, **details: Detail) -> None:
+        super().__init__(message, code=code, **details)
 
 
 class MethodNotAllowed(InvalidInput):
     """Use another method: `details` name those that the route has."""
 
-    code = "method_not_allowed"
+    code: MethodNotAllowedCode | ForeignCode = "method_not_allowed"
+
+    def __init__(
+        self, message: str, *, code: MethodNotAllowedCode | ForeignCode | None = None, **details: Detail
+    ) -> None:
+        RetainError.__init__(self, message, code=code, **details)
 
 
 class LimitExceeded(InvalidInput):
     """Send less: a documented limit was exceeded. `details` name the limit."""
 
-    code = "limit_exceeded"
+    code: LimitExceededCode | ForeignCode = "limit_exceeded"
+
+    def __init__(self, message: str, *, code: LimitExceededCode | ForeignCode | None = None, **details: Detail) -> None:
+        RetainError.__init__(self, message, code=code, **details)
 
 
 class Unauthenticated(RetainError):
     """Send credentials: there were none, or they are not valid."""
 
-    code = "unauthenticated"
+    code: UnauthenticatedCode | ForeignCode = "unauthenticated"
+
+    def __init__(
+        self, message: str, *, code: UnauthenticatedCode | ForeignCode | None = None, **details: Detail
+    ) -> None:
+        super().__init__(message, code=code, **details)
 
 
 class Forbidden(RetainError):
     """Give up: the credentials are valid and do not allow this."""
 
-    code = "forbidden"
+    code: ForbiddenCode | ForeignCode = "forbidden"
+
+    def __init__(self, message: str, *, code: ForbiddenCode | ForeignCode | None = None, **details: Detail) -> None:
+        super().__init__(message, code=code, **details)
 
 
 class NotFound(RetainError):
     """Give up: it does not exist, or not for this caller."""
 
-    code = "not_found"
+    code: NotFoundCode | Literal["no_such_tool", "unknown_scope"] | ForeignCode = "not_found"
+
+    def __init__(self, message: str, *, code: NotFoundCode | ForeignCode | None = None, **details: Detail) -> None:
+        super().__init__(message, code=code, **details)
+
+
+class NoSuchTool(NotFound):
+    """Name a tool that exists, and that this caller may use."""
+
+    code: Literal["no_such_tool"] | ForeignCode = "no_such_tool"
+
+
+class UnknownScope(NotFound):
+    """Register the scope first: it is not known, or it is at another place."""
+
+    code: Literal["unknown_scope"] | ForeignCode = "unknown_scope"
 
 
 class Conflict(RetainError):
     """Look again, then decide: the state does not allow this now."""
 
-    code = "conflict"
+    code: ConflictCode | Literal["constraint"] | ForeignCode = "conflict"
+
+    def __init__(self, message: str, *, code: ConflictCode | ForeignCode | None = None, **details: Detail) -> None:
+        super().__init__(message, code=code, **details)
+
+
+class ConstraintViolated(Conflict):
+    """Look again, then decide: a constraint of the database forbids the statement."""
+
+    code: Literal["constraint"] | ForeignCode = "constraint"
 
 
 class QuotaExceeded(RetainError):
     """Make room: the tenant holds as much as it may."""
 
-    code = "quota_exceeded"
+    code: QuotaExceededCode | ForeignCode = "quota_exceeded"
+
+    def __init__(self, message: str, *, code: QuotaExceededCode | ForeignCode | None = None, **details: Detail) -> None:
+        super().__init__(message, code=code, **details)
 
 
 class Unavailable(RetainError):
     """Retry later: something Retain depends on failed, and nothing was half-done."""
 
-    code = "unavailable"
+    code: UnavailableCode | ForeignCode = "unavailable"
+
+    def __init__(self, message: str, *, code: UnavailableCode | ForeignCode | None = None, **details: Detail) -> None:
+        super().__init__(message, code=code, **details)
 
 
 class UpstreamFailed(RetainError):
     """Look at the upstream: it answered in a way that retrying will not mend."""
 
-    code = "upstream_failed"
+    code: UpstreamFailedCode | Literal["schema_mismatch"] | ForeignCode = "upstream_failed"
+
+    def __init__(
+        self, message: str, *, code: UpstreamFailedCode | ForeignCode | None = None, **details: Detail
+    ) -> None:
+        super().__init__(message, code=code, **details)
+
+
+class SchemaMismatch(UpstreamFailed):
+    """Ask the model again: its answer breaks the schema. `details` name the place and the rule."""
+
+    code: Literal["schema_mismatch"] | ForeignCode = "schema_mismatch"
 
 
 class Misconfigured(RetainError):
     """Fix the deployment: a setting or secret is missing or contradicts another."""
 
-    code = "misconfigured"
+    code: MisconfiguredCode | ForeignCode = "misconfigured"
+
+    def __init__(self, message: str, *, code: MisconfiguredCode | ForeignCode | None = None, **details: Detail) -> None:
+        super().__init__(message, code=code, **details)

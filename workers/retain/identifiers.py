@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from retain.codes import InvalidInputCode
 from retain.errors import InvalidInput
 
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
@@ -18,35 +19,35 @@ _SEGMENT = re.compile(r"[A-Za-z0-9._@+-]{1,64}")
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
-def _checked(pattern: re.Pattern[str], what: str, value: object, grammar: str) -> str:
+def _checked(pattern: re.Pattern[str], value: object, grammar: str, what: str, code: InvalidInputCode) -> str:
     if not isinstance(value, str) or pattern.fullmatch(value) is None:
-        raise InvalidInput(f"not a valid {what}: it must match {grammar}", code=f"invalid_{what.replace(' ', '_')}")
+        raise InvalidInput(f"not a valid {what}: it must match {grammar}", code=code)
     return value
 
 
 def check_tenant(value: object) -> str:
     """Return the tenant id, or raise InvalidInput. At most 40 bytes, so `agent_memory_semantic:{tenant}` fits 64."""
-    return _checked(_TENANT, "tenant", value, _TENANT.pattern)
+    return _checked(_TENANT, value, _TENANT.pattern, "tenant", "invalid_tenant")
 
 
 def check_agent_type(value: object) -> str:
     """Return the agent type, or raise InvalidInput."""
-    return _checked(_NAME, "agent type", value, _NAME.pattern)
+    return _checked(_NAME, value, _NAME.pattern, "agent type", "invalid_agent_type")
 
 
 def check_tool_name(value: object) -> str:
     """Return the tool name, or raise InvalidInput."""
-    return _checked(_NAME, "tool name", value, _NAME.pattern)
+    return _checked(_NAME, value, _NAME.pattern, "tool name", "invalid_tool_name")
 
 
 def check_instance_id(value: object) -> str:
     """Return the instance id, or raise InvalidInput."""
-    return _checked(_INSTANCE, "instance id", value, _INSTANCE.pattern)
+    return _checked(_INSTANCE, value, _INSTANCE.pattern, "instance id", "invalid_instance_id")
 
 
 def check_id(value: object) -> str:
     """Return the ULID, or raise InvalidInput."""
-    return _checked(_ULID, "id", value, "a ULID (26 characters of Crockford's base 32)")
+    return _checked(_ULID, value, "a ULID (26 characters of Crockford's base 32)", "id", "invalid_id")
 
 
 def new_id() -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from retain import errors
+from retain.codes import ForeignCode
 
 _CLASSES: dict[str, type[errors.RetainError]] = {
     kind.__name__: kind
@@ -37,6 +38,6 @@ def opened(envelope: str) -> dict[str, Any]:
     error = content.get("error")
     if error is not None:
         kind = _CLASSES.get(error["class"], errors.RetainError)
-        raise kind(error["message"], code=error["code"], **error["details"])
+        raise kind(error["message"], code=ForeignCode(error["code"]), **error["details"])
     result: dict[str, Any] = content["result"]
     return result

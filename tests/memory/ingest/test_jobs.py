@@ -81,7 +81,7 @@ async def test_a_store_that_fails_is_a_failed_job_until_it_is_repeated(substrate
     substrate.index = faults.wrap("index", substrate.index, life)
     substrate.embedder = faults.wrap("embedder", substrate.embedder, life)
     point = {"sql": "sql.batch", "index": "index.upsert", "embedder": "embedder.embed"}[port]
-    faults.plan(Fault(Unavailable("down", code="down"), nth=2, point=point))
+    faults.plan(Fault(Unavailable("down"), nth=2, point=point))
     job = await substrate.ingestion().work(receipt.job.job_id)
     assert not faults.pending
     assert (job.state, job.error is None) == ("failed", False)

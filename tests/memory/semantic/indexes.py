@@ -118,4 +118,4 @@ class RefusingIndex(_Passing):
 
     def _check(self, ids: Sequence[str]) -> None:
         if self.refused & {vector_id.partition("#")[0] for vector_id in ids}:
-            raise UpstreamFailed("the test refuses this vector", code="test")
+            raise UpstreamFailed("the test refuses this vector")

@@ -99,7 +99,7 @@ CHANGES = {
 }
 SCENARIOS = STORES | CHANGES
 FAILURES: dict[str, Callable[[], BaseException]] = {
-    "fails": lambda: Unavailable("the test fails this call", code="test"),
+    "fails": lambda: Unavailable("the test fails this call"),
     "dies": Crash,
 }
 
@@ -202,7 +202,7 @@ async def test_a_write_during_which_every_store_goes_down_is_seen_whole_or_not_a
         async with begun(scenario) as (substrate, record_id):
             faults = broken(substrate)
             for _ in range(100):  # from this call on, each
-                faults.plan(Fault(Unavailable("every store is down", code="test"), number))
+                faults.plan(Fault(Unavailable("every store is down"), number))
             await _outcome(scenario.operation(substrate, record_id))
             mended(substrate)
             seen = await state_of(substrate)
@@ -221,7 +221,7 @@ async def test_any_failure_of_a_store_leaves_no_entry(name: str) -> None:
         if point.endswith(" done"):
             continue  # not a failure: the step was done, and its answer lost
         async with begun(scenario) as (substrate, record_id):
-            broken(substrate).plan(Fault(Unavailable("the test fails this call", code="test"), number))
+            broken(substrate).plan(Fault(Unavailable("the test fails this call"), number))
             with pytest.raises(Unavailable):
                 await scenario.operation(substrate, record_id)
             mended(substrate)

@@ -43,7 +43,7 @@ edits = st.one_of(
 )
 numbers = st.integers(0, 20)
 Key = tuple[Scope, str, Utterance | None]
-errors = st.sampled_from((Unavailable("the test fails this call", code="test"), Crash()))
+errors = st.sampled_from((Unavailable("the test fails this call"), Crash()))
 
 
 class LearningStream(RuleBasedStateMachine):

@@ -162,7 +162,7 @@ class Remembering(RuleBasedStateMachine):
         what=st.sampled_from(("tell", "edit", "invalidate", "delete")),
         content=contents,
         number=numbers,
-        error=st.sampled_from((Unavailable("the test fails this call", code="test"), Crash())),
+        error=st.sampled_from((Unavailable("the test fails this call"), Crash())),
         nth=st.integers(1, 16),
         done=st.booleans(),
     )

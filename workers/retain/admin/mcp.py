@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from retain.admin.context import AdminContext
 from retain.admin.resources import memories
 from retain.bodies import validated
-from retain.errors import InvalidInput, NotFound
+from retain.errors import InvalidInput, NoSuchTool
 from retain.http import Handle, Request, Response
 from retain.mcp.server import answer, check_transport
 from retain.mcp.tools import McpAnswer, McpTool, McpToolPage
@@ -118,7 +118,7 @@ class MemoryTools:
         """Do what the tool's handler does, and answer its JSON."""
         tool = _TOOLS.get(name)
         if tool is None:
-            raise NotFound("there is no such tool", code="no_such_tool")
+            raise NoSuchTool("there is no such tool")
         given = validated(tool.arguments, arguments).model_dump(exclude_unset=True)
         parameters = {"tenant": self._tenant, **({"id": given.pop("id")} if "id" in given else {})}
         query: dict[str, str] = {}

@@ -26,6 +26,7 @@ import yaml
 
 from retain.cli.project import Project, require_project
 from retain.cli.wrangler_kv import Run, WranglerKv, wrangler_of
+from retain.codes import ForeignCode
 from retain.errors import Conflict, InvalidInput, Misconfigured, NotFound, RetainError
 from retain.gateway.credentials import credential_name, read_credentials_key
 from retain.gateway.keys import STORED_PREFIX, read_grant
@@ -62,12 +63,12 @@ async def revoke_key(work: Workplace, options: argparse.Namespace) -> None:
     """Remove an API key. Other locations may accept it for up to a minute more."""
     tenant = check_tenant(options.tenant)
     if len(options.key_id) < KEY_ID_CHARACTERS:
-        raise InvalidInput("that is not a whole key id", code="invalid_key_id")
+        raise InvalidInput("that is not a whole key id", code=ForeignCode("invalid_key_id"))
     names = await _names(work.kv, STORED_PREFIX + options.key_id)
     values = await work.kv.values(names)
     mine = [name for name, text in values.items() if text is not None and read_grant(text).tenant_id == tenant]
     if not mine:
-        raise NotFound("the tenant has no such key", code="no_such_key")
+        raise NotFound("the tenant has no such key", code=ForeignCode("no_such_key"))
     for name in mine:
         await work.kv.delete(name)
     print(f"revoked key {options.key_id} of tenant {tenant}")
@@ -80,7 +81,7 @@ async def put_tool(work: Workplace, options: argparse.Namespace) -> None:
     entry = tool_entry(options.tenant, check_tool_name(name), config, allow_loopback=not work.remote)
     stored = await work.kv.get(entry.key)
     if stored is not None and stored != entry.value and json.loads(stored)["version"] >= config["version"]:
-        raise Conflict("the tool has changed: raise its version", code="version_not_raised")
+        raise Conflict("the tool has changed: raise its version", code=ForeignCode("version_not_raised"))
     await entry.write(work.kv)
     print(f"stored tool {name}, version {config['version']}, for tenant {options.tenant}")
 

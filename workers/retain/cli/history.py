@@ -22,6 +22,7 @@ from typing import Any
 import httpx
 
 from retain.cli.administrator import open_client
+from retain.codes import ForeignCode
 from retain.errors import InvalidInput, RetainError, UpstreamFailed
 from retain.identifiers import check_tenant
 from retain.tenants.history import GENESIS, follow
@@ -65,9 +66,11 @@ class Server:
         try:
             answer = self._client.get(path, params=dict(query))
         except httpx.HTTPError as error:
-            raise UpstreamFailed(f"the server did not answer: {error}", code="server_failed") from error
+            raise UpstreamFailed(f"the server did not answer: {error}", code=ForeignCode("server_failed")) from error
         if answer.status_code != 200:
-            raise UpstreamFailed(f"the server answered {answer.status_code}: {answer.text[:500]}", code="server_failed")
+            raise UpstreamFailed(
+                f"the server answered {answer.status_code}: {answer.text[:500]}", code=ForeignCode("server_failed")
+            )
         found: dict[str, Any] = answer.json()
         return found
 
@@ -79,7 +82,7 @@ def read_file(path: Path) -> Iterator[Entry]:
             for line in lines:
                 yield json.loads(line)
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}", code="invalid_dump") from error
+        raise InvalidInput(f"{path} cannot be read: {error}", code=ForeignCode("invalid_dump")) from error
 
 
 def check(tenant_id: str, entries: Iterable[Entry], asked: frozenset[int] = frozenset()) -> Chain:

@@ -21,6 +21,7 @@ from typing import Any
 import httpx
 
 from retain.cli.administrator import open_client
+from retain.codes import ForeignCode
 from retain.errors import RetainError, UpstreamFailed
 
 PATH = "/admin/namespaces"
@@ -107,9 +108,11 @@ def _answer(client: httpx.Client, method: str, path: str, body: Mapping[str, Any
     try:
         answer = client.request(method, path, json=None if body is None else dict(body))
     except httpx.HTTPError as error:
-        raise UpstreamFailed(f"the server did not answer: {error}", code="server_failed") from error
+        raise UpstreamFailed(f"the server did not answer: {error}", code=ForeignCode("server_failed")) from error
     if answer.status_code not in (200, 202):
-        raise UpstreamFailed(f"the server answered {answer.status_code}: {answer.text[:1000]}", code="server_failed")
+        raise UpstreamFailed(
+            f"the server answered {answer.status_code}: {answer.text[:1000]}", code=ForeignCode("server_failed")
+        )
     return answer
 
 

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from retain.codes import ForeignCode
 from retain.errors import Misconfigured
 
 _MARKS = ("wrangler.toml", "tools/stage.py")
@@ -68,6 +69,6 @@ def require_project(start: Path | None = None) -> Project:
     if project is None:
         raise Misconfigured(
             "run this inside a Retain project: a folder with wrangler.toml and tools/, as a clone of Retain is",
-            code="no_project",
+            code=ForeignCode("no_project"),
         )
     return project

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 
 from retain.cli.project import Project
+from retain.codes import ForeignCode
 from retain.errors import Unavailable
 from retain.ports import KeyPage
 
@@ -32,7 +33,7 @@ def wrangler_of(project: Project) -> Run:
             check=False,
         )
         if done.returncode != 0:
-            raise Unavailable(f"wrangler failed:\n{done.stderr or done.stdout}", code="wrangler_failed")
+            raise Unavailable(f"wrangler failed:\n{done.stderr or done.stdout}", code=ForeignCode("wrangler_failed"))
         return done.stdout
 
     return run

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from retain.codes import Code, ForeignCode
 from retain.errors import RetainError, Unavailable
 from retain.evaluation.case_run import CasePorts, CaseRun
 from retain.evaluation.dataset import Case
@@ -162,7 +163,7 @@ class Runner:
         run: EvalRun,
         picked: Picked,
         case: Case | None,
-        reason: str,
+        reason: Code | ForeignCode,
         message: str,
         observed: Observation | None = None,
     ) -> None:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from retain.errors import InvalidInput, Misconfigured, NotFound
+from retain.errors import InvalidInput, Misconfigured, NoSuchTool, NotFound
 from retain.gateway.keys import ANY_TOOL, Grant
 from retain.gateway.proxy import ToolProxy
 from retain.gateway.tool_config import tool_name_in_kv
@@ -46,9 +46,9 @@ class GrantedTools:
         try:
             check_tool_name(name)
         except InvalidInput as error:
-            raise NotFound("the tenant has no such tool", code="no_such_tool") from error
+            raise NoSuchTool("the tenant has no such tool") from error
         if not self._grant.allows(name):
-            raise NotFound("the API key does not allow this tool", code="no_such_tool", tool=name)
+            raise NoSuchTool("the API key does not allow this tool", tool=name)
         given = await self._proxy.call(self._grant.tenant_id, name, arguments, idempotency_key=self._idempotency_key)
         try:
             text = given.body.decode()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from retain.errors import InvalidInput, Misconfigured, NotFound, Unavailable, UpstreamFailed
+from retain.errors import InvalidInput, Misconfigured, NoSuchTool, Unavailable, UpstreamFailed
 from retain.gateway.arguments import Check, compile_check
 from retain.gateway.credentials import OpenedCredentials, credential_name
 from retain.gateway.settings import GatewaySettings
@@ -126,7 +126,7 @@ class ToolProxy:
 
     def _prepared(self, tool_name: str, text: str | None) -> PreparedTool:
         if text is None:
-            raise NotFound("the tenant has no such tool", code="no_such_tool", tool=tool_name)
+            raise NoSuchTool("the tenant has no such tool", tool=tool_name)
         try:
             return prepare_tool(text, allow_loopback=self._allow_loopback)
         except InvalidInput as error:  # not the caller's to fix

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from retain.errors import Conflict, LimitExceeded, RetainError, Unavailable
+from retain.errors import ConstraintViolated, LimitExceeded, RetainError, Unavailable
 from retain.limits.storage import MAX_INTEGER, MAX_PARAMETERS, MAX_STATEMENT_BYTES, MAX_VALUE_BYTES, check_statement
 from retain.ports import Row, SqlResult, SqlValue
 
@@ -81,7 +81,7 @@ def refusal(error: Exception) -> RetainError:
     """Return SQLite's error as the port's. The database's own words stay with the cause: they may quote the input."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
     if code == sqlite3.SQLITE_CONSTRAINT:
-        return Conflict("a constraint of the database forbids it", code="constraint")
+        return ConstraintViolated("a constraint of the database forbids it")
     if code == sqlite3.SQLITE_TOOBIG:
         return LimitExceeded("a value or row is too large", code="value_too_large", limit_bytes=MAX_VALUE_BYTES)
     return Unavailable("the database refused the statement", code="database_failed")

@@ -12,6 +12,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+from retain.codes import Code, ForeignCode
 from retain.errors import NotFound, RetainError, Unavailable
 from retain.identifiers import check_id, new_id
 from retain.lifecycle.stores import Stores
@@ -178,7 +179,7 @@ class Reindexing:
                 "UPDATE index_jobs SET cursor = ? WHERE job_id = ? AND state = 'running'", int(first) - 1, job_id
             )
 
-    async def _fail(self, job_id: str, code: str) -> None:
+    async def _fail(self, job_id: str, code: Code | ForeignCode) -> None:
         _log.error("reindexing failed", extra={"job_id": job_id, "code": code})
         try:
             await self._stores.sql.run(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from retain.codes import InvalidInputCode, LimitExceededCode
 from retain.errors import InvalidInput, LimitExceeded, RetainError, Unavailable
 from retain.limits.vector_filter import check_filter, is_json_number
 from retain.ports import MetadataFilter, MetadataValue, Vector, VectorEntry
@@ -50,8 +51,8 @@ def check_entries(entries: Sequence[VectorEntry], dimensions: int) -> None:
     if not entries:
         raise InvalidInput("a batch needs at least one vector", code="vector_batch_empty")
     for entry in entries:
-        _check_text(entry.id, "id", MAX_ID_BYTES)
-        _check_text(entry.namespace, "namespace", MAX_NAMESPACE_BYTES)
+        _check_id(entry.id)
+        _check_namespace(entry.namespace)
         check_vector(entry.values, dimensions)
         _check_metadata(entry.metadata)
 
@@ -66,7 +67,7 @@ def check_query(
         `vector_namespace_empty`, `unsupported_value`, `invalid_filter`).
     """
     check_vector(vector, dimensions)
-    _check_text(namespace, "namespace", MAX_NAMESPACE_BYTES)
+    _check_namespace(namespace)
     if top_k < 1:
         raise InvalidInput("top_k must be at least 1", code="vector_top_k")
     _check_count(top_k, MAX_TOP_K_WITH_METADATA if with_metadata else MAX_TOP_K, "vector_top_k_too_large")
@@ -81,7 +82,7 @@ def check_ids(ids: Sequence[str], limit: int) -> None:
     """
     _check_count(len(ids), limit, "vector_ids_too_many")
     for id_ in ids:
-        _check_text(id_, "id", MAX_ID_BYTES)
+        _check_id(id_)
 
 
 def delete_calls(ids: Sequence[str]) -> list[list[str]]:
@@ -99,8 +100,8 @@ def platform_error(text: str) -> RetainError:
     code = int(found[1]) if found else None
     if found is None or code is None or code == _TOO_MANY_REQUESTS or not 40000 <= code < 50000:
         return Unavailable("the vector index failed", code="vector_index_unavailable", platform_code=code)
-    name = "vector_dimensions" if code in _WRONG_DIMENSIONS else "vector_index_refused"
-    return InvalidInput(f"the vector index refused: {found[2]}", code=name, platform_code=code)
+    reason: InvalidInputCode = "vector_dimensions" if code in _WRONG_DIMENSIONS else "vector_index_refused"
+    return InvalidInput(f"the vector index refused: {found[2]}", code=reason, platform_code=code)
 
 
 def check_vector(values: Vector, dimensions: int) -> None:
@@ -121,15 +122,23 @@ def check_vector(values: Vector, dimensions: int) -> None:
         raise InvalidInput("a vector of zeros has no direction, and so no similarity", code="vector_is_zero")
 
 
-def _check_text(text: str, what: str, limit_bytes: int) -> None:
-    if not text:
-        raise InvalidInput(f"a vector's {what} must not be empty", code=f"vector_{what}_empty")
+def _check_id(id_: str) -> None:
+    if not id_:
+        raise InvalidInput("a vector's id must not be empty", code="vector_id_empty")
+    _check_size("id", id_, MAX_ID_BYTES, "vector_id_too_long")
+
+
+def _check_namespace(namespace: str) -> None:
+    if not namespace:
+        raise InvalidInput("a vector's namespace must not be empty", code="vector_namespace_empty")
+    _check_size("namespace", namespace, MAX_NAMESPACE_BYTES, "vector_namespace_too_long")
+
+
+def _check_size(what: str, text: str, limit_bytes: int, code: LimitExceededCode) -> None:
     size = _utf8_bytes(text)
     if size > limit_bytes:
         raise LimitExceeded(
-            f"a vector's {what} has {size} bytes, at most {limit_bytes} are allowed",
-            code=f"vector_{what}_too_long",
-            limit_bytes=limit_bytes,
+            f"a vector's {what} has {size} bytes, at most {limit_bytes} are allowed", code=code, limit_bytes=limit_bytes
         )
 
 
@@ -149,7 +158,7 @@ def _check_metadata(metadata: Mapping[str, MetadataValue]) -> None:
         )
 
 
-def _check_count(count: int, limit: int, code: str) -> None:
+def _check_count(count: int, limit: int, code: LimitExceededCode) -> None:
     if count > limit:
         raise LimitExceeded(f"{count} are too many: at most {limit} are allowed", code=code, limit=limit)
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from retain import __version__
-from retain.errors import Forbidden, InvalidInput, MethodNotAllowed, NotFound, RetainError
+from retain.errors import Forbidden, InvalidInput, MethodNotAllowed, NoSuchTool, RetainError
 from retain.http import Request, Response
 from retain.mcp.messages import (
     ENVELOPE_VERSIONS,
@@ -105,9 +105,7 @@ async def _call(message: RpcMessage, tools: McpTools) -> Mapping[str, Any]:
         raise McpError(INVALID_PARAMS, "a call has a name, a text, and arguments, an object")
     try:
         given = await tools.call(name, arguments)
-    except NotFound as error:
-        if error.code != "no_such_tool":
-            return _content(f"{error.code}: {error.message}", failed=True)
+    except NoSuchTool as error:
         raise McpError(INVALID_PARAMS, f"there is no tool '{name}'") from error
     except RetainError as error:
         return _content(f"{error.code}: {error.message}", failed=True)

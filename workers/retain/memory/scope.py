@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
-from retain.errors import InvalidInput, NotFound
+from retain.errors import InvalidInput, UnknownScope
 from retain.identifiers import check_agent_type, check_instance_id, check_tenant
 from retain.ports import MetadataValue, Row, SqlValue, Statement
 
@@ -155,7 +155,7 @@ def reach_of(scope: Scope, chain: Sequence[Row]) -> Reach:
     """
     found = tuple(str(row["scope_id"]) for row in chain)  # the path ends in the tenant, so the chain has to
     if found != tuple(node.scope_id for node in scope.path()):
-        raise NotFound("the scope is not known, or lies elsewhere", code="unknown_scope")
+        raise UnknownScope("the scope is not known, or lies elsewhere")
     return Reach(scope.tenant_id, found)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from retain.errors import Conflict, InvalidInput, NotFound, RetainError
+from retain.errors import Conflict, InvalidInput, NotFound, RetainError, UnknownScope
 from retain.identifiers import check_id, new_id
 from retain.memory.indexer import Indexed, Indexer, remove_rows
 from retain.memory.recall.recall import Hit, Recall, RecallQuery
@@ -130,8 +130,8 @@ class SemanticMemory:
         """
         try:
             return await self._recall.search(wanted)
-        except NotFound as error:
-            if error.code != "unknown_scope" or not register:
+        except UnknownScope as error:
+            if not register:
                 raise
             try:
                 await self._sql.batch(registration(self.scope))

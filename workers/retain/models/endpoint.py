@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from retain.codes import UnavailableCode
 from retain.errors import Detail, InvalidInput, Misconfigured, RetainError, Unavailable, UpstreamFailed
 from retain.json_text import read_json
 from retain.models.requests import check_model_request
@@ -198,7 +199,8 @@ def _classed(status: int, codes: list[str], headers: Mapping[str, str]) -> Retai
         wait = retry_after_ms(headers)
         if wait is not None:
             details["retry_after_ms"] = wait
-        code = "model_rate_limited" if status == _TOO_MANY_REQUESTS else "model_unavailable"
+        limited = status == _TOO_MANY_REQUESTS
+        code: UnavailableCode = "model_rate_limited" if limited else "model_unavailable"
         return Unavailable("the model's server cannot answer now", code=code, **details)
     return UpstreamFailed("the model's server refused the request", code="model_refused", **details)
 

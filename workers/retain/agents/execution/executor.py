@@ -17,6 +17,7 @@ from retain.agents.runs.journal import Journal, OpenRun
 from retain.agents.runs.run_state import Policy
 from retain.agents.runs.tokens import Estimate
 from retain.agents.toolbox import Toolbox
+from retain.codes import Code, ForeignCode
 from retain.errors import InvalidInput, NotFound, Unavailable
 from retain.identifiers import namespace_key, new_id
 from retain.log import bind
@@ -168,7 +169,7 @@ class Execution:
         loop = RunLoop(definition, policy, self._journal, model, tools, self._live, self._ports.clock)
         return loop, model, [tool.spec for tool in tools.values()]
 
-    def _give_up(self, run: OpenRun, code: str, message: str) -> None:
+    def _give_up(self, run: OpenRun, code: Code | ForeignCode, message: str) -> None:
         failed = RunFailed(len(run.state.turns), code, message)
         self._journal.close(run, failed)
 

@@ -39,6 +39,7 @@ from retain.agents.runs.run_state import (
 from retain.agents.runs.tokens import Estimate
 from retain.agents.tools.built_in import Budget, CallContext, CallSuspended, Tool, run_tool
 from retain.agents.tools.delegate import Delegate
+from retain.codes import ReportedCode
 from retain.errors import RetainError
 from retain.models.chat import ChatModel, ChatReply, ChatRequest, OnText, ToolCall
 from retain.ports import Clock
@@ -179,5 +180,5 @@ class RunLoop:
         return on_text
 
 
-def _error(code: str, message: str) -> str:
+def _error(code: ReportedCode, message: str) -> str:
     return json.dumps({"error": {"code": code, "message": message}})

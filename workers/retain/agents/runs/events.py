@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from retain.codes import Code, ForeignCode
 from retain.models.chat import ToolCall
 
 
@@ -125,7 +126,7 @@ class RunFailed:
     """The run ended without an answer."""
 
     turn: int
-    code: str
+    code: Code | ForeignCode
     message: str
 
 

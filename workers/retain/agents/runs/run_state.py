@@ -24,6 +24,7 @@ from retain.agents.runs.events import (
     ToolAnswered,
     ToolCalled,
 )
+from retain.codes import Code
 from retain.models.chat import ToolCall
 
 
@@ -158,7 +159,7 @@ class Fail:
     """End the run without an answer."""
 
     turn: int
-    code: str
+    code: Code
     message: str
 
 

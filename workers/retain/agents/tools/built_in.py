@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from retain.agents.runs.events import ToolAnswered
-from retain.errors import Forbidden, InvalidInput, NotFound, RetainError
+from retain.errors import Forbidden, InvalidInput, NoSuchTool, RetainError
 from retain.memory.recalled import known_as, without_recalled
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.semantic import Hit, RecallQuery, SemanticMemory
@@ -99,7 +99,7 @@ async def run_tool(
     try:
         tool = tools.get(name)
         if tool is None:
-            raise NotFound(f"this agent has no tool named {name}", code="no_such_tool")
+            raise NoSuchTool(f"this agent has no tool named {name}")
         result = await tool.call(arguments, context)
     except CallSuspended:
         raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.errors import Conflict, InvalidInput
+from retain.errors import Conflict, ConstraintViolated, InvalidInput
 from retain.identifiers import check_tenant, new_id
 from retain.items.entry import Buried, Draft, ItemEntry
 from retain.limits.storage import check_kv_key, utf8_bytes
@@ -85,9 +85,7 @@ class SqlWarm:
         what: tuple[SqlValue, ...] = (draft.tier, draft.value, draft.object_key, self._clock(), draft.key_id)
         try:
             rows = (await self._sql.run(_WRITE, *where, *what, draft.size_bytes, draft.expires_at_ms)).rows
-        except Conflict as error:
-            if error.code != "constraint":
-                raise
+        except ConstraintViolated as error:
             raise Conflict("the tenant was erased: nothing can be kept for it", code="tenant_erased") from error
         if not rows:
             raise Conflict("the item was erased while it was written", code="item_erased")

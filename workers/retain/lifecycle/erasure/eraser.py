@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from retain.errors import Conflict, InvalidInput, RetainError, Unavailable
+from retain.errors import ConstraintViolated, InvalidInput, RetainError, Unavailable
 from retain.lifecycle.erasure.receipts import ErasureJob, ErasureReceipt, Kind, Receipts, started
 from retain.lifecycle.erasure.slices import Slice, Step
 from retain.lifecycle.erasure.subject import BY_MENTION, BY_SUBJECT
@@ -122,10 +122,8 @@ class Erasure:
                     if following < len(names):
                         moved = job.moved(self._stores.clock(), {}, step=names[following])
                         await self._stores.sql.batch([*moved, *closed])
-            except Conflict as error:
-                if error.code != "constraint":
-                    raise
-                _log.info("somebody else goes on with the erasure", extra={"receipt_id": receipt.receipt_id})
+            except ConstraintViolated:
+                _log.info("another caller continues the erasure", extra={"receipt_id": receipt.receipt_id})
         receipt = await self._receipts.get(receipt.tenant_id, receipt.receipt_id)
         return Outcome(receipt, salt, None if receipt.state == "completed" else 0)
 

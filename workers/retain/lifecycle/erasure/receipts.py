@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from retain.codes import Code, ForeignCode
 from retain.errors import NotFound
 from retain.identifiers import check_id, new_id
 from retain.ports import Row, Sql, SqlValue, Statement
@@ -148,7 +149,7 @@ class Receipts:
         """Return up to 100 receipts of erasures that are not complete, the longest untouched first."""
         return [_receipt(row) for row in (await self._sql.run(_ALL_OPEN)).rows]
 
-    async def note_error(self, receipt_id: str, code: str, now: int) -> None:
+    async def note_error(self, receipt_id: str, code: Code | ForeignCode, now: int) -> None:
         """Note what stopped an erasure for now."""
         await self._sql.run(
             "UPDATE erasure_receipts SET error = ?, updated_at_ms = ? WHERE receipt_id = ? AND state = 'running'",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from retain.codes import Code, ForeignCode, InvalidInputCode
 from retain.errors import InvalidInput, LimitExceeded
 from retain.memory.ingest.request import Oversized
 from retain.memory.recalled import without_recalled
@@ -63,7 +64,7 @@ class Rejection:
     """One message that is not stored, and why."""
 
     index: int
-    code: str
+    code: Code | ForeignCode
     message: str
 
     def to_json(self) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def message_key(speaker: str, content: str) -> str:
 
 def check_conversation(conversation: str) -> str:
     """Return a conversation's id of at most 512 bytes. Raises: InvalidInput (code `invalid_conversation`)."""
-    return _name("conversation", conversation)
+    return _name("conversation", conversation, "invalid_conversation")
 
 
 def read_message(index: int, raw: object) -> IncomingMessage:
@@ -99,19 +100,19 @@ def read_message(index: int, raw: object) -> IncomingMessage:
     message_id, at_ms = raw.get("id"), raw.get("at_ms")
     if at_ms is not None and (isinstance(at_ms, bool) or not isinstance(at_ms, int) or not 0 <= at_ms <= MAX_AT_MS):
         raise InvalidInput("at_ms must be epoch milliseconds", code="invalid_at_ms")
-    return IncomingMessage(
-        index, None if message_id is None else _name("id", message_id), _name("speaker", raw.get("speaker")), own, at_ms
-    )
+    if message_id is not None:
+        message_id = _name("id", message_id, "invalid_id")
+    return IncomingMessage(index, message_id, _name("speaker", raw.get("speaker"), "invalid_speaker"), own, at_ms)
 
 
 def _too_large() -> LimitExceeded:
     return LimitExceeded("the content is too long", code="content_too_large", limit_bytes=MAX_MESSAGE_BYTES)
 
 
-def _name(what: str, value: object) -> str:
+def _name(what: str, value: object, code: InvalidInputCode) -> str:
     """Return a name of 1 to 512 bytes of text without control characters."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise InvalidInput(f"{what} must be text without control characters", code=f"invalid_{what}")
+        raise InvalidInput(f"{what} must be text without control characters", code=code)
     if len(value.encode("utf-8", "surrogatepass")) > MAX_PART_BYTES:
-        raise InvalidInput(f"{what} has at most {MAX_PART_BYTES} bytes", code=f"invalid_{what}")
+        raise InvalidInput(f"{what} has at most {MAX_PART_BYTES} bytes", code=code)
     return value

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+from retain.codes import InvalidInputCode
 from retain.errors import InvalidInput, LimitExceeded
 
 Kind = Literal["fact", "event", "instruction", "task"]
@@ -88,16 +89,18 @@ class NewRecord:
         check_metadata(self.metadata)
         if self.kind not in get_args(Kind):
             raise InvalidInput(f"kind must be one of {', '.join(get_args(Kind))}", code="invalid_kind")
-        for name, value in (("confidence", self.confidence), ("importance", self.importance)):
-            check_share(name, value)
-        for name in ("subject", "predicate", "object"):
-            part = getattr(self, name)
-            if part is not None:
-                check_part(name, part)
-        for name in ("valid_from_ms", "expires_at_ms"):
-            time = getattr(self, name)
-            if time is not None:
-                check_whole(name, time, _ENDLESS)
+        check_share("confidence", self.confidence, "invalid_confidence")
+        check_share("importance", self.importance, "invalid_importance")
+        if self.subject is not None:
+            check_part("subject", self.subject, "invalid_subject")
+        if self.predicate is not None:
+            check_part("predicate", self.predicate, "invalid_predicate")
+        if self.object is not None:
+            check_part("object", self.object, "invalid_object")
+        if self.valid_from_ms is not None:
+            check_whole("valid_from_ms", self.valid_from_ms, "invalid_valid_from_ms", _ENDLESS)
+        if self.expires_at_ms is not None:
+            check_whole("expires_at_ms", self.expires_at_ms, "invalid_expires_at_ms", _ENDLESS)
         if self.utterance is not None:
             check_place(self.utterance)
 
@@ -189,26 +192,27 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
 
 def check_place(place: Utterance) -> None:
     """Raise InvalidInput for a place in a conversation that cannot be kept, or whose time has no date."""
-    check_part("conversation", place.conversation)
-    check_part("speaker", place.speaker)
-    check_whole("position", place.position, _ENDLESS, first=1 - _ENDLESS)  # what is told later may come before the rest
+    check_part("conversation", place.conversation, "invalid_conversation")
+    check_part("speaker", place.speaker, "invalid_speaker")
+    first = 1 - _ENDLESS  # an earlier part of a conversation may be stored after the rest
+    check_whole("position", place.position, "invalid_position", _ENDLESS, first=first)
     if place.at_ms is not None:
-        check_whole("at_ms", place.at_ms, _YEAR_10000)
+        check_whole("at_ms", place.at_ms, "invalid_at_ms", _YEAR_10000)
 
 
-def check_part(name: str, value: object) -> None:
+def check_part(name: str, value: object, code: InvalidInputCode) -> None:
     """Raise InvalidInput for anything but a text of 1 to `MAX_PART_BYTES` bytes."""
     if not isinstance(value, str) or not 1 <= len(value.encode("utf-8", "surrogatepass")) <= MAX_PART_BYTES:
-        raise InvalidInput(f"{name} must be a text of 1 to {MAX_PART_BYTES} bytes", code=f"invalid_{name}")
+        raise InvalidInput(f"{name} must be a text of 1 to {MAX_PART_BYTES} bytes", code=code)
 
 
-def check_whole(name: str, value: object, end: int, *, first: int = 0) -> None:
+def check_whole(name: str, value: object, code: InvalidInputCode, end: int, *, first: int = 0) -> None:
     """Raise InvalidInput for anything but a whole number from `first` to before `end`."""
     if not isinstance(value, int) or isinstance(value, bool) or not first <= value < end:
-        raise InvalidInput(f"{name} must be a whole number from {first} to before {end}", code=f"invalid_{name}")
+        raise InvalidInput(f"{name} must be a whole number from {first} to before {end}", code=code)
 
 
-def check_share(name: str, value: object) -> None:
+def check_share(name: str, value: object, code: InvalidInputCode) -> None:
     """Raise InvalidInput for anything but a number in [0, 1]."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0.0 <= value <= 1.0:
-        raise InvalidInput(f"{name} must be in [0, 1]", code=f"invalid_{name}")
+        raise InvalidInput(f"{name} must be in [0, 1]", code=code)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from retain.errors import InvalidInput, UpstreamFailed
+from retain.errors import InvalidInput, SchemaMismatch
 from retain.json_schema import Check, compile_schema
 from retain.json_text import read_json
 from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, OnText
@@ -43,9 +43,7 @@ class CheckedChat:
             return await _given(first, on_text)
         try:
             return await _given(_matching(first, check), on_text)
-        except UpstreamFailed as mismatch:
-            if mismatch.code != "schema_mismatch":
-                raise
+        except SchemaMismatch as mismatch:
             again = [*request.messages, ChatMessage("assistant", first.content), ChatMessage("user", _repair(mismatch))]
         second = await self._model.complete(replace(request, messages=again))
         second = replace(second, usage=first.usage + second.usage)
@@ -86,16 +84,15 @@ def _matching(reply: ChatReply, check: Check) -> ChatReply:
     return replace(reply, content=text, structured=value)
 
 
-def _mismatch(path: str, problem: str) -> UpstreamFailed:
-    return UpstreamFailed(
+def _mismatch(path: str, problem: str) -> SchemaMismatch:
+    return SchemaMismatch(
         "the model's answer does not match the schema that it was asked for",
-        code="schema_mismatch",
         path=path,
         problem=problem,
     )
 
 
-def _repair(mismatch: UpstreamFailed) -> str:
+def _repair(mismatch: SchemaMismatch) -> str:
     place = f"At {mismatch.details['path']}: " if mismatch.details["path"] else ""
     return (
         f"This answer does not match the JSON Schema. {place}{mismatch.details['problem']}. "
