@@ -13,8 +13,12 @@ from tools.paths import ROOT
 
 READ = (
     "CONTRIBUTING.md",
-    *(f"docs/{name}.md" for name in ("agents", "backends", "contracts", "glossary", "ingest", "lifecycle", "memory")),
-    *(f"docs/{name}.md" for name in ("namespaces", "procedures", "tiers")),
+    "docs/decisions",
+    *(f"docs/{name}.md" for name in ("agents", "backends", "contracts", "errors", "evaluation", "gateway", "glossary")),
+    *(
+        f"docs/{name}.md"
+        for name in ("ingest", "lifecycle", "mcp", "memory", "models", "namespaces", "procedures", "tiers")
+    ),
 )
 """Files and folders that are held to the list."""
 
