@@ -1,0 +1,54 @@
+"""The page that shows the measures of two states of the project side by side, and its picture."""
+
+from __future__ import annotations
+
+from tools.metrics.drawing import as_svg, as_text
+from tools.metrics.imports import package_graph
+from tools.metrics.measures import measures_of
+from tools.metrics.source import SourceTree, at_commit, working_tree
+from tools.paths import ROOT
+
+BEFORE = "6d0f9d5"
+"""The commit before the code got its present rooms."""
+
+PAGE = ROOT / "docs" / "metrics.md"
+PICTURE = ROOT / "docs" / "imports.svg"
+
+_TEXT = """# Measures of the code
+
+`make metrics-page` wrote this page with `tools/metrics/`; `make metrics` prints the same for the checkout, and
+`make metrics AT=v0.1.0` for any commit. Measured are `workers/` and `durable_objects/`, the code that runs in production;
+`__init__.py` files do not count as files. The laws that these figures must keep are in `tests/metrics/test_laws.py`.
+
+| | `{before}` | now |
+|---|---:|---:|
+{rows}
+
+A way through a function is a branch, a loop, a handler, an `assert`, a condition in a comprehension, or an operand of `and`
+or `or`. A class name has two meanings when two modules define a class of that name.
+
+## Imports between packages
+
+![The packages by floor, with arrows for imports](imports.svg)
+
+Every import runs down. An arrow is left out when a longer path implies it.
+
+```text
+{graph}
+```
+"""
+
+
+def table(columns: list[SourceTree]) -> list[list[str]]:
+    """Return a row for each measure: its name, then its value in each tree."""
+    measured = [measures_of(tree) for tree in columns]
+    return [[row[0].name, *(measure.value for measure in row)] for row in zip(*measured, strict=True)]
+
+
+def write_page() -> None:
+    """Write the page and its picture again, from the commit before and the working tree."""
+    now = working_tree()
+    rows = "\n".join(f"| {' | '.join(row)} |" for row in table([at_commit(BEFORE), now]))
+    graph = package_graph(now)
+    PAGE.write_text(_TEXT.format(before=BEFORE, rows=rows, graph=as_text(graph)))
+    PICTURE.write_text(as_svg(graph))
