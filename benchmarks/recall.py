@@ -33,6 +33,7 @@ from retain.memory.recall.words import STOP, words
 from retain.memory.records.record import NewRecord, RecordSource, Utterance
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
+from retain.memory.vector_names import vector_namespace
 from retain.models.embedders.static import StaticEmbedder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -117,7 +118,9 @@ async def vectors(loaded: Loaded, embedder: StaticEmbedder, question: str, as_of
     if not any(vector):
         return []
     criteria = {} if as_of_ms is None else {"created_at": {"$lte": as_of_ms}}
-    matches = await loaded.index.query(vector, namespace=loaded.scope.vector_namespace, filter=criteria, top_k=100)
+    matches = await loaded.index.query(
+        vector, namespace=vector_namespace(loaded.scope.tenant_id), filter=criteria, top_k=100
+    )
     return list(dict.fromkeys(loaded.item_of[match.id.partition("#")[0]] for match in matches))
 
 

@@ -21,7 +21,7 @@ from retain.lifecycle.erasure.slices import Slice
 from retain.lifecycle.stores import Stores
 from retain.memory.records.record import NewRecord
 from retain.memory.records.rows import record_of
-from retain.memory.scope import Scope
+from retain.memory.vector_names import vector_namespace
 from retain.ports import VectorEntry, VectorMatch
 from retain.tenants.register import Tenants
 from tests.lifecycle.erasable import ANN, MAIL, erased, filled, rows_of
@@ -212,9 +212,7 @@ async def _once(world: World, tenant: str | None) -> Outcome:
 
 async def test_vectors_that_nothing_in_d1_leads_to_are_erased_with_the_tenant(world: World) -> None:
     vector = [1.0] + [0.0] * (world.embedder.dimensions - 1)
-    strays = [
-        VectorEntry(f"stray#{n}", vector, Scope("acme").vector_namespace, {"tenant_id": "acme"}) for n in range(150)
-    ]
+    strays = [VectorEntry(f"stray#{n}", vector, vector_namespace("acme"), {"tenant_id": "acme"}) for n in range(150)]
     await world.index.upsert(strays)
     await erased(world, "acme")
     assert {v["tenant_id"] for v in world.vectors().values()} == {"neighbour"}

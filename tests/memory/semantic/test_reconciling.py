@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retain.limits.vectorize import GRACE_MS
-from retain.memory.indexer import FIRST_PAUSE_MS, LONGEST_PAUSE_MS
+from retain.memory.index_debts import FIRST_PAUSE_MS, LONGEST_PAUSE_MS
 from tests.memory.semantic.agreement import check_agreement
 from tests.memory.semantic.indexes import RefusingIndex
 from tests.memory.semantic.substrate import PERSON, Substrate

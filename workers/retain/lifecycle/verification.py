@@ -22,7 +22,7 @@ from retain.memory.recall.words import scope_tag, tagged
 from retain.memory.records.events import fold
 from retain.memory.records.record import Record, content_hash
 from retain.memory.records.rows import event_of, record_of
-from retain.memory.scope import Scope
+from retain.memory.vector_names import vector_id, vector_namespace
 from retain.ports import Row, VectorEntry
 
 PAGE_RECORDS = 100
@@ -172,21 +172,21 @@ async def _check_vectors(
     stores: Stores, indexer: Indexer, settled: Sequence[_Checked], report: Report
 ) -> list[_Checked]:
     """Look for each record's vectors, and for one that would come after them; return the records that drifted."""
-    wanted = [f"{one.record.id}#{number}" for one in settled for number in range(one.parts + 1)]
+    wanted = [vector_id(one.record.id, number) for one in settled for number in range(one.parts + 1)]
     vectors: dict[str, VectorEntry] = {}
     for start in range(0, len(wanted), MAX_GET_IDS):
         vectors |= {entry.id: entry for entry in await stores.index.get_by_ids(wanted[start : start + MAX_GET_IDS])}
     drifted: list[_Checked] = []
     for one in settled:
         found = set()
-        namespace, metadata = Scope(one.record.tenant_id).vector_namespace, indexer.metadata(one.record)
+        namespace, metadata = vector_namespace(one.record.tenant_id), indexer.metadata(one.record)
         for number in range(one.parts):
-            entry = vectors.get(f"{one.record.id}#{number}")
+            entry = vectors.get(vector_id(one.record.id, number))
             if entry is None:
                 found.add("vector_missing")
             elif entry.namespace != namespace or dict(entry.metadata) != metadata:
                 found.add("vector_metadata")
-        if f"{one.record.id}#{one.parts}" in vectors:
+        if vector_id(one.record.id, one.parts) in vectors:
             found.add("vector_surplus")
         for kind in sorted(found):
             report.note(kind, one.record.id)
@@ -208,7 +208,7 @@ async def _check_surplus(stores: Stores, tenant_id: str, report: Report) -> None
     for row in (await sql.run(_RECORDS_MISSING, tenant_id)).rows:
         report.note("record_missing", row["id"])
     for row in await _orphans(stores, tenant_id):
-        ids = [f"{row['id']}#{number}" for number in range(min(int(row["parts"]), MAX_GET_IDS))]
+        ids = [vector_id(row["id"], number) for number in range(min(int(row["parts"]), MAX_GET_IDS))]
         if ids and await stores.index.get_by_ids(ids):
             report.note("vector_surplus", row["id"])
 

@@ -78,11 +78,6 @@ class Scope:
             case "tenant":
                 return None
 
-    @property
-    def vector_namespace(self) -> str:
-        """The vector index's namespace of the tenant. At most 64 bytes."""
-        return f"agent_memory_semantic:{self.tenant_id}"
-
     def path(self) -> list[Scope]:
         """Return this scope and its ancestors, innermost first: what is visible from here."""
         found, scope = [self], self.parent

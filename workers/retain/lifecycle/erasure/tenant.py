@@ -19,7 +19,7 @@ from retain.lifecycle.erasure.slices import Slice, Step, erase_instances, erase_
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.surplus import remove_surplus
 from retain.limits.vectorize import GRACE_MS
-from retain.memory.scope import Scope
+from retain.memory.vector_names import vector_id, vector_namespace
 from retain.ports import Statement, VectorMatch
 from retain.tenants.history import Change, HistoryEntry
 
@@ -107,7 +107,7 @@ async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
     if not page:
         await remove_surplus(sql, tenant_id)
         return Slice.DONE
-    vectors = [f"{row['id']}#{number}" for row in page for number in range(int(row["parts"]))]
+    vectors = [vector_id(row["id"], number) for row in page for number in range(int(row["parts"]))]
     for start in range(0, len(vectors), VECTORS):
         await stores.index.delete_by_ids(vectors[start : start + VECTORS])
     ids = json.dumps([row["id"] for row in page])
@@ -135,7 +135,7 @@ async def erase_stray_vectors(stores: Stores, job: ErasureJob) -> Slice:
     """Erase vectors that the index shows of the tenant though nothing in D1 led to them; wait until it shows none."""
     anywhere = [1.0] + [0.0] * (await stores.index.dimensions() - 1)
     found: list[VectorMatch] = []
-    for namespace in (Scope(job.tenant_id).vector_namespace, index_namespace(job.tenant_id)):
+    for namespace in (vector_namespace(job.tenant_id), index_namespace(job.tenant_id)):
         found += await stores.index.query(anywhere, namespace=namespace, filter={}, top_k=VECTORS)
     if not found:
         return Slice.DONE

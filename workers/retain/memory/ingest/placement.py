@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 TELLING_RUN = 3
 """So many equal messages in a row are no coincidence …"""
@@ -66,22 +66,67 @@ class MessagePlacement:
     changed: frozenset[int]
 
 
+class Pair(NamedTuple):
+    """An incoming message and a known one that may be the same message.
+
+    order: of the incoming one in its request. position: of the known one in the conversation.
+    """
+
+    order: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """How a request lies over its conversation, without regard to ids.
+
+    offset: the position that order 0 has when the request is one window on the conversation; None when it is not one.
+    found: order to position of the messages that are known by their place.
+    """
+
+    offset: int | None
+    found: Mapping[int, int]
+
+
+@dataclass(slots=True)
+class _ById:
+    """What ids say of incoming messages, by their order.
+
+    found: the position of each known one. changed: the position of each one with other words than its id had, None when
+    its id came before in the same request. repeated: for repetitions within the request, the order of the first.
+    """
+
+    found: dict[int, int] = field(default_factory=dict)
+    changed: dict[int, int | None] = field(default_factory=dict)
+    repeated: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def certain(self) -> set[Pair]:
+        """The pairs that ids vouch for, with equal words or with others."""
+        return {
+            Pair(order, position)
+            for order, position in (*self.found.items(), *self.changed.items())
+            if position is not None
+        }
+
+
 def place(
     incoming: Sequence[Placeable], known: Iterable[PlacedMessage], span: tuple[int, int] | None
 ) -> MessagePlacement:
-    """Return the place of each incoming message.
+    """Return the position of each incoming message.
 
     known: at least every message of the conversation that could be one of the incoming ones. span: the first and last
-    position of the conversation, None when it is empty. New messages go behind the last one, or before the first when
-    they lead up to it.
+    position of the conversation, None when it is empty. New messages follow the last one, or precede the first when they
+    lead up to it.
     """
     rows = list(known)
-    found, changed, repeated = _by_id(incoming, rows)
+    by_id = _by_id(incoming, rows)
     low, high = span if span is not None else (0, -1)
-    offset = _align(incoming, rows, span, found, changed) if span is not None else None
-    settled = found.keys() | changed.keys() | repeated.keys()
+    alignment = _align(incoming, rows, span, by_id) if span is not None else Alignment(None, {})
+    found = {**by_id.found, **alignment.found}
+    settled = found.keys() | by_id.changed.keys() | by_id.repeated.keys()
     new: dict[int, int] = {}
-    for order in reversed(range(0 if offset is None else low - offset)):
+    for order in reversed(range(0 if alignment.offset is None else low - alignment.offset)):
         if order not in settled:
             low -= 1
             new[order] = low
@@ -89,81 +134,79 @@ def place(
         if order not in settled and order not in new:
             high += 1
             new[order] = high
-    for order, first in repeated.items():
+    for order, first in by_id.repeated.items():
         found[order] = new[first] if first in new else found[first]
-    return MessagePlacement(found, new, frozenset(changed))
+    return MessagePlacement(found, new, frozenset(by_id.changed))
 
 
-def _by_id(
-    incoming: Sequence[Placeable], rows: Sequence[PlacedMessage]
-) -> tuple[dict[int, int], dict[int, int | None], dict[int, int]]:
-    """Find messages by their ids.
-
-    Returns the positions of those found; of those with other words, None for one that follows in the same request; and
-    for repetitions within the request the order of the first.
-    """
+def _by_id(incoming: Sequence[Placeable], rows: Sequence[PlacedMessage]) -> _ById:
     ids = {row.id: row for row in rows if row.id is not None}
-    found: dict[int, int] = {}
-    changed: dict[int, int | None] = {}
-    repeated: dict[int, int] = {}
+    said = _ById()
     seen: dict[str, int] = {}
     for order, message in enumerate(incoming):
         if message.id is None:
             continue
         row = ids.get(message.id)
         if row is not None and row.key == message.key:
-            found[order] = row.position
+            said.found[order] = row.position
         elif row is not None:
-            changed[order] = row.position
+            said.changed[order] = row.position
         elif message.id not in seen:
             seen[message.id] = order
         elif incoming[seen[message.id]].key == message.key:
-            repeated[order] = seen[message.id]
+            said.repeated[order] = seen[message.id]
         else:
-            changed[order] = None
-    return found, changed, repeated
+            said.changed[order] = None
+    return said
 
 
 def _align(
-    incoming: Sequence[Placeable],
-    rows: Sequence[PlacedMessage],
-    span: tuple[int, int],
-    found: dict[int, int],
-    changed: Mapping[int, int | None],
-) -> int | None:
-    """Add to `found` what is equal by its place; return where the window lies, None when it is not one window."""
-    by_key: dict[str, list[PlacedMessage]] = defaultdict(list)
-    for row in rows:
-        by_key[row.key].append(row)
-    erased = {row.position for row in by_key.pop("", [])}
-    certain = {*found.items(), *[(order, at) for order, at in changed.items() if at is not None]}
-    pairs = certain | {
-        (order, row.position)
-        for order, message in enumerate(incoming)
-        if order not in found and order not in changed
-        for row in by_key.get(message.key, [])
-        if (message.id is None or row.id is None) and _same_time(message.at_ms, row.at_ms)
-    }
-    offset = _offset(pairs, erased, span, len(incoming))
+    incoming: Sequence[Placeable], rows: Sequence[PlacedMessage], span: tuple[int, int], by_id: _ById
+) -> Alignment:
+    """Return what is known by its place: all of the window where it lies, then runs that cannot be equal by chance."""
+    possible = _possible(incoming, rows, by_id)
+    erased = {row.position for row in rows if row.key == ""}
+    offset = _offset(possible | by_id.certain, erased, span, len(incoming))
+    found = dict(by_id.found)
     if offset is not None:
         low, high = span
         for order in range(max(0, low - offset), min(len(incoming), high - offset + 1)):
-            if order not in changed:
+            if order not in by_id.changed:
                 found.setdefault(order, order + offset)
     dated = {row.position for row in rows if row.at_ms is not None}
-    for run in _runs(pairs - certain):
+    telling_run = TELLING_RUN if offset is not None else 2  # beside a window, what is left is rather new
+    for run in _runs(possible):
         taken = set(found.values())
-        fresh = [(order, at) for order, at in run if order not in found and at not in taken]
-        same_time = any(incoming[order].at_ms is not None and at in dated for order, at in fresh)
-        long = any(incoming[order].length >= TELLING_LENGTH for order, _ in fresh)
-        # Where the window has a place, what lies beyond it is new unless it is unmistakable.
-        if same_time or long or len(fresh) >= (TELLING_RUN if offset is not None else 2):
+        fresh = [pair for pair in run if pair.order not in found and pair.position not in taken]
+        if len(fresh) >= telling_run or any(
+            _is_telling(incoming[pair.order], pair.position in dated) for pair in fresh
+        ):
             found.update(fresh)
-    return offset
+    return Alignment(offset, found)
 
 
-def _offset(pairs: set[tuple[int, int]], erased: set[int], span: tuple[int, int], length: int) -> int | None:
-    """Return where the window lies that contradicts nothing and agrees with most, the latest of equals."""
+def _possible(incoming: Sequence[Placeable], rows: Sequence[PlacedMessage], by_id: _ById) -> set[Pair]:
+    """Return the pairs of equal words that neither ids nor times forbid, of messages that ids say nothing about."""
+    by_key: dict[str, list[PlacedMessage]] = defaultdict(list)
+    for row in rows:
+        if row.key != "":
+            by_key[row.key].append(row)
+    return {
+        Pair(order, row.position)
+        for order, message in enumerate(incoming)
+        if order not in by_id.found and order not in by_id.changed
+        for row in by_key.get(message.key, [])
+        if (message.id is None or row.id is None) and _same_time(message.at_ms, row.at_ms)
+    }
+
+
+def _is_telling(message: Placeable, known_is_dated: bool) -> bool:
+    """Return whether a message that equals a known one does so by no coincidence: same time, or many characters."""
+    return (message.at_ms is not None and known_is_dated) or message.length >= TELLING_LENGTH
+
+
+def _offset(pairs: set[Pair], erased: set[int], span: tuple[int, int], length: int) -> int | None:
+    """Return the offset of the window that contradicts nothing and agrees with most, the latest of equals."""
     low, high = span
     agreeing = Counter(position - order for order, position in pairs)
     for offset, count in sorted(agreeing.items(), key=lambda item: (-item[1], -item[0])):
@@ -175,14 +218,14 @@ def _offset(pairs: set[tuple[int, int]], erased: set[int], span: tuple[int, int]
     return None
 
 
-def _runs(pairs: set[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+def _runs(pairs: set[Pair]) -> list[list[Pair]]:
     """Return the maximal runs of pairs that follow on each other, longest first."""
     runs = []
     for pair in sorted(pairs):
-        if (pair[0] - 1, pair[1] - 1) in pairs:
+        if Pair(pair.order - 1, pair.position - 1) in pairs:
             continue
         run = [pair]
-        while (following := (run[-1][0] + 1, run[-1][1] + 1)) in pairs:
+        while (following := Pair(run[-1].order + 1, run[-1].position + 1)) in pairs:
             run.append(following)
         runs.append(run)
     return sorted(runs, key=lambda run: (-len(run), run[0]))

@@ -20,6 +20,7 @@ from retain.memory.records.events import fold
 from retain.memory.records.record import Record, content_hash
 from retain.memory.records.rows import event_of, record_of
 from retain.memory.scope import Scope
+from retain.memory.vector_names import record_id_of, vector_namespace
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
 from retain.ports import Clock, MetadataFilter, Sql, SqlResult, Vector, VectorIndex
@@ -149,11 +150,11 @@ class Recall:
             **({} if wanted.as_of_ms is None else {"created_at": {"$lte": wanted.as_of_ms}}),
         }
         matches = await self._index.query(
-            vector, namespace=self._scope.vector_namespace, filter=criteria, top_k=CANDIDATES
+            vector, namespace=vector_namespace(self._scope.tenant_id), filter=criteria, top_k=CANDIDATES
         )
         cosine: dict[str, float] = {}
         for match in matches:
-            record_id = match.id.partition("#")[0]
+            record_id = record_id_of(match.id)
             cosine[record_id] = max(match.score, cosine.get(record_id, -1.0))
         return cosine, matches[-1].score if len(matches) == CANDIDATES else 0.0
 

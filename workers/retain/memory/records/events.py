@@ -29,7 +29,7 @@ class LearningEvent:
     """One entry of the learning stream.
 
     data: by kind. `stored`: every field of the record. `edited`: the changed fields. `superseded`: {"by", "valid_to_ms"}.
-    `invalidated`: {"valid_to_ms"}. `restored`: {"valid_from_ms"} when it holds anew since then, and {"expires_at_ms"}
+    `invalidated`: {"valid_to_ms"}. `restored`: {"valid_from_ms"} when it is valid again since then, and {"expires_at_ms"}
     when it had expired. `deleted`: nothing.
     source: who caused it, as `Source.to_json`.
     """
@@ -60,37 +60,43 @@ class KnownRecord:
             at_ms=max(event.at_ms, self.record.updated_at_ms),
         )
 
+    def after(self, event: LearningEvent) -> tuple[Record, LearningEvent]:
+        """Return the record as the event leaves it, and the event as the record's next one, as `follow`."""
+        following = self.follow(event)
+        return changed(self.record, following), following
+
 
 def apply(record: Record | None, event: LearningEvent) -> Record | None:
     """Return the record after the event; None when it does not exist (any more)."""
     if event.kind == "stored":
         return stored(event.data)
-    if record is None:
+    if record is None or event.kind == "deleted":
         return None
+    return changed(record, event)
+
+
+def changed(record: Record, event: LearningEvent) -> Record:
+    """Return the record after an event that changes it: neither `stored` nor `deleted`, which raise ValueError."""
+    data = event.data
     match event.kind:
         case "edited":
             person = event.source.get("origin") == "person"
-            return replace(record, **event.data, updated_at_ms=event.at_ms, edited=record.edited or person)
+            return replace(record, **data, updated_at_ms=event.at_ms, edited=record.edited or person)
         case "superseded":
-            return replace(
-                record,
-                superseded_by=event.data["by"],
-                valid_to_ms=event.data["valid_to_ms"],
-                updated_at_ms=event.at_ms,
-            )
+            return replace(record, superseded_by=data["by"], valid_to_ms=data["valid_to_ms"], updated_at_ms=event.at_ms)
         case "invalidated":
-            return replace(record, valid_to_ms=event.data["valid_to_ms"], updated_at_ms=event.at_ms)
+            return replace(record, valid_to_ms=data["valid_to_ms"], updated_at_ms=event.at_ms)
         case "restored":
             return replace(
                 record,
-                valid_from_ms=event.data.get("valid_from_ms", record.valid_from_ms),
+                valid_from_ms=data.get("valid_from_ms", record.valid_from_ms),
                 valid_to_ms=None,
-                expires_at_ms=event.data.get("expires_at_ms", record.expires_at_ms),
+                expires_at_ms=data.get("expires_at_ms", record.expires_at_ms),
                 superseded_by=None,
                 updated_at_ms=event.at_ms,
             )
-        case "deleted":
-            return None
+        case "stored" | "deleted":
+            raise ValueError(f"an event of kind {event.kind} changes no record")
 
 
 def fold(events: Iterable[LearningEvent]) -> Record | None:

@@ -104,11 +104,6 @@ class NewRecord:
         if self.utterance is not None:
             check_place(self.utterance)
 
-    @property
-    def content_hash(self) -> str:
-        """What makes two memories of a scope equal, see `content_hash`."""
-        return content_hash(self.content, self.utterance)
-
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -138,6 +133,11 @@ class Record:
     edited: bool
     utterance: Utterance | None
     source: Mapping[str, Any]
+
+    @property
+    def content_hash(self) -> str:
+        """What makes two records of a scope equal, see `content_hash`."""
+        return content_hash(self.content, self.utterance)
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as the interface shows it and as an export holds it."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from retain.memory.records.events import KnownRecord, LearningEvent
 from retain.memory.records.record import Record, Utterance, content_hash
 from retain.ports import Row, SqlValue, Statement
-from retain.tenants.history import HistoryEntry, event_digest
+from retain.tenants.history import Change, HistoryEntry, event_digest
 
 RECORD_COLUMNS = (
     "id", "tenant_id", "scope_id", "kind", "content", "metadata", "subject", "predicate", "object", "confidence",
@@ -139,6 +140,19 @@ def append_event(tenant_id: str, event: LearningEvent) -> Written:
     digest = event_digest(row)
     values = (*row.values(), digest)
     return Written(((_APPEND_EVENT, values),), HistoryEntry(f"record_{event.kind}", event.record_id, digest))
+
+
+def change_of(parts: Sequence[Written | Statement]) -> Change:
+    """Return the parts of a mutation, in order, as one change with its history entries."""
+    statements: list[Statement] = []
+    entries: list[HistoryEntry] = []
+    for part in parts:
+        if isinstance(part, Written):
+            statements += part.statements
+            entries.append(part.entry)
+        else:
+            statements.append(part)
+    return Change(statements, entries)
 
 
 def as_stored(record: Record) -> Record:

@@ -1,4 +1,4 @@
-"""Supersession: what is told again holds anew, and a fact that begins to hold ends the one that held before it.
+"""Supersession: a closed record that is stored again becomes valid again; a fact that begins ends the one before it.
 
 Facts are about the same when scope, subject and predicate are equal. Which one ends another is a rule of their times and
 of nothing else, so the order in which they arrive makes no difference.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from retain.identifiers import new_id
-from retain.memory.records.events import EventKind, KnownRecord, LearningEvent, apply
+from retain.memory.records.events import EventKind, KnownRecord, LearningEvent
 from retain.memory.records.record import Record, RecordSource
 from retain.memory.records.rows import LAST_EVENT, Written, append_event, known_of, write_record
 from retain.ports import Clock, Sql, Statement
@@ -36,19 +36,19 @@ _BEGAN_LATER = f"{_SAME} AND valid_from_ms > ? ORDER BY valid_from_ms, id LIMIT 
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """What decides whether a known content is opened when it is told again."""
+    """What decides whether a known content is reopened when it is stored again."""
 
     record_id: str
     valid_to_ms: int | None
     expires_at_ms: int | None
 
     def is_over(self, at_ms: int) -> bool:
-        """Tell whether it was closed, be it for later, or has expired."""
+        """Return whether it is closed (even at a later time) or expired."""
         return self.valid_to_ms is not None or _has_expired(self.expires_at_ms, at_ms)
 
 
-class Telling:
-    """What one mutation tells of one scope, in order: each content sees what those before it did.
+class Supersession:
+    """What one mutation stores in one scope, in order: each content sees what those before it did.
 
     Reads, and collects in `parts` what is to be written.
     """
@@ -59,8 +59,8 @@ class Telling:
         self._changed: dict[str, KnownRecord] = {}
         self.parts: list[Written | Statement] = []
 
-    async def anew(self, record: Record, indexes: Sequence[Statement]) -> None:
-        """Tell a content that is not known. indexes: the statements that must follow on the one that writes it."""
+    async def add(self, record: Record, indexes: Sequence[Statement]) -> None:
+        """Store a content that is not known. indexes: the statements that must follow the one that writes it."""
         older, newer = await self._around(record)
         if newer is not None:
             record = replace(record, valid_to_ms=newer.record.valid_from_ms, superseded_by=newer.record.id)
@@ -69,35 +69,35 @@ class Telling:
         self.parts += indexes
         self._end(older, record)
 
-    async def again(self, standing: Validity, told: Record) -> bool:
-        """Tell a known content; return False when it is known no more.
+    async def repeat(self, validity: Validity, stated: Record) -> bool:
+        """Store a known content again; return False when it is no longer known.
 
-        One that was closed before, or has expired, holds anew; nothing else about it changes. What a person closed, only
-        a person opens. told: what it would be as a new record.
+        One that was closed before, or has expired, becomes valid again; nothing else about it changes. What a person
+        closed, only a person opens. stated: what it would be as a new record.
         """
         now = self._clock()
-        known = self._changed.get(standing.record_id)
+        known = self._changed.get(validity.record_id)
         if known is None:
-            if not standing.is_over(now):
+            if not validity.is_over(now):
                 return True
-            rows = (await self._sql.run(_RECORD, standing.record_id)).rows
+            rows = (await self._sql.run(_RECORD, validity.record_id)).rows
             if not rows:
                 return False
             known = known_of(rows[0])
-            if known.record.valid_to_ms is not None and await self._is_kept_closed(known.record, told):
+            if known.record.valid_to_ms is not None and await self._is_kept_closed(known.record, stated):
                 return True
-        data = _opening(known.record, told, now)
+        data = _opening(known.record, stated, now)
         if data is None:
             return True
-        opened, event = self._next(known, "restored", data, told.source)
+        opened, event = self._next(known, "restored", data, stated.source)
         older, newer = await self._around(opened)
         if newer is None:
             self._write(opened, event)
             self._end(older, opened)
         return True
 
-    async def _is_kept_closed(self, record: Record, told: Record) -> bool:
-        if told.source.get("origin") == "person":
+    async def _is_kept_closed(self, record: Record, stated: Record) -> bool:
+        if stated.source.get("origin") == "person":
             return False
         rows = (await self._sql.run(_CLOSED_BY, record.id)).rows
         return bool(rows) and rows[0]["origin"] == "person"
@@ -116,10 +116,7 @@ class Telling:
         self, known: KnownRecord, kind: EventKind, data: Mapping[str, Any], source: Mapping[str, Any]
     ) -> tuple[Record, LearningEvent]:
         """Return the record's next event, and what it makes of the record."""
-        event = known.follow(LearningEvent(new_id(), known.record.id, kind, data, source, self._clock()))
-        changed = apply(known.record, event)
-        assert changed is not None
-        return changed, event
+        return known.after(LearningEvent(new_id(), known.record.id, kind, data, source, self._clock()))
 
     async def _around(self, record: Record) -> tuple[KnownRecord | None, KnownRecord | None]:
         """Return the facts about the same that hold when the record begins, and that begin after it."""
@@ -141,22 +138,22 @@ class Telling:
         return max(before, key=_beginning, default=None), min(after, key=_beginning, default=None)
 
 
-def _opening(record: Record, told: Record, now_ms: int) -> dict[str, Any] | None:
-    """Return what opens a record that is told again, None when it stays as it is.
+def _opening(record: Record, stated: Record, now_ms: int) -> dict[str, Any] | None:
+    """Return the data of the event that reopens a record which is stored again; None when the record stays as it is.
 
-    It stays when it holds, when it is told of a time before it was closed, and when what is told is over as well.
+    It stays when it is valid, when the statement is of a time before it was closed, and when the statement has expired.
     """
     expired = _has_expired(record.expires_at_ms, now_ms)
     if record.valid_to_ms is not None:
-        if told.valid_from_ms < record.valid_to_ms:
+        if stated.valid_from_ms < record.valid_to_ms:
             return None
     elif not expired:
         return None
     if not expired:
-        return {"valid_from_ms": told.valid_from_ms}
-    if _has_expired(told.expires_at_ms, now_ms):
+        return {"valid_from_ms": stated.valid_from_ms}
+    if _has_expired(stated.expires_at_ms, now_ms):
         return None
-    return {"valid_from_ms": told.valid_from_ms, "expires_at_ms": told.expires_at_ms}
+    return {"valid_from_ms": stated.valid_from_ms, "expires_at_ms": stated.expires_at_ms}
 
 
 def _has_expired(expires_at_ms: int | None, at_ms: int) -> bool:
