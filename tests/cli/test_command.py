@@ -17,7 +17,7 @@ from tools.paths import ROOT
 
 _NAMES = [subcommand.name for subcommand in SUBCOMMANDS]
 _OF_THE_PROJECT = [subcommand.name for subcommand in SUBCOMMANDS if subcommand.module.startswith("tools.")]
-_NAMED = re.compile(r"(?:^|[\s/])retain ([a-z][a-z-]*)(?=\s|$)", re.MULTILINE)
+_NAMED = re.compile(r"(?:^|(?<!from)[\s/])retain ([a-z][a-z-]*)(?=\s|$)", re.MULTILINE)
 
 QUICK = """
 import sys

@@ -253,6 +253,7 @@ MisconfiguredCode = Literal[
     "credentials_key_missing",
     "embedding_dimensions",
     "embedding_table",
+    "file_missing",
     "invalid_credentials_key",
     "invalid_encryption_key",
     "invalid_function",

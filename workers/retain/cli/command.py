@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
-from retain import __version__
 from retain.cli.project import require_project
 from retain.errors import RetainError
+from retain.version import __version__
 
 
 @dataclass(frozen=True, slots=True)

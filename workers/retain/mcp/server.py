@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from retain import __version__
 from retain.errors import Forbidden, InvalidInput, MethodNotAllowed, NoSuchTool, RetainError
 from retain.http import Request, Response
 from retain.mcp.messages import (
@@ -23,6 +22,7 @@ from retain.mcp.messages import (
     result,
 )
 from retain.mcp.tools import McpTool, McpTools
+from retain.version import __version__
 
 LIST_TTL_MS = 60_000
 """For how long a client may take a list of tools for current: as long as KV may lag."""
