@@ -52,7 +52,7 @@ PHRASES = (
             r"behind an? (?:\w+ )?(?:proxy|protocol|port|interface|load balancer)",
             r"behind (?:Retain's|the|their|its) (?:ports?|protocols?|proxy|gateway|interfaces?|scenes|house)",
             r"behind the same (?:ports?|protocols?|interfaces?)",
-            r"(?:lag|lags|lagged|lagging|leave|leaves|left|leaving|was|is|be|fell|falls?|far|ms|minutes?) (?:\w+ )?behind",
+            r"(?:lag|lags|lagged|lagging|leave|leaves|left|leaving|was|is|be|fell|falls?|far|ms|minutes?) (?:\w+ ){0,6}behind",
         ),
     ),
     Phrase("anew", "again, from the beginning", r"\banew\b"),
@@ -90,11 +90,12 @@ PHRASES = (
         r"|\bno longer holds?\b",
     ),
     Phrase(
-        "one a line, one a turn",
-        "one per line, one per turn",
-        r"\b(?:one|two|once|twice|[KM]i?B|bytes|messages|rows?|writes|reads|queries|calls|file) an? "
-        r"(?:line|turn|text|row|file|page|message|call|case|part|store|tenant|instance|isolate|request|session|key|record|"
-        r"scope|conversation|area|process|delegate|tool|agent|run|job|put|word)\b",
+        "one a line, one row a turn",
+        "one per line, one row per turn",
+        r"\b(?:(?:one|two|three)|(?:one|two|three|\d[\d,]*) (?!for|of|to|in|at|is|as|with|while|when|until|"
+        r"if|by|from|on|or|and)\w+|once|twice|[KM]i?B|bytes) an? (?:line|turn|text|row|file|page|message|call|case|part|store|tenant|instance|"
+        r"isolate|request|session|key|record|scope|conversation|area|process|delegate|tool|agent|run|job|put|word|"
+        r"document|item|version|workflow)\b",
     ),
     Phrase("told, tells (of an API call)", "recorded, reported, informed", r"\btold\b", (r"told apart", r"told from")),
     Phrase(
