@@ -93,7 +93,8 @@ PHRASES = (
         "one a line, one row a turn",
         "one per line, one row per turn",
         r"\b(?:(?:one|two|three)|(?:one|two|three|\d[\d,]*) (?!for|of|to|in|at|is|as|with|while|when|until|"
-        r"if|by|from|on|or|and)\w+|once|twice|[KM]i?B|bytes) an? (?:line|turn|text|row|file|page|message|call|case|part|store|tenant|instance|"
+        r"if|by|from|on|or|and)\w+|once|twice|[KM]i?B|bytes) an? (?:line|turn|text|row|file|page|message|call|"
+        r"case|part|store|tenant|instance|"
         r"isolate|request|session|key|record|scope|conversation|area|process|delegate|tool|agent|run|job|put|word|"
         r"document|item|version|workflow)\b",
     ),
