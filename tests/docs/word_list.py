@@ -52,7 +52,7 @@ PHRASES = (
             r"behind an? (?:\w+ )?(?:proxy|protocol|port|interface|load balancer)",
             r"behind (?:Retain's|the|their|its) (?:ports?|protocols?|proxy|gateway|interfaces?|scenes|house)",
             r"behind the same (?:ports?|protocols?|interfaces?)",
-            r"(?:lag|lags|lagged|lagging|leave|leaves|left|leaving|was|is|be|fell|falls?|far|ms|minutes?) (?:\w+ ){0,6}behind",
+            r"(?:lag(?:s|ged|ging)?|leaves?|left|leaving|was|is|be|fell|falls?|far|ms|minutes?) (?:\w+ ){0,6}behind",
         ),
     ),
     Phrase("anew", "again, from the beginning", r"\banew\b"),
