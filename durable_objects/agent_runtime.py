@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from assembly import assembly_of
+from assembly.root import assembly_of
 from retain import errors
 from retain.log import bind
 from retain.rpc import answer, refusal
@@ -81,7 +81,7 @@ class AgentRuntime(DurableObject):
         """Do what is due. An object that was never called has nothing to do."""
         from retain.agents.identity import claimed
 
-        identity = claimed(assembly_of(self.env).instance_ports(self.ctx.storage).local)
+        identity = claimed(assembly_of(self.env).instances.ports(self.ctx.storage).local)
         if identity is not None:
             scope = identity.scope
             with bind(tenant_id=scope.tenant_id, agent_type=scope.agent_type, instance_id=identity.instance_id):
@@ -109,7 +109,7 @@ class AgentRuntime(DurableObject):
             try:
                 identity = identity_of(content)
                 if known_only:
-                    require_claimed(assembly_of(self.env).instance_ports(self.ctx.storage).local)
+                    require_claimed(assembly_of(self.env).instances.ports(self.ctx.storage).local)
                 return answer(await act(self._living(identity), content))
             except errors.RetainError as error:
                 return refusal(error)
@@ -123,7 +123,7 @@ class AgentRuntime(DurableObject):
             from retain.agents.identity import claim
             from retain.agents.instance import Instance
 
-            ports = assembly_of(self.env).instance_ports(self.ctx.storage)
+            ports = assembly_of(self.env).instances.ports(self.ctx.storage)
             claim(ports.local, identity)
             self._living_as = (identity, Instance(identity, ports))
         return self._living_as[1]

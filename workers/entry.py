@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from adapters.web import Headers, arriving, discarded, platform_response
-from assembly import Assembly, assembly_of
+from assembly.root import Assembly, assembly_of
 from bindings import now_ms
 from durable_objects.agent_runtime import AgentRuntime
 from retain import __version__, errors
@@ -59,11 +59,11 @@ class Default(WorkerEntrypoint):
             case maintenance.PRUNE | maintenance.PRUNE_IN_CRON:
                 await maintenance.prune(platform.sql, now_ms)
             case maintenance.BRIEF:
-                kept_up = await maintenance.keep_up(assembly.stores)
-                kept_up["ingests"] = await maintenance.ingests(assembly.stores, assembly.ingestion)
-                kept_up["evaluations"] = await maintenance.evaluations(assembly.evaluation())
-                kept_up["items"] = await maintenance.demoted(assembly.demotion)
-                await maintenance.brief(platform.sql, platform.objects, assembly.indexer(), now_ms, kept_up)
+                kept_up = await maintenance.keep_up(assembly.lifecycle.stores)
+                kept_up["ingests"] = await maintenance.ingests(assembly.lifecycle.stores, assembly.memory.ingestion)
+                kept_up["evaluations"] = await maintenance.evaluations(assembly.evaluation.runner())
+                kept_up["items"] = await maintenance.demoted(assembly.items.demotion)
+                await maintenance.brief(platform.sql, platform.objects, assembly.memory.indexer(), now_ms, kept_up)
             case other:
                 raise errors.Misconfigured(f"there is no work for the schedule '{other}'", code="unknown_schedule")
 
@@ -108,7 +108,7 @@ async def _guarded(assembly: Assembly, request: Request) -> Response:
 
     if not request.path.startswith(("/v1/agents/", "/admin/")):
         raise errors.NotFound("there is no such route", code="no_such_route")
-    identity = await authorise(request, assembly.access, assembly.verifier)
+    identity = await authorise(request, assembly.access.settings, assembly.access.verifier)
     request = replace(request, caller=identity.name)
     if request.path.startswith("/v1/agents/"):
         run, parameters = find_route(agents.ROUTES, request.method, request.path)

@@ -17,7 +17,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def test_production_stages_the_worker_its_objects_and_its_agents_and_nothing_else() -> None:
     staged = wanted_files(read_config(PRODUCTION_CONFIG))
-    assert {"entry.py", "assembly.py", "bindings.py", "retain/__init__.py", "agents.json"} <= staged.keys()
+    assert {"entry.py", "assembly/root.py", "bindings.py", "retain/__init__.py", "agents.json"} <= staged.keys()
     assert "durable_objects/agent_runtime.py" in staged
     assert "workers/__init__.py" not in staged, "Cloudflare's SDK is a package of that name"
     assert "__init__.py" not in staged, "the module root is no package"

@@ -14,7 +14,7 @@ from typing import Any
 _before = frozenset(sys.modules)
 _production: Any = import_module("entry")
 _loaded_by_entry = sorted(sys.modules.keys() - _before)
-for _name in ("retain.gateway.routes", "retain.gateway.settings", "fastjsonschema"):
+for _name in ("assembly.gateway", "fastjsonschema"):
     import_module(_name)
 _loaded_by_proxy = sorted(sys.modules.keys() - _before)
 

@@ -24,7 +24,7 @@ from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.models.retry import Retries
 from retain.namespace import Namespace
 from retain.testing import ChatMemorySuite, EmbedderSuite, Suite, VectorMemorySuite
-from tests.workerd.inside.platform import assembly, bindings
+from tests.workerd.inside.platform import bindings, models
 
 _static: dict[str, StaticEmbedder] = {}
 
@@ -74,7 +74,7 @@ def suite_of_object(storage: Any) -> Suite:
 
 def static() -> StaticEmbedder:
     """Return the local embedder, on the table that was staged."""
-    return _static.setdefault("shipped", StaticEmbedder(lambda: bindings.staged_bytes(assembly.EMBEDDING_TABLE)))
+    return _static.setdefault("shipped", StaticEmbedder(lambda: bindings.staged_bytes(models.EMBEDDING_TABLE)))
 
 
 def _chats(memory_of: Any) -> Suite:

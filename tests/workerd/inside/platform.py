@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import Any
 
 bindings: Any = import_module("bindings")
-assembly: Any = import_module("assembly")
+assembly: Any = import_module("assembly.root")
+models: Any = import_module("assembly.models")
 js: Any = import_module("js")
 
 _sdk: Any = import_module("workers")

@@ -1,0 +1,16 @@
+"""Cloudflare Access: what the deployment says about it, and what checks its tokens."""
+
+from __future__ import annotations
+
+import bindings
+from bindings import Platform
+from retain.admin.access import AccessSettings, AccessVerifier
+
+
+class AccessParts:
+    """Who may call the routes that Cloudflare Access protects."""
+
+    def __init__(self, platform: Platform) -> None:
+        settings = platform.settings
+        self.settings = AccessSettings(settings.access_team_domain, settings.access_audience, settings.environment)
+        self.verifier = AccessVerifier(bindings.fetch, platform.crypto, bindings.now_ms, self.settings)

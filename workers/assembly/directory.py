@@ -1,0 +1,31 @@
+"""The agents and the tenants that there are."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import bindings
+from bindings import Platform
+from retain.agents.catalogue import AgentCatalogue
+from retain.tenants.register import Tenants
+
+
+class Directory:
+    """The agents that were staged, and the register of tenants."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+
+    @cached_property
+    def catalogue(self) -> AgentCatalogue:
+        """The agents that were staged with this Worker."""
+        return AgentCatalogue.from_json(bindings.staged_text("agents.json"))
+
+    @cached_property
+    def tenants(self) -> Tenants:
+        """The register of tenants."""
+        return Tenants(self._platform.sql, bindings.now_ms)
+
+    def house_of(self, agent_type: str) -> str | None:
+        """Return an agent's house. Raises: NotFound for an agent that does not exist."""
+        return self.catalogue.agent(agent_type).house

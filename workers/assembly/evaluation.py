@@ -1,0 +1,33 @@
+"""Evaluations of agents: what carries them out, and the judge of their answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from retain.evaluation.runner import EvaluationPorts, Runner
+from retain.evaluation.scoring.judge import Judge, chosen_judge
+
+if TYPE_CHECKING:
+    from assembly.root import Assembly
+
+
+class EvaluationParts:
+    """Evaluations of agents."""
+
+    def __init__(self, root: Assembly) -> None:
+        self._root = root
+
+    def runner(self) -> Runner:
+        """Return what continues evaluations."""
+        root = self._root
+        ports = EvaluationPorts(
+            stores=root.lifecycle.stores,
+            semantic=root.memory.semantic,
+            house_of=root.directory.house_of,
+            judge=self._judge,
+        )
+        return Runner(ports)
+
+    def _judge(self) -> Judge:
+        models, settings = self._root.models, self._root.platform.settings
+        return chosen_judge(settings.evaluation_judge, lambda: models.deployment_chat("judge"))

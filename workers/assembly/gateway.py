@@ -1,0 +1,18 @@
+"""The gateway: it gets KV, a fetch, cryptography, a clock and its own settings, and nothing else."""
+
+from __future__ import annotations
+
+import bindings
+from bindings import Platform
+from retain.gateway.routes import Gateway
+from retain.gateway.settings import GatewaySettings
+
+
+def gateway_of(platform: Platform) -> Gateway:
+    """Return the tool proxy with its MCP server."""
+    settings = GatewaySettings(
+        credentials_key=platform.settings.credentials_key,
+        previous_credentials_key=platform.settings.previous_credentials_key,
+        allow_loopback=platform.settings.development,
+    )
+    return Gateway(platform.kv, bindings.fetch, platform.crypto, bindings.now_ms, settings)

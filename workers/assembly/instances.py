@@ -1,0 +1,63 @@
+"""What an instance of an agent works with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import bindings
+from retain.agents.instance_ports import InstancePorts
+from retain.agents.tools.built_in import Tool
+from retain.agents.tools.proxied import ProxiedTool
+from retain.models.chat import ToolSpec
+
+if TYPE_CHECKING:
+    from assembly.root import Assembly
+    from retain.evaluation.dataset import Stub
+
+
+class InstanceParts:
+    """What the instances of agents work with."""
+
+    def __init__(self, root: Assembly) -> None:
+        self._root = root
+
+    def ports(self, storage: Any) -> InstancePorts:
+        """Return what one instance works with. storage: the Durable Object's."""
+        root, platform = self._root, self._root.platform
+        return InstancePorts(
+            local=bindings.DurableSql(storage),
+            alarm=bindings.DurableAlarm(storage),
+            sql=platform.sql,
+            kv=platform.kv,
+            index=platform.index,
+            embedder=lambda: root.models.embedder,
+            reranker=lambda: root.models.reranker,
+            chat=lambda definition: root.models.chat(definition),
+            catalogue=root.directory.catalogue,
+            instances=platform.instances,
+            gateway_tools=self._gateway_tools,
+            stubs=self._stubs,
+            fetch=bindings.fetch,
+            clock=bindings.now_ms,
+            background=bindings.in_background,
+        )
+
+    async def _stubs(self, tenant_id: str) -> Mapping[str, Stub] | None:
+        from retain.evaluation.scratch import stubs_of  # for runs alone: an erasure or an alarm does not load it
+
+        return await stubs_of(self._root.platform.sql, tenant_id)
+
+    async def _gateway_tools(self, tenant_id: str, names: tuple[str, ...]) -> list[Tool]:
+        return [await self._gateway_tool(tenant_id, name) for name in names]
+
+    async def _gateway_tool(self, tenant_id: str, name: str) -> Tool:
+        proxy = self._root.gateway.tools
+        described = await proxy.describe(tenant_id, name)
+
+        async def upstream(arguments: Mapping[str, Any], idempotency_key: str) -> tuple[int, bytes]:
+            answer = await proxy.call(tenant_id, name, arguments, idempotency_key=idempotency_key)
+            return answer.status, answer.body
+
+        spec = ToolSpec(name, described.description, described.parameters)
+        return ProxiedTool(spec, described.idempotent, upstream)

@@ -1,0 +1,89 @@
+"""Tiered memory: items on KV, D1 and R2, and the migration of their keys."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import bindings
+from retain.items.builder import MemoryBuilder
+from retain.items.client import MemoryClient
+from retain.items.demotion import AgedDemotion, Demotion
+from retain.items.placement import Matrix, read_placements
+from retain.items.rekeying.backfill import Backfill
+from retain.items.rekeying.catalogue import LayeredCatalogue
+from retain.items.rekeying.flags import Namespacing, namespacing
+from retain.items.rekeying.migration import Migration
+from retain.items.rekeying.reads import Reads
+from retain.items.rekeying.sources import AdoptingSource, LegacySource, SqlItems, WarmSource
+from retain.items.rules import HotReads
+from retain.items.tiers.protocols import ItemCatalogue
+from retain.items.tiers.sql_warm import SqlWarm
+from retain.items.tiers.stores import KvHot, ObjectsCold
+from retain.namespace import Namespace
+
+if TYPE_CHECKING:
+    from assembly.root import Assembly
+
+
+class ItemParts:
+    """Tiered memory. Legacy patterns that cannot be used are refused, as Misconfigured, by what needs them."""
+
+    def __init__(self, root: Assembly) -> None:
+        self._root = root
+        self._platform = root.platform
+
+    def client(self, namespace: Namespace, *, hot_reads: HotReads = "session") -> MemoryClient:
+        """Return the tiered memory of a namespace."""
+        return (
+            MemoryBuilder(namespace, bindings.now_ms)
+            .with_hot(KvHot(self._platform.kv))
+            .with_warm(self._catalogue(namespace.tenant_id))
+            .with_cold(ObjectsCold(self._platform.objects))
+            .with_rules(read_fallback=True, promote_on_read=True, write_through=True, hot_reads=hot_reads)
+            .with_placements(self._placements)
+            .with_pii(self._root.lifecycle.sealer)
+            .build()
+        )
+
+    def demotion(self) -> Demotion:
+        """Return what demotes items, by the built-in policy."""
+        cold = ObjectsCold(self._platform.objects)
+        return Demotion(self._platform.sql, cold, self._placements, bindings.now_ms, AgedDemotion())
+
+    def migration(self) -> Migration:
+        """Return the migration of keys."""
+        return Migration(self._platform.sql, bindings.now_ms, self._namespacing)
+
+    def backfill(self) -> Backfill:
+        """Return what copies legacy values under canonical keys."""
+        sql, objects = self._platform.sql, self._platform.objects
+        sources: dict[str, LegacySource] = {
+            "warm": WarmSource(sql, bindings.now_ms),
+            "cold": AdoptingSource(sql, objects, bindings.now_ms),
+        }
+        return Backfill(sql, bindings.now_ms, self._namespacing, sources)
+
+    @cached_property
+    def _placements(self) -> Matrix:
+        return read_placements(self._platform.settings.memory_placements)
+
+    @cached_property
+    def _namespacing(self) -> Namespacing:
+        return namespacing(self._platform.settings.namespaces)
+
+    @cached_property
+    def _reads(self) -> Reads:
+        return Reads(self._platform.sql, bindings.now_ms, bindings.in_background)
+
+    def _catalogue(self, tenant_id: str) -> ItemCatalogue:
+        """Return a tenant's warm tier, over legacy keys as well where the deployment has some.
+
+        Hot copies have canonical keys alone: they carry the version of what this catalogue knows.
+        """
+        sql = self._platform.sql
+        warm = SqlWarm(sql, tenant_id, bindings.now_ms)
+        if not self._namespacing.patterns:
+            return warm
+        items = SqlItems(sql, tenant_id, bindings.now_ms)
+        return LayeredCatalogue(warm, items, self._namespacing, self._reads, bindings.now_ms)

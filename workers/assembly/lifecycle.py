@@ -1,0 +1,31 @@
+"""Every store in which a tenant leaves something, and what seals the PII in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import bindings
+from retain.items.pii import Sealer, read_fields
+from retain.lifecycle.stores import Stores
+
+if TYPE_CHECKING:
+    from assembly.root import Assembly
+
+
+class LifecycleParts:
+    """Everything in which a tenant leaves something. sealer: seals the PII of tiered memory."""
+
+    def __init__(self, root: Assembly) -> None:
+        platform, settings = root.platform, root.platform.settings
+        fields = read_fields(settings.memory_pii_fields)
+        self.sealer = Sealer(platform.crypto, settings.memory_key, settings.previous_memory_key, fields)
+        self.stores = Stores(
+            sql=platform.sql,
+            kv=platform.kv,
+            objects=platform.objects,
+            index=platform.index,
+            instances=platform.instances,
+            embedder=lambda: root.models.embedder,
+            clock=bindings.now_ms,
+            sealer=self.sealer,
+        )

@@ -1,0 +1,42 @@
+"""What agents remember: semantic memory, its ingest and its index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import bindings
+from retain.memory.indexer import Indexer
+from retain.memory.ingest.extraction import Extractor
+from retain.memory.ingest.ingestion import Ingestion
+from retain.memory.ingest.selection import extractor
+from retain.memory.scope import Scope
+from retain.memory.semantic import SemanticMemory
+
+if TYPE_CHECKING:
+    from assembly.root import Assembly
+
+
+class MemoryParts:
+    """What agents remember."""
+
+    def __init__(self, root: Assembly) -> None:
+        self._root = root
+        self._platform = root.platform
+
+    def semantic(self, scope: Scope) -> SemanticMemory:
+        """Return the semantic memory of a scope."""
+        platform, models = self._platform, self._root.models
+        return SemanticMemory(
+            scope, platform.sql, platform.index, models.embedder, bindings.now_ms, reranker=models.reranker
+        )
+
+    def ingestion(self, scope: Scope) -> Ingestion:
+        """Return the ingest of a scope."""
+        return Ingestion(self.semantic(scope), self._platform.sql, self._extractor, bindings.now_ms)
+
+    def indexer(self) -> Indexer:
+        """Return what makes the vector index agree with D1."""
+        return Indexer(self._platform.sql, self._platform.index, self._root.models.embedder, bindings.now_ms)
+
+    def _extractor(self) -> Extractor:
+        return extractor(self._platform.settings.extractor, lambda: self._root.models.deployment_chat("extraction"))

@@ -1,0 +1,54 @@
+"""The models that the deployment configures."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import bindings
+from retain.agents.definitions import AgentDefinition
+from retain.models.chat import ChatModel
+from retain.models.embedding import Embedder
+from retain.models.reranking import Reranker
+from retain.models.selection import ChatPorts, chat_model, chosen_chat, embedder, reranker
+
+if TYPE_CHECKING:
+    from assembly.root import Assembly
+
+EMBEDDING_TABLE = "static-minilm-256-i8.bin"
+
+
+class ModelParts:
+    """The models of the deployment."""
+
+    def __init__(self, root: Assembly) -> None:
+        self._root = root
+        self._ai = root.platform.ai
+        self._settings = root.platform.settings
+        self._chat_ports = ChatPorts(bindings.fetch, bindings.fetch_stream, self._ai, self._ai.stream)
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """The configured embedding model."""
+        return embedder(
+            self._settings.embedding,
+            self._settings.embedding_dimensions,
+            fetch=bindings.fetch,
+            ai=self._ai,
+            table=lambda: bindings.staged_bytes(EMBEDDING_TABLE),
+        )
+
+    @cached_property
+    def reranker(self) -> Reranker | None:
+        """The configured reranker, if any."""
+        return reranker(self._settings.rerank_model, self._ai, allow_requests=self._settings.chat.allow_requests)
+
+    def chat(self, definition: AgentDefinition) -> ChatModel:
+        """Return the chat model that the agent names, the deployment's when it names none."""
+        wish = definition.model
+        settings = chosen_chat(self._settings, provider=wish.provider, name=wish.name)
+        return chat_model(settings, self._chat_ports, lambda: self._root.directory.catalogue.script(wish.script))
+
+    def deployment_chat(self, script: str) -> ChatModel:
+        """Return the deployment's chat model. script: what it plays when it is the scripted one."""
+        return chat_model(self._settings.chat, self._chat_ports, lambda: self._root.directory.catalogue.script(script))

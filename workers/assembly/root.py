@@ -1,0 +1,117 @@
+"""The parts of one isolate, by area. An area and its imports are loaded on first use and kept for the isolate's life."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import bindings
+from bindings import Platform
+from retain.log import configure
+
+if TYPE_CHECKING:
+    from assembly.access import AccessParts
+    from assembly.directory import Directory
+    from assembly.evaluation import EvaluationParts
+    from assembly.instances import InstanceParts
+    from assembly.items import ItemParts
+    from assembly.lifecycle import LifecycleParts
+    from assembly.memory import MemoryParts
+    from assembly.models import ModelParts
+    from retain.admin.context import AdminContext
+    from retain.agents.routes import AgentsContext
+    from retain.gateway.routes import Gateway
+
+_isolate: dict[str, Assembly] = {}
+
+
+def assembly_of(env: Any) -> Assembly:
+    """Return the isolate's parts, made from the first `env` seen: an isolate only ever serves one deployment."""
+    if "parts" not in _isolate:
+        configure()
+        _isolate["parts"] = Assembly(bindings.platform_of(env))
+    return _isolate["parts"]
+
+
+class Assembly:
+    """The parts of one isolate."""
+
+    def __init__(self, platform: Platform) -> None:
+        self.platform = platform
+
+    @cached_property
+    def gateway(self) -> Gateway:
+        """The tool proxy and its MCP server."""
+        from assembly.gateway import gateway_of
+
+        return gateway_of(self.platform)
+
+    @cached_property
+    def access(self) -> AccessParts:
+        """Who may call the routes that Cloudflare Access protects."""
+        from assembly.access import AccessParts
+
+        return AccessParts(self.platform)
+
+    @cached_property
+    def admin(self) -> AdminContext:
+        """What the administrator's routes work with."""
+        from assembly.admin import admin_context
+
+        return admin_context(self)
+
+    @cached_property
+    def agents(self) -> AgentsContext:
+        """What the agents' routes work with."""
+        from assembly.agents import agents_context
+
+        return agents_context(self)
+
+    @cached_property
+    def directory(self) -> Directory:
+        """The agents and the tenants that there are."""
+        from assembly.directory import Directory
+
+        return Directory(self.platform)
+
+    @cached_property
+    def instances(self) -> InstanceParts:
+        """What the instances of agents work with."""
+        from assembly.instances import InstanceParts
+
+        return InstanceParts(self)
+
+    @cached_property
+    def models(self) -> ModelParts:
+        """The models of the deployment."""
+        from assembly.models import ModelParts
+
+        return ModelParts(self)
+
+    @cached_property
+    def memory(self) -> MemoryParts:
+        """What agents remember."""
+        from assembly.memory import MemoryParts
+
+        return MemoryParts(self)
+
+    @cached_property
+    def items(self) -> ItemParts:
+        """Tiered memory."""
+        from assembly.items import ItemParts
+
+        return ItemParts(self)
+
+    @cached_property
+    def lifecycle(self) -> LifecycleParts:
+        """Everything in which a tenant leaves something."""
+        from assembly.lifecycle import LifecycleParts
+
+        return LifecycleParts(self)
+
+    @cached_property
+    def evaluation(self) -> EvaluationParts:
+        """Evaluations of agents."""
+        from assembly.evaluation import EvaluationParts
+
+        return EvaluationParts(self)
