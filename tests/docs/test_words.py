@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,11 +18,22 @@ READ = [one.name for one in pages() if one.name not in UNREAD]
 """Files and folders that are held to the list."""
 
 
+WRITTEN = {".js", ".md", ".py", ".sql", ".toml", ".yaml"}
+"""Kinds of files whose words are spelt by people."""
+
+
 def test_nothing_that_is_read_says_a_listed_word() -> None:
     wanted = [ROOT / name for name in READ]
     assert all(path.exists() for path in wanted)
     read = (path for path in project_files() if any(path.is_relative_to(one) for one in wanted))
     assert [str(offence) for offence in offences(read)] == []
+
+
+def test_words_are_spelt_right() -> None:
+    texts = [path for path in project_files() if path.suffix in WRITTEN and "lock" not in path.name]
+    command = [sys.executable, "-m", "codespell_lib", *(f"./{path.relative_to(ROOT).as_posix()}" for path in texts)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_contributing_lists_each_phrase_with_its_replacement() -> None:
