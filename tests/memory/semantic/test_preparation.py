@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from retain.memory.recall.candidates import estimated
+from retain.memory.recall.evidence import estimated
 from retain.memory.recall.preparation import (
     MAX_PARTS,
     PART_CHARACTERS,

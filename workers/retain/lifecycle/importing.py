@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retain.errors import Conflict, RetainError, Unavailable
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.transfer.lines import RecordLine, ScopeLine, read_lines
-from retain.lifecycle.transfer.plan import ImportPlan, plan_import
-from retain.memory.indexer import Indexed, Indexer, remove_rows
-from retain.memory.records.rows import append_event, remove_record, write_record
+from retain.lifecycle.transfer.plan import plan_import
+from retain.memory.indexer import Indexer
 from retain.ports import Sql
-from retain.tenants.history import Change, HistoryEntry
+from retain.tenants.history import Change
 
 MAX_TRIES = 5
 """How often an import decides again because its records changed meanwhile."""
@@ -58,67 +57,37 @@ async def import_lines(stores: Stores, tenant_id: str, text: str) -> Imported:
 
 
 async def _import(stores: Stores, tenant_id: str, lines: Sequence[ScopeLine | RecordLine]) -> Imported:
+    """Plan, write the vectors that are owed, and commit if the plan is the same by then."""
     indexer = stores.indexer()
     plan = await plan_import(stores.sql, tenant_id, lines)
-    records = [step.after for step in plan.acting if step.after is not None]
+    records = plan.records
     indexed = dict(zip([record.id for record in records], await indexer.read(records), strict=True)) if records else {}
-    subjects = [step.subject for step in plan.acting if step.subject is not None]
-    meant = {step.before.id: step.before.content for step in plan.acting if step.before is not None}
-    parts = await _parts(stores.sql, [record.id for record in subjects])
-    vectors = {record_id: len(one.vectors) for record_id, one in indexed.items()}
-    owed = [
-        indexer.owe(
-            one,
-            max(parts.get(one.id, 0), vectors.get(one.id, 0)),
-            changed=meant.get(one.id, one.content) != one.content,
-        )
-        for one in subjects
-    ]
+    subjects = [record.id for record in plan.subjects]
+    await stores.sql.batch(plan.debts(indexer, indexed, await _parts(stores.sql, subjects)))
 
     async def decide() -> Change | None:
         now = await plan_import(stores.sql, tenant_id, lines)
         if now.steps != plan.steps:
             raise _MeanwhileChanged
-        return _change(indexer, tenant_id, now, indexed)
+        return now.change(indexer, tenant_id, indexed)
 
-    await stores.sql.batch(owed)
     try:
         await indexer.write([(record, indexed[record.id]) for record in records])
         await stores.history().transact(tenant_id, decide)
-    except Conflict as error:
-        await _settle(indexer, [one.id for one in subjects])
-        raise Conflict("two memories of a scope would have the same content", code="content_taken") from error
-    except (RetainError, _MeanwhileChanged):
-        await _settle(indexer, [one.id for one in subjects])
+    except (RetainError, _MeanwhileChanged) as error:
+        await _settle(indexer, subjects)
+        if isinstance(error, Conflict):
+            raise Conflict("two memories of a scope would have the same content", code="content_taken") from error
         raise
-    await _settle(indexer, [step.before.id for step in plan.acting if step.before is not None])
+    await _settle(indexer, [record.id for record in plan.replaced])
     return Imported(
         scopes=len(plan.scopes),
-        created=sum(step.before is None for step in plan.acting),
-        changed=sum(step.before is not None for step in plan.acting),
+        created=len(plan.acting) - len(plan.replaced),
+        changed=len(plan.replaced),
         unchanged=len(plan.steps) - len(plan.acting),
         duplicates=plan.duplicates,
         events=sum(len(step.events) for step in plan.acting),
     )
-
-
-def _change(indexer: Indexer, tenant_id: str, plan: ImportPlan, indexed: Mapping[str, Indexed]) -> Change | None:
-    """Return the statements and entries of the plan: first what frees a content, then what takes one."""
-    statements = list(plan.scopes)
-    entries: list[HistoryEntry] = []
-    for step in plan.acting:
-        for event in step.events:
-            written = append_event(tenant_id, event)
-            statements += written.statements
-            entries.append(written.entry)
-        if step.after is None and step.before is not None:
-            statements += [*remove_rows(step.before.id), remove_record(step.before.id)]
-    for step in sorted(plan.acting, key=lambda step: step.before is None):
-        if step.after is not None:
-            statements += [write_record(step.after), *indexer.rows(step.after, indexed[step.after.id])]
-            if step.before is None:
-                statements.append(indexer.sent(step.after))
-    return Change(statements, entries) if statements else None
 
 
 async def _parts(sql: Sql, record_ids: Sequence[str]) -> dict[str, int]:

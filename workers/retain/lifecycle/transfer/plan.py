@@ -1,4 +1,4 @@
-"""What an import will do, decided from its lines and from what the tenant has. Reads, and changes nothing."""
+"""What an import will do, decided from its lines and from what the tenant has. It reads, and changes nothing itself."""
 
 from __future__ import annotations
 
@@ -8,10 +8,20 @@ from dataclasses import dataclass, field
 
 from retain.lifecycle.transfer.lines import RecordLine, ScopeLine, bad_line
 from retain.lifecycle.transfer.renaming import without_import
+from retain.memory.indexer import Indexed, Indexer, remove_rows
 from retain.memory.records.events import LearningEvent, fold
-from retain.memory.records.record import Record, content_hash
-from retain.memory.records.rows import event_of, record_of
+from retain.memory.records.record import Record
+from retain.memory.records.rows import (
+    Written,
+    append_event,
+    change_of,
+    event_of,
+    record_of,
+    remove_record,
+    write_record,
+)
 from retain.ports import Sql, Statement
+from retain.tenants.history import Change
 
 _LISTED = "(SELECT value FROM json_each(?))"
 _REGISTER = "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -34,7 +44,7 @@ UNION SELECT record_id FROM memory_events WHERE tenant_id <> ?1 AND record_id IN
 
 @dataclass(frozen=True, slots=True)
 class ImportStep:
-    """What becomes of one record. before, after: None where it does not exist. events: those the tenant lacks."""
+    """What becomes of one record. before, after: None when it does not exist then. events: those the tenant lacks."""
 
     before: Record | None
     after: Record | None
@@ -42,7 +52,7 @@ class ImportStep:
 
     @property
     def subject(self) -> Record | None:
-        """The record that the vector index has to be told of; None when there never was one here."""
+        """The record that the vector index is owed; None when it never existed here."""
         return self.after or self.before
 
     def then(self, later: ImportStep) -> ImportStep:
@@ -52,7 +62,7 @@ class ImportStep:
 
 @dataclass(slots=True)
 class ImportPlan:
-    """What an import does. steps: one a record that is no duplicate, in the order of the lines."""
+    """What an import does. steps: one per record that is not a duplicate, in the order of the lines."""
 
     scopes: list[Statement] = field(default_factory=list)
     steps: list[ImportStep] = field(default_factory=list)
@@ -62,6 +72,51 @@ class ImportPlan:
     def acting(self) -> list[ImportStep]:
         """The steps that change something."""
         return [step for step in self.steps if step.events]
+
+    @property
+    def records(self) -> list[Record]:
+        """The records that the acting steps make or change, as they leave them."""
+        return [step.after for step in self.acting if step.after is not None]
+
+    @property
+    def replaced(self) -> list[Record]:
+        """The records that the acting steps change or remove, as they find them."""
+        return [step.before for step in self.acting if step.before is not None]
+
+    @property
+    def subjects(self) -> list[Record]:
+        """The records that the vector index is owed."""
+        return [step.subject for step in self.acting if step.subject is not None]
+
+    def debts(self, indexer: Indexer, indexed: Mapping[str, Indexed], parts: Mapping[str, int]) -> list[Statement]:
+        """Return the statements that owe the vector index what the plan does.
+
+        indexed: what the indexes will hold, by record. parts: how many vectors the index has of each by now.
+        """
+        before = {record.id: record.content for record in self.replaced}
+        vectors = {record_id: len(one.vectors) for record_id, one in indexed.items()}
+        return [
+            indexer.owe(
+                record,
+                max(parts.get(record.id, 0), vectors.get(record.id, 0)),
+                changed=before.get(record.id, record.content) != record.content,
+            )
+            for record in self.subjects
+        ]
+
+    def change(self, indexer: Indexer, tenant_id: str, indexed: Mapping[str, Indexed]) -> Change | None:
+        """Return what the plan writes, first what frees a content, then what takes one; None when it writes nothing."""
+        parts: list[Written | Statement] = [*self.scopes]
+        for step in self.acting:
+            parts += [append_event(tenant_id, event) for event in step.events]
+            if step.after is None and step.before is not None:
+                parts += [*remove_rows(step.before.id), remove_record(step.before.id)]
+        for step in sorted(self.acting, key=lambda step: step.before is None):
+            if step.after is not None:
+                parts += [write_record(step.after), *indexer.rows(step.after, indexed[step.after.id])]
+                if step.before is None:
+                    parts.append(indexer.sent(step.after))
+        return change_of(parts) if parts else None
 
 
 @dataclass(slots=True)
@@ -119,7 +174,7 @@ def _step(tenant: _Tenant, line: RecordLine) -> ImportStep | None:
 
 
 def _content(record: Record) -> tuple[str, str]:
-    return record.scope_id, content_hash(record.content, record.utterance)
+    return record.scope_id, record.content_hash
 
 
 def _new_events(line: RecordLine, had: Mapping[str, LearningEvent], foreign: frozenset[str]) -> list[LearningEvent]:

@@ -1,24 +1,22 @@
 """Where candidates come from: word statistics, full text, exact terms, fresh vectors and neighbours, all from D1.
 
-Every query names the tenant and the visible scopes, and asks only for records that hold at the time in question.
+Every query names the tenant and the visible scopes, and asks only for records that are valid at the time in question.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.errors import LimitExceeded
 from retain.memory.filters import FIELDS
-from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, WINDOW_LIMIT
 from retain.memory.recall.query import Query
-from retain.memory.recall.ranking import BM25_B, BM25_K1, Candidate, inverse_frequency
+from retain.memory.recall.ranking import BM25_B, BM25_K1, inverse_frequency
 from retain.memory.recall.words import scope_tag
 from retain.memory.records.record import Record
 from retain.memory.scope import BELOW, CHAIN, Reach, Scope, reach_of
-from retain.ports import Row, Sql, SqlValue, Statement
+from retain.ports import Sql, SqlValue, Statement
 
 _PLACE_FIELDS = ("conversation", "speaker")
 TEXT_CANDIDATES = 200
@@ -31,7 +29,7 @@ Source: https://developers.cloudflare.com/vectorize/platform/limits/
 TERM_LIMIT = 64
 """Words that are looked up in full text, rarest first …"""
 POSTINGS_LIMIT = 3000
-"""… while together they stand in at most so many records; the three rarest always."""
+"""… while together they occur in at most so many records; the three rarest always."""
 FRESH_LIMIT = 500
 """Records written lately, whose vectors the index may not show yet, that are judged by their signatures."""
 MAX_SCOPES = 32
@@ -39,8 +37,6 @@ MAX_SCOPES = 32
 _COUNTS = """
 SELECT scope_id, records, words FROM scopes WHERE tenant_id = ? AND scope_id IN (SELECT value FROM json_each(?))
 """
-REACH = 1
-"""Turns next to a candidate that become candidates too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +111,7 @@ class Statistics:
         return {stem: inverse_frequency(self.records, self.having.get(stem, 0)) for stem in query.stems}
 
     def sought(self, query: Query) -> list[str]:
-        """Return the stems to ask full text for: those that stand somewhere, rarest first, within the limits."""
+        """Return the stems to ask full text for: those that occur somewhere, rarest first, within the limits."""
         found: list[str] = []
         postings = 0
         present = [stem for stem in query.stems if self.having.get(stem, 0)]
@@ -238,14 +234,6 @@ def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
     )
 
 
-def estimated(query_signature: int, signature: str) -> float:
-    """Return about the cosine of two texts from their signatures.
-
-    Source: https://doi.org/10.1145/509907.509965
-    """
-    return math.cos(math.pi * (query_signature ^ int(signature, 16)).bit_count() / SIGNATURE_BITS)
-
-
 def matching(visible: Visible) -> Statement:
     """Return the statement for the newest records that meet the condition, so that a narrow filter finds them at all."""
     where, values = visible.where()
@@ -261,7 +249,7 @@ def with_neighbours(visible: Visible, ids: Sequence[str]) -> Statement:
     One text crosses to the Worker for some hundred rows: converting each value costs more than finding it.
     """
     where, values = visible.where()
-    # It holds for neighbours as well: what may not be seen, or is filtered out, lends no words either.
+    # The condition is on neighbours as well: what may not be seen, or is filtered out, lends no words either.
     return (
         f"""
         WITH chosen (number) AS (
@@ -285,76 +273,3 @@ def with_neighbours(visible: Visible, ids: Sequence[str]) -> Statement:
         """,
         (json.dumps(ids), *values, *values),
     )
-
-
-def candidates_of(
-    rows: Sequence[Row],
-    query: Query,
-    chosen: frozenset[str],
-    *,
-    cosine: Mapping[str, float],
-    floor: float,
-    query_signature: int,
-    bm25: Mapping[str, float],
-    exact: Mapping[str, float],
-) -> tuple[list[Candidate], dict[tuple[str, int], frozenset[str]]]:
-    """Return the candidates among the rows, and what each turn has of the query.
-
-    chosen: ids found by word or vector; a turn next to a chosen one is a candidate too. floor: the least cosine that the
-    vector index returned: what it did not return is at most as near, and its signature says about how near.
-    """
-    wanted = frozenset(query.stems)
-    turns: dict[tuple[str, int], frozenset[str]] = {}
-    reached: set[tuple[str, int]] = set()
-    at: dict[tuple[str, int], Row] = {}
-
-    def near(row: Row | None) -> float:
-        if row is None:
-            return 0.0
-        return cosine[row["id"]] if row["id"] in cosine else _estimate(row, query_signature, floor)
-
-    for row in rows:
-        place = _place(row)
-        if place is None:
-            continue
-        at[place] = row
-        turns[place] = wanted & frozenset(row["terms"].split())
-        if row["id"] in chosen and row["length"] <= WINDOW_LIMIT:
-            reached.update((place[0], place[1] + step) for step in range(-REACH, REACH + 1))
-    found = [
-        Candidate(
-            id=row["id"],
-            content_hash=row["content_hash"],
-            place=_place(row),
-            length=int(row["length"]),
-            has=wanted & frozenset(row["terms"].split()),
-            names_time=bool(row["names_time"]),
-            asking=float(row["asking"]),
-            signature=int(row["signature"], 16),
-            order=int(row["number"]),
-            importance=float(row["importance"]),
-            confidence=float(row["confidence"]),
-            by_named=query.names(row["speaker"]),
-            at_ms=int(row["at_ms"]),
-            following=near(at.get((place[0], place[1] + 1))) if (place := _place(row)) is not None else 0.0,
-            cosine=near(row),
-            bm25=bm25.get(row["id"], 0.0),
-            exact=exact.get(row["id"], 0.0),
-        )
-        for row in rows
-        if row["id"] in chosen or _place(row) in reached
-    ]
-    return found, turns
-
-
-def _estimate(row: Row, query_signature: int, floor: float) -> float:
-    """Return about the cosine of a record that the vector index did not return, from its signature."""
-    if not query_signature or int(row["length"]) > PART_CHARACTERS:
-        return floor
-    return min(floor, estimated(query_signature, row["signature"]))
-
-
-def _place(row: Row) -> tuple[str, int] | None:
-    if row["conversation"] is None:
-        return None
-    return f"{row['scope_id']}:{row['conversation']}", int(row["position"])

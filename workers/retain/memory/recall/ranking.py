@@ -1,4 +1,4 @@
-"""One ranking formula. Every weight stands in `Weights`; docs/decisions/0007-recall.md says why each is what it is.
+"""One ranking formula. Every weight is in `Weights`; docs/decisions/0007-recall.md says why each is what it is.
 
     score = vector     * cosine(query, the record's best part)
           + words      * (s * covered + (1 - s) * bm25 / the best possible bm25)
@@ -6,7 +6,7 @@
           + related    * (1 - s) * heat of the most similar candidates
           + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query is a message of a conversation
           + temporal   if the query asks when and the record names a time
-          + dated      if the record was said, or began to hold, in a span of time that the query names
+          + dated      if the record was said, or became valid, in a span of time that the query names
           + speaker    * s, if the query names who said it
           + asking     * s * share of the record's sentences that are questions: who asks does not tell
           + exact      * share of the query's exact terms that the record has
@@ -24,6 +24,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from retain.memory.recall.preparation import SIGNATURE_BITS, WINDOW_LIMIT
 from retain.memory.recall.query import Query
@@ -65,21 +66,31 @@ class Weights:
     short: int = 400
 
 
+class Place(NamedTuple):
+    """The position of a turn in a conversation. conversation: its id after that of its scope."""
+
+    conversation: str
+    position: int
+
+    def moved(self, steps: int) -> Place:
+        """Return the place so many turns later, or earlier when negative."""
+        return Place(self.conversation, self.position + steps)
+
+
 @dataclass(slots=True)
 class Candidate:
     """A record that may be an answer, with all that the formula needs.
 
-    content_hash: what it has in common with its copies in other scopes. place: conversation and position, None outside a
-    conversation. has: those of the query's stems that it has.
-    order: the order in which it was recorded, by which recency ranks. signature: see `preparation.signature`.
-    by_named: the query names its speaker. at_ms: when it was said, else since when it holds. following: cosine of the
-    query and the turn after it, 0 without one.
+    content_hash: what it has in common with its copies in other scopes. place: None outside a conversation. has:
+    those of the query's stems that it has. order: the order in which it was recorded, by which recency ranks.
+    signature: see `preparation.signature`. by_named: the query names its speaker. at_ms: when it was said, else since
+    when it is valid. following: cosine of the query and the turn after it, 0 without one.
     bm25, exact: 0 when the full text did not find it. score, components: what `rank` fills in.
     """
 
     id: str
     content_hash: str
-    place: tuple[str, int] | None
+    place: Place | None
     length: int
     has: frozenset[str]
     names_time: bool
@@ -99,7 +110,7 @@ class Candidate:
 
 
 Turns = Mapping[tuple[str, int], frozenset[str]]
-"""By conversation and position: those of the query's stems that the turn has."""
+"""By `Place`: those of the query's stems that the turn has."""
 
 
 def inverse_frequency(total: int, having: int) -> float:
@@ -189,34 +200,43 @@ def _covered(item: Candidate, turns: Turns, idf: Mapping[str, float], weights: W
 
 
 def _related(pool: Sequence[Candidate], short: Mapping[str, float]) -> dict[str, float]:
-    """Return how hot the most similar candidates of each long one are, 0 to 1: its score smoothed over its neighbours.
-
-    Similar is what has more in common than the pool has: its style, or its speaker's manners, relate nothing. So the
-    matrix of similarities is centred on the pool's mean, as in classical scaling.
-    Source: https://doi.org/10.1007/BF02288916
-    """
-    if len(pool) < 2 or all(short[c.id] == 1.0 for c in pool):
+    """Return how hot the most similar candidates of each long one are, 0 to 1: its score smoothed over its neighbours."""
+    long_ones = [number for number, candidate in enumerate(pool) if short[candidate.id] != 1.0]
+    if len(pool) < 2 or not long_ones:
         return {}
     top = max(c.score for c in pool)
     heat = [math.exp(0.5 * (c.score - top)) for c in pool]
-    signatures = [c.signature for c in pool]
-    table = [math.cos(math.pi * distance / SIGNATURE_BITS) for distance in range(SIGNATURE_BITS + 1)]
-    rows = [[table[(one ^ other).bit_count()] for other in signatures] for one in signatures]
-    means = [sum(row) / len(pool) for row in rows]
-    mean = sum(means) / len(pool)
-    norms = [math.sqrt(max(1.0 - 2 * own + mean, _LEAST)) for own in means]
+    likeness = _Likeness([c.signature for c in pool])
     found: dict[str, float] = {}
-    for number, item in enumerate(pool):
-        if short[item.id] == 1.0:
-            continue
-        offset, norm = means[number] - mean, norms[number]
-        near = [
-            ((cosine - own - offset) / (norm * other), warmth)
-            for cosine, own, other, warmth in zip(rows[number], means, norms, heat, strict=True)
-        ]
+    for number in long_ones:
+        near = list(zip(likeness.to(number), heat, strict=True))
         del near[number]  # not its own neighbour
         near.sort(reverse=True)
         weighed = [(max(alike, _LEAST) ** 2, warmth) for alike, warmth in near[:RELATED_NEIGHBOURS]]
-        found[item.id] = sum([w * h for w, h in weighed]) / sum([w for w, _ in weighed])
+        found[pool[number].id] = sum([w * h for w, h in weighed]) / sum([w for w, _ in weighed])
     hottest = max(found.values(), default=0.0) or 1.0
     return {candidate_id: heat_found / hottest for candidate_id, heat_found in found.items()}
+
+
+class _Likeness:
+    """How similar the members of a pool are, beyond what the whole pool has in common.
+
+    What all share, as a style or a speaker's manners, relates nothing. So the matrix of similarities is centred on the
+    pool's mean, as in classical scaling.
+    Source: https://doi.org/10.1007/BF02288916
+    """
+
+    def __init__(self, signatures: Sequence[int]) -> None:
+        table = [math.cos(math.pi * distance / SIGNATURE_BITS) for distance in range(SIGNATURE_BITS + 1)]
+        self._rows = [[table[(one ^ other).bit_count()] for other in signatures] for one in signatures]
+        self._means = [sum(row) / len(signatures) for row in self._rows]
+        self._mean = sum(self._means) / len(signatures)
+        self._norms = [math.sqrt(max(1.0 - 2 * own + self._mean, _LEAST)) for own in self._means]
+
+    def to(self, number: int) -> list[float]:
+        """Return the similarity of each member to one of them, by its number."""
+        offset, norm = self._means[number] - self._mean, self._norms[number]
+        return [
+            (cosine - own - offset) / (norm * other)
+            for cosine, own, other in zip(self._rows[number], self._means, self._norms, strict=True)
+        ]

@@ -12,13 +12,14 @@ from typing import Any
 from retain.errors import InvalidInput
 from retain.memory.filters import compile_filter
 from retain.memory.recall import candidates as sources
-from retain.memory.recall.candidates import CANDIDATES, Statistics, Visible, candidates_of, read_statistics
+from retain.memory.recall.as_of import as_known
+from retain.memory.recall.candidates import CANDIDATES, Statistics, Visible, read_statistics
+from retain.memory.recall.evidence import Evidence, candidates_of, estimated
 from retain.memory.recall.preparation import signature
 from retain.memory.recall.query import Query, analyse
 from retain.memory.recall.ranking import BM25_K1, Candidate, Weights, distinct, rank
-from retain.memory.records.events import fold
 from retain.memory.records.record import Record, content_hash
-from retain.memory.records.rows import event_of, record_of
+from retain.memory.records.rows import record_of
 from retain.memory.scope import Scope
 from retain.memory.vector_names import record_id_of, vector_namespace
 from retain.models.embedding import Embedder
@@ -34,7 +35,7 @@ FRESH_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A found record. components: what the score is the sum of. Sources stand in `record.source`."""
+    """A found record. components: what the score is the sum of. Its sources are in `record.source`."""
 
     record: Record
     score: float
@@ -45,7 +46,7 @@ class Hit:
 class RecallQuery:
     """What to recall.
 
-    top_k: 1 to 50. as_of_ms: what was known and held then, None for now. filter: on metadata and fields, see
+    top_k: 1 to 50. as_of_ms: what was known and valid then, None for now. filter: on metadata and fields, see
     `retain.memory.filters`. below: search the scopes at and below, as an administrator does, instead of those visible.
 
     Raises: InvalidInput.
@@ -99,37 +100,46 @@ class Recall:
         condition, values = compile_filter(wanted.filter)
         [vector] = await self._embedder.embed([query.text])
         statistics = await read_statistics(self._sql, self._scope, query, below=wanted.below)
-        past = wanted.as_of_ms is not None
-        visible = Visible(statistics.reach, at_ms, past, condition, tuple(values))
+        visible = Visible(statistics.reach, at_ms, wanted.as_of_ms is not None, condition, tuple(values))
+        evidence = await self._find(wanted, query, vector, statistics, visible)
+        ranked = await self._rank(query, evidence, statistics.idf(query), visible)
+        hits = await self._hydrate(ranked, wanted, visible)
+        if self._reranker is not None:
+            hits = await self._reranked(self._reranker, wanted.text, hits)
+        return hits[: wanted.top_k]
+
+    async def _find(
+        self, wanted: RecallQuery, query: Query, vector: Vector, statistics: Statistics, visible: Visible
+    ) -> Evidence:
+        """Ask the vector index and D1 at the same time, and return what they found together."""
         query_signature = int(signature([vector]), 16) if any(vector) else 0
         nearest = asyncio.ensure_future(self._nearest(vector, visible, wanted))
         try:
             found = await self._in_d1(query, statistics, visible, query_signature, filtered=bool(wanted.filter))
         finally:
             cosine, floor = await nearest
-        cosine = {**found.fresh, **cosine, **found.changed}
-        idf = statistics.idf(query)
-        chosen = self._first_choice(found, cosine, floor, sum(idf.values()) or 1.0)
-        around = await self._sql.run(*_spread(sources.with_neighbours(visible, sorted(chosen))))
-        rows = _listed(around)
-        candidates, turns = candidates_of(
-            rows,
-            query,
-            chosen,
-            cosine=cosine,
+        return Evidence(
+            cosine={**found.fresh, **cosine, **found.changed},
             floor=floor,
             query_signature=query_signature,
             bm25=found.bm25,
             exact=found.exact,
+            matching=found.matching,
         )
+
+    async def _rank(
+        self, query: Query, evidence: Evidence, idf: Mapping[str, float], visible: Visible
+    ) -> list[Candidate]:
+        """Return the candidates and those next to them, best first, each content once."""
+        chosen = self._first_choice(evidence, sum(idf.values()) or 1.0)
+        sql, values = sources.with_neighbours(visible, sorted(chosen))
+        rows = _listed(await self._sql.run(sql, *values))
+        candidates, turns = candidates_of(rows, query, chosen, evidence)
         ranked = rank(query, candidates, turns, idf, self._weights)
         once = distinct(ranked)
         if len(once) < len(ranked):  # copies in several scopes must not lift each other, nor take others' places
-            ranked = rank(query, once, turns, idf, self._weights)
-        hits = await self._hydrate(ranked, wanted, visible)
-        if self._reranker is not None:
-            hits = await self._reranked(self._reranker, wanted.text, hits)
-        return hits[: wanted.top_k]
+            return rank(query, once, turns, idf, self._weights)
+        return ranked
 
     async def _reranked(self, reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits in the reranker's order, ties as they were; its relevance is shown as the component `rerank`."""
@@ -176,7 +186,7 @@ class Recall:
             for row in result.rows:
                 exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
         lately = [
-            (record_id, sources.estimated(query_signature, bits), changed)
+            (record_id, estimated(query_signature, bits), changed)
             for record_id, bits, changed in (_listed(fresh) if query_signature else [])
         ]
         return _Found(
@@ -187,20 +197,23 @@ class Recall:
             matching=[row["id"] for row in rest[-1].rows] if filtered else [],
         )
 
-    def _first_choice(self, found: _Found, cosine: Mapping[str, float], floor: float, whole: float) -> frozenset[str]:
-        w = self._weights
+    def _first_choice(self, evidence: Evidence, whole: float) -> frozenset[str]:
+        """Return the best by a first score, and what matches a filter. whole: the sum of the query's idf."""
+        weights = self._weights
 
         def first(record_id: str) -> tuple[float, str]:
-            words = w.words * found.bm25.get(record_id, 0.0) / ((BM25_K1 + 1) * whole)
-            return w.vector * cosine.get(record_id, floor) + words + w.exact * found.exact.get(
-                record_id, 0.0
-            ), record_id
+            score = (
+                weights.vector * evidence.cosine.get(record_id, evidence.floor)
+                + weights.words * evidence.bm25.get(record_id, 0.0) / ((BM25_K1 + 1) * whole)
+                + weights.exact * evidence.exact.get(record_id, 0.0)
+            )
+            return score, record_id
 
-        everything = {*found.bm25, *cosine, *found.exact}
-        return frozenset(nlargest(KEEP, everything, key=first)) | frozenset(found.matching)
+        everything = {*evidence.bm25, *evidence.cosine, *evidence.exact}
+        return frozenset(nlargest(KEEP, everything, key=first)) | frozenset(evidence.matching)
 
     async def _hydrate(self, ranked: Sequence[Candidate], wanted: RecallQuery, visible: Visible) -> list[Hit]:
-        """Return the best twice `top_k` with their records; more are read only when too few of them held then."""
+        """Return the best twice `top_k` with their records; more are read only when too few of them were valid then."""
         hits: list[Hit] = []
         seen: set[str] = set()
         start, count = 0, 2 * wanted.top_k
@@ -229,39 +242,13 @@ class Recall:
             )
         ).rows
         records = {row["id"]: record_of(row) for row in rows}
-        return await self._as_of(records, visible) if visible.past else records
-
-    async def _as_of(self, records: Mapping[str, Record], visible: Visible) -> dict[str, Record]:
-        """Return the records as they were known at a time, without those that did not hold or were something else then."""
-        at_ms = visible.at_ms
-        changed = [record.id for record in records.values() if record.updated_at_ms > at_ms]
-        rows = (
-            await self._sql.run(
-                "SELECT * FROM memory_events WHERE record_id IN (SELECT value FROM json_each(?)) AND at_ms <= ?"
-                " ORDER BY event_id",
-                json.dumps(changed),
-                at_ms,
-            )
-        ).rows
-        events = [event_of(row) for row in rows]
-        known = {**records}
-        for record_id in changed:
-            before = fold(event for event in events if event.record_id == record_id)
-            if before is None:
-                del known[record_id]
-            else:
-                known[record_id] = before
-        held = {record_id: record for record_id, record in known.items() if record.holds_at(at_ms)}
-        judged = [held[record_id] for record_id in changed if record_id in held]
-        if not judged:
-            return held
-        sql, values = visible.meeting(judged)
-        met = {row["id"] for row in (await self._sql.run(sql, *values)).rows}
-        return {record_id: record for record_id, record in held.items() if record_id in met or record not in judged}
+        return await as_known(self._sql, records, visible) if visible.past else records
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
+    """What D1 found. fresh: cosines by signature; changed: those of them that the index may have wrong."""
+
     bm25: dict[str, float]
     exact: dict[str, float]
     fresh: dict[str, float]
@@ -273,8 +260,3 @@ def _listed(result: SqlResult) -> list[Any]:
     """Return what a statement gave as one JSON array."""
     listed: list[Any] = json.loads(result.rows[0]["found"])
     return listed
-
-
-def _spread(statement: tuple[str, tuple[Any, ...]]) -> tuple[Any, ...]:
-    sql, values = statement
-    return (sql, *values)

@@ -1,0 +1,112 @@
+"""What the sources found for a query, and the candidates that it makes of search rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, WINDOW_LIMIT
+from retain.memory.recall.query import Query
+from retain.memory.recall.ranking import Candidate, Place, Turns
+from retain.ports import Row
+
+REACH = 1
+"""Turns next to a candidate that become candidates too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the sources found, by record id.
+
+    cosine: of each record's best part and the query, exact or estimated. floor: the least cosine that the vector index
+    returned, 0 when it returned fewer than asked for: what it did not return is at most as near.
+    query_signature: 0 for a query without a vector. bm25, exact: what full text and exact terms count.
+    matching: the newest records that meet a filter, which are candidates whatever else they have.
+    """
+
+    cosine: Mapping[str, float]
+    floor: float
+    query_signature: int
+    bm25: Mapping[str, float]
+    exact: Mapping[str, float]
+    matching: Sequence[str] = ()
+
+    def nearness(self, row: Row) -> float:
+        """Return the cosine of a search row's record; about the cosine, from its signature, when no source found it."""
+        known = self.cosine.get(row["id"])
+        if known is not None:
+            return known
+        if not self.query_signature or int(row["length"]) > PART_CHARACTERS:
+            return self.floor
+        return min(self.floor, estimated(self.query_signature, row["signature"]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A search row, read once. has: those of the query's stems that it has."""
+
+    row: Row
+    place: Place | None
+    has: frozenset[str]
+
+
+def estimated(query_signature: int, signature: str) -> float:
+    """Return about the cosine of two texts from their signatures.
+
+    Source: https://doi.org/10.1145/509907.509965
+    """
+    return math.cos(math.pi * (query_signature ^ int(signature, 16)).bit_count() / SIGNATURE_BITS)
+
+
+def candidates_of(
+    rows: Sequence[Row], query: Query, chosen: frozenset[str], evidence: Evidence
+) -> tuple[list[Candidate], Turns]:
+    """Return the candidates among the search rows, and what each turn has of the query.
+
+    chosen: ids found by word or vector; a turn next to a short chosen one is a candidate too.
+    """
+    wanted = frozenset(query.stems)
+    turns = [_Turn(row, _place(row), wanted & frozenset(row["terms"].split())) for row in rows]
+    at = {turn.place: turn for turn in turns if turn.place is not None}
+    reached = {
+        place.moved(step)
+        for place, turn in at.items()
+        if turn.row["id"] in chosen and turn.row["length"] <= WINDOW_LIMIT
+        for step in range(-REACH, REACH + 1)
+    }
+    found = [
+        _candidate(turn, query, evidence, following=None if turn.place is None else at.get(turn.place.moved(1)))
+        for turn in turns
+        if turn.row["id"] in chosen or turn.place in reached
+    ]
+    return found, {place: turn.has for place, turn in at.items()}
+
+
+def _candidate(turn: _Turn, query: Query, evidence: Evidence, *, following: _Turn | None) -> Candidate:
+    row = turn.row
+    return Candidate(
+        id=row["id"],
+        content_hash=row["content_hash"],
+        place=turn.place,
+        length=int(row["length"]),
+        has=turn.has,
+        names_time=bool(row["names_time"]),
+        asking=float(row["asking"]),
+        signature=int(row["signature"], 16),
+        order=int(row["number"]),
+        importance=float(row["importance"]),
+        confidence=float(row["confidence"]),
+        by_named=query.names(row["speaker"]),
+        at_ms=int(row["at_ms"]),
+        following=0.0 if following is None else evidence.nearness(following.row),
+        cosine=evidence.nearness(row),
+        bm25=evidence.bm25.get(row["id"], 0.0),
+        exact=evidence.exact.get(row["id"], 0.0),
+    )
+
+
+def _place(row: Row) -> Place | None:
+    if row["conversation"] is None:
+        return None
+    return Place(f"{row['scope_id']}:{row['conversation']}", int(row["position"]))
