@@ -24,7 +24,7 @@ class Crash(BaseException):
 class Fault:
     """One failure to come.
 
-    nth: at the how-manieth of the points that match, counted from 1 when the fault was planned. point: a point's name,
+    nth: which of the matching points fails, counted from 1 after the fault was planned. point: a point's name,
     or None for every point. owner: the namespace key of the object whose calls count, or None for all. outage: the port
     stays down from then on.
     """

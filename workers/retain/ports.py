@@ -221,7 +221,7 @@ class Fetch(Protocol):
 class StreamedResponse:
     """What a server answers, while it answers. Header names are lower case.
 
-    chunks: the decoded body's bytes, in pieces that are never empty and stand in no relation to what they hold. Read once.
+    chunks: the decoded body's bytes, in pieces that are never empty and may end anywhere. Read once.
     """
 
     status: int

@@ -74,7 +74,7 @@ class _Reach(TypedDict):
 
 
 def read_settings(variables: Mapping[str, str]) -> Settings:
-    """Return the settings. Raises: Misconfigured (code `invalid_setting`) for a number or a flag that is none."""
+    """Return the settings. Raises: Misconfigured (code `invalid_setting`) for an invalid number or flag."""
     dimensions = variables.get("EMBEDDING_DIMENSIONS", "")
     if not dimensions.isdecimal():
         raise Misconfigured("EMBEDDING_DIMENSIONS must be a number", code="invalid_setting")

@@ -1,7 +1,7 @@
-"""Demotion: a policy decides what moves to the cold tier or goes, and the daily work carries it out, a part each day.
+"""Demotion: a policy decides what moves to the cold tier or is removed; the daily brief executes it, a part each day.
 
-Hot copies need none: they expire. What is looked at is what nobody looked at for longest, so a run that was interrupted,
-or that its bounds ended, is gone on with by the next one.
+Hot copies need no demotion: they expire. Items are examined least recently examined first, so the next run picks up one
+that was interrupted or reached its bounds.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def precision_at(ranked: Sequence[str], grades: Mapping[str, int], k: int) -> fl
 
 
 def reciprocal_rank(ranked: Sequence[str], grades: Mapping[str, int], k: int) -> float:
-    """Return one over the place of the first relevant one among the first k, 0 when there is none. Its mean is MRR.
+    """Return the reciprocal rank of the first relevant id in the top k, or 0. The mean over cases is MRR.
 
     Source: https://en.wikipedia.org/wiki/Mean_reciprocal_rank
     """

@@ -1,8 +1,8 @@
 """Items under canonical keys, where some still lie under legacy ones: what is read, written and removed, in which order.
 
-Every read looks at the canonical key first, and a canonical value decides. So a value under it is never left to grow old
-while a newer one is written elsewhere, and removing an item leaves a mark under it (`REMOVED`) that no copy of a legacy
-value can take the place of. A legacy value is copied only by `add`, which is atomic: it never replaces anything.
+Every read looks at the canonical key first, and a canonical value is the answer. So the canonical value is never stale.
+Deleting leaves a tombstone (`REMOVED`) that a copied legacy value cannot overwrite. A legacy value is copied only by
+`add`, which is atomic: it never replaces anything.
 """
 
 from __future__ import annotations

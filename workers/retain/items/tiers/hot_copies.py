@@ -1,4 +1,7 @@
-"""Copies in the hot tier. They may be lost at any time; they must not outlive the version that they are of for long."""
+"""Copies in the hot tier.
+
+A copy may vanish at any time and must not be served long after its version was superseded.
+"""
 
 from __future__ import annotations
 

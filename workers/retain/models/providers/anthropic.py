@@ -93,7 +93,7 @@ def to_wire(request: ChatRequest, *, model: str) -> dict[str, object]:
 
 
 def _turns(request: ChatRequest) -> list[dict[str, object]]:
-    """Return the conversation as turns of user and assistant by turns: all results of a turn's calls come together."""
+    """Return the conversation as alternating user and assistant turns, with one turn's tool results in one message."""
     turns: list[tuple[str, list[dict[str, object]]]] = []
     for message in request.messages:
         if message.role == "system":
