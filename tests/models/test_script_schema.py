@@ -46,6 +46,16 @@ INVALID: dict[str, tuple[Any, str]] = {
     "an unknown place": (rule(when={"find": {"mail": "x"}}), "mail"),
     "a tool's name": (rule(when={"tool": "Look Up"}, reply={"text": "x"}), "tool name"),
     "a tool's result from the user": (rule(when={"last": "user", "tool": "look"}, reply={"text": "x"}), "never"),
+    "a tool's result that says something": (rule(when={"says": "hello", "tool": "look"}, reply={"text": "x"}), "never"),
+    "words of the user in a tool's result": (rule(when={"says": "hello", "last": "tool"}, reply={"text": "x"}), "says"),
+    "a text that everything contains": (rule(when={"says": ""}, reply={"text": "x"}), "says"),
+    "a group with a given name": (
+        rule(when={"find": {"user": "(?P<result>x)"}}, reply={"text": "x"}),
+        "a meaning already",
+    ),
+    "a given name in a pattern": (rule(when={"find": {"user": "{user}"}}, reply={"text": "x"}), "{user} is used"),
+    "the rest of nothing that is said": (rule(reply={"text": "{n} {rest}"}), "{rest} is used"),
+    "a path into the user's message": (rule(reply={"text": "{n} {users}"}), "{users} is used"),
     "a pattern that does not compile": (rule(when={"find": {"user": "("}}, reply={"text": "x"}), "not valid"),
     "a counted pattern that does not compile": (
         rule(when={"count": {"n": {"place": "user", "pattern": "("}}}),
@@ -84,7 +94,6 @@ def test_a_defect_is_found_when_the_script_is_staged(data: Any, problem: str) ->
     assert any(problem in found for found in problems), problems
 
 
-def test_the_example_in_the_documentation_is_a_valid_script() -> None:
-    example = re.search(r"\n\n((?:    .*\n)+)\n", scripted.__doc__ or "")
-    assert example is not None
-    assert check_script(yaml.safe_load(example[1]))["name"] == "refund_decision"
+def test_the_examples_in_the_documentation_are_valid_scripts() -> None:
+    examples = re.findall(r"\n\n((?:    .*\n)+)\n", scripted.__doc__ or "")
+    assert [check_script(yaml.safe_load(example))["name"] for example in examples] == ["concierge", "refund_decision"]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from retain.errors import Misconfigured, UpstreamFailed
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall
 from retain.models.scripted.chat import Reply, Scene, Script, ScriptedChat, ScriptRule, When, fill, match
+from retain.models.scripted.schema import check_script
 
 EMAIL = r"(?P<email>[\w.+-]+@[\w-]+\.\w+)"
 REFUNDS: Script = {
@@ -133,6 +134,57 @@ CONDITIONS: dict[str, tuple[When, dict[str, str] | None]] = {
 @pytest.mark.parametrize(("when", "expected"), CONDITIONS.values(), ids=CONDITIONS)
 def test_conditions_look_at_the_current_request(when: When, expected: dict[str, str] | None) -> None:
     assert match(when, Scene.of(TALK)) == expected
+
+
+@pytest.mark.parametrize(
+    ("says", "user", "fits"),
+    [("Remember", "please REMEMBER this", True), ("remember", "forget this", False), ("a.c", "abc", False)],
+    ids=["in any case", "other words", "literally"],
+)
+async def test_a_rule_can_want_words_of_the_user_without_a_pattern(says: str, user: str, fits: bool) -> None:
+    when: When = {"says": says}
+    assert (match(when, Scene.of([*TALK, ChatMessage("user", user)])) is not None) is fits
+    assert match({"says": ""}, Scene.of(TALK)) is None, "the last message is a tool's"
+
+
+async def test_a_reply_reads_what_follows_the_words() -> None:
+    rule: ScriptRule = {"rule": "keep", "when": {"says": "remember:"}, "reply": {"text": "<{rest}>"}}
+    model = ScriptedChat(check_script({"name": "only", "rules": [rule]}))
+    reply = await model.complete(ChatRequest([ChatMessage("user", "Please Remember:  the İ key {n}. ")]))
+    assert reply.content == "<the İ key {n}.>"
+
+
+FOUND = json.dumps({"memories": [{"content": "The key is blue.", "score": 0.5}], "none": None})
+GIVEN: dict[str, tuple[str, str, str]] = {
+    "the user's message": ("{user}", FOUND, "Where?"),
+    "the whole result": ("It says: {result}", "on Monday", "It says: on Monday"),
+    "a text in the result": ("{result.memories.0.content}", FOUND, "The key is blue."),
+    "a number in the result": ("{result.memories.0.score}", FOUND, "0.5"),
+    "null in the result": ("{result.none}", FOUND, "null"),
+    "braces in the result": ("{result.a}", '{"a": "{user}"}', "{user}"),
+    "no such item": ("{result.memories.1.content}", FOUND, "nothing"),
+    "no such key": ("{result.facts}", FOUND, "nothing"),
+    "a key in a list": ("{result.memories.first}", FOUND, "nothing"),
+    "a key in a text": ("{result.memories.0.content.x}", FOUND, "nothing"),
+    "a result that is not JSON": ("{result.memories}", "on Monday", "nothing"),
+}
+
+
+@pytest.mark.parametrize(("text", "result", "expected"), GIVEN.values(), ids=GIVEN)
+async def test_a_reply_reads_the_message_and_the_result_and_fits_only_what_is_there(
+    text: str, result: str, expected: str
+) -> None:
+    rules: list[ScriptRule] = [
+        {"rule": "tell", "when": {"tool": "look"}, "reply": {"text": text}},
+        {"rule": "nothing", "when": {"tool": "look"}, "reply": {"text": "nothing"}},
+    ]
+    talk = [
+        ChatMessage("user", "Where?"),
+        ChatMessage("assistant", "", (LOOK,)),
+        ChatMessage("tool", result, (), LOOK.id),
+    ]
+    reply = await ScriptedChat(check_script({"name": "only", "rules": rules})).complete(ChatRequest(talk))
+    assert reply.content == expected
 
 
 async def reply_to(user: str, reply: Reply, pattern: str = r"(?P<n>\S+) (?P<word>\S+)") -> ChatReply:

@@ -1,7 +1,21 @@
 r"""A chat model that follows a script: deterministic, offline, and deciding from what the tools really answered.
 
-A script is plain data, checked by `script_schema` when it is staged. Its rules are tried in order, and the first whose
-conditions all hold gives the reply:
+A script is plain data, checked by `schema` when it is staged. Its rules are tried in order, and the first that fits
+gives the reply. Most need no pattern:
+
+    name: concierge
+    rules:
+      - rule: keep what it is told
+        when: {says: 'remember:'}
+        reply:
+          calls: [{tool: store_memory, arguments: {content: '{rest}'}}]
+      - rule: tell what is known
+        when: {tool: recall_memory}
+        reply: {text: 'I know this: {result.memories.0.content}'}
+
+`says` is a text that the last user message contains, in any case. `{user}` is that message, `{rest}` what it says after
+that text, `{result}` the last tool result, and `{result.memories.0.content}` what the result's JSON has at that path; a
+rule whose reply names a path that the result does not have does not fit. Patterns find everything else:
 
     name: refund_decision
     rules:
@@ -31,7 +45,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -40,8 +54,11 @@ from retain.models.chat import ChatMessage, ChatReply, ChatRequest, OnText, Tool
 
 Place = Literal["user", "context", "result", "results"]
 
-PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*)(?::(int|number))?\}")
+PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*|result(?:\.\w+)+)(?::(int|number))?\}")
 """A name to fill in, with the type it is turned into."""
+
+GIVEN = frozenset({"user", "rest", "result"})
+"""Names that need no pattern: `rest` where the rule has `says`; a path begins with `result`."""
 
 _CHARACTERS_A_TOKEN = 4
 
@@ -61,12 +78,13 @@ class Count(TypedDict):
 class When(TypedDict, total=False):
     """Conditions, all of which must hold.
 
-    last: role of the last message. tool: the last message is a result of this tool. results: number of tool results
-    since the last user message. find: patterns that must be found, by place. count: counted patterns, by the name under
-    which the reply can use their number.
+    last: role of the last message. says: the last message is the user's, and contains this text in any case. tool: the
+    last message is a result of this tool. results: number of tool results since the last user message. find: patterns
+    that must be found, by place. count: counted patterns, by the name under which the reply can use their number.
     """
 
     last: Literal["user", "tool"]
+    says: str
     tool: str
     results: int
     find: dict[Place, str | list[str]]
@@ -166,7 +184,7 @@ class ScriptedChat:
         """
         scene = Scene.of(request.messages)
         for rule in self._script["rules"]:
-            found = match(rule["when"], scene)
+            found = fitting(rule, scene)
             if found is not None:
                 reply = _limited(_reply(rule["reply"], found, scene.turn, request), request.max_output_tokens)
                 if on_text is not None:
@@ -182,10 +200,51 @@ class ScriptedChat:
         )
 
 
+def fitting(rule: ScriptRule, scene: Scene) -> dict[str, str] | None:
+    """Return everything that the rule's reply can be filled with, or None unless the rule fits."""
+    found = match(rule["when"], scene)
+    if found is None:
+        return None
+    user = scene.places["user"]
+    found |= {"user": user, "result": scene.places["result"]}
+    said = _said(rule["when"], user)
+    if said is not None:
+        found["rest"] = user[said.end() :].strip()
+    for name, _ in PLACEHOLDER.findall(json.dumps(rule["reply"], ensure_ascii=False)):
+        if name not in found and name.startswith("result."):
+            text = _at(name.split(".")[1:], scene.places["result"])
+            if text is None:
+                return None
+            found[name] = text
+    return found
+
+
+def _said(when: When, user: str) -> re.Match[str] | None:
+    return re.search(re.escape(when["says"]), user, re.IGNORECASE) if "says" in when else None
+
+
+def _at(path: Sequence[str], result: str) -> str | None:
+    """Return what a tool's result has at the path: a text as it is, anything else as JSON. None when it has nothing."""
+    try:
+        value: object = json.loads(result)
+        for part in path:
+            if isinstance(value, Mapping):
+                value = value[part]
+            elif isinstance(value, list):
+                value = value[int(part)]
+            else:
+                return None
+    except (ValueError, KeyError, IndexError):
+        return None
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def match(when: When, scene: Scene) -> dict[str, str] | None:
     """Return the named groups and counts that the conditions found, or None unless all conditions hold."""
     wanted = (("last", scene.last), ("tool", scene.tool), ("results", scene.results))
     if any(when.get(name, actual) != actual for name, actual in wanted):
+        return None
+    if "says" in when and (scene.last != "user" or _said(when, scene.places["user"]) is None):
         return None
     found: dict[str, str] = {}
     for place, patterns in when.get("find", {}).items():

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from retain.errors import InvalidInput
 from retain.identifiers import check_tool_name
-from retain.models.scripted.chat import PLACEHOLDER, Place, Script
+from retain.models.scripted.chat import GIVEN, PLACEHOLDER, Place, Script
 
 Name = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
 
@@ -48,6 +48,7 @@ class WhenModel(_ScriptPart):
     """Conditions, all of which must hold."""
 
     last: Literal["user", "tool"] | None = None
+    says: str | None = Field(default=None, min_length=1)
     tool: ToolName | None = None
     results: int | None = Field(default=None, ge=0)
     find: dict[Place, str | list[str]] = {}
@@ -55,8 +56,10 @@ class WhenModel(_ScriptPart):
 
     @model_validator(mode="after")
     def _is_satisfiable(self) -> WhenModel:
-        if self.tool is not None and self.last == "user":
+        if self.tool is not None and (self.last == "user" or self.says is not None):
             raise ValueError("a result of a tool is never a user message")
+        if self.says is not None and self.last == "tool":
+            raise ValueError("says reads the user's message, and the last one is a tool's")
         return self
 
 
@@ -97,7 +100,7 @@ class RuleModel(_ScriptPart):
             _compiled(count.pattern, defined)
             _define(defined, name)
         for text in _strings([self.reply.text, [call.arguments for call in self.reply.calls]]):
-            _require(defined, text)
+            _require(defined | (GIVEN if self.when.says else GIVEN - {"rest"}), text)
         return self
 
 
@@ -144,7 +147,7 @@ def _compiled(pattern: str, defined: set[str]) -> re.Pattern[str]:
 
 def _require(defined: set[str], text: str) -> None:
     for name, kind in PLACEHOLDER.findall(text):
-        if name not in defined:
+        if name not in defined and name.partition(".")[0] not in defined & GIVEN:
             raise ValueError(f"{{{name}}} is used, and no pattern before it defines it")
         if kind and PLACEHOLDER.fullmatch(text) is None:
             raise ValueError(f"{{{name}:{kind}}} must be the whole argument")
@@ -152,6 +155,8 @@ def _require(defined: set[str], text: str) -> None:
 
 def _define(defined: set[str], *names: str) -> None:
     for name in names:
+        if name in GIVEN:
+            raise ValueError(f"{name} has a meaning already")
         if name in defined:
             raise ValueError(f"{name} is defined twice")
         if PLACEHOLDER.fullmatch(f"{{{name}}}") is None:
