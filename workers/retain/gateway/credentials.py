@@ -1,26 +1,16 @@
-"""Upstream credentials: sealed in KV, opened for one call.
-
-A sealed credential is the JSON `{"v": 1, "kid": …, "data": …}`: the id of the key it was sealed with, and the base64 of
-nonce and AES-256-GCM ciphertext. The associated data is the KV key it stands under, so that a sealed value copied to
-another tenant or tool does not open there.
-"""
+"""Upstream credentials: sealed in KV under their own key's name, opened for one call."""
 
 from __future__ import annotations
 
-import binascii
-import json
-from hashlib import sha256
-
-from retain.errors import Forbidden, InvalidInput, LimitExceeded, Misconfigured
+from retain.errors import InvalidInput, LimitExceeded, Misconfigured
 from retain.gateway.settings import GatewaySettings
 from retain.ports import Clock, Crypto
+from retain.sealing import Keyring, decode_key, seal_with
 
 MAX_CREDENTIAL_BYTES = 8192
 CACHE_MS = 60_000
 """How long an opened credential may stay in memory."""
 _CACHE_ENTRIES = 256
-_KEY_BYTES = 32
-_ENVELOPE_VERSION = 1
 
 
 def credential_name(tenant_id: str, tool_name: str) -> str:
@@ -36,16 +26,13 @@ def read_credentials_key(text: str) -> bytes:
     if not text:
         raise Misconfigured("the secret CREDENTIALS_KEY is not set", code="credentials_key_missing")
     try:
-        key = binascii.a2b_base64(text, strict_mode=True)
+        return decode_key(text)
     except ValueError as error:
-        raise Misconfigured("CREDENTIALS_KEY is not base64", code="invalid_credentials_key") from error
-    if len(key) != _KEY_BYTES:
-        raise Misconfigured(f"CREDENTIALS_KEY must be {_KEY_BYTES} bytes in base64", code="invalid_credentials_key")
-    return key
+        raise Misconfigured(f"CREDENTIALS_KEY {error}", code="invalid_credentials_key") from error
 
 
 def check_credential(secret: str) -> str:
-    """Return the credential, or refuse what cannot stand in a header.
+    """Return the credential, or refuse what cannot be sent in a header.
 
     Raises: InvalidInput (code `invalid_credential`); LimitExceeded (code `credential_too_long`).
     """
@@ -58,14 +45,12 @@ def check_credential(secret: str) -> str:
     return secret
 
 
-async def seal(crypto: Crypto, key: bytes, place: str, secret: str) -> str:
-    """Return the envelope of the credential for the KV key `place`, different each time.
+async def seal(crypto: Crypto, key: bytes, name: str, secret: str) -> str:
+    """Return the credential sealed for the KV key `name`, different each time.
 
     Raises: InvalidInput, LimitExceeded as `check_credential`.
     """
-    data = await crypto.encrypt(key, check_credential(secret).encode(), place.encode())
-    text = binascii.b2a_base64(data, newline=False).decode()
-    return json.dumps({"v": _ENVELOPE_VERSION, "kid": _key_id(key), "data": text})
+    return await seal_with(crypto, key, name, check_credential(secret))
 
 
 class OpenedCredentials:
@@ -76,53 +61,34 @@ class OpenedCredentials:
     """
 
     def __init__(self, crypto: Crypto, clock: Clock, settings: GatewaySettings) -> None:
-        self._crypto = crypto
+        self._keys = Keyring(crypto, settings.credentials_key, settings.previous_credentials_key, read_credentials_key)
         self._clock = clock
-        self._settings = settings
         self._opened: dict[tuple[str, str], tuple[str, int]] = {}
 
-    async def open(self, place: str, sealed: str) -> str:
-        """Return the credential that stands sealed under the KV key `place`.
+    async def open(self, name: str, sealed: str) -> str:
+        """Return the credential that is stored sealed under the KV key `name`.
 
         Raises: Misconfigured (code `credential_unreadable`, and those of `read_credentials_key`).
         """
         now_ms = self._clock()
-        found = self._opened.get((place, sealed))
+        found = self._opened.get((name, sealed))
         if found is not None and now_ms < found[1]:
             return found[0]
-        secret = await self._decrypt(place, sealed)
+        secret = await self._decrypt(name, sealed)
         self._forget(now_ms)
-        self._opened[place, sealed] = (secret, now_ms + CACHE_MS)
+        self._opened[name, sealed] = (secret, now_ms + CACHE_MS)
         return secret
 
-    async def _decrypt(self, place: str, sealed: str) -> str:
+    async def _decrypt(self, name: str, sealed: str) -> str:
+        self._keys.key_id()  # raises when the deployment has no key
         try:
-            envelope = json.loads(sealed)
-            if envelope["v"] != _ENVELOPE_VERSION:
-                raise ValueError("an envelope of an unknown version")
-            key = self._key(envelope["kid"])
-            data = binascii.a2b_base64(envelope["data"], strict_mode=True)
-            return check_credential((await self._crypto.decrypt(key, data, place.encode())).decode())
-        except (ValueError, TypeError, LookupError, Forbidden, InvalidInput) as error:
+            return check_credential(await self._keys.open(name, sealed))
+        except (ValueError, InvalidInput) as error:
             raise Misconfigured(
                 "the tool's upstream credential cannot be opened: store it again", code="credential_unreadable"
             ) from error
-
-    def _key(self, key_id: object) -> bytes:
-        key = read_credentials_key(self._settings.credentials_key)
-        if _key_id(key) == key_id:
-            return key
-        if self._settings.previous_credentials_key:
-            key = read_credentials_key(self._settings.previous_credentials_key)
-            if _key_id(key) == key_id:
-                return key
-        raise LookupError("sealed with a key that this deployment does not hold")
 
     def _forget(self, now_ms: int) -> None:
         self._opened = {name: kept for name, kept in self._opened.items() if now_ms < kept[1]}
         while len(self._opened) >= _CACHE_ENTRIES:
             del self._opened[next(iter(self._opened))]
-
-
-def _key_id(key: bytes) -> str:
-    return sha256(key).hexdigest()[:8]
