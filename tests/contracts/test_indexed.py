@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retain.contracts.backends.document_index import DocumentIndex, index_namespace
 from retain.contracts.backends.vector_indexed import FRESH_MS, IndexedVectorMemory
 from retain.contracts.backends.vector_sql import SqlVectorMemory
+from retain.contracts.stored.document_index import DocumentIndex, index_namespace
 from retain.contracts.vectors import VectorDocument, VectorMemory
 from retain.errors import LimitExceeded, Misconfigured, RetainError, Unavailable
 from retain.host.clock import ManualClock

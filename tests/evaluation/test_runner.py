@@ -17,9 +17,9 @@ from retain.evaluation.runner import CASE_MS, CASES_PER_CALL, MAX_ATTEMPTS, RETR
 from retain.evaluation.runs import LEASE_MS, EvalRun
 from retain.evaluation.scoring.judge import ChatJudge, NoJudge, chosen_judge
 from retain.evaluation.scratch import scratch_id
-from retain.lifecycle.erasure.tenant import KEPT
 from retain.models.chat import ChatReply
 from retain.ports import Sql, SqlResult, SqlValue, Statement
+from retain.tenant_tables import TENANT_TABLES
 from tests.agents import declared_functions
 from tests.agents.shipping import SCRIPT, SHIPPING, shipping_agents
 from tests.agents.stepped_chat import SteppedChat, calls, says
@@ -37,6 +37,7 @@ CHARGED = {
     "memories": [{"id": "c", "content": f"Chargeback opened by {ANN}."}],
     "expected": {"matches": ["^ESCALATE"]},
 }
+KEPT = [table.name for table in TENANT_TABLES if table.erased == "never"]
 PLENTY = [{**APPROVED, "id": f"c{number}"} for number in range(CASES_PER_CALL + 1)]
 
 

@@ -17,12 +17,13 @@ from retain.errors import Conflict, InvalidInput
 from retain.gateway.credentials import credential_name
 from retain.gateway.keys import STORED_PREFIX
 from retain.gateway.tool_config import tool_name_in_kv
-from retain.lifecycle.erasure.items import ITEM_TABLES
-from retain.lifecycle.erasure.tenant import KEPT, RECORD_TABLES, ROW_KEYS
 from retain.models.chat import ChatMessage
 from retain.namespace import Namespace
+from retain.tenant_tables import TENANT_TABLES
+from retain.tenants.tables import TenantTable
 from tests.lifecycle.erasable import ANN, erased, filled, rows_of
 from tests.lifecycle.world import World, living
+from tools.paths import ROOT
 
 
 @pytest.fixture
@@ -180,11 +181,36 @@ async def test_a_subject_without_words_is_refused_for_a_mention(world: World) ->
             await erased(world, subject=subject, match=match)
 
 
-def test_every_table_with_a_tenants_rows_is_erased_or_kept_on_purpose(world: World) -> None:
-    tables = world.sql_now(
-        "SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'tenant_id'"
+def test_every_table_with_a_tenants_rows_is_declared_by_one_area(world: World) -> None:
+    columns = world.sql_now(
+        "SELECT m.name AS name, c.name AS col FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
     )
-    assert {row["name"] for row in tables} == {*ROW_KEYS, *RECORD_TABLES, *ITEM_TABLES, *KEPT}
+    migrated = {row["name"] for row in columns if row["col"] == "tenant_id"}
+    declared = [table.name for table in TENANT_TABLES]
+    assert sorted(declared) == sorted(migrated)
+
+
+@pytest.mark.parametrize("table", TENANT_TABLES, ids=[table.name for table in TENANT_TABLES])
+def test_a_declared_table_has_the_columns_that_are_declared_of_it(world: World, table: TenantTable) -> None:
+    columns = {row["name"] for row in world.sql_now(f"SELECT name FROM pragma_table_info('{table.name}')")}
+    texts = table.texts
+    assert table.keys
+    named = {*table.keys, *texts.columns, *texts.whole, *texts.said, table.tenants, texts.marked} - {None}
+    assert named <= columns
+    assert not table.instances or {"agent_type", "instance_id"} <= columns
+    assert not table.parts or len(table.keys) == 1
+    for name, part in table.parts.items():
+        of_part = {row["name"] for row in world.sql_now(f"SELECT name FROM pragma_table_info('{name}')")}
+        assert {*part.columns, *table.keys} <= of_part
+    if texts.emptied is not None:
+        world.sql_now(f"UPDATE {table.name} SET {texts.emptied} WHERE tenant_id = 'nobody'")
+
+
+@pytest.mark.parametrize("word", ["eval_", "agent_runs", "run_events", "chat_messages", "ingest_", "procedure_"])
+def test_the_eraser_learns_of_the_areas_tables_from_their_declarations_alone(word: str) -> None:
+    sources = list((ROOT / "workers" / "retain" / "lifecycle" / "erasure").glob("*.py"))
+    assert len(sources) > 5
+    assert [path.name for path in sources if word in path.read_text()] == []
 
 
 def test_the_gateways_keys_are_found_by_the_prefixes_that_the_gateway_uses(world: World) -> None:

@@ -19,6 +19,7 @@ from retain.memory.semantic import Hit, RecallQuery, SemanticMemory, StoreResult
 from retain.models.embedding import Embedder
 from retain.ports import Row
 from retain.rpc import answer, refusal
+from retain.tenant_tables import TENANT_TABLES
 from tests.support.instances import Deployment, LocalInstances, shipped_embedder
 from tests.support.object_storage import ObjectStorage
 
@@ -54,6 +55,7 @@ class World(Deployment):
             instances=wrap("instances", LocalInstances(self), life),
             embedder=lambda: self.embedder,
             clock=self.clock,
+            tables=TENANT_TABLES,
         )
 
     def memory(self, tenant: str = "acme", agent_type: str | None = None, **more: Any) -> SemanticMemory:

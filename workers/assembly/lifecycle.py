@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import bindings
 from retain.items.pii import Sealer, read_fields
 from retain.lifecycle.stores import Stores
+from retain.tenant_tables import TENANT_TABLES
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
@@ -27,5 +28,6 @@ class LifecycleParts:
             instances=platform.instances,
             embedder=lambda: root.models.embedder,
             clock=bindings.now_ms,
+            tables=TENANT_TABLES,
             sealer=self.sealer,
         )

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from retain.contracts.backends.document_index import DocumentIndex
+from retain.contracts.stored.document_index import DocumentIndex
 from retain.errors import RetainError
 from retain.evaluation.runner import Runner
 from retain.items.demotion import Demotion

@@ -6,10 +6,7 @@ Embeddings are kept normalised, as 32-bit floats, so a score is one scalar produ
 from __future__ import annotations
 
 import math
-import sys
 from array import array
-from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import mul
@@ -17,14 +14,13 @@ from typing import cast
 
 from retain.contracts.opaque import MAX_PIECE_BYTES, opaque_text
 from retain.contracts.vectors import RetrievedDocument, VectorDocument
-from retain.errors import InvalidInput, LimitExceeded, Misconfigured
+from retain.errors import InvalidInput, LimitExceeded
 from retain.limits.storage import utf8_bytes
 from retain.limits.vectorize import check_vector
 from retain.ports import Vector
 
 MAX_ID_BYTES = 512
 """Longest id of a document. The vector index does not see it: it has ids of its own."""
-_SWAPPED = sys.byteorder == "big"
 
 # `math.sumprod` came with Python 3.12.
 _sumprod = cast("Callable[[Iterable[float], Iterable[float]], float] | None", getattr(math, "sumprod", None))
@@ -98,36 +94,3 @@ def best(found: Iterable[RetrievedDocument], top_k: int, threshold: float | None
     """Return the best of the documents whose score is over the threshold: by score, ties by id."""
     over = [one for one in found if threshold is None or one.score > threshold]
     return sorted(over, key=lambda one: (-one.score, one.id))[:top_k]
-
-
-def packed(embedding: array[float]) -> str:
-    """Return the vector as text: base64 of little-endian 32-bit floats. D1 gives BLOBs out as lists of integers."""
-    return b64encode(_little_endian(embedding).tobytes()).decode()
-
-
-def unpacked(text: str, dimensions: int) -> array[float]:
-    """Return the vector that `packed` wrote.
-
-    Raises: Misconfigured (code `vector_dimensions_changed`) when it has another length.
-    """
-    values = array("f")
-    try:
-        values.frombytes(b64decode(text))
-    except (Base64Error, ValueError) as error:
-        raise Misconfigured("a stored vector cannot be read", code="vector_dimensions_changed") from error
-    if len(values) != dimensions:
-        raise Misconfigured(
-            f"the namespace holds vectors of {len(values)} dimensions, not {dimensions}",
-            code="vector_dimensions_changed",
-            expected=dimensions,
-            found=len(values),
-        )
-    return _little_endian(values)
-
-
-def _little_endian(values: array[float]) -> array[float]:
-    if not _SWAPPED:
-        return values
-    swapped = array("f", values)
-    swapped.byteswap()
-    return swapped

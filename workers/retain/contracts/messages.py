@@ -57,11 +57,6 @@ def message_from(fields: Mapping[str, Any]) -> ChatMessage:
     return ChatMessage(**{**fields, "tool_calls": calls})
 
 
-def said_in(fields: Mapping[str, Any]) -> list[Any]:
-    """Return what a message says, of its JSON: its content and its calls' arguments, without roles and names."""
-    return [fields.get("content"), *(call.get("arguments") for call in fields.get("tool_calls", ()))]
-
-
 def _text(message: ChatMessage, index: int) -> str:
     fields: dict[str, Any] = {
         name: value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from retain.items.pii import Sealer
@@ -10,13 +10,15 @@ from retain.memory.indexer import Indexer
 from retain.models.embedding import Embedder
 from retain.ports import AgentInstances, Clock, Kv, Objects, Sql, VectorIndex
 from retain.tenants.history import WorldHistory
+from retain.tenants.tables import TenantTable
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
     """The stores of one deployment. embedder: makes the configured model on first use.
 
-    sealer: opens items of tiered memory that hold PII, to find what they mention; None: there are none.
+    tables: every table with rows of tenants (`retain.tenant_tables`). sealer: opens items that hold PII, to find what
+    they mention; None: there are none.
     """
 
     sql: Sql
@@ -26,6 +28,7 @@ class Stores:
     instances: AgentInstances
     embedder: Callable[[], Embedder]
     clock: Clock
+    tables: Sequence[TenantTable]
     sealer: Sealer | None = None
 
     def history(self) -> WorldHistory:

@@ -6,17 +6,11 @@ import json
 from collections.abc import Sequence
 
 from retain.contracts.messages import message_from, message_texts
+from retain.contracts.stored.conversations import tenant_prefix
 from retain.limits.storage import MAX_KV_VALUE_BYTES
 from retain.models.chat import ChatMessage
 from retain.namespace import Namespace
 from retain.ports import Kv
-
-PREFIX = "chat_memory"
-
-
-def tenant_prefix(tenant_id: str) -> str:
-    """Return the prefix of all keys of a tenant's conversations."""
-    return f"{PREFIX}:{tenant_id}:"
 
 
 class KvChatMemory:

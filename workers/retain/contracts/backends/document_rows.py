@@ -7,18 +7,18 @@ import json
 from array import array
 from collections.abc import AsyncIterator, Sequence
 
-from retain.contracts.documents import PreparedDocument, packed, similarity, unpacked
+from retain.contracts.documents import PreparedDocument, similarity
 from retain.contracts.opaque import chunked
+from retain.contracts.stored.document_index import NEVER_MS
+from retain.contracts.stored.packing import packed, unpacked
 from retain.contracts.vectors import RetrievedDocument, VectorDocument
 from retain.namespace import Namespace
 from retain.ports import Row, Sql, Statement
 
-NEVER_MS = 2**53 - 1
-"""Stands for the time at which a document was given to the index, until it is."""
 PAGE = 1000
 """Rows of one answer: at 256 dimensions 1.4 MB."""
 # Several versions of a document may be on their way to the index: `version` tells them apart, and each has a vector of
-# its own there (`document_index`).
+# its own there (`stored.document_index`).
 _PUT = f"""
 INSERT INTO vector_documents (namespace_key, document_id, tenant_id, document, embedding, indexed)
 SELECT ?1, value ->> '$[0]', ?2, value ->> '$[1]', value ->> '$[2]', ?3 FROM json_each(?4) WHERE true

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from retain.contracts.backends.document_index import DocumentIndex, row_number
 from retain.contracts.backends.document_rows import DocumentRows, deleting, storing
 from retain.contracts.documents import best, check_top_k, normalised, prepared
+from retain.contracts.stored.document_index import DocumentIndex, row_number
 from retain.contracts.vectors import RetrievedDocument, VectorDocument
 from retain.errors import Misconfigured, RetainError
 from retain.limits.vectorize import MAX_TOP_K

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable
 
-from retain.contracts.backends.chat_kv import tenant_prefix
-from retain.contracts.backends.document_index import DocumentIndex
-from retain.contracts.messages import said_in
+from retain.contracts.stored.conversations import said_in, tenant_prefix
+from retain.contracts.stored.document_index import DocumentIndex
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice, erase_keys
 from retain.lifecycle.stores import Stores

@@ -24,7 +24,6 @@ SLICES_PER_CALL = 20
 RETRY_MS = 10_000
 """When to look again after an erasure had to wait: for a run to end, or for a store to show what was done."""
 
-_SCRATCH = "SELECT scratch_id FROM eval_scratches WHERE tenant_id = ? ORDER BY scratch_id LIMIT 1"
 _CLOSED = "SELECT 1 FROM erased_tenants WHERE tenant_id = ? AND closed"
 
 Match = Literal["subject", "mention"]
@@ -137,19 +136,21 @@ class Erasure:
 
 def _steps(kind: Kind, request: Mapping[str, Any]) -> Mapping[str, Step]:
     if kind == "tenant":
-        return {"scratches": _erase_scratches, **STEPS}
+        return {"scratches": _erase_own_tenants, **STEPS}
     return BY_MENTION if request["match"] == "mention" else BY_SUBJECT
 
 
-async def _erase_scratches(stores: Stores, job: ErasureJob) -> Slice:
-    """Erase the next scratch tenant of the tenant's evaluations: what leads to it is erased with the tenant."""
-    rows = (await stores.sql.run(_SCRATCH, job.tenant_id)).rows
-    if not rows:
-        return Slice.DONE
-    scratch_id = str(rows[0]["scratch_id"])
-    outcome = await Erasure(stores).erase_tenant(scratch_id)
-    if outcome.retry_after_ms is not None:
-        return Slice.WAIT if outcome.retry_after_ms else Slice.MORE
-    gone = ("DELETE FROM eval_scratches WHERE scratch_id = ?", (scratch_id,))
-    await stores.sql.batch([*job.moved(stores.clock(), {"scratch_tenants": 1}), gone])
-    return Slice.MORE
+async def _erase_own_tenants(stores: Stores, job: ErasureJob) -> Slice:
+    """Erase the next tenant that belongs to the tenant (a scratch tenant): what leads to it is erased with the tenant."""
+    for table in stores.tables:
+        if table.tenants is None:
+            continue
+        first = f"SELECT {table.tenants} AS id FROM {table.name} WHERE tenant_id = ? ORDER BY {table.tenants} LIMIT 1"
+        for row in (await stores.sql.run(first, job.tenant_id)).rows:
+            outcome = await Erasure(stores).erase_tenant(str(row["id"]))
+            if outcome.retry_after_ms is not None:
+                return Slice.WAIT if outcome.retry_after_ms else Slice.MORE
+            gone = (f"DELETE FROM {table.name} WHERE {table.tenants} = ?", (str(row["id"]),))
+            await stores.sql.batch([*job.moved(stores.clock(), {"scratch_tenants": 1}), gone])
+            return Slice.MORE
+    return Slice.DONE

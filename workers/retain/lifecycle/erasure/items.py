@@ -23,8 +23,6 @@ GRACE_MS = 70_000
 
 Source: https://developers.cloudflare.com/kv/concepts/how-kv-works/
 """
-ITEM_TABLES = ("memory_items", "memory_item_objects")
-"""The tables of tiered memory, emptied by these steps."""
 
 _ITEMS = "SELECT * FROM memory_items WHERE tenant_id = ? AND key > ? {condition} ORDER BY key LIMIT ?"
 _OBJECTS = """

@@ -22,10 +22,9 @@ INSTANCES = 20
 _END = 0
 """Stands for the cursor after the last page, which is no text."""
 
-_INSTANCES = """
-SELECT DISTINCT agent_type, instance_id FROM agent_runs WHERE tenant_id = ? AND (agent_type, instance_id) > (?, ?)
-ORDER BY agent_type, instance_id LIMIT ?
-"""
+_INSTANCES = (
+    "SELECT DISTINCT agent_type, instance_id FROM {table} WHERE tenant_id = ?1 AND (agent_type, instance_id) > (?2, ?3)"
+)
 
 
 class Slice(Enum):
@@ -49,7 +48,12 @@ def tenant_prefix(tenant_id: str) -> str:
 async def erase_instances(stores: Stores, job: ErasureJob) -> Slice:
     """Let the objects of some instances forget what they hold: everything, or what names the request's term."""
     agent_type, instance_id = job.cursor or ("", "")
-    rows = (await stores.sql.run(_INSTANCES, job.tenant_id, agent_type, instance_id, INSTANCES)).rows
+    tables = [table.name for table in stores.tables if table.instances]
+    if not tables:
+        return Slice.DONE
+    known = " UNION ".join(_INSTANCES.format(table=table) for table in tables)
+    page = f"{known} ORDER BY agent_type, instance_id LIMIT ?4"
+    rows = (await stores.sql.run(page, job.tenant_id, agent_type, instance_id, INSTANCES)).rows
     if not rows:
         return Slice.DONE
     term = {} if job.receipt.kind == "tenant" else {"term": job.request["subject"]}

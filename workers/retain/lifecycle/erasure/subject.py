@@ -15,8 +15,8 @@ from typing import Any
 from retain.identifiers import new_id
 from retain.lifecycle.erasure.contracts import erase_conversations, forget_vectors
 from retain.lifecycle.erasure.items import bury_items_of_user, bury_items_that_mention, remove_items
+from retain.lifecycle.erasure.mentions import erase_texts, erase_with_parts
 from retain.lifecycle.erasure.receipts import ErasureJob
-from retain.lifecycle.erasure.runs import erase_runs, erase_texts
 from retain.lifecycle.erasure.slices import (
     Slice,
     Step,
@@ -179,7 +179,7 @@ BY_MENTION: Mapping[str, Step] = {
     "items_gone": remove_items,
     "instances": erase_instances,
     "working": _working,
-    "runs": erase_runs,
+    "runs": erase_with_parts,
     "texts": erase_texts,
     "conversations": erase_conversations,
     "vectors": forget_vectors,

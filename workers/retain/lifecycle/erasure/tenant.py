@@ -10,10 +10,10 @@ import json
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 
-from retain.contracts.backends.document_index import index_namespace
+from retain.contracts.stored.document_index import index_namespace
 from retain.identifiers import new_id
 from retain.lifecycle.erasure.contracts import erase_conversations, erase_documents
-from retain.lifecycle.erasure.items import ITEM_TABLES, bury_items, remove_items, remove_objects
+from retain.lifecycle.erasure.items import bury_items, remove_items, remove_objects
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice, Step, erase_instances, erase_keys, erase_objects
 from retain.lifecycle.stores import Stores
@@ -22,6 +22,7 @@ from retain.limits.vectorize import GRACE_MS
 from retain.memory.vector_names import vector_id, vector_namespace
 from retain.ports import Statement, VectorMatch
 from retain.tenants.history import Change, HistoryEntry
+from retain.tenants.tables import TenantTable
 
 ROWS = 500
 RECORDS = 100
@@ -29,35 +30,6 @@ VECTORS = 100
 """Ids of one call. Source: as `retain.limits.vectorize.DELETE_IDS_PER_CALL`"""
 LOOKS = 3
 """How often stray vectors are looked for before the erasure waits."""
-
-ROW_KEYS: Mapping[str, tuple[str, ...]] = {
-    "memory_events": ("event_id",),
-    "memory_episodes": ("episode_id",),
-    "run_events": ("run_id", "seq"),
-    "agent_runs": ("run_id",),
-    "outbox_failures": ("instance_key", "entry_id"),
-    "ingest_uploads": ("upload_id", "message_index"),
-    "ingest_messages": ("tenant_id", "scope_id", "conversation", "position"),
-    "ingest_jobs": ("job_id",),
-    "index_jobs": ("job_id",),
-    "procedure_outcomes": ("run_id",),
-    "procedure_priors": ("tenant_id", "agent_type", "instance_id", "task_type", "workflow_id"),
-    "eval_results": ("run_id", "position"),
-    "eval_runs": ("run_id",),
-    "eval_scratches": ("scratch_id",),
-    "eval_cases": ("tenant_id", "name", "version", "position"),
-    "eval_datasets": ("tenant_id", "name", "version"),
-    "episode_counts": ("tenant_id",),
-    "scopes": ("number",),
-    "chat_messages": ("namespace_key", "position"),
-    "memory_likeness": ("record_id",),
-    "memory_search": ("number",),
-}
-"""The tables that are emptied after the records, in this order, with their keys: last those without an index by tenant."""
-RECORD_TABLES = ("memory_records", "memory_outbox", "vector_documents", "vector_removals")
-"""The tables that lead to vectors, emptied with them."""
-KEPT = ("tenants", "world_history", "erasure_receipts", "erased_tenants")
-"""Tables with a tenant's rows that an erasure writes to or leaves alone."""
 
 _YOUNG = "SELECT 1 FROM memory_outbox WHERE tenant_id = ? AND state = 'owed' AND at_ms > ? LIMIT 1"
 _RECORDS = """
@@ -147,11 +119,10 @@ async def erase_stray_vectors(stores: Stores, job: ErasureJob) -> Slice:
 
 async def erase_rows(stores: Stores, job: ErasureJob) -> Slice:
     """Erase some of the rows that are left in D1."""
-    left = await _left(stores, job.tenant_id, list(ROW_KEYS))
+    left = await _left(stores, job.tenant_id, [table for table in stores.tables if table.erased == "rows"])
     if not left:
         return Slice.DONE
-    table = left[0]
-    key = ", ".join(ROW_KEYS[table])
+    table, key = left[0].name, ", ".join(left[0].keys)
     page = f"SELECT {key} FROM {table} WHERE tenant_id = ?3 ORDER BY {key} LIMIT {ROWS}"
     await stores.sql.batch(
         [
@@ -167,7 +138,7 @@ async def finish(stores: Stores, job: ErasureJob) -> Slice:
     """Complete the erasure in a mutation of the tenant that finds nothing of it in D1; else begin again."""
 
     async def decide() -> Change | None:
-        if await _left(stores, job.tenant_id, [*RECORD_TABLES, *ROW_KEYS, *ITEM_TABLES]):
+        if await _left(stores, job.tenant_id, [table for table in stores.tables if table.erased != "never"]):
             return None
         now = stores.clock()
         receipt = replace(job.receipt, completed_at_ms=now)
@@ -178,9 +149,11 @@ async def finish(stores: Stores, job: ErasureJob) -> Slice:
     return Slice.DONE if await stores.history().transact(job.tenant_id, decide) else Slice.AGAIN
 
 
-async def _left(stores: Stores, tenant_id: str, tables: Sequence[str]) -> list[str]:
+async def _left(stores: Stores, tenant_id: str, tables: Sequence[TenantTable]) -> list[TenantTable]:
     """Return those of the tables that hold a row of the tenant, in their order."""
-    looks: list[Statement] = [(f"SELECT 1 FROM {table} WHERE tenant_id = ? LIMIT 1", (tenant_id,)) for table in tables]
+    looks: list[Statement] = [
+        (f"SELECT 1 FROM {table.name} WHERE tenant_id = ? LIMIT 1", (tenant_id,)) for table in tables
+    ]
     found = await stores.sql.batch(looks)
     return [table for table, result in zip(tables, found, strict=True) if result.rows]
 

@@ -14,13 +14,14 @@ from array import array
 from collections.abc import Sequence
 from hashlib import sha256
 
-from retain.contracts.backends.document_rows import NEVER_MS
-from retain.contracts.documents import packed, unpacked
+from retain.contracts.stored.packing import packed, unpacked
 from retain.errors import RetainError
 from retain.limits.vectorize import GRACE_MS
 from retain.namespace import Namespace
 from retain.ports import Clock, Row, Sql, Vector, VectorEntry, VectorIndex, VectorMatch
 
+NEVER_MS = 2**53 - 1
+"""In place of the time at which a document was given to the index, until it is."""
 UPSERT_LIMIT = 500
 REMOVAL_LIMIT = 100
 _OWED = f"""

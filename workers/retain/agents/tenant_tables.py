@@ -1,0 +1,36 @@
+"""The tables of runs: what an instance's outbox writes to D1."""
+
+from __future__ import annotations
+
+from retain.tenants.tables import TenantTable, Texts
+
+
+def _asked_in(logged: object) -> object:
+    """Return what a run was asked and had in its context, of its logged input."""
+    if not isinstance(logged, dict):
+        return logged
+    seen = [episode.get("content") for episode in logged.get("episodes", [])]
+    return [logged.get("input"), logged.get("metadata"), seen]
+
+
+def _values_of(data: object) -> object:
+    return list(data.values()) if isinstance(data, dict) else data
+
+
+TENANT_TABLES = (
+    TenantTable("run_events", ("run_id", "seq")),
+    TenantTable(
+        "agent_runs",
+        ("run_id",),
+        texts=Texts(
+            ("input", "output", "error"),
+            "output = NULL, error = NULL, waiting_for = NULL",
+            marked="input",
+            whole=("instance_id",),
+            said={"input": _asked_in, "error": _values_of},
+        ),
+        parts={"run_events": Texts(("data",), said={"data": _values_of}), "memory_episodes": Texts(("content",))},
+        instances=True,
+    ),
+    TenantTable("outbox_failures", ("instance_key", "entry_id"), texts=Texts(("instance_key", "parameters", "error"))),
+)

@@ -1,0 +1,10 @@
+"""The tables of items. Their rows lead to hot copies and objects, which an erasure removes first."""
+
+from __future__ import annotations
+
+from retain.tenants.tables import TenantTable
+
+TENANT_TABLES = (
+    TenantTable("memory_items", ("tenant_id", "key"), "step"),
+    TenantTable("memory_item_objects", ("object_key",), "step"),
+)

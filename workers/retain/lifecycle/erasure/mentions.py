@@ -1,0 +1,141 @@
+"""Erasing what names a term outside semantic memory, in the tables that declare texts (`retain.tenants.tables`).
+
+Every row is read, and compared in code: a pattern in SQL would miss other spellings of the same words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+
+from retain.lifecycle.erasure.receipts import ErasureJob
+from retain.lifecycle.erasure.slices import Slice
+from retain.lifecycle.stores import Stores
+from retain.lifecycle.terms import Term
+from retain.ports import Row, SqlValue, Statement
+from retain.tenants.tables import TenantTable, Texts
+
+OWNERS = 5
+"""Rows of one slice that have parts: a run has thousands of events."""
+ROWS = 100
+
+_LISTED = "{key} IN (SELECT value FROM json_each({ids}))"
+
+
+async def erase_with_parts(stores: Stores, job: ErasureJob) -> Slice:
+    """Erase a page of rows that have parts, such as runs, where any of it names the term, with their parts.
+
+    Such a row stays, without what it said. One whose key or `whole` names the term is deleted.
+    """
+    owners = {table.name: table for table in stores.tables if table.parts}
+    name, after = _place(job, list(owners))
+    if name is None:
+        return Slice.DONE
+    owner = owners[name]
+    texts, [key] = owner.texts, owner.keys
+    page = (job.tenant_id, *(after or [""]), OWNERS)
+    ids = f"SELECT {key} FROM {name} WHERE tenant_id = ?1 AND {key} > ?2 ORDER BY {key} LIMIT ?3"
+    rows, *parts = await stores.sql.batch(
+        [
+            (f"SELECT * FROM {name} WHERE tenant_id = ? AND {key} > ? ORDER BY {key} LIMIT ?", page),
+            *(
+                (
+                    f"SELECT {key}, {', '.join(part.columns)} FROM {table} WHERE {key} IN ({ids}) AND tenant_id = ?1",
+                    page,
+                )
+                for table, part in owner.parts.items()
+            ),
+        ]
+    )
+    term = Term.of(job.request["subject"])
+    whole = {row[key] for row in rows.rows if _naming(term, texts, (key, *texts.whole), row)}
+    named = whole | {row[key] for row in rows.rows if _naming(term, texts, texts.columns, row)}
+    for part, found in zip(owner.parts.values(), parts, strict=True):
+        named |= {row[key] for row in found.rows if _naming(term, part, part.columns, row)}
+    cursor = [name, rows.rows[-1][key]] if len(rows.rows) == OWNERS else _following(name, list(owners))
+    await stores.sql.batch(
+        [
+            *job.moved(stores.clock(), {f"d1.{name}": len(named)}, cursor=cursor),
+            *(statement for table in owner.parts for statement in _gone(job, table, key, named)),
+            *_emptied(job, owner, named - whole),
+            (f"DELETE FROM {name} WHERE {_LISTED.format(key=key, ids='?')}", (json.dumps(sorted(whole)),)),
+        ]
+    )
+    return Slice.MORE
+
+
+async def erase_texts(stores: Stores, job: ErasureJob) -> Slice:
+    """Erase the rows of the other tables that name the term, a page of one table at a time."""
+    tables = {table.name: table for table in stores.tables if table.texts.columns and not table.parts}
+    name, after = _place(job, list(tables))
+    if name is None:
+        return Slice.DONE
+    keys, texts = tables[name].keys, tables[name].texts
+    key = ", ".join(keys)
+    columns = ", ".join(f"{column} AS text_{column}" for column in (*texts.columns, *texts.whole))
+    beyond = f"AND ({key}) > ({', '.join('?' * len(keys))})" if after else ""
+    page = f"SELECT {key}, {columns} FROM {name} WHERE tenant_id = ? {beyond} ORDER BY {key} LIMIT ?"
+    rows = (await stores.sql.run(page, job.tenant_id, *after, ROWS)).rows
+    term = Term.of(job.request["subject"])
+    where = " AND ".join(f"{name} = ?" for name in keys)
+    gone: list[Statement] = []
+    for row in rows:
+        named = _naming(term, texts, (*texts.columns, *texts.whole), row, "text_")
+        if named:
+            kept = texts.emptied is not None and not named & {*keys, *texts.whole}
+            erased = f"UPDATE {name} SET {texts.emptied} WHERE {where}" if kept else f"DELETE FROM {name} WHERE {where}"
+            gone.append((erased, tuple(row[column] for column in keys)))
+    cursor = [name, *(rows[-1][column] for column in keys)] if len(rows) == ROWS else _following(name, list(tables))
+    await stores.sql.batch([*job.moved(stores.clock(), {f"d1.{name}": len(gone)}, cursor=cursor), *gone])
+    return Slice.MORE
+
+
+def _place(job: ErasureJob, tables: Sequence[str]) -> tuple[str | None, list[SqlValue]]:
+    """Return the table where the step continues, and the key after which; None when every table is done."""
+    match job.cursor:
+        case []:
+            return None, []
+        case [str(name), *after] if name in tables:
+            return name, after
+    return (tables[0] if tables else None), []
+
+
+def _following(table: str, tables: Sequence[str]) -> list[str]:
+    """Return the cursor after the last page of a table."""
+    return list(tables[tables.index(table) + 1 :][:1])
+
+
+def _naming(term: Term, texts: Texts, columns: Collection[str], row: Row, prefix: str = "") -> set[str]:
+    """Return which of the columns name the term. prefix: of the columns' names in the row."""
+    return {column for column in columns if _names(term, texts, column, row[f"{prefix}{column}"])}
+
+
+def _names(term: Term, texts: Texts, column: str, text: str | None) -> bool:
+    if text is None or column not in texts.said:
+        return term.in_stored(text)
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return term.in_text(text)
+    return term.in_json(texts.said[column](parsed))
+
+
+def _gone(job: ErasureJob, table: str, key: str, ids: Collection[str]) -> list[Statement]:
+    """Return the statements that count and erase the rows with these keys."""
+    listed = json.dumps(sorted(ids))
+    return [
+        job.counted(f"d1.{table}", f"SELECT COUNT(*) FROM {table} WHERE {_LISTED.format(key=key, ids='?3')}", listed),
+        (f"DELETE FROM {table} WHERE {_LISTED.format(key=key, ids='?')}", (listed,)),
+    ]
+
+
+def _emptied(job: ErasureJob, table: TenantTable, ids: Collection[str]) -> list[Statement]:
+    """Return the statement after which the rows with these keys say nothing; `marked` then names the receipt."""
+    texts, listed = table.texts, json.dumps(sorted(ids))
+    where = f"WHERE {_LISTED.format(key=table.keys[0], ids='?')}"
+    if texts.emptied is None:
+        return [(f"DELETE FROM {table.name} {where}", (listed,))]
+    if texts.marked is None:
+        return [(f"UPDATE {table.name} SET {texts.emptied} {where}", (listed,))]
+    mark = json.dumps({"erased": job.receipt.receipt_id})
+    return [(f"UPDATE {table.name} SET {texts.marked} = ?, {texts.emptied} {where}", (mark, listed))]

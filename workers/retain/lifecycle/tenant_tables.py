@@ -1,0 +1,10 @@
+"""The tables of the life cycle's own jobs. Receipts prove an erasure, and stay."""
+
+from __future__ import annotations
+
+from retain.tenants.tables import TenantTable
+
+TENANT_TABLES = (
+    TenantTable("index_jobs", ("job_id",)),
+    TenantTable("erasure_receipts", ("receipt_id",), "never"),
+)

@@ -1,0 +1,16 @@
+"""Every table with rows of tenants, as its area declares it: what a deployment gives to the eraser.
+
+The order is that in which an erasure empties them. Tables without an index by tenant come last of their area.
+"""
+
+from __future__ import annotations
+
+from retain.agents.tenant_tables import TENANT_TABLES as OF_AGENTS
+from retain.contracts.stored.tenant_tables import TENANT_TABLES as OF_CONTRACTS
+from retain.evaluation.tenant_tables import TENANT_TABLES as OF_EVALUATION
+from retain.items.tenant_tables import TENANT_TABLES as OF_ITEMS
+from retain.lifecycle.tenant_tables import TENANT_TABLES as OF_LIFECYCLE
+from retain.memory.tenant_tables import TENANT_TABLES as OF_MEMORY
+from retain.tenants.tenant_tables import TENANT_TABLES as OF_TENANTS
+
+TENANT_TABLES = (*OF_AGENTS, *OF_EVALUATION, *OF_LIFECYCLE, *OF_ITEMS, *OF_CONTRACTS, *OF_MEMORY, *OF_TENANTS)

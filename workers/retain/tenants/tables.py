@@ -1,0 +1,50 @@
+"""Tables with rows of tenants, as their areas declare them: which they are, and what of them an erasure removes.
+
+Each area lists its own in a `tenant_tables.py`; `retain.tenant_tables` is all of them, and is given to the eraser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Erased = Literal["rows", "step", "never"]
+"""How a tenant's erasure empties a table: page by page, in a step of its own that also empties other stores, or not at
+all, because the table is the proof of the erasure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The columns of a table that may name a person or a thing, and how a row that does is erased.
+
+    emptied: the assignments after which a row that has to stay says nothing; without them the row is deleted.
+    marked: the column that then gets the id of the erasure, as JSON. whole: columns besides the keys; a row whose key or
+    `whole` names the term is deleted in any case. said: of a column's parsed JSON, the parts that may name the term:
+    names of fields do not count.
+    """
+
+    columns: tuple[str, ...] = ()
+    emptied: str | None = None
+    marked: str | None = None
+    whole: tuple[str, ...] = ()
+    said: Mapping[str, Callable[[object], object]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantTable:
+    """A table whose column `tenant_id` names the tenant of each row.
+
+    keys: the columns that identify a row. texts: what an erasure by mention searches; nothing where another step does it.
+    parts: tables whose rows belong to the row with the same only key, and are erased by mention with it.
+    instances: whether the columns `agent_type` and `instance_id` name Durable Objects to erase.
+    tenants: the column with the ids of other tenants that belong to this one, and are erased before it.
+    """
+
+    name: str
+    keys: tuple[str, ...] = ()
+    erased: Erased = "rows"
+    texts: Texts = Texts()
+    parts: Mapping[str, Texts] = field(default_factory=dict)
+    instances: bool = False
+    tenants: str | None = None
