@@ -19,7 +19,22 @@ from tools.agent_definitions import compile_agents
 from tools.paths import BUILD, PRODUCTION_CONFIG, ROOT
 
 EMBEDDING_TABLE = ROOT / "models" / "static-minilm-256-i8.bin"
-_HOST_ONLY = ("retain/cli/", "retain/host/", "retain/testing/")
+_NOT_UPLOADED = (
+    "retain/cli/",
+    "retain/host/",
+    "retain/testing/",
+    # Backends for programs that embed Retain: all of contracts/ but its protocols and `contracts/stored/`.
+    "retain/contracts/backends/",
+    "retain/contracts/documents.py",
+    "retain/contracts/messages.py",
+    "retain/contracts/opaque.py",
+    "retain/items/rekeying/layers.py",
+    # For tools on the host: keys and tools are provisioned, scripts are checked and runs are replayed there.
+    "retain/agents/runs/replay.py",
+    "retain/gateway/provisioning.py",
+    "retain/models/scripted/schema.py",
+)
+"""Modules and folders of the library that the Worker does not import."""
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -35,7 +50,7 @@ def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents") -> dict
     for folder, prefix in ((ROOT / "workers", ""), (ROOT / "durable_objects", "durable_objects/")):
         for path in sorted(folder.rglob("*.py")):
             relative = path.relative_to(folder).as_posix()
-            if not relative.startswith(_HOST_ONLY):
+            if not relative.startswith(_NOT_UPLOADED):
                 files[prefix + relative] = path.read_bytes()
     for path in sorted((agents / "tools").glob("*.py")):
         files[f"agents/tools/{path.name}"] = path.read_bytes()

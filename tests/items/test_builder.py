@@ -10,8 +10,8 @@ from retain.errors import Misconfigured
 from retain.host.clock import ManualClock
 from retain.items.builder import MemoryBuilder
 from retain.items.placement import MATRIX, ItemPlacement
-from retain.items.tiers.stores import InMemoryCold, InMemoryHot, InMemoryWarm
 from retain.namespace import Namespace
+from retain.testing.in_memory_tiers import InMemoryCold, InMemoryHot, InMemoryWarm
 from tests.items.world import NAMESPACE
 
 

@@ -11,8 +11,8 @@ from retain.errors import InvalidInput, LimitExceeded, RetainError, UpstreamFail
 from retain.items.builder import MemoryBuilder
 from retain.items.placement import MATRIX, ItemPlacement
 from retain.items.tiers.sql_warm import SqlWarm
-from retain.items.tiers.stores import InMemoryCold, InMemoryHot, InMemoryWarm
 from retain.namespace import Namespace
+from retain.testing.in_memory_tiers import InMemoryCold, InMemoryHot, InMemoryWarm
 from tests.items.world import DAY_MS, NAMESPACE, Tiered
 
 CART = "shop:acme:s-1:cart:active"

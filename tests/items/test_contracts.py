@@ -7,7 +7,8 @@ import pytest
 from retain.errors import InvalidInput
 from retain.items.tiers.plain_catalogue import PlainCatalogue
 from retain.items.tiers.sql_warm import SqlWarm
-from retain.items.tiers.stores import InMemoryCold, InMemoryHot, InMemoryWarm, KvHot, ObjectsCold
+from retain.items.tiers.stores import KvHot, ObjectsCold
+from retain.testing.in_memory_tiers import InMemoryCold, InMemoryHot, InMemoryWarm
 from tests.items.world import Tiered
 from tests.ports import Case, cases, catalogue, cold_memory, hot_memory, warm_memory
 

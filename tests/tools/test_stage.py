@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import ast
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from tools.local_config import local_config
-from tools.paths import PRODUCTION_CONFIG
+from tools.paths import PRODUCTION_CONFIG, ROOT
 from tools.stage import EMBEDDING_TABLE, mirror, read_config, stage, wanted_files
 
 
@@ -28,6 +30,65 @@ def test_production_stages_the_worker_its_objects_and_its_agents_and_nothing_els
         for name in staged
         if name.startswith(("retain/cli/", "retain/host/", "retain/testing/", "tests/", "tools/"))
     ]
+    assert not [name for name in staged if name.startswith("retain/contracts/backends/")]
+
+
+ENTRIES = ("entry", "durable_objects.agent_runtime")
+UNUSED = {"retain.memory.facts": "for function tools: what a run said becomes records"}
+"""Staged modules that nothing imports, and why they are uploaded."""
+
+
+def _imported(source: bytes) -> set[str]:
+    """Return the names that a module imports anywhere when it runs: modules, and names that may be modules."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = [ast.Pass()]
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)  # a module that is imported by its name
+    return found
+
+
+def _reached(modules: dict[str, bytes], entries: Iterable[str]) -> set[str]:
+    """Return the modules that the entries import, directly or not, with their packages."""
+    reached: set[str] = set()
+    pending = list(entries)
+    while pending:
+        name = pending.pop()
+        if name in modules and name not in reached:
+            reached.add(name)
+            pending += [name.rpartition(".")[0], *_imported(modules[name])]
+    return reached
+
+
+def test_every_staged_module_is_imported_by_the_worker() -> None:
+    staged = wanted_files(read_config(PRODUCTION_CONFIG))
+    modules = {
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): content
+        for name, content in staged.items()
+        if name.endswith(".py")
+    }
+    tools = [name for name in modules if name.startswith("agents.tools.")]
+    reached = _reached(modules, [*ENTRIES, *tools])
+    assert set(ENTRIES) <= reached
+    assert modules.keys() - reached == UNUSED.keys()
+
+
+def test_every_module_of_the_library_that_the_worker_imports_is_staged() -> None:
+    library = {
+        ".".join(path.relative_to(ROOT / "workers").with_suffix("").parts).removesuffix(".__init__"): path.read_bytes()
+        for path in (ROOT / "workers").rglob("*.py")
+    }
+    staged = wanted_files(read_config(PRODUCTION_CONFIG))
+    for name in _reached(library, ["entry"]):
+        file = name.replace(".", "/")
+        assert {f"{file}.py", f"{file}/__init__.py"} & staged.keys(), f"{name} is imported, and not uploaded"
 
 
 def test_the_staged_agents_are_those_of_the_folder() -> None:

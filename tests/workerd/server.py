@@ -79,13 +79,13 @@ def _config() -> dict[str, Any]:
 
 
 def _files(config: dict[str, Any]) -> dict[str, bytes]:
-    """Return production's own files and, beside them, the suites, published and not, and what runs them."""
+    """Return production's own files with the rest of the library, the suites, published and not, and what runs them."""
     tests = ROOT / "tests"
     staged = [tests / "__init__.py", tests / "workerd" / "__init__.py"]
     staged += [*sorted((tests / "ports").glob("*.py")), *sorted((tests / "workerd" / "inside").glob("*.py"))]
     published = ROOT / "workers"
-    suites = sorted((published / "retain" / "testing").glob("*.py"))
-    files = wanted_files(config) | {path.relative_to(published).as_posix(): path.read_bytes() for path in suites}
+    library = [path for path in sorted((published / "retain").rglob("*.py")) if not {"cli", "host"} & set(path.parts)]
+    files = wanted_files(config) | {path.relative_to(published).as_posix(): path.read_bytes() for path in library}
     files |= {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in staged}
     return files | {MAIN: (tests / "workerd" / "entry.py").read_bytes()}
 

@@ -1,4 +1,6 @@
-"""The conformance suite of the memory contracts: one test for each invariant, named by its number.
+"""For the tests of programs that embed Retain: the conformance suites of the contracts, and tiers in memory.
+
+The suite has one test for each invariant, named by its number.
 
     from retain.testing import ChatMemorySuite
 

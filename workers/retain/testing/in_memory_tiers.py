@@ -1,0 +1,69 @@
+"""The three tiers of items in dictionaries, for tests of what uses them."""
+
+from __future__ import annotations
+
+from retain.errors import InvalidInput
+from retain.items.placement import MIN_TTL_S
+from retain.ports import Clock
+
+
+class InMemoryHot:
+    """Implements `HotMemory` in a dictionary. Reads are never stale."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.values: dict[str, tuple[str, int | None]] = {}
+        """Key to value and the time at which it expires."""
+
+    async def get(self, key: str) -> str | None:
+        """See the protocol."""
+        value, expires_at_ms = self.values.get(key, (None, None))
+        return value if expires_at_ms is None or self._clock() < expires_at_ms else None
+
+    async def set(self, key: str, value: str, ttl: int | None = None) -> None:
+        """See the protocol."""
+        if ttl is not None and ttl < MIN_TTL_S:
+            raise InvalidInput(f"a key lives at least {MIN_TTL_S} seconds", code="invalid_ttl", minimum_s=MIN_TTL_S)
+        self.values[key] = value, None if ttl is None else self._clock() + ttl * 1000
+
+    async def delete(self, key: str) -> None:
+        """See the protocol."""
+        self.values.pop(key, None)
+
+
+class InMemoryWarm:
+    """Implements `WarmMemory` in a dictionary."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+
+    async def read(self, key: str) -> str | None:
+        """See the protocol."""
+        return self.values.get(key)
+
+    async def upsert(self, key: str, value: str) -> None:
+        """See the protocol."""
+        self.values[key] = value
+
+    async def delete(self, key: str) -> None:
+        """See the protocol."""
+        self.values.pop(key, None)
+
+
+class InMemoryCold:
+    """Implements `ColdMemory` in a dictionary."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+
+    async def download_text(self, key: str) -> str | None:
+        """See the protocol."""
+        return self.values.get(key)
+
+    async def upload_text(self, key: str, value: str) -> None:
+        """See the protocol."""
+        self.values[key] = value
+
+    async def delete(self, key: str) -> None:
+        """See the protocol."""
+        self.values.pop(key, None)
