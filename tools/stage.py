@@ -12,6 +12,7 @@ import json
 import shutil
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,15 +90,16 @@ def mirror(wanted: dict[str, bytes], target: Path) -> int:
     return changed
 
 
-def main() -> None:
-    """Stage for the configuration named on the command line."""
-    parser = argparse.ArgumentParser(description="Put what wrangler uploads into .build/.")
-    parser.add_argument("--config", type=Path, default=PRODUCTION_CONFIG)
-    parser.add_argument("--target", type=Path, default=BUILD)
-    options = parser.parse_args()
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Stage for the configuration that the arguments name; return the exit status. Raises: SystemExit."""
+    parser = argparse.ArgumentParser(prog="retain stage", description="Put what wrangler uploads into .build/.")
+    parser.add_argument("--config", type=Path, default=PRODUCTION_CONFIG, help="default: wrangler.toml")
+    parser.add_argument("--target", type=Path, default=BUILD, help="default: .build/")
+    options = parser.parse_args(arguments)
     changed = stage(read_config(options.config), options.target)
     print(f"staged for {options.config.name}: {changed} files changed", file=sys.stderr)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import retain
 from tools.local_config import local_config
 from tools.paths import PRODUCTION_CONFIG, ROOT
 from tools.stage import EMBEDDING_TABLE, mirror, read_config, stage, wanted_files
@@ -89,6 +90,12 @@ def test_every_module_of_the_library_that_the_worker_imports_is_staged() -> None
     for name in _reached(library, ["entry"]):
         file = name.replace(".", "/")
         assert {f"{file}.py", f"{file}/__init__.py"} & staged.keys(), f"{name} is imported, and not uploaded"
+
+
+def test_a_function_tool_can_import_every_public_name() -> None:
+    staged = wanted_files({})
+    homes = {getattr(retain, name).__module__ for name in retain.__all__ if name != "__version__"}
+    assert {f"{home.replace('.', '/')}.py" for home in homes} <= staged.keys()
 
 
 def test_the_staged_agents_are_those_of_the_folder() -> None:

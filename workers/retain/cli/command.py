@@ -26,6 +26,7 @@ SUBCOMMANDS = (
     Subcommand("dev", "tools.dev", "serve the project on this machine, with the real workerd"),
     Subcommand("demo", "tools.demo", "run the order-triage scenario on a fresh local server"),
     Subcommand("new", "retain.cli.starter", "write a starter agent with a script and a test"),
+    Subcommand("stage", "tools.stage", "check the agents, and collect what is uploaded"),
     Subcommand("eval", "retain.cli.evaluate", "evaluate agents on datasets"),
     Subcommand("gateway", "retain.cli.gateway", "manage API keys, tools and credentials of the tool proxy"),
     Subcommand("history", "retain.cli.history", "verify or dump the world history of a tenant"),
