@@ -57,9 +57,10 @@ PHRASES = (
     ),
     Phrase("anew", "again, from the beginning", r"\banew\b"),
     Phrase(
-        "stands in, stands beside, stands under",
-        "is in, is next to, is under",
-        r"\b(?:stands?|standing|stood) (?:in|beside|under|at|on|there|before|next|with|between|alone|behind|above)\b",
+        "stands in, stands beside, as it stands, how it stands",
+        "is in, is next to, unchanged, its state",
+        r"\b(?:stands?|standing|stood) (?:in|beside|under|at|on|there|before|next|with|between|alone|behind|above)\b"
+        r"|\bas (?:it|they) (?:stands?|stood)\b|\b(?:where|how) (?:\w+ ){1,3}(?:stands|stood)\b",
         (r"(?:stands?|standing|stood) in for", r"(?:stands?|standing|stood) in the way"),
     ),
     Phrase("beside", "next to, besides, with", r"\bbeside\b"),
@@ -116,14 +117,26 @@ PHRASES = (
     Phrase("mend", "fix, repair", r"\bmend(?:s|ed|ing)?\b"),
     Phrase("gives back", "returns", r"\bgiv(?:e|es|en|ing) back\b|\bgave back\b"),
     Phrase("put down, laid down (of data)", "stored, written", r"\b(?:put|puts|putting|laid|lays) down\b"),
-    Phrase("hand in", "pass, send", r"\bhand(?:s|ed|ing)? in\b"),
+    Phrase("hand in, hand on", "pass, send", r"\bhand(?:s|ed|ing)? (?:in|on)\b"),
     Phrase("one's own, ones of one's own", "your own", r"\bone's own\b"),
-    Phrase("can be come back to, comes back to", "can be resumed, returns to", r"\b(?:be|is|are) come back to\b"),
+    Phrase(
+        "comes back (of a value or an item)",
+        "is returned, reappears, reconnects",
+        r"\b(?:come|comes|coming|came) back\b",
+    ),
     Phrase(
         "how it is called", "what it is called, its name", r"\bhow (?:it|they|he|she) (?:is|are|was) (?:called|named)\b"
     ),
     Phrase("how-manieth, the manyth", "which, its number", r"\bhow-?manieth\b"),
-    Phrase("worked off, works off", "processed", r"\bwork(?:s|ed|ing)? off\b"),
+    Phrase("worked off, works a job off", "processed, processes a job", r"\bwork(?:s|ed|ing)? (?:\w+ ){0,3}off\b"),
+    Phrase(
+        "what came of it, what becomes of it", "its outcome, its result", r"\bwhat (?:came|comes|became|becomes) of\b"
+    ),
+    Phrase("by itself (unasked)", "automatically, alone, on its own", r"\bby (?:itself|themselves)\b"),
+    Phrase("by turns", "alternately", r"\bby turns\b"),
+    Phrase("of before (the documents of before)", "earlier", r"\bof before\b"),
+    Phrase("left away, leaves away", "left out, leaves out", r"\b(?:leave|leaves|leaving|left) away\b"),
+    Phrase("past the server, past Retain", "bypassing the server", r"\bpast (?:the server|Retain|it|them)\b"),
     Phrase("looks into, looked at (by a job)", "checks, examined", r"\blook(?:s|ed|ing)? into\b"),
     Phrase("led to, leads on (of a cursor)", "reached, continues", r"\bleads? on\b"),
 )
