@@ -36,7 +36,7 @@ def sentence(chance: random.Random, number: int) -> str:
 
 
 def seed_records(client: httpx.Client, count: int) -> float:
-    """Store records for the agent sdr, 100 a request; return milliseconds a record."""
+    """Store records for the agent sdr, 100 a request; return milliseconds per record."""
     chance = random.Random(1)
     started = time.perf_counter()
     for start in range(0, count, 100):
@@ -114,7 +114,7 @@ def main() -> None:
         each = seed_records(client, options.records)
         seed_episodes(Path(folder), options.episodes)
         measure(client, f"{options.records} records, {options.episodes} episodes")
-        print(f"storing, 100 records a request: {each:.2f} ms a record")
+        print(f"storing, 100 records per request: {each:.2f} ms per record")
 
 
 if __name__ == "__main__":

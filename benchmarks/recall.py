@@ -1,6 +1,6 @@
 """Measure recall on conversation benchmarks: full text alone, vectors alone, rank fusion, and Retain's own code path.
 
-The data stays outside the repository; its format is in the README beside it. Each conversation becomes a tenant, each
+The data stays outside the repository; its format is in the README next to it. Each conversation becomes a tenant, each
 item a record stored through `SemanticMemory.store`, each question a `SemanticMemory.search`, on the host's SQLite and
 its exact vector index. Items are recorded when they were said, in order, so that a question's relative dates are relative to
 its own time. `before` limits a question to what was recorded before an item: `as_of_ms`.
@@ -63,7 +63,7 @@ def conversations(path: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def said_at(text: str) -> int | None:
+def spoken_at(text: str) -> int | None:
     """Return an item's time in epoch milliseconds, None when it has none that is understood."""
     for form in _TIMES:
         try:
@@ -75,8 +75,8 @@ def said_at(text: str) -> int | None:
 
 async def load(number: int, conversation: Mapping[str, Any], embedder: StaticEmbedder) -> Loaded:
     """Store a conversation's items, each when it was said, at least a millisecond after the one before."""
-    said = [said_at(item["at"]) for item in conversation["items"]]
-    clock = ManualClock(min([at_ms for at_ms in said if at_ms is not None], default=START_MS))
+    spoken = [spoken_at(item["at"]) for item in conversation["items"]]
+    clock = ManualClock(min([at_ms for at_ms in spoken if at_ms is not None], default=START_MS))
     recorded_ms: list[int] = []
     sql = SqliteSql.open()
     sql.migrate(ROOT / "migrations")
@@ -88,10 +88,10 @@ async def load(number: int, conversation: Mapping[str, Any], embedder: StaticEmb
     positions: dict[str, int] = defaultdict(int)
     item_of: dict[str, str] = {}
     for place, item in enumerate(conversation["items"]):
-        clock.set(max(clock() + 1, said[place] or 0))
+        clock.set(max(clock() + 1, spoken[place] or 0))
         recorded_ms.append(clock())
         session = str(item["session"])
-        utterance = Utterance(session, positions[session], item["speaker"] or "?", said[place])
+        utterance = Utterance(session, positions[session], item["speaker"] or "?", spoken[place])
         positions[session] += 1
         new = NewRecord(item["text"], kind="event", utterance=utterance)
         stored = await memory.store(new, RecordSource("ingest", message=item["id"]))

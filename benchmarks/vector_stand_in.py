@@ -1,7 +1,7 @@
 """How fast the stand-in for Vectorize answers: `python -m benchmarks.vector_stand_in`.
 
 Starts it on workerd, fills one namespace with random vectors of 256 dimensions, and times calls over HTTP. What a call
-costs by itself is the line `describe`. Prints a table in Markdown.
+alone costs is the line `describe`. Prints a table in Markdown.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class FileChatMemory:
         return [message_from(fields) for fields in json.loads(text)]
 
     async def save(self, messages: Sequence[ChatMessage]) -> None:
-        """Write beside the file, then take its place: whoever loads sees the old file or the new one (CM2, CM4)."""
+        """Write a temporary file, then replace the old one with it: a load sees either (CM2, CM4)."""
         texts = message_texts(messages, max_message_bytes=MAX_BYTES, max_session_bytes=MAX_BYTES)
         await asyncio.to_thread(self._replace, f"[{','.join(texts)}]")
 
@@ -41,9 +41,9 @@ class FileChatMemory:
 
     def _replace(self, text: str) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self._path.with_name(f"{self._path.name}.{uuid4().hex}")
-        with beside.open("w", encoding="utf-8") as file:
+        temporary = self._path.with_name(f"{self._path.name}.{uuid4().hex}")
+        with temporary.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(self._path)
+        temporary.replace(self._path)

@@ -84,7 +84,7 @@ CREATE TABLE world_history (
 
 CREATE INDEX world_history_by_digest ON world_history (tenant_id, digest);
 
--- Index: one row a record with what ranking needs of it.
+-- Index: one row per record with what ranking needs.
 CREATE TABLE memory_search (
   number INTEGER PRIMARY KEY,        -- as in memory_records
   tenant_id TEXT NOT NULL,

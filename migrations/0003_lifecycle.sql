@@ -1,6 +1,6 @@
 -- The life cycle of memory: reindexing, consolidation, erasure, and what proves an erasure.
 
--- Rebuilding a tenant's index. One job at a time is open; a failed one is open, too, and goes on where it stood.
+-- Rebuilding a tenant's index. One job at a time is open; a failed one is open, too, and resumes where it stopped.
 CREATE TABLE index_jobs (
   job_id TEXT PRIMARY KEY,
   tenant_id TEXT NOT NULL,
@@ -17,7 +17,7 @@ CREATE TABLE index_jobs (
 );
 CREATE UNIQUE INDEX index_jobs_open ON index_jobs (tenant_id) WHERE state <> 'completed';
 
--- What consolidation compares: one row a record outside conversations. The key is NULL until it was looked at.
+-- What consolidation compares: one row per record outside conversations. The key is NULL until it was looked at.
 CREATE TABLE memory_likeness (
   record_id TEXT PRIMARY KEY,
   tenant_id TEXT NOT NULL,
@@ -55,7 +55,7 @@ CREATE TABLE erasure_receipts (
   request TEXT,                      -- JSON; NULL when completed, as is all that follows
   salt TEXT,
   step TEXT,
-  cursor TEXT,                       -- JSON: where the step stands
+  cursor TEXT,                       -- JSON: the step's state
   pending TEXT,                      -- JSON: what was counted and may not be erased yet
   CHECK (state = 'running' OR (request IS NULL AND salt IS NULL AND cursor IS NULL AND pending IS NULL))
 );

@@ -24,7 +24,7 @@ CREATE INDEX ingest_jobs_by_tenant ON ingest_jobs (tenant_id, created_at_ms);
 CREATE INDEX ingest_jobs_done ON ingest_jobs (completed_at_ms) WHERE completed_at_ms IS NOT NULL;
 CREATE INDEX ingest_jobs_open ON ingest_jobs (lease_until_ms) WHERE state <> 'completed';
 
--- One row a message: it keeps the message's place for ever, its text only until the record holds it.
+-- One row per message: it keeps the message's position for ever, its text only until the record holds it.
 CREATE TABLE ingest_messages (
   tenant_id TEXT NOT NULL,
   scope_id TEXT NOT NULL,
@@ -65,7 +65,7 @@ CREATE TABLE ingest_uploads (
 CREATE INDEX ingest_uploads_by_tenant ON ingest_uploads (tenant_id);
 CREATE INDEX ingest_uploads_by_age ON ingest_uploads (created_at_ms);
 
--- Learning events are deleted by an erasure alone: then the message's row keeps its place and forgets the rest.
+-- Learning events are deleted by an erasure alone: then the message's row keeps its position and forgets the rest.
 CREATE TRIGGER ingest_messages_erased AFTER DELETE ON memory_events BEGIN
   UPDATE ingest_messages SET message = NULL, message_key = '', at_ms = NULL, facts = NULL
   WHERE record_id = old.record_id;

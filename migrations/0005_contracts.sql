@@ -18,7 +18,7 @@ CREATE TABLE vector_documents (
   embedding TEXT NOT NULL,           -- base64 of little-endian 32-bit floats, normalised
   indexed INTEGER NOT NULL,          -- 1 when a vector index has it or is owed it
   version INTEGER NOT NULL DEFAULT 1,
-  sent_at_ms INTEGER NOT NULL DEFAULT 9007199254740991, -- when the index was given this version; as it stands: never
+  sent_at_ms INTEGER NOT NULL DEFAULT 9007199254740991, -- when the index was given this version; unchanged: never
   UNIQUE (namespace_key, document_id)
 );
 CREATE INDEX vector_documents_by_tenant ON vector_documents (tenant_id);

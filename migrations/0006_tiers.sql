@@ -1,6 +1,6 @@
 -- Tiered memory: the warm tier, which is also the catalogue of what lies in the hot and the cold one. Epoch milliseconds.
 
--- One row an item, wherever its value lies. A put, delete or change of tier raises the version in one statement.
+-- One row per item, whichever tier has its value. A put, delete or change of tier raises the version in one statement.
 CREATE TABLE memory_items (
   tenant_id TEXT NOT NULL,
   key TEXT NOT NULL,                 -- canonical `<namespaceKey>:<memoryKind>:<entityId>`, or a legacy key as it was

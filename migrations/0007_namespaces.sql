@@ -32,7 +32,7 @@ CREATE TABLE namespace_reads (
   PRIMARY KEY (cycle, tier)
 ) WITHOUT ROWID;
 
--- How far the backfill went, one row for each tier and pattern. Made anew with each beginning of phase 2.
+-- How far the backfill went, one row for each tier and pattern. Made again whenever phase 2 begins.
 CREATE TABLE namespace_backfill (
   tier TEXT NOT NULL CHECK (tier IN ('warm', 'cold')),
   template TEXT NOT NULL,

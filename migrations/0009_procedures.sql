@@ -1,4 +1,4 @@
--- Procedural memory outside its instances: with what belief each began, and what came of each run. Together they give
+-- Procedural memory outside its instances: with which belief each began, and the outcome of each run. Together they give
 -- every posterior again when an object is lost. Times are epoch milliseconds.
 
 CREATE TABLE procedure_priors (

@@ -1,4 +1,4 @@
--- Evaluation: datasets by version, runs over them with one result a case, and the scratch tenants of cases under way.
+-- Evaluation: datasets by version, runs over them with one result per case, and the scratch tenants of cases under way.
 -- Times are epoch milliseconds.
 
 CREATE TABLE eval_datasets (
@@ -60,7 +60,7 @@ CREATE TABLE eval_results (
 ) WITHOUT ROWID;
 CREATE INDEX eval_results_by_tenant ON eval_results (tenant_id);
 
--- A row is there before its tenant is, and until that tenant is erased: after a crash, whoever goes on finds it here.
+-- A row is there before its tenant is, and until that tenant is erased: after a crash, whoever continues finds it here.
 CREATE TABLE eval_scratches (
   scratch_id TEXT PRIMARY KEY,       -- the tenant in which the case is carried out
   tenant_id TEXT NOT NULL,           -- the tenant whose run it is

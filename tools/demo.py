@@ -1,4 +1,4 @@
-"""The demo: the order-triage scenario on the real workerd, told step by step."""
+"""The demo: the order-triage scenario on the real workerd, step by step."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Story:
             _out.print(f"   episode  turn {episode['turn']}: {first[:150]}")
 
     def _tell(self, run_id: str, agent: str, indent: int) -> None:
-        """Print a run's tool calls; a delegated run is told inside the call that made it."""
+        """Print a run's tool calls; a delegated run is shown inside the call that made it."""
         pad = " " * indent
         delegated = iter(self._run(run_id)["delegated"])
         for event in self._events(run_id):

@@ -28,7 +28,7 @@ class PortTaken(SystemExit):
 
 @dataclass(frozen=True)
 class LocalServer:
-    """A running local server. base_url: without a slash at its end. log: where wrangler writes."""
+    """A running local server. base_url: without a trailing slash. log: where wrangler writes."""
 
     base_url: str
     log: Path

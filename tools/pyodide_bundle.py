@@ -2,8 +2,8 @@
 
 workerd looks for `pyodide_dev.capnp.bin` in its bundle directory when a Worker sets the compatibility flag
 `python_workers_development`. The bundle is one Cap'n Proto message that holds Pyodide's JavaScript glue, its
-WebAssembly and the standard library. The glue is patched where it uses what only a browser has; a patch that does not
-find its place stops the build and names the place.
+WebAssembly and the standard library. The glue is patched where it uses what only a browser has; a patch that
+finds nothing to replace stops the build and is named.
 
 Source: https://github.com/cloudflare/workerd/tree/main/src/pyodide (schema `modules.capnp`, hooks `builtin_wrappers.ts`).
 """
@@ -79,7 +79,7 @@ def patch_glue(glue: str) -> str:
     """Return the glue with every patch applied.
 
     Raises:
-        SystemExit: a patch found nothing to replace; the message names its place.
+        SystemExit: a patch found nothing to replace; the message names the patch.
     """
     for patch in _PATCHES:
         glue, count = re.subn(patch.pattern, patch.replacement.replace("\\", "\\\\"), glue)

@@ -30,7 +30,7 @@ _WASTE = ("__pycache__", "bin", "*.pyi", "*.dist-info/licenses")
 
 
 def vendor() -> bool:
-    """Install what the lock names unless it is there already; tell whether anything was done."""
+    """Install what the lock names unless it is there already; return whether anything was done."""
     digest = hashlib.sha256(LOCK.read_bytes()).hexdigest()
     marker = TARGET / "pyvenv.cfg"
     stamp = TARGET / ".lock-sha256"

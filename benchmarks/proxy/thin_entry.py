@@ -33,7 +33,7 @@ def _now_ms() -> int:
 
 
 def _spare_turns() -> None:
-    """Make each awaited promise cost one turn of the event loop in place of two.
+    """Make each awaited promise cost one turn of the event loop instead of two.
 
     WebLoop adds a callback to every future, which counts those under way for a handler that nobody sets here.
     """

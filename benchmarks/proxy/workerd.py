@@ -1,7 +1,7 @@
 """A bare workerd that runs the benchmark's Workers: no wrangler, no Miniflare in between.
 
 KV is the service that workerd itself brings, with its read cache on: in the process, as a hot key is in a location of
-Cloudflare's. With `cached=False` each read goes to the SQLite behind it.
+Cloudflare's. With `cached=False` each read goes to its SQLite.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def pack(pieces: Sequence[str], rows: bytes, *, dimensions: int, bits: int) -> bytes:
-    """Return the file: zlib of a header line, the pieces (one a line), and the rows.
+    """Return the file: zlib of a header line, the pieces (one per line), and the rows.
 
     rows: one signed byte a value, row after row. With 4 bits, two values share a byte, the first in its low half.
 

@@ -36,7 +36,7 @@ def texts(folder: Path) -> list[str]:
     for path in sorted(folder.glob("data.*")):
         with path.open(encoding="latin-1") as lines:
             for line in lines:
-                if not line.startswith("  "):  # the licence stands in front of the data
+                if not line.startswith("  "):  # the licence precedes the data
                     found.update(dict.fromkeys(texts_of_line(line)))
     kept = [text for text in found if len(text) >= SHORTEST_CHARACTERS]
     random.Random(0).shuffle(kept)  # noqa: S311 -- an order, not a secret

@@ -22,7 +22,7 @@ export class Control {
     return this.#nowMs ?? Date.now();
   }
 
-  /** Note the begin of a call; throw if it is to fail. Returns what to call at its end, which may throw as well. */
+  /** Note the begin of a call; throw if it is to fail. Returns what to call after it, which may throw as well. */
   begin(method) {
     const failure = this.#failures.find((planned) => !planned.method || planned.method === method);
     if (!failure) return () => {};

@@ -97,7 +97,7 @@ class Space {
     this.#rows.set(id, row);
   }
 
-  /** Remove a row; the last one takes its place. */
+  /** Remove a row; the last one moves to its index. */
   drop(id) {
     const row = this.#rows.get(id);
     const last = this.size - 1;
