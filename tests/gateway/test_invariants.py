@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -18,39 +18,11 @@ from retain.gateway.proxy import ToolProxy
 from retain.gateway.routes import Gateway
 from retain.gateway.settings import GatewaySettings
 from retain.host.crypto import HostCrypto
-from retain.http import Response
-from tests.gateway.setting import TENANT, TOOL, CountingKv, Setting, request
+from tests.gateway.setting import TENANT, TOOL, CountingKv, Setting, echoed, request
 
 _PACKAGE = Path(retain.gateway.__file__).parent
 _MODULES = sorted(path.stem for path in _PACKAGE.glob("*.py") if path.stem != "__init__")
 _FORBIDDEN = ("retain.memory", "retain.agents", "retain.admin", "retain.models", "retain.host", "pydantic", "jwt")
-
-
-class Untouchable:
-    """A binding that must not be used."""
-
-    def __getattribute__(self, name: str) -> NoReturn:
-        raise AssertionError(f"the proxy touched {name}")
-
-
-class Environment:
-    """A Worker's environment in which everything but KV raises on any access."""
-
-    def __init__(self, kv: CountingKv) -> None:
-        self.KV = kv
-        self.DB = Untouchable()
-        self.VECTORIZE = Untouchable()
-        self.COLD = Untouchable()
-        self.AGENT_RUNTIME = Untouchable()
-        self.AI = Untouchable()
-
-
-async def test_invariant_1_the_proxy_answers_where_every_other_binding_raises_on_access(setting: Setting) -> None:
-    await setting.add_tool()
-    env = Environment(setting.kv)
-    settings = GatewaySettings(setting.credentials_key, allow_loopback=True)
-    gateway = Gateway(env.KV, setting.fetch, HostCrypto(), setting.clock, settings)
-    assert (await gateway.handle(request(await setting.add_key()))).status == 200
 
 
 @pytest.mark.parametrize("kind", [Gateway, ToolProxy])
@@ -157,15 +129,16 @@ def test_invariant_1_no_module_of_the_gateway_names_what_it_must_not_import(modu
 
 async def test_invariant_9_building_the_gateway_does_no_work(setting: Setting) -> None:
     broken = GatewaySettings("not a key")
-    gateway = Gateway(setting.kv, setting.fetch, HostCrypto(), setting.clock, broken)
+    Gateway(setting.kv, setting.fetch, HostCrypto(), setting.clock, broken)
     assert setting.kv.reads == []
-    assert isinstance(gateway.tools, ToolProxy)
 
 
 def test_invariant_9_settings_do_not_show_their_secrets() -> None:
     assert "swordfish" not in repr(GatewaySettings("swordfish", "swordfish"))
 
 
-async def test_the_answer_is_a_plain_response(setting: Setting) -> None:
+async def test_the_answer_is_what_the_upstream_answered_whole_and_in_one_piece(setting: Setting) -> None:
     await setting.add_tool()
-    assert isinstance(await setting.gateway().handle(request(await setting.add_key())), Response)
+    answer = await setting.gateway().handle(request(await setting.add_key()))
+    assert (answer.status, answer.stream) == (200, None)
+    assert json.loads(echoed(answer)["body"]) == {"order_id": "A-1"}

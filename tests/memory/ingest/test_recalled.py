@@ -77,9 +77,31 @@ def test_what_is_left_holds_nothing_recalled(text: str) -> None:
     assert ID not in kept
 
 
-@pytest.mark.parametrize("piece", ["<memory ", FENCE, "</memory>", '{"memories": [', '{"memories":[{"id":', ANSWER])
-def test_hostile_repetition_is_read_to_its_end(piece: str) -> None:
-    without_recalled(piece * (32 * 1024 // len(piece)))
+HOSTILE_BYTES = 128 * 1024
+"""Four times the largest message. Linear work takes about a second; work that grows with the square takes minutes."""
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("piece", "kept"),
+    [
+        pytest.param("<memory ", True, id="open tags without an end"),
+        pytest.param("<memory x ", True, id="open tags with an attribute"),
+        pytest.param(FENCE, False, id="fences"),
+        pytest.param("</memory>", False, id="closing marks"),
+        pytest.param(ANSWER, False, id="answers"),
+    ],
+)
+def test_reading_hostile_repetition_takes_work_that_grows_with_its_length(piece: str, kept: bool) -> None:
+    text = piece * (HOSTILE_BYTES // len(piece))
+    assert without_recalled(text) == (text if kept else "")
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("piece", ['{"memories": [', '{"memories":[{"id":'])
+def test_reading_the_largest_message_of_nested_answers_comes_to_an_end(piece: str) -> None:
+    text = piece * (HOSTILE_BYTES // 4 // len(piece))
+    assert without_recalled(text) is text
 
 
 @pytest.mark.parametrize("text", ["Bea likes tea", " - bea  likes TEA.", '"Bea likes tea!"', "\uff22ea likes tea"])

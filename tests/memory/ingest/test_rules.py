@@ -271,11 +271,16 @@ def test_any_text_can_be_read(text: str) -> None:
         assert fact.object.strip()
 
 
+HOSTILE_BYTES = 128 * 1024
+"""Four times the largest message. Linear work takes about a second; work that grows with the square takes minutes."""
+
+
+@pytest.mark.timeout(30)
 @pytest.mark.parametrize(
-    "piece", ["my name is A ", "I like a and ", "<memory ", "Hi, and so ", '"', "my dog A-", "I. "]
+    "piece", ["my name is A ", "I like a and ", "<memory ", "Hi, and so ", '"', "my dog A-", "I. ", "I work at A "]
 )
-def test_reading_takes_no_longer_for_hostile_repetition(piece: str) -> None:
-    facts_of(Said("m", "Bea", piece * (32 * 1024 // len(piece))))
+def test_reading_hostile_repetition_takes_work_that_grows_with_its_length(piece: str) -> None:
+    facts_of(Said("m", "Bea", piece * (HOSTILE_BYTES // len(piece))))
 
 
 def _facts(text: str) -> list[ExtractedFact]:

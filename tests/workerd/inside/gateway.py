@@ -1,30 +1,37 @@
-"""The gateway, put together as production does, on a platform where everything but KV raises."""
+"""A call of a tool through production's entrypoint, on a platform where everything except KV raises."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from retain.gateway.provisioning import credential_entry, new_api_key, tool_entry
-from retain.http import Request
 from retain.ports import Kv
-from tests.workerd.inside.platform import assembly, bindings
+from tests.workerd.inside.platform import Request, bindings, entry
 
 TENANT = "acme"
 TOOL = "echo"
 CREDENTIAL = "upstream-credential"
 
 
-class _Forbidden:
-    """A binding that may not be touched."""
+PARTS = ("sql", "objects", "index", "instances", "ai")
+"""The parts of the platform that the proxy must not touch."""
 
-    def __init__(self, name: str) -> None:
+
+class _Forbidden:
+    """A binding that must not be touched: it raises, and notes the touch for when somebody catches the error."""
+
+    def __init__(self, name: str, touched: list[str]) -> None:
         object.__setattr__(self, "_name", name)
+        object.__setattr__(self, "_touched", touched)
 
     def __getattribute__(self, attribute: str) -> NoReturn:
-        raise AssertionError(f"the proxy touched {object.__getattribute__(self, '_name')}.{attribute}")
+        touch = f"{object.__getattribute__(self, '_name')}.{attribute}"
+        object.__getattribute__(self, "_touched").append(touch)
+        raise AssertionError(f"the proxy touched {touch}")
 
 
 class _CountingKv:
@@ -57,39 +64,47 @@ async def proxied(env: Any, asked: dict[str, Any]) -> dict[str, Any]:
     }
     api_key = new_api_key(TENANT, [TOOL], now_ms=bindings.now_ms())
     credential = await credential_entry(real.crypto, key, TENANT, TOOL, CREDENTIAL)
-    for entry in (api_key.entry, tool_entry(TENANT, TOOL, config, allow_loopback=True), credential):
-        await entry.write(real.kv)
+    for stored in (api_key.entry, tool_entry(TENANT, TOOL, config, allow_loopback=True), credential):
+        await stored.write(real.kv)
     kv = _CountingKv(real.kv)
-    forbidden = {name: _Forbidden(name) for name in ("sql", "objects", "index", "instances", "ai")}
-    platform = replace(real, kv=kv, settings=settings, **forbidden)
-    parts = assembly.Assembly(platform)
+    touched: list[str] = []
+    platform = replace(real, kv=kv, settings=settings, **{name: _Forbidden(name, touched) for name in PARTS})
+    worker = _entrypoint(platform, _Forbidden("env", touched))
     answers = []
-    for _ in range(2):
-        request = Request(
-            method="POST",
-            path=f"/api/v1/tools/{TOOL}",
-            query={},
-            headers={"authorization": f"Bearer {api_key.api_key}"},
-            body=json.dumps({"text": "hello"}),
-            host="localhost",
-            request_id="probe",
-        )
+    for _ in range(2):  # a cold isolate, then a warm one
         kv.reads.clear()
-        response = await parts.gateway.handle(request)
+        response = await worker.fetch(
+            Request(
+                f"https://gateway.example.com/api/v1/tools/{TOOL}",
+                method="POST",
+                headers={"authorization": f"Bearer {api_key.api_key}"},
+                body=json.dumps({"text": "hello"}),
+            )
+        )
+        await asyncio.sleep(0.01)  # what was handed to waitUntil touches as well
         answers.append(
             {
                 "status": response.status,
-                "body": json.loads(response.body),
+                "body": json.loads(await response.text()),
                 "reads": [name.split(":")[0] for name in kv.reads],
             }
         )
-    return {"answers": answers, "touchable": _touchable(platform)}
+    return {"answers": answers, "touched": list(touched), "touchable": _touchable(platform)}
+
+
+def _entrypoint(platform: Any, env: _Forbidden) -> Any:
+    """Return production's entrypoint on this platform, in an isolate of its own."""
+    parts = entry.Assembly(platform)
+    entry.assembly_of = lambda _env: parts
+    worker = object.__new__(entry.Default)
+    worker.env = env
+    return worker
 
 
 def _touchable(platform: Any) -> list[str]:
     """Return the forbidden parts that do not raise: none, or the probe proves nothing."""
     found = []
-    for name in ("sql", "objects", "index", "instances", "ai"):
+    for name in PARTS:
         try:
             getattr(platform, name).run  # noqa: B018
         except AssertionError:

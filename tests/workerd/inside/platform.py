@@ -11,9 +11,11 @@ from typing import Any
 bindings: Any = import_module("bindings")
 assembly: Any = import_module("assembly.root")
 models: Any = import_module("assembly.models")
+entry: Any = import_module("entry")
 js: Any = import_module("js")
 
 _sdk: Any = import_module("workers")
+Request: Any = _sdk.Request
 Response: Any = _sdk.Response
 DurableObject: Any = _sdk.DurableObject
 WorkerEntrypoint: Any = _sdk.WorkerEntrypoint

@@ -31,9 +31,9 @@ _MARGIN = " \t\r\n-*\u2022>\"'`\u201c\u201d\u2018\u2019.!,;:"
 def without_recalled(text: str) -> str:
     """Return the text without what came from recall; the very same text when nothing did.
 
-    What stands behind a fence that is not closed is recalled to its end, and what stands before a closing mark without
-    an opening one is recalled from its start: the other end was cut off. Tags named `memory` without a section are
-    ordinary text. Parts that were apart are joined by a line break.
+    After a fence that is not closed, the rest of the text is recalled; before a closing mark without an opening one,
+    the text from its start is: the other end was cut off. Tags named `memory` without a section are ordinary text.
+    Parts that were apart are joined by a line break.
     """
     while True:
         kept = _outside_answers(_outside_fences(text))
@@ -84,15 +84,17 @@ def _outside_fences(text: str) -> str:
 
 
 def _outside_answers(text: str) -> str:
+    kept: list[str] = []
+    start = 0
     for found in _ANSWER.finditer(text):
-        end = _end_of_answer(text, found.start())
-        if end is not None:
-            return _joined([text[: found.start()], text[end:]])
-    return text
+        if found.start() >= start and (end := _end_of_answer(text, found.start())) is not None:
+            kept.append(text[start : found.start()])
+            start = end
+    return _joined([*kept, text[start:]]) if kept else text
 
 
 def _end_of_answer(text: str, start: int) -> int | None:
-    """Return where the answer of recall that starts here ends, None when it is none; a cut one ends with the text."""
+    """Return the end of the answer of recall that starts here, None without one; an answer cut off ends with the text."""
     try:
         value, end = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):
