@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping
 
 import pytest
 
 from retain.errors import Misconfigured
 from retain.settings import NAMES, NamespaceSettings, read_settings
+from tools.paths import PRODUCTION_CONFIG
 
 VALUES = {name: f"value-of-{name}" for name in NAMES} | {
     "EMBEDDING_DIMENSIONS": "256",
@@ -96,6 +98,12 @@ def test_a_flag_is_true_or_false_and_nothing_else(name: str, value: str) -> None
         read_settings({**VALUES, name: value})
     assert raised.value.code == "invalid_setting"
     assert name in raised.value.message
+
+
+def test_the_deployment_as_shipped_leaves_the_flags_of_namespaces_false() -> None:
+    shipped = tomllib.loads(PRODUCTION_CONFIG.read_text())["vars"]
+    assert shipped["MEMORY_NAMESPACE_WRITE_CANONICAL"] == "false"
+    assert shipped["MEMORY_NAMESPACE_COMPAT_READ"] == "false"
 
 
 def test_the_flags_of_namespaces_are_false_by_default() -> None:

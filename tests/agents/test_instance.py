@@ -355,3 +355,16 @@ async def test_no_prompt_of_a_run_is_larger_than_the_agent_s_context(deploy: Dep
     await deployment.run("clerk", "hello")
     sizes = [sum(estimate_tokens(message.content) for message in request.messages) for request in chat.requests]
     assert max(sizes) <= 9000
+
+
+async def test_a_run_is_in_d1_as_running_while_its_model_answers(deploy: Callable[..., Deployment]) -> None:
+    chat = SteppedChat(hold=True)
+    deployment = deploy(chat=chat)
+    run = asyncio.create_task(deployment.run("sdr", "hello"))
+    await chat.asked.wait()
+    await deployment.background.settled()
+    rows = (await deployment.sql.run("SELECT status FROM agent_runs")).rows
+    assert [row["status"] for row in rows] == ["running"]
+    chat.let_go()
+    assert (await run)["status"] == "completed"
+    await deployment.settled()

@@ -95,6 +95,15 @@ async def test_what_is_stored_is_recalled_with_its_id_score_and_metadata() -> No
         assert [record_id for record_id, _ in event.recalled] == [stored["id"]]
 
 
+async def test_five_memories_are_recalled_unless_the_model_asks_for_another_number() -> None:
+    async with memory_tools() as (_, tools):
+        for number in range(7):
+            await answered(tools, "store_memory", content=f"Ann likes tea number {number}.")
+        unasked = await answered(tools, "recall_memory", query="What tea does Ann like?")
+        six = await answered(tools, "recall_memory", query="What tea does Ann like?", top_k=6)
+        assert (len(unasked["memories"]), len(six["memories"])) == (5, 6)
+
+
 async def test_recalled_text_is_summarised_by_its_ids() -> None:
     async with memory_tools() as (_, tools):
         stored = await answered(tools, "store_memory", content="The code word is Rumpelstiltskin.")

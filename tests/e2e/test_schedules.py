@@ -100,12 +100,24 @@ def test_the_daily_brief_writes_its_report(api: httpx.Client, tenant: Callable[[
     # Runs of other tests may still be on their way into D1.
     assert all(before[table] <= report["rows"][table] <= after[table] for table in _GROWING), report
     assert report["vector_outbox"]["failed"] == 0
+    assert report.keys() >= _DAILY_WORK
+    assert [name for name in _DAILY_WORK if isinstance(report[name], dict) and "error" in report[name]] == []
 
     assert _tick(api, BRIEF) == "ok"
     [again] = [json.loads(content) for name, content in state.r2("briefs/").items() if name == key]
     assert again["at_ms"] >= report["at_ms"], "a second brief of a day replaces the first"
 
 
+_DAILY_WORK = {
+    "consolidation",
+    "documents",
+    "erasures",
+    "evaluations",
+    "histories_that_lost_their_head",
+    "ingests",
+    "items",
+    "reindexings",
+}
 _GROWING = ("tenants", "agent_runs", "run_events", "memory_episodes", "outbox_failures")
 
 

@@ -125,6 +125,14 @@ async def test_a_hot_copy_lives_as_long_as_the_rule_says(world: Tiered) -> None:
     assert await world.memory().get("preferences", "theme") == "dark"
 
 
+async def test_a_hot_copy_lives_for_a_quarter_of_an_hour_when_no_rule_says_otherwise(world: Tiered) -> None:
+    await world.memory().put("preferences", "theme", "dark")
+    world.clock.advance(15 * 60_000 - 1)
+    assert await world.hot(WISH) == "dark"
+    world.clock.advance(1)
+    assert await world.hot(WISH) is None
+
+
 async def test_nothing_hot_is_left_of_an_item_with_less_than_a_minute_to_live(world: Tiered) -> None:
     await world.memory().put("cart", "active", "2 lamps", ttl_s=60)
     world.clock.advance(1000)

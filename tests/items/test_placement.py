@@ -67,6 +67,9 @@ def test_the_buckets_life_cycle_follows_from_the_matrix() -> None:
         {"condition": {"type": "Age", "maxAge": 365 * DAY_S}, "storageClass": "InfrequentAccess"}
     ]
     assert "deleteObjectsTransition" not in rules["uploads/"]
+    assert rules["uploads/"]["storageClassTransitions"] == [
+        {"condition": {"type": "Age", "maxAge": 30 * DAY_S}, "storageClass": "InfrequentAccess"}
+    ]
     assert rules[""]["abortMultipartUploadsTransition"]["condition"]["maxAge"] == 7 * DAY_S
     assert len({rule["id"] for rule in rules.values()}) == len(rules)
     assert all(rule["enabled"] for rule in rules.values())
