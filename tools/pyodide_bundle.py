@@ -13,10 +13,13 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 BUNDLE_NAME = "pyodide_dev.capnp.bin"
+_SCHEMA_NAME = "bundle.capnp"
 
 _SCHEMA = """
 @0xbf5a2f3c9d1e4b77;
@@ -103,10 +106,19 @@ def build(package: Path, out_dir: Path) -> Path:
     target = out_dir / digest.hexdigest()[:16]
     if (target / BUNDLE_NAME).exists():
         return target
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target) as own:  # another process may build the same at this moment
+        _write(Path(own), parts)
+        for name in (_SCHEMA_NAME, BUNDLE_NAME):
+            (Path(own) / name).replace(target / name)
+    return target
+
+
+def _write(folder: Path, parts: Mapping[str, bytes]) -> None:
+    """Write the bundle of these parts and its schema into a folder."""
     import capnp
 
-    target.mkdir(parents=True, exist_ok=True)
-    schema_file = target / "bundle.capnp"
+    schema_file = folder / _SCHEMA_NAME
     schema_file.write_text(_SCHEMA)
     schema = capnp.load(str(schema_file))
     message = schema.Bundle.new_message()
@@ -120,10 +132,7 @@ def build(package: Path, out_dir: Path) -> Path:
         module.name = name
         module.type = "internal"
         setattr(module, field, content)
-    partial = target / (BUNDLE_NAME + ".partial")
-    partial.write_bytes(message.to_bytes())
-    partial.rename(target / BUNDLE_NAME)
-    return target
+    (folder / BUNDLE_NAME).write_bytes(message.to_bytes())
 
 
 if __name__ == "__main__":

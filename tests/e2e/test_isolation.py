@@ -19,7 +19,7 @@ pytestmark = pytest.mark.workerd
 SECRET = "The vault code of Emil is 4711."
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def owner(steered: Steered) -> str:
     """A tenant whose agent refund_decision has a memory, a run and an instance."""
     tenant_id = steered.tenant()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,14 @@ def test_the_bundle_holds_the_three_modules_under_workerd_s_names(package: Path,
         ["pyodideRuntime-internal:pyodide.asm.wasm", "wasm", "internal", "\0asm wasm"],
         ["pyodideRuntime-internal:python_stdlib.zip", "data", "internal", "PK zip"],
     ]
+
+
+def test_processes_that_build_the_same_bundle_at_once_do_not_disturb_each_other(package: Path, tmp_path: Path) -> None:
+    with ThreadPoolExecutor() as pool:
+        done = list(pool.map(lambda _: built(package, tmp_path / "out"), range(6)))
+    assert {(one.returncode, one.stderr) for one in done} == {(0, "")}
+    [made] = {one.stdout.strip() for one in done}
+    assert sorted(path.name for path in Path(made).iterdir()) == ["bundle.capnp", BUNDLE_NAME]
 
 
 def test_a_bundle_is_built_once_for_equal_content_and_anew_for_another(package: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from retain.memory.ingest.extraction import ExtractedFact, Said
 from retain.memory.ingest.rule_extractor import RuleExtractor, facts_of
 from retain.memory.ingest.rules import RULES
 from retain.memory.ingest.rules.rule import ExtractionRule, compiled
+from retain.memory.ingest.sentences import MAX_SENTENCE
 
 FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # Names.
@@ -281,6 +282,16 @@ HOSTILE_BYTES = 128 * 1024
 )
 def test_reading_hostile_repetition_takes_work_that_grows_with_its_length(piece: str) -> None:
     facts_of(Said("m", "Bea", piece * (HOSTILE_BYTES // len(piece))))
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("filling", ["a ", "A ", "A-", "Aa, ", "and ", "a and ", "'s "])
+@pytest.mark.parametrize("start", ["My name is ", "I live in ", "I work at ", "I like ", "My dog ", "I was born in "])
+def test_the_longest_sentence_that_rules_read_needs_no_search_through_all_its_readings(
+    start: str, filling: str
+) -> None:
+    room = MAX_SENTENCE - len(start)
+    facts_of(Said("m", "Bea", start + (filling * room)[:room]))
 
 
 def _facts(text: str) -> list[ExtractedFact]:

@@ -9,7 +9,6 @@ import pytest
 
 from retain.memory.semantic import RecallQuery
 from retain.models.embedding import Embedder
-from retain.ports import Vector
 from tests.memory.semantic.substrate import AGENT, TENANT, Substrate
 
 CONTENT = "Ann prefers the blue running shoes."
@@ -24,7 +23,7 @@ class CountingEmbedder:
         self.dimensions = embedder.dimensions
         self.asked: list[list[str]] = []
 
-    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed, and note the texts."""
         self.asked.append(list(texts))
         return await self._embedder.embed(texts)

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 bindings: Any = import_module("bindings")
-assembly: Any = import_module("assembly.root")
 models: Any = import_module("assembly.models")
 entry: Any = import_module("entry")
 js: Any = import_module("js")
