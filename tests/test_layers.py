@@ -57,6 +57,14 @@ def test_every_contract_breaks_when_an_import_goes_the_wrong_way(tmp_path: Path)
     assert verdicts(tmp_path) == dict.fromkeys(CONTRACTS, False)
 
 
+def test_agents_that_import_the_evaluation_break_the_way_of_a_request(tmp_path: Path) -> None:
+    shutil.copytree(WORKERS / "retain", tmp_path / "retain", ignore=shutil.ignore_patterns("__pycache__"))
+    path = tmp_path / "retain" / "agents" / "tools" / "stubbed.py"
+    path.write_text(f"{path.read_text()}\nfrom retain.evaluation.stubs import CaseStubs\n")
+    [way] = [name for name in CONTRACTS if name.startswith("the way of a request")]
+    assert verdicts(tmp_path)[way] is False
+
+
 def imported(path: Path) -> set[str]:
     """Return the modules that a file imports anywhere, but for types only."""
     tree = ast.parse(path.read_text())

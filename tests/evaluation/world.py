@@ -16,7 +16,7 @@ from retain.evaluation.datasets import Datasets
 from retain.evaluation.runner import EvaluationPorts, Progress, Runner
 from retain.evaluation.runs import EvalRun, EvalRuns
 from retain.evaluation.scoring.judge import Judge, NoJudge
-from retain.evaluation.scratch import stubs_of
+from retain.evaluation.stubs import stubs_of
 from retain.lifecycle.stores import Stores
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory

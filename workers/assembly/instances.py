@@ -9,11 +9,11 @@ import bindings
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
+from retain.agents.tools.stubbed import Stubs
 from retain.models.chat import ToolSpec
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
-    from retain.evaluation.dataset import Stub
 
 
 class InstanceParts:
@@ -43,8 +43,8 @@ class InstanceParts:
             background=bindings.in_background,
         )
 
-    async def _stubs(self, tenant_id: str) -> Mapping[str, Stub] | None:
-        from retain.evaluation.scratch import stubs_of  # for runs alone: an erasure or an alarm does not load it
+    async def _stubs(self, tenant_id: str) -> Stubs | None:
+        from retain.evaluation.stubs import stubs_of  # for runs alone: an erasure or an alarm does not load it
 
         return await stubs_of(self._root.platform.sql, tenant_id)
 

@@ -1,4 +1,4 @@
-"""JSON from outside, refused before its depth can do harm.
+"""JSON as a type, and JSON from outside: refused before its depth can do harm.
 
 In Pyodide a text nested some thousands of levels deep overflows WebAssembly's stack inside the JSON decoder. That is no
 RecursionError: it ends the isolate, with every request in it.
@@ -8,6 +8,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
+"""A JSON value."""
+JsonObject: TypeAlias = Mapping[str, Json]
+"""A JSON object."""
 
 MAX_NESTING = 64
 """Deepest nesting of lists and objects that is read."""

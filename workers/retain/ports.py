@@ -11,6 +11,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from retain.json_text import JsonObject
+
 SqlValue = str | int | float | bytes | None
 Row = Mapping[str, Any]
 """One result row: column name to value. BLOBs are `bytes`."""
@@ -305,7 +307,7 @@ class Background(Protocol):
 class AgentInstances(Protocol):
     """The way to living agents: one `AgentRuntime` Durable Object each."""
 
-    async def call(self, name: str, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def call(self, name: str, method: str, request: JsonObject) -> dict[str, Any]:
         """Call a method of the instance with this namespace key; JSON in, JSON out.
 
         Raises: the RetainError that the instance raised; Unavailable when it could not be reached.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from retain.errors import InvalidInput, Misconfigured, NotFound
 from retain.identifiers import check_agent_type, check_instance_id, namespace_key
+from retain.json_text import Json, JsonObject
 from retain.memory.scope import Scope
 from retain.ports import ObjectSql
 
@@ -31,14 +30,23 @@ class InstanceIdentity:
         """The instance's namespace key."""
         return namespace_key(self.scope.agent_type or "", self.scope.tenant_id, self.instance_id)
 
+    def to_json(self) -> dict[str, Json]:
+        """Return what names the instance in a call of it."""
+        return {"tenant_id": self.scope.tenant_id, "agent_type": self.agent_type, "instance_id": self.instance_id}
 
-def identity_of(request: Mapping[str, Any]) -> InstanceIdentity:
+
+def instance_of(tenant_id: str, agent_type: str, instance_id: str) -> InstanceIdentity:
+    """Return the identity of these names. Raises: InvalidInput."""
+    return InstanceIdentity(Scope(tenant_id, check_agent_type(agent_type)), check_instance_id(instance_id))
+
+
+def identity_of(request: JsonObject) -> InstanceIdentity:
     """Return who a request is for. Raises: InvalidInput."""
-    try:
-        scope = Scope(request["tenant_id"], check_agent_type(request["agent_type"]))
-        return InstanceIdentity(scope, check_instance_id(request["instance_id"]))
-    except KeyError as error:
-        raise InvalidInput(f"the request names no {error.args[0]}", code="invalid_request") from error
+    names = [request.get(name) for name in ("tenant_id", "agent_type", "instance_id")]
+    texts = [name for name in names if isinstance(name, str)]
+    if len(texts) < len(names):
+        raise InvalidInput("the request does not name an instance", code="invalid_request")
+    return instance_of(*texts)
 
 
 def claim(local: ObjectSql, identity: InstanceIdentity) -> None:

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
 from retain.agents.tools.built_in import Tool
+from retain.agents.tools.stubbed import Stubs
 from retain.models.chat import ChatModel
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
 from retain.models.retry import Sleep
 from retain.ports import AgentInstances, Alarm, Background, Clock, Fetch, Kv, ObjectSql, Sql, VectorIndex
 
-if TYPE_CHECKING:
-    from retain.evaluation.dataset import Stub
-
 
 async def _no_stubs(tenant_id: str) -> None:
-    """Return that the tenant is no scratch tenant of an evaluation."""
+    """Return that the tenant reaches its own tools."""
 
 
 @dataclass(frozen=True)
 class InstancePorts:
     """What an instance works with. local, alarm: its own. gateway_tools: the tenant's tools in the gateway, by name.
 
-    fetch: the HTTP client of function tools. stubs: those of an evaluation's scratch tenant, None for any other tenant.
+    fetch: the HTTP client of function tools. stubs: a tenant's planned tools, None for a tenant that reaches its own.
     """
 
     local: ObjectSql
@@ -46,4 +43,4 @@ class InstancePorts:
     background: Background
     sleep: Sleep = asyncio.sleep
     reranker: Callable[[], Reranker | None] = lambda: None
-    stubs: Callable[[str], Awaitable[Mapping[str, Stub] | None]] = _no_stubs
+    stubs: Callable[[str], Awaitable[Stubs | None]] = _no_stubs

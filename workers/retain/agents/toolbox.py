@@ -16,6 +16,7 @@ from retain.agents.tools.built_in import (
     Tool,
 )
 from retain.agents.tools.delegate import Delegate
+from retain.agents.tools.stubbed import stubbed_tools
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from retain.memory.working import WorkingMemory
@@ -60,12 +61,10 @@ class Toolbox:
         return frozenset(definition.approval) | declared
 
     async def _outward(self, definition: AgentDefinition) -> list[Tool]:
-        """Return the tools that may reach anything outside: function tools and the gateway's, in an evaluation stubs."""
+        """Return the tools that may reach anything outside: function tools and the gateway's, or stubs in their place."""
         ports, tenant_id = self._ports, self._identity.scope.tenant_id
         stubs = await ports.stubs(tenant_id)
         if stubs is not None:
-            from retain.agents.tools.stubbed import stubbed_tools
-
             declared = {name: ports.catalogue.function(name).spec for name in definition.functions}
             return stubbed_tools(stubs, definition.tools, declared)
         tools = self._functions(definition) if definition.functions else []

@@ -7,21 +7,16 @@ goes when the tenant's erasure is complete: a crash in between leaves a row that
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from retain.errors import Conflict, NotFound
-from retain.evaluation.dataset import Case, Stub, stored
-from retain.evaluation.scoring.trace import fits_arguments
+from retain.errors import Conflict
+from retain.evaluation.dataset import Case, stored
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.stores import Stores
-from retain.ports import Sql
 
 ERASURE_CALLS = 3
 """Calls of one tenant's erasure in one go."""
-_SCRATCH = re.compile(r"eval-[0-9a-hjkmnp-tv-z]{26}-[0-9]{1,3}")
 _BEGIN = """
 INSERT INTO eval_scratches (scratch_id, tenant_id, run_id, position, stubs, at_ms) VALUES (?, ?, ?, ?, ?, ?)
 """
@@ -107,30 +102,3 @@ class Scratches:
         if not rows:
             return None
         return Scratch(name, None if rows[0]["records"] is None else json.loads(rows[0]["records"]))
-
-
-async def stubs_of(sql: Sql, tenant_id: str) -> dict[str, Stub] | None:
-    """Return the stubbed tools of a scratch tenant, None for any other tenant, which costs it no query.
-
-    A tenant that merely has such a name has no row, and is like any other.
-    """
-    if _SCRATCH.fullmatch(tenant_id) is None:
-        return None
-    rows = (await sql.run("SELECT stubs FROM eval_scratches WHERE scratch_id = ?", tenant_id)).rows
-    if not rows:
-        return None
-    return {name: Stub.model_validate(stub) for name, stub in json.loads(rows[0]["stubs"]).items()}
-
-
-def stubbed_answer(stub: Stub | None, arguments: Mapping[str, Any]) -> tuple[int, bytes]:
-    """Return a stub's answer to a call as an upstream gives it: status and body.
-
-    Raises: NotFound (code `no_stubbed_answer`), which the model reads, when the case has none for the call.
-    """
-    for answer in stub.answers if stub is not None else ():
-        if answer.when is None or fits_arguments(arguments, answer.when, subset=True):
-            if answer.error is not None:
-                return 422, answer.error.encode()
-            text = answer.answer if isinstance(answer.answer, str) else json.dumps(answer.answer, ensure_ascii=False)
-            return 200, text.encode("utf-8", "replace")
-    raise NotFound("this evaluation has no answer for the call", code="no_stubbed_answer")

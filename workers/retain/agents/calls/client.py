@@ -1,0 +1,72 @@
+"""An instance as whoever calls it sees it: typed requests and answers over the port of living agents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from retain.agents.calls.answers import News
+from retain.agents.calls.report import RunReport, report_from_json
+from retain.agents.calls.requests import (
+    AnswerRequest,
+    CancelCallRequest,
+    CancelRequest,
+    DescribeRequest,
+    FollowRequest,
+    NamedRun,
+)
+from retain.agents.calls.run_request import RunRequest
+from retain.agents.identity import InstanceIdentity
+from retain.json_text import Json, JsonObject
+from retain.ports import AgentInstances
+
+
+class _Request(Protocol):
+    def to_json(self) -> dict[str, Json]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceClient:
+    """Calls one instance. Every method raises what the instance raised, and Unavailable when it was not reached."""
+
+    instances: AgentInstances
+    identity: InstanceIdentity
+
+    async def run(self, request: RunRequest) -> RunReport:
+        """Run the agent. See `Instance.run`."""
+        return report_from_json(await self._call("run", request))
+
+    async def start(self, request: RunRequest) -> RunReport:
+        """Begin a run that continues by itself. See `Instance.start`."""
+        return report_from_json(await self._call("start", request))
+
+    async def show(self, run_id: str) -> RunReport:
+        """Return how a run stands."""
+        return report_from_json(await self._call("show", NamedRun(run_id)))
+
+    async def follow(self, request: FollowRequest) -> News:
+        """Return what happened in a run. See `Following.follow`."""
+        return News.from_json(await self._call("follow", request))
+
+    async def answer(self, request: AnswerRequest) -> RunReport:
+        """Answer what a run asks. See `Instance.answer`."""
+        return report_from_json(await self._call("answer", request))
+
+    async def cancel(self, request: CancelRequest) -> RunReport:
+        """Stop a run. See `Instance.cancel`."""
+        return report_from_json(await self._call("cancel", request))
+
+    async def cancel_call(self, request: CancelCallRequest) -> None:
+        """Stop the run of a call, or keep it from beginning. See `Instance.cancel_call`."""
+        await self._call("cancel_call", request)
+
+    async def wake(self, run_id: str) -> None:
+        """Resume a run that waits for a delegate. See `Instance.wake`."""
+        await self._call("wake", NamedRun(run_id))
+
+    async def describe(self, request: DescribeRequest) -> JsonObject:
+        """Return the instance's description as it is shown."""
+        return await self._call("describe", request)
+
+    async def _call(self, method: str, request: _Request) -> JsonObject:
+        return await self.instances.call(self.identity.key, method, {**self.identity.to_json(), **request.to_json()})

@@ -1,0 +1,198 @@
+"""What an instance is asked about its runs and itself, besides running."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retain.agents.calls.fields import Fields
+from retain.json_text import Json, JsonObject
+
+BEGINNING = -1
+"""The id after which a reader who has read nothing follows a run."""
+MAX_DESCRIBED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRun:
+    """One run of the instance."""
+
+    run_id: str
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the request as it is sent."""
+        return {"run_id": self.run_id}
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> NamedRun:
+        """Return the request. Raises: InvalidInput (code `invalid_request`)."""
+        return cls(Fields(content).text("run_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPosition:
+    """How far a follower has read a run.
+
+    after: the id of the last event that was read, `BEGINNING` before the first. turn, offset: the answer that is being
+    written, and how many of its characters were read.
+    """
+
+    after: int = BEGINNING
+    turn: int = 0
+    offset: int = 0
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the position as it is sent."""
+        return {"after": self.after, "turn": self.turn, "offset": self.offset}
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> ReadPosition:
+        """Return the position. Raises: InvalidInput (code `invalid_request`)."""
+        fields = Fields(content)
+        return cls(fields.integer("after"), fields.integer("turn"), fields.integer("offset"))
+
+
+@dataclass(frozen=True, slots=True)
+class FollowRequest:
+    """What happened in a run after a position. wait_s: how long to wait when nothing has happened yet, in seconds."""
+
+    run_id: str
+    position: ReadPosition = ReadPosition()
+    wait_s: float = 0
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the request as it is sent."""
+        return {"run_id": self.run_id, **self.position.to_json(), "wait_s": self.wait_s}
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> FollowRequest:
+        """Return the request. Raises: InvalidInput (code `invalid_request`)."""
+        fields = Fields(content)
+        return cls(fields.text("run_id"), ReadPosition.from_json(content), fields.number("wait_s"))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """A person's answer to what a run asks. call: `turn.index` of the call, as the question named it."""
+
+    run_id: str
+    call: str
+    approved: bool
+    by: str
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the request as it is sent."""
+        return {
+            "run_id": self.run_id,
+            "call": self.call,
+            "approved": self.approved,
+            "by": self.by,
+            "reason": self.reason,
+        }
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> AnswerRequest:
+        """Return the request. Raises: InvalidInput (code `invalid_request`)."""
+        fields = Fields(content)
+        return cls(
+            fields.text("run_id"),
+            fields.text("call"),
+            fields.flag("approved"),
+            fields.text("by"),
+            fields.text_or_none("reason"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequest:
+    """Stop a run. by: who wants it."""
+
+    run_id: str
+    by: str
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the request as it is sent."""
+        return {"run_id": self.run_id, "by": self.by, "reason": self.reason}
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> CancelRequest:
+        """Return the request. Raises: InvalidInput (code `invalid_request`)."""
+        fields = Fields(content)
+        return cls(fields.text("run_id"), fields.text("by"), fields.text_or_none("reason"))
+
+
+@dataclass(frozen=True, slots=True)
+class CancelCallRequest:
+    """Stop the run that has an idempotency key, or keep it from beginning."""
+
+    idempotency_key: str
+    by: str
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the request as it is sent."""
+        return {"idempotency_key": self.idempotency_key, "by": self.by, "reason": self.reason}
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> CancelCallRequest:
+        """Return the request. Raises: InvalidInput (code `invalid_request`)."""
+        fields = Fields(content)
+        return cls(fields.text("idempotency_key"), fields.text("by"), fields.text_or_none("reason"))
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRequest:
+    """What came of a run that followed a workflow. score: 0 (failure) to 1 (success)."""
+
+    run_id: str
+    task_type: str
+    workflow_id: str
+    score: float
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the request as it is sent."""
+        return {
+            "run_id": self.run_id,
+            "task_type": self.task_type,
+            "workflow_id": self.workflow_id,
+            "score": self.score,
+        }
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> OutcomeRequest:
+        """Return the request. Raises: InvalidInput (code `invalid_request`)."""
+        fields = Fields(content)
+        return cls(fields.text("run_id"), fields.text("task_type"), fields.text("workflow_id"), fields.number("score"))
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeRequest:
+    """Show the instance. limit: how many runs and log entries, the newest first."""
+
+    limit: int = MAX_DESCRIBED
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the request as it is sent."""
+        return {"limit": self.limit}
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> DescribeRequest:
+        """Return the request. Raises: InvalidInput (code `invalid_request`)."""
+        return cls(Fields(content).integer("limit", default=MAX_DESCRIBED))
+
+
+@dataclass(frozen=True, slots=True)
+class EraseRequest:
+    """Forget everything, or what names `term`."""
+
+    term: str | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the request as it is sent."""
+        return {} if self.term is None else {"term": self.term}
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> EraseRequest:
+        """Return the request. Raises: InvalidInput (code `invalid_request`)."""
+        return cls(Fields(content).text_or_none("term"))

@@ -1,0 +1,107 @@
+"""A run's request: what the agent is asked, by whom, and what the run may spend."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from retain.agents.calls.fields import Fields
+from retain.json_text import Json, JsonObject
+
+RunInput: TypeAlias = str | JsonObject
+"""What an agent is asked: a text, or an object that its model reads as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a run may still spend together with its delegates. None: no bound."""
+
+    tokens: int | None = None
+    delegations: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReference:
+    """A run of the same tenant, and the instance in which it is."""
+
+    run_id: str
+    agent_type: str
+    instance_id: str
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the reference as it is sent and logged."""
+        return {"run_id": self.run_id, "agent_type": self.agent_type, "instance_id": self.instance_id}
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> RunReference:
+        """Return the reference. Raises: InvalidInput (code `invalid_request`)."""
+        fields = Fields(content)
+        return cls(fields.text("run_id"), fields.text("agent_type"), fields.text("instance_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One run as it is asked for.
+
+    idempotency_key: asked again with the same key, the instance returns the same run. stream: whether the answer's text
+    is kept for followers while the model writes it. parent, depth: the run that delegated to this one, and how many runs
+    are above this one. budget: what the parent leaves it.
+    """
+
+    input: RunInput
+    metadata: JsonObject = field(default_factory=dict)
+    idempotency_key: str | None = None
+    stream: bool = False
+    parent: RunReference | None = None
+    depth: int = 0
+    budget: Budget = Budget()
+
+    @property
+    def digest(self) -> str:
+        """What tells this request from another one with the same idempotency key."""
+        return hashlib.sha256(json.dumps([self.input, self.metadata], sort_keys=True).encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the request as it is sent and as the journal keeps it."""
+        fields: dict[str, Json] = {
+            "input": self.input,
+            "metadata": self.metadata,
+            "idempotency_key": self.idempotency_key,
+            "stream": self.stream,
+            "depth": self.depth,
+            "budget": {"tokens": self.budget.tokens, "delegations": self.budget.delegations},
+        }
+        parent = self.parent
+        if parent is not None:
+            fields["parent_run_id"] = parent.run_id
+            fields["parent"] = {"agent_type": parent.agent_type, "instance_id": parent.instance_id}
+        return fields
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> RunRequest:
+        """Return the request that `to_json` made JSON of. Raises: InvalidInput (code `invalid_request`)."""
+        fields = Fields(content)
+        metadata = fields.object_or_none("metadata")
+        budget = fields.object_or_none("budget")
+        parent = fields.object_or_none("parent")
+        return cls(
+            input=fields.text_or_object("input"),
+            metadata={} if metadata is None else metadata.content,
+            idempotency_key=fields.text_or_none("idempotency_key"),
+            stream=fields.flag("stream", default=False),
+            parent=None
+            if parent is None
+            else RunReference(fields.text("parent_run_id"), parent.text("agent_type"), parent.text("instance_id")),
+            depth=fields.integer("depth", default=0),
+            budget=Budget()
+            if budget is None
+            else Budget(budget.integer_or_none("tokens"), budget.integer_or_none("delegations")),
+        )
+
+
+def input_text(value: RunInput) -> str:
+    """Return a run's input as the user's message: text as it is, an object as JSON."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True) if isinstance(value, Mapping) else value
