@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from assembly.root import assembly_of
@@ -34,48 +33,48 @@ class AgentRuntime(DurableObject):
         self._living_as: tuple[InstanceIdentity, Instance] | None = None
 
     async def run(self, request: str) -> str:
-        """Run the agent. request: JSON as `Instance.run` takes it."""
-        return await self._enveloped(request, lambda instance, content: instance.run(content))
+        """Run the agent. request: a `RunRequest` as JSON."""
+        return await self._enveloped("run", request)
 
     async def start(self, request: str) -> str:
-        """Begin a run that goes on by itself. request: JSON as `Instance.start` takes it."""
-        return await self._enveloped(request, lambda instance, content: instance.start(content))
+        """Begin a run that continues by itself. request: a `RunRequest` as JSON."""
+        return await self._enveloped("start", request)
 
     async def show(self, request: str) -> str:
         """Return how a run stands."""
-        return await self._enveloped(request, lambda instance, content: instance.show(content), known_only=True)
+        return await self._enveloped("show", request)
 
     async def follow(self, request: str) -> str:
-        """Return what happened in a run behind a place, waiting for it. request: as `Following.follow` takes it."""
-        return await self._enveloped(request, lambda instance, content: instance.follow(content), known_only=True)
+        """Return what happened in a run after a position, waiting for it. request: a `FollowRequest` as JSON."""
+        return await self._enveloped("follow", request)
 
     async def answer(self, request: str) -> str:
-        """Answer what a run asks. request: JSON as `Instance.answer` takes it."""
-        return await self._enveloped(request, lambda instance, content: instance.answer(content), known_only=True)
+        """Answer what a run asks. request: an `AnswerRequest` as JSON."""
+        return await self._enveloped("answer", request)
 
     async def cancel(self, request: str) -> str:
-        """Stop a run. request: JSON as `Instance.cancel` takes it."""
-        return await self._enveloped(request, lambda instance, content: instance.cancel(content), known_only=True)
+        """Stop a run. request: a `CancelRequest` as JSON."""
+        return await self._enveloped("cancel", request)
 
     async def cancel_call(self, request: str) -> str:
-        """Stop the run that a call of another instance began, or will yet begin. request: as `Instance.cancel` takes it."""
-        return await self._enveloped(request, lambda instance, content: instance.cancel_call(content))
+        """Stop the run that a call of another instance began, or will yet begin. request: a `CancelCallRequest` as JSON."""
+        return await self._enveloped("cancel_call", request)
 
     async def wake(self, request: str) -> str:
-        """Let a run go on that waits for a delegate."""
-        return await self._enveloped(request, lambda instance, content: instance.wake(content), known_only=True)
+        """Resume a run that waits for a delegate."""
+        return await self._enveloped("wake", request)
 
     async def record_outcome(self, request: str) -> str:
-        """Learn what came of a run. request: JSON as `Instance.record_outcome` takes it."""
-        return await self._enveloped(request, lambda instance, content: instance.record_outcome(content))
+        """Learn what came of a run. request: an `OutcomeRequest` as JSON."""
+        return await self._enveloped("record_outcome", request)
 
     async def describe(self, request: str) -> str:
         """Return the turn state, the newest log entries and the working keys. An object that was never called stays so."""
-        return await self._enveloped(request, lambda instance, _: instance.describe(), known_only=True)
+        return await self._enveloped("describe", request)
 
     async def erase(self, request: str) -> str:
-        """Forget everything, or what names a term. request: JSON as `Instance.erase` takes it."""
-        return await self._enveloped(request, self._erase)
+        """Forget everything, or what names a term. request: an `EraseRequest` as JSON."""
+        return await self._enveloped("erase", request)
 
     async def alarm(self, alarm_info: Any = None) -> None:  # noqa: ARG002
         """Do what is due. An object that was never called has nothing to do."""
@@ -87,30 +86,22 @@ class AgentRuntime(DurableObject):
             with bind(tenant_id=scope.tenant_id, agent_type=scope.agent_type, instance_id=identity.instance_id):
                 await self._living(identity).on_alarm()
 
-    async def _erase(self, instance: Instance, request: dict[str, Any]) -> dict[str, Any]:
-        done = await instance.erase(request)
-        if done["everything"]:
-            self._living_as = None  # the object has to claim its name again
-        return done
-
-    async def _enveloped(
-        self,
-        request: str,
-        act: Callable[[Instance, dict[str, Any]], Awaitable[dict[str, Any]]],
-        *,
-        known_only: bool = False,
-    ) -> str:
-        """Act and return the envelope. known_only: refuse when the object was never called, and write nothing."""
+    async def _enveloped(self, method: str, request: str) -> str:
+        """Call a method of the instance and return the envelope of its answer."""
         from retain.agents.identity import identity_of, require_claimed
+        from retain.agents.methods import METHODS, forgot_itself
 
         content = json.loads(request)
         named = {name: content[name] for name in _NAMED if content.get(name) is not None}
         with bind(**named):
             try:
                 identity = identity_of(content)
-                if known_only:
+                if METHODS[method].known_only:
                     require_claimed(assembly_of(self.env).instances.ports(self.ctx.storage).local)
-                return answer(await act(self._living(identity), content))
+                result = await METHODS[method].call(self._living(identity), content)
+                if method == "erase" and forgot_itself(result):
+                    self._living_as = None  # the object has to claim its name again
+                return answer(result)
             except errors.RetainError as error:
                 return refusal(error)
             except Exception:

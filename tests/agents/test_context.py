@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retain.agents.calls.run_request import input_text
 from retain.agents.definitions import AgentDefinition
-from retain.agents.runs.context import AssembledContext, assemble, fenced, input_text
+from retain.agents.runs.context import AssembledContext, assemble, fenced
 from retain.agents.runs.tokens import estimate_tokens
 from retain.errors import LimitExceeded
 from retain.memory.episodes import Episode

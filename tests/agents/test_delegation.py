@@ -12,7 +12,8 @@ import pytest
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import InstanceIdentity
 from retain.agents.tools.built_in import CallContext, run_tool
-from retain.agents.tools.delegate import ATTEMPTS, MAX_DEPTH, Delegate
+from retain.agents.tools.delegate import MAX_DEPTH, Delegate
+from retain.agents.tools.delegation import ATTEMPTS, Delegation
 from retain.errors import Unavailable, UpstreamFailed
 from retain.memory.scope import Scope
 from tests.agents.remembered import check_d1_agrees
@@ -72,9 +73,9 @@ async def test_a_repeated_call_gets_the_first_answer(deploy: Deploy, agents: Age
 
 
 def make(deployment: Deployment, depth: int = 0) -> Delegate:
-    return Delegate(
-        LocalInstances(deployment), InstanceIdentity(Scope("acme", "boss"), "main"), {"helper": "Helps."}, depth
-    )
+    caller = InstanceIdentity(Scope("acme", "boss"), "main")
+    delegation = Delegation(LocalInstances(deployment), caller, lambda: ("helper",))
+    return Delegate(delegation, {"helper": "Helps."}, depth)
 
 
 @pytest.mark.parametrize(

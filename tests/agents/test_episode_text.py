@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retain.agents.catalogue import AgentCatalogue
-from retain.agents.runs.journal import MAX_EPISODE_BYTES
+from retain.agents.runs.episode_text import MAX_EPISODE_BYTES
 from retain.errors import LimitExceeded
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says

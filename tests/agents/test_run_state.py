@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retain.agents.calls.run_request import RunReference
 from retain.agents.runs.events import (
     KINDS,
     ApprovalAnswered,
@@ -32,7 +33,7 @@ from retain.agents.runs.events import (
     to_json,
 )
 from retain.agents.runs.replay import Diverged, replay
-from retain.agents.runs.result import done
+from retain.agents.runs.result import begun_calls
 from retain.agents.runs.run_state import (
     AskApproval,
     AskModel,
@@ -132,7 +133,7 @@ ASKED = ApprovalRequested(1, 0, "pay", PAY.arguments, 1000)
 APPROVED = ApprovalAnswered(1, 0, True, "ann@example.com")
 REJECTED = ApprovalAnswered(1, 0, False, "ann@example.com", "no")
 STOP = CancelRequested(1, "ann@example.com", "enough")
-SUSPENDED = RunSuspended(1, 0, {"run_id": "child"})
+SUSPENDED = RunSuspended(1, 0, RunReference("child", "clerk", "main"))
 
 
 @pytest.mark.parametrize(
@@ -390,7 +391,7 @@ def test_after_a_wish_to_stop_no_side_effect_begins(
         begun = (ModelAsked, ToolCalled, ApprovalRequested)
         assert not [event for event in events[wishes[0] :] if isinstance(event, begun)]
         before_the_end = fold(events[:-1])  # what a result is made from: the end forgets what was under way
-        outcomes = {one["call"]: one["outcome"] for one in done(before_the_end)}
+        outcomes = {one.call: one.outcome for one in begun_calls(before_the_end)}
         assert {f"{n}.{i}" for (n, i), made in driver.effects.items() if made} <= outcomes.keys()
 
 
@@ -463,7 +464,7 @@ EVENTS: dict[type[RunEvent], st.SearchStrategy[RunEvent]] = {
     ),
     ApprovalRequested: st.builds(ApprovalRequested, numbers, numbers, texts, arguments, numbers),
     ApprovalAnswered: st.builds(ApprovalAnswered, numbers, numbers, st.booleans(), texts, st.none() | texts),
-    RunSuspended: st.builds(RunSuspended, numbers, numbers, arguments, numbers),
+    RunSuspended: st.builds(RunSuspended, numbers, numbers, st.builds(RunReference, texts, texts, texts), numbers),
     RunResumed: st.builds(RunResumed, numbers, numbers),
     CancelRequested: st.builds(CancelRequested, numbers, texts, st.none() | texts),
     RunCancelled: st.builds(RunCancelled, numbers, texts, st.none() | texts),

@@ -11,14 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retain.agents.calls.answers import RunStreamEvent
+from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.fields import Fields
+from retain.agents.calls.report import RunStanding
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.execution import event_stream as stream_module
 from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
+from retain.agents.identity import instance_of
 from retain.agents.runs.events import KINDS, RunCompleted, RunFailed, ToolAnswered
-from retain.agents.runs.stream import CLOSING, KEEP_ALIVE, RunStreamEvent, shown
+from retain.agents.runs.stream import CLOSING, KEEP_ALIVE, shown
 from retain.errors import Conflict, InvalidInput, NotFound, Unavailable, UpstreamFailed
 from retain.http import Request
 from retain.models.chat import ChatReply, ChatRequest, OnText
+from retain.ports import AgentInstances
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.agents.test_run_state import EVENTS
 from tests.support.faults import Fault
@@ -27,7 +33,10 @@ from tests.support.instances import Deployment, LocalInstances
 Deploy = Callable[..., Deployment]
 Agents = Callable[..., AgentCatalogue]
 NAME = "clerk:acme:main"
-WHO = {"tenant_id": "acme", "agent_type": "clerk", "instance_id": "main"}
+
+
+def client(instances: AgentInstances) -> InstanceClient:
+    return InstanceClient(instances, instance_of("acme", "clerk", "main"))
 
 
 class WritingChat(SteppedChat):
@@ -61,7 +70,7 @@ def parsed(text: str) -> RunStreamEvent:
 
 
 def stream_of(deployment: Deployment, run_id: str, after: int = -1) -> AsyncIterator[str]:
-    pieces = event_stream(LocalInstances(deployment), NAME, {**WHO, "run_id": run_id}, after).stream
+    pieces = event_stream(client(LocalInstances(deployment)), run_id, after).stream
     assert pieces is not None
     return pieces
 
@@ -113,11 +122,10 @@ async def test_whoever_comes_back_behind_any_event_reads_exactly_the_rest(deploy
     for place, event in enumerate(all_events):
         if event.id is not None:
             assert await read(deployment, run_id, event.id) == all_events[place + 1 :]
-    run = {**WHO, "run_id": run_id}
     last = all_events[-1].id
     assert last is not None
-    assert await nothing_follows(LocalInstances(deployment), NAME, run, last)
-    assert not await nothing_follows(LocalInstances(deployment), NAME, run, last - 1)
+    assert await nothing_follows(client(LocalInstances(deployment)), run_id, last)
+    assert not await nothing_follows(client(LocalInstances(deployment)), run_id, last - 1)
 
 
 async def test_text_is_sent_as_it_is_written_and_whole_when_it_is_complete(deploy: Deploy, agents: Agents) -> None:
@@ -213,7 +221,7 @@ async def test_a_run_that_cannot_be_opened_is_refused_before_a_stream_begins(dep
 async def test_a_failed_run_ends_its_stream(deploy: Deploy, agents: Agents) -> None:
     deployment = deploy(agents(clerk={}), chat=SteppedChat(UpstreamFailed("gone", code="model_refused")))
     events = await read(deployment, (await start(deployment))["run_id"])
-    assert (events[-1].name, events[-1].data["error"]["code"]) == ("run.failed", "model_refused")
+    assert (events[-1].name, Fields(events[-1].data).object("error").text("code")) == ("run.failed", "model_refused")
 
 
 @pytest.mark.parametrize("failures", [1, stream_module.MAX_FAILURES - 1, stream_module.MAX_FAILURES])
@@ -225,7 +233,7 @@ async def test_a_stream_outlives_an_instance_that_cannot_be_reached_for_a_moment
     instances = deployment.ports(NAME).instances
     for _ in range(failures):
         deployment.faults.plan(Fault(Unavailable("gone"), point="instances.call"))
-    stream = event_stream(instances, NAME, {**WHO, "run_id": run_id}, -1).stream
+    stream = event_stream(client(instances), run_id, -1).stream
     assert stream is not None
     if failures == stream_module.MAX_FAILURES:
         with pytest.raises(Unavailable):
@@ -250,7 +258,7 @@ async def test_an_unknown_run_is_not_found(deploy: Deploy, agents: Agents) -> No
     deployment = deploy(agents(clerk={}), chat=SteppedChat())
     await deployment.run("clerk", "hello")
     with pytest.raises(NotFound) as unknown:
-        await nothing_follows(LocalInstances(deployment), NAME, {**WHO, "run_id": "01HZZZZZZZZZZZZZZZZZZZZZZZ"}, -1)
+        await nothing_follows(client(LocalInstances(deployment)), "01HZZZZZZZZZZZZZZZZZZZZZZZ", -1)
     assert unknown.value.code == "no_such_run"
     await deployment.settled()
 
@@ -272,7 +280,7 @@ def test_an_id_that_is_none_is_refused(text: str) -> None:
 
 @given(event=st.one_of([made for kind, made in EVENTS.items() if kind is not ToolAnswered]), seq=st.integers(1, 999))
 def test_every_event_is_sent_as_one_message_whose_end_bears_the_id(event: Any, seq: int) -> None:
-    sent = shown(seq, event, {"output": "x"})
+    sent = shown(seq, event, RunStanding("r1", "main", "running"))
     assert [one.id for one in sent] == [None] * (len(sent) - 1) + [seq] * bool(sent)
     for one in sent:
         text = one.text()

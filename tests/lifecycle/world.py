@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from retain.agents.identity import identity_of
-from retain.agents.instance import Instance
+from retain.agents.methods import METHODS
 from retain.errors import RetainError
 from retain.host.objects import SqliteObjects
 from retain.lifecycle.stores import Stores
@@ -94,8 +94,7 @@ class World(Deployment):
         storage, life = self.storages.setdefault(name, ObjectStorage()), self.faults.life(name)
         try:
             content = json.loads(request)
-            instance: Instance = self.living(name, identity_of(content))
-            result = await instance.erase(content)
+            result = await METHODS["erase"].call(self.living(name, identity_of(content)), content)
             self._living.pop(name, None)
             self.faults.reach(life, "answer")
             storage.commit()

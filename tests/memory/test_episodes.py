@@ -15,8 +15,8 @@ from retain.host.sql import SqliteSql
 from retain.memory.episodes import (
     MAX_PER_TENANT,
     RETENTION_MS,
-    STATEMENTS,
     WARN_PER_TENANT,
+    AppendEpisode,
     Episode,
     episode_id,
     last_episodes,
@@ -41,8 +41,8 @@ def appended(
     run_id: str, turn: int = 1, *, tenant: str = "acme", agent: str = "sdr", at_ms: int = 0, content: str = "text"
 ) -> Statement:
     """Return the statement with which an instance's outbox brings an episode to D1."""
-    row = (episode_id(run_id, turn), tenant, agent, "main", run_id, turn, content, at_ms)
-    return STATEMENTS["append_episode"], row
+    owed = AppendEpisode(episode_id(run_id, turn), tenant, agent, "main", run_id, turn, content, at_ms)
+    return owed.SQL, owed.values()
 
 
 async def counts(sql: SqliteSql) -> dict[str, int]:

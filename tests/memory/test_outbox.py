@@ -6,6 +6,8 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import closing
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -13,16 +15,38 @@ from hypothesis import strategies as st
 
 from retain.errors import Unavailable
 from retain.host.clock import ManualClock
-from retain.outbox import BATCH, MAX_REFUSALS, SCHEMA, Outbox
+from retain.outbox import BATCH, MAX_REFUSALS, SCHEMA, Outbox, Owed, statements_of
 from retain.ports import Row
 from tests.support.faults import Crash, Fault, Faults
 from tests.support.instances import migrated_d1
 from tests.support.object_storage import ObjectStorage
 
-STATEMENTS = {
-    "put": "INSERT OR IGNORE INTO delivered (n) VALUES (?)",
-    "strict": "INSERT INTO delivered (n) VALUES (?)",
-}
+
+@dataclass(frozen=True, slots=True)
+class Put(Owed):
+    NAME: ClassVar[str] = "put"
+    SQL: ClassVar[str] = "INSERT OR IGNORE INTO delivered (n) VALUES (?)"
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strict(Owed):
+    NAME: ClassVar[str] = "strict"
+    SQL: ClassVar[str] = "INSERT INTO delivered (n) VALUES (?)"
+
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfTheFuture(Owed):
+    NAME: ClassVar[str] = "of_the_future"
+    SQL: ClassVar[str] = Put.SQL
+
+    n: int
+
+
+STATEMENTS = statements_of(Put, Strict)
 DELIVERED = "CREATE TABLE delivered (place INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER UNIQUE CHECK (n >= 0))"
 REFUSED = -1
 """A number that the table's constraint refuses."""
@@ -46,9 +70,9 @@ class Office:
         local.run(SCHEMA)
         return Outbox(local, remote, STATEMENTS, self.clock, "sdr:acme:main")
 
-    def add(self, *numbers: int, statement: str = "put") -> None:
+    def add(self, *numbers: int, kind: type[Put | Strict | OfTheFuture] = Put) -> None:
         for number in numbers:
-            self.outbox.add("acme", statement, number)
+            self.outbox.add("acme", kind(number))
 
     async def delivered(self) -> list[int]:
         return [row["n"] for row in (await self.sql.run("SELECT n FROM delivered ORDER BY place")).rows]
@@ -126,7 +150,7 @@ async def test_while_d1_is_down_entries_wait_longer_and_longer(office: Office) -
 
 async def test_an_entry_that_d1_refuses_is_put_aside_and_the_others_go_on(office: Office) -> None:
     office.add(1, 2)
-    office.add(REFUSED, statement="strict")
+    office.add(REFUSED, kind=Strict)
     office.add(3, 4)
     for attempt in range(1, MAX_REFUSALS):
         assert await office.outbox.flush() is False, attempt
@@ -148,7 +172,7 @@ async def test_an_entry_that_d1_refuses_is_put_aside_and_the_others_go_on(office
 
 async def test_several_refused_entries_are_each_put_aside(office: Office) -> None:
     for number in (1, 2, 3):
-        office.add(REFUSED, statement="strict")
+        office.add(REFUSED, kind=Strict)
         office.add(number)
     for _ in range(3 * MAX_REFUSALS - 1):
         await office.outbox.flush()
@@ -159,7 +183,7 @@ async def test_several_refused_entries_are_each_put_aside(office: Office) -> Non
 
 @pytest.mark.parametrize("point", ["sql.run", "sql.run done"])
 async def test_an_entry_is_put_aside_once_though_d1_fails_meanwhile(office: Office, point: str) -> None:
-    office.add(REFUSED, statement="strict")
+    office.add(REFUSED, kind=Strict)
     office.add(1)
     for _ in range(MAX_REFUSALS - 1):
         await office.outbox.flush()
@@ -175,19 +199,19 @@ async def test_an_entry_is_put_aside_once_though_d1_fails_meanwhile(office: Offi
 
 async def test_a_statement_that_this_version_does_not_know_waits_for_one_that_does(office: Office) -> None:
     office.add(1)
-    office.outbox.add("acme", "of_the_future", 2)
+    office.add(2, kind=OfTheFuture)
     office.add(3)
     assert await office.outbox.flush() is False
     assert await office.delivered() == [1]
     assert [row["statement"] for row in office.owed()] == ["of_the_future", "put"]
     assert office.outbox.next_due_ms() == office.clock() + 1000
-    future = {**STATEMENTS, "of_the_future": STATEMENTS["put"]}
+    future = statements_of(Put, Strict, OfTheFuture)
     assert await Outbox(office.storage, office.sql, future, office.clock, "sdr:acme:main").flush() is True
     assert await office.delivered() == [1, 2, 3]
 
 
 async def test_a_second_flush_waits_for_the_first_and_nothing_is_sent_twice(office: Office) -> None:
-    office.add(1, 2, statement="strict")
+    office.add(1, 2, kind=Strict)
     assert await asyncio.gather(*[office.outbox.flush() for _ in range(4)]) == [True] * 4
     assert await office.delivered() == [1, 2]
     assert await office.failures() == []
@@ -228,7 +252,7 @@ async def test_invariant_4_whatever_fails_everything_arrives_once_and_in_order(s
                     office.add(*range(added, added + amount))
                     added += amount
                 case "refused":
-                    office.add(REFUSED, statement="strict")
+                    office.add(REFUSED, kind=Strict)
                     refused += 1
                 case "lost before":
                     office.faults.plan(Fault(Unavailable("lost"), amount, "sql.batch"))

@@ -25,6 +25,7 @@ from retain.agents.definitions import AgentDefinition
 from retain.agents.identity import InstanceIdentity, claim, claimed, identity_of, require_claimed
 from retain.agents.instance import Instance
 from retain.agents.instance_ports import InstancePorts
+from retain.agents.methods import METHODS
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
 from retain.errors import NoSuchTool, RetainError, Unavailable
@@ -191,10 +192,9 @@ class Deployment:
         storage, life = self.storages.setdefault(name, ObjectStorage(turns=self._turns)), self.faults.life(name)
         try:
             content = json.loads(request)
-            if method not in ("run", "start", "erase", "cancel_call", "record_outcome"):
+            if METHODS[method].known_only:
                 require_claimed(storage)
-            instance = self.living(name, identity_of(content))
-            result = await (instance.describe() if method == "describe" else getattr(instance, method)(content))
+            result = await METHODS[method].call(self.living(name, identity_of(content)), content)
             self.faults.reach(life, "answer")
             storage.commit()
             return answer(result)

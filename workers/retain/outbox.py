@@ -1,7 +1,7 @@
 """The outbox of one instance: what it owes to D1, kept in its own SQLite until D1 has it.
 
-An entry names a statement of `STATEMENTS` and its values, so entries written by one version of the code are understood
-by the next. Every statement is idempotent: an entry that was written and not yet crossed out is written again without
+An entry holds the name of a statement and its values, so entries written by one version of the code are understood by
+the next. Every statement is idempotent: an entry that was written and not yet crossed out is written again without
 effect. Entries leave in the order in which they came.
 """
 
@@ -11,7 +11,9 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from itertools import takewhile
+from typing import ClassVar
 
 from retain.errors import Misconfigured, RetainError, Unavailable
 from retain.ports import Clock, ObjectSql, Row, Sql, SqlValue, Statement
@@ -33,6 +35,27 @@ MAX_REFUSALS = 5
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """A statement owed to D1. A subclass has a field for each parameter of its SQL, in the SQL's order.
+
+    NAME: what an entry is stored under. A deployed outbox holds entries: name and fields of a statement stay as they are.
+    SQL: the statement, which is idempotent.
+    """
+
+    NAME: ClassVar[str]
+    SQL: ClassVar[str]
+
+    def values(self) -> tuple[SqlValue, ...]:
+        """Return the statement's values in order."""
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+
+def statements_of(*kinds: type[Owed]) -> dict[str, str]:
+    """Return the SQL of the statements by name."""
+    return {kind.NAME: kind.SQL for kind in kinds}
+
+
 class Outbox:
     """Entries of one instance on their way to D1.
 
@@ -50,13 +73,13 @@ class Outbox:
         self._instance_key = instance_key
         self._one_at_a_time = asyncio.Lock()
 
-    def add(self, tenant_id: str, statement: str, *values: SqlValue) -> None:
+    def add(self, tenant_id: str, owed: Owed) -> None:
         """Append an entry. Commits with the other writes of the same turn of the event loop."""
         self._local.run(
             "INSERT INTO outbox (tenant_id, statement, parameters, due_at_ms) VALUES (?, ?, ?, ?)",
             tenant_id,
-            statement,
-            json.dumps(values),
+            owed.NAME,
+            json.dumps(owed.values()),
             self._clock(),
         )
 

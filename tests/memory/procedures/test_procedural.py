@@ -15,9 +15,9 @@ from retain import outbox as outbox_module
 from retain.errors import InvalidInput, Unavailable
 from retain.host.clock import ManualClock
 from retain.memory.procedures.posterior import Posterior, prior
-from retain.memory.procedures.procedural import SCHEMA, STATEMENTS, ProceduralMemory
+from retain.memory.procedures.procedural import SCHEMA, BeginProcedure, ProceduralMemory, RecordOutcome
 from retain.memory.scope import Scope
-from retain.outbox import Outbox
+from retain.outbox import Outbox, statements_of
 from tests.support.faults import Crash, Fault, Faults
 from tests.support.instances import migrated_d1
 from tests.support.object_storage import ObjectStorage
@@ -48,7 +48,8 @@ class World:
         remote = self.faults.wrap("sql", self.sql, life, before=storage.commit)
         local.run(outbox_module.SCHEMA)
         local.run(SCHEMA)
-        outbox = Outbox(local, remote, STATEMENTS, self.clock, f"{scope.agent_type}:{scope.tenant_id}:{name}")
+        statements = statements_of(BeginProcedure, RecordOutcome)
+        outbox = Outbox(local, remote, statements, self.clock, f"{scope.agent_type}:{scope.tenant_id}:{name}")
         self.outboxes[name] = outbox
         return ProceduralMemory(scope, lambda: scope.house, name, local, remote, outbox, self.clock)
 

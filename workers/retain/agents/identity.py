@@ -42,11 +42,15 @@ def instance_of(tenant_id: str, agent_type: str, instance_id: str) -> InstanceId
 
 def identity_of(request: JsonObject) -> InstanceIdentity:
     """Return who a request is for. Raises: InvalidInput."""
-    names = [request.get(name) for name in ("tenant_id", "agent_type", "instance_id")]
-    texts = [name for name in names if isinstance(name, str)]
-    if len(texts) < len(names):
-        raise InvalidInput("the request does not name an instance", code="invalid_request")
-    return instance_of(*texts)
+    return instance_of(*(_name(request, field) for field in ("tenant_id", "agent_type", "instance_id")))
+
+
+def _name(request: JsonObject, field: str) -> str:
+    """Return a name, "" for one of another type, which is then refused as an invalid name."""
+    if field not in request:
+        raise InvalidInput(f"the request has no {field}", code="invalid_request")
+    name = request[field]
+    return name if isinstance(name, str) else ""
 
 
 def claim(local: ObjectSql, identity: InstanceIdentity) -> None:

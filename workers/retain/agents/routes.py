@@ -13,12 +13,17 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.report import RunReport
+from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
+from retain.agents.calls.run_request import RunRequest
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
+from retain.agents.identity import instance_of
 from retain.bodies import parsed
 from retain.errors import InvalidInput, LimitExceeded
 from retain.http import Request, Response, Route, json_response
-from retain.identifiers import check_agent_type, check_id, check_instance_id, namespace_key, new_id
+from retain.identifiers import check_agent_type, check_id, check_instance_id, new_id
 from retain.ports import AgentInstances
 from retain.tenants.register import Tenants
 
@@ -81,91 +86,71 @@ async def run_agent(context: AgentsContext, request: Request, parameters: Mappin
     if key is not None and body.instance_id is None:
         # The key is remembered by the instance: it also names it, so that a retry meets the same one.
         instance_id = _instance_for(key)
-    context.catalogue.agent(agent_type)
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    name = namespace_key(agent_type, tenant_id, instance_id)
-    identity = {"tenant_id": tenant_id, "agent_type": agent_type, "instance_id": instance_id}
-    asked = {
-        **identity,
-        "input": body.input,
-        "metadata": body.metadata,
-        "idempotency_key": key,
-        "request_id": request.request_id,
-        "stream": body.stream,
-    }
-    after = last_event_id(request)
-    result = await context.instances.call(name, "start" if body.stream else "run", asked)
+    instance = await _instance(context, parameters["tenant"], agent_type, instance_id)
+    asked = RunRequest(body.input, body.metadata, key, body.stream)
     if body.stream:
-        return event_stream(context.instances, name, {**identity, "run_id": result["run_id"]}, after)
-    return json_response(result, _status(result))
+        after = last_event_id(request)
+        started = await instance.start(asked)
+        return event_stream(instance, started.run_id, after)
+    return _reported(await instance.run(asked))
 
 
 async def show_run(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
     """Return a run's result, or how it stands."""
-    name, identity = await _run_of(context, parameters)
-    return json_response(await context.instances.call(name, "show", identity))
+    instance, run_id = await _run_of(context, parameters)
+    return json_response((await instance.show(run_id)).to_json())
 
 
 async def follow_run(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """Stream what happens in a run, from its beginning or behind `Last-Event-ID`; 204 when nothing will."""
-    name, identity = await _run_of(context, parameters)
+    """Stream what happens in a run, from its beginning or after `Last-Event-ID`; 204 when nothing will."""
+    instance, run_id = await _run_of(context, parameters)
     after = last_event_id(request)
-    if await nothing_follows(context.instances, name, identity, after):
+    if await nothing_follows(instance, run_id, after):
         return Response(204, "")
-    return event_stream(context.instances, name, identity, after)
+    return event_stream(instance, run_id, after)
 
 
 async def cancel_run(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:
     """Stop a run before its next side effect, and its delegates."""
-    name, identity = await _run_of(context, parameters)
+    instance, run_id = await _run_of(context, parameters)
     body = parsed(CancelBody, request) if request.body.strip() else CancelBody()
-    result = await context.instances.call(
-        name, "cancel", {**identity, "by": request.caller or "unknown", "reason": body.reason}
-    )
-    return json_response(result, _status(result))
+    return _reported(await instance.cancel(CancelRequest(run_id, request.caller or "unknown", body.reason)))
 
 
 async def resume_run(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """Answer what a waiting run asks. It goes on by itself."""
-    name, identity = await _run_of(context, parameters)
+    """Answer what a waiting run asks. It continues by itself."""
+    instance, run_id = await _run_of(context, parameters)
     body = parsed(ResumeBody, request)
-    answer = {
-        **identity,
-        "call": body.call,
-        "approved": body.decision == "approve",
-        "by": request.caller or "unknown",
-        "reason": body.reason,
-    }
-    result = await context.instances.call(name, "answer", answer)
-    return json_response(result, _status(result))
+    answer = AnswerRequest(run_id, body.call, body.decision == "approve", request.caller or "unknown", body.reason)
+    return _reported(await instance.answer(answer))
 
 
 async def show_instance(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
     """Return an instance's turn state, newest log entries and working keys."""
     agent_type = check_agent_type(parameters["agent_type"])
     instance_id = check_instance_id(parameters["instance_id"])
-    context.catalogue.agent(agent_type)
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    identity = {"tenant_id": tenant_id, "agent_type": agent_type, "instance_id": instance_id}
-    return json_response(
-        await context.instances.call(namespace_key(agent_type, tenant_id, instance_id), "describe", identity)
-    )
+    instance = await _instance(context, parameters["tenant"], agent_type, instance_id)
+    return json_response(await instance.describe(DescribeRequest()))
 
 
-async def _run_of(context: AgentsContext, parameters: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return the instance's name, and what names the run in a call of it. Raises: InvalidInput; NotFound."""
+async def _run_of(context: AgentsContext, parameters: Mapping[str, str]) -> tuple[InstanceClient, str]:
+    """Return the instance and the id of the run. Raises: InvalidInput; NotFound."""
     agent_type = check_agent_type(parameters["agent_type"])
     instance_id = check_instance_id(parameters["instance_id"])
     run_id = check_id(parameters["run_id"])
+    return await _instance(context, parameters["tenant"], agent_type, instance_id), run_id
+
+
+async def _instance(context: AgentsContext, tenant: str, agent_type: str, instance_id: str) -> InstanceClient:
+    """Return an instance of an agent that exists, of a registered tenant. Raises: InvalidInput; NotFound."""
     context.catalogue.agent(agent_type)
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    identity = {"tenant_id": tenant_id, "agent_type": agent_type, "instance_id": instance_id, "run_id": run_id}
-    return namespace_key(agent_type, tenant_id, instance_id), identity
+    tenant_id = await context.tenants.require(tenant)
+    return InstanceClient(context.instances, instance_of(tenant_id, agent_type, instance_id))
 
 
-def _status(result: Mapping[str, Any]) -> int:
-    """Return 202 for a run that has not ended."""
-    return 202 if result["status"] in ("running", "waiting") else 200
+def _reported(report: RunReport) -> Response:
+    """Return the response with a run's report; 202 for a run that has not ended."""
+    return json_response(report.to_json(), 200 if report.ended else 202)
 
 
 def _instance_for(idempotency_key: str) -> str:

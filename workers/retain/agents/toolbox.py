@@ -16,6 +16,7 @@ from retain.agents.tools.built_in import (
     Tool,
 )
 from retain.agents.tools.delegate import Delegate
+from retain.agents.tools.delegation import Delegation
 from retain.agents.tools.stubbed import stubbed_tools
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
@@ -25,13 +26,16 @@ from retain.memory.working import WorkingMemory
 class Toolbox:
     """Makes the tools of an instance's runs."""
 
-    def __init__(self, identity: InstanceIdentity, ports: InstancePorts, working: WorkingMemory) -> None:
+    def __init__(
+        self, identity: InstanceIdentity, ports: InstancePorts, working: WorkingMemory, delegation: Delegation
+    ) -> None:
         self._identity = identity
         self._ports = ports
         self._working = working
+        self._delegation = delegation
 
     async def tools(self, definition: AgentDefinition, depth: int) -> dict[str, Tool]:
-        """Return the tools by name. depth: how many runs stand above the run.
+        """Return the tools by name. depth: how many runs are above the run.
 
         Raises: NotFound for a delegate, a function or a gateway tool that does not exist; Unavailable.
         """
@@ -47,7 +51,7 @@ class Toolbox:
             tools += [GetWorkingMemory(self._working), SetWorkingMemory(self._working)]
         if definition.delegates:
             agents = {name: ports.catalogue.agent(name).description for name in definition.delegates}
-            tools.append(Delegate(ports.instances, self._identity, agents, depth))
+            tools.append(Delegate(self._delegation, agents, depth))
         if definition.functions or definition.tools:
             tools += await self._outward(definition)
         return {tool.spec.name: tool for tool in tools}

@@ -7,10 +7,11 @@ them to D1. Reads are for the next run's context and for the administrator.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from retain.errors import QuotaExceeded
 from retain.memory.scope import Scope
+from retain.outbox import Owed
 from retain.ports import Sql
 
 RETENTION_MS = 90 * 24 * 3600 * 1000
@@ -18,13 +19,26 @@ RETENTION_MS = 90 * 24 * 3600 * 1000
 MAX_PER_TENANT = 100_000
 WARN_PER_TENANT = 80_000
 
-STATEMENTS = {
-    "append_episode": """
+
+@dataclass(frozen=True, slots=True)
+class AppendEpisode(Owed):
+    """The episode of one turn, owed to D1 by the instance of the run."""
+
+    NAME: ClassVar[str] = "append_episode"
+    SQL: ClassVar[str] = """
         INSERT OR IGNORE INTO memory_episodes
           (episode_id, tenant_id, agent_type, instance_id, run_id, turn, content, created_at_ms)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    """,
-}
+    """
+
+    episode_id: str
+    tenant_id: str
+    agent_type: str
+    instance_id: str
+    run_id: str
+    turn: int
+    content: str
+    created_at_ms: int
 
 
 @dataclass(frozen=True, slots=True)

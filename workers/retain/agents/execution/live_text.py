@@ -1,4 +1,4 @@
-"""What the model writes right now, for those who follow a run. It is kept nowhere: the log holds the whole answers."""
+"""What the model writes right now, for those who follow a run. It is stored nowhere: the log holds the whole answers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from retain.agents.calls.requests import ReadPosition
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of an answer that is being written. offset: how many characters of the answer stand before it."""
+    """A piece of an answer that is being written. offset: how many characters of the answer are before it."""
 
     turn: int
     offset: int
     text: str
+
+    @property
+    def end(self) -> int:
+        """How many characters of the answer are before what follows the piece."""
+        return self.offset + len(self.text)
 
 
 class LiveText:
@@ -23,25 +30,34 @@ class LiveText:
         self._run_id = ""
         self._turn = 0
         self._text = ""
+        self._logged_as: int | None = None
         self._bells: set[asyncio.Event] = set()
 
     def begin(self, run_id: str, turn: int) -> None:
-        """Begin the answer of a turn, anew when it had begun. The one before is forgotten."""
-        self._run_id, self._turn, self._text = run_id, turn, ""
+        """Begin the answer of a turn, from its start even if it had begun before. The answer before it is forgotten."""
+        self._run_id, self._turn, self._text, self._logged_as = run_id, turn, "", None
 
     def add(self, text: str) -> None:
         """Append to the answer."""
         self._text += text
         self.ring()
 
-    def after(self, run_id: str, turn: int, offset: int) -> Piece | None:
-        """Return what stands behind `offset` of this turn's answer; all of it when it is the answer of a later turn.
+    def logged(self, run_id: str, turn: int, seq: int) -> None:
+        """Note that the whole answer of this turn is event number `seq` of the run's log."""
+        if (run_id, turn) == (self._run_id, self._turn):
+            self._logged_as = seq
 
-        An answer that was begun anew may be shorter than what was read of it: then it is read from its beginning.
+    def after(self, run_id: str, position: ReadPosition) -> Piece | None:
+        """Return what a reader has not read of the newest answer; None when there is nothing, or the log was read past it.
+
+        A reader of an earlier turn gets all of it. An answer that was begun again may be shorter than what was read of
+        it: then it is read from its beginning.
         """
-        if run_id != self._run_id or turn > self._turn:
+        if run_id != self._run_id or position.turn > self._turn:
             return None
-        start = offset if self._turn == turn and offset <= len(self._text) else 0
+        if self._logged_as is not None and position.after >= self._logged_as:
+            return None
+        start = position.offset if self._turn == position.turn and position.offset <= len(self._text) else 0
         return Piece(self._turn, start, self._text[start:]) if self._text[start:] else None
 
     def ring(self) -> None:
@@ -49,13 +65,13 @@ class LiveText:
         for bell in self._bells:
             bell.set()
 
-    async def news(self, there_is: Callable[[], bool], wait_s: float) -> None:
+    async def news(self, has_news: Callable[[], bool], wait_s: float) -> None:
         """Return when there is news, or after `wait_s` seconds."""
         bell = asyncio.Event()
         self._bells.add(bell)
         try:
             async with asyncio.timeout(wait_s):
-                while not there_is():
+                while not has_news():
                     await bell.wait()
                     bell.clear()
         except TimeoutError:

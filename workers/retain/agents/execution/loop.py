@@ -6,12 +6,12 @@ import json
 import logging
 from collections.abc import Mapping
 
+from retain.agents.calls.run_request import Budget
 from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.live_text import LiveText
 from retain.agents.runs.compaction import NoRoom, compacted, history
 from retain.agents.runs.events import (
     ApprovalRequested,
-    CancelRequested,
     ModelAnswered,
     ModelAsked,
     RunCancelled,
@@ -21,7 +21,8 @@ from retain.agents.runs.events import (
     ToolAnswered,
     ToolCalled,
 )
-from retain.agents.runs.journal import Journal, OpenRun
+from retain.agents.runs.journal import Journal
+from retain.agents.runs.open_run import OpenRun
 from retain.agents.runs.run_state import (
     AskApproval,
     AskModel,
@@ -37,8 +38,8 @@ from retain.agents.runs.run_state import (
     next_step,
 )
 from retain.agents.runs.tokens import Estimate
-from retain.agents.tools.built_in import Budget, CallContext, CallSuspended, Tool, run_tool
-from retain.agents.tools.delegate import Delegate
+from retain.agents.tools.built_in import CallContext, CallSuspended, Tool, run_tool
+from retain.agents.tools.delegation import Delegation
 from retain.codes import ReportedCode
 from retain.errors import RetainError
 from retain.models.chat import ChatModel, ChatReply, ChatRequest, OnText, ToolCall
@@ -61,6 +62,7 @@ class RunLoop:
         journal: Journal,
         model: ChatModel,
         tools: Mapping[str, Tool],
+        delegation: Delegation,
         live: LiveText,
         clock: Clock,
     ) -> None:
@@ -69,6 +71,7 @@ class RunLoop:
         self._journal = journal
         self._model = model
         self._tools = tools
+        self._delegation = delegation
         self._live = live
         self._clock = clock
         self._estimate = Estimate.of(model.name)
@@ -102,24 +105,12 @@ class RunLoop:
                     run = self._refuse(run, turn, index, call, _error("outcome_unknown", why))
                 case Cancel(turn, by, reason, interrupted):
                     if interrupted is not None:
-                        await self.cancel_delegate(run)
+                        await self._delegation.cancel(run)
                     run = self._journal.close(run, RunCancelled(turn, by, reason))
                 case Complete(turn, output):
                     run = self._journal.close(run, RunCompleted(turn, output))
                 case Fail(turn, code, message):
                     run = self._journal.close(run, RunFailed(turn, code, message))
-
-    async def cancel_delegate(self, run: OpenRun) -> None:
-        """Hand a wish to stop down to the delegate that the run's pending call runs, if it is one.
-
-        Raises: Unavailable, then it is to be done again.
-        """
-        cancel, pending = run.state.cancel, run.state.pending
-        if isinstance(cancel, CancelRequested) and isinstance(pending, ToolCalled):
-            tool = self._tools.get(pending.name)
-            if isinstance(tool, Delegate):
-                key = CallContext(run.run_id, pending.turn, pending.index).key
-                await tool.cancel(run.run_id, key, pending.arguments, cancel.by, cancel.reason)
 
     async def _call(self, run: OpenRun, turn: int, index: int, call: ToolCall) -> OpenRun:
         state, policy = run.state, self._policy
@@ -131,12 +122,8 @@ class RunLoop:
         try:
             answered = await run_tool(self._tools, call.name, call.arguments, context)
         except CallSuspended as suspended:
-            before = sum(
-                1
-                for row in self._journal.events(run.run_id)
-                if row["kind"] == "run_suspended" and row["turn"] == turn and json.loads(row["data"])["index"] == index
-            )
-            return self._journal.append(run, RunSuspended(turn, index, suspended.waiting_for, before))
+            times = run.state.suspensions
+            return self._journal.append(run, RunSuspended(turn, index, suspended.waiting_for, times))
         return self._journal.append(run, answered)
 
     def _refuse(self, run: OpenRun, turn: int, index: int, call: ToolCall, content: str) -> OpenRun:
@@ -161,12 +148,13 @@ class RunLoop:
             _log.warning("the model failed", extra={"run_id": run.run_id, "code": error.code})
             return self._journal.close(run, RunFailed(turn, error.code, error.message))
         usage = reply.usage
-        return self._journal.append(
-            run, ModelAnswered(turn, reply.content, reply.tool_calls, usage.input_tokens, usage.output_tokens)
-        )
+        answered = ModelAnswered(turn, reply.content, reply.tool_calls, usage.input_tokens, usage.output_tokens)
+        run = self._journal.append(run, answered)
+        self._live.logged(run.run_id, turn, run.seq)
+        return run
 
     async def _complete(self, run: OpenRun, turn: int, request: ChatRequest) -> ChatReply:
-        if not run.request.get("stream"):
+        if not run.request.stream:
             return await self._model.complete(request)
         self._live.begin(run.run_id, turn)
         return await self._model.complete(request, self._on_text(run))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from retain.agents.calls.report import FollowedWorkflow
+from retain.agents.calls.run_request import RunInput, RunRequest, input_text
 from retain.agents.definitions import AgentDefinition
 from retain.agents.runs.tokens import Estimate
 from retain.errors import LimitExceeded
+from retain.json_text import Json, JsonObject
 from retain.memory.episodes import Episode
 from retain.memory.procedures.procedural import Choice
 from retain.memory.semantic import Hit
@@ -31,10 +33,16 @@ class AssembledContext:
     cut: Mapping[str, int]
     procedure: Choice | None = None
 
-
-def input_text(value: str | Mapping[str, Any]) -> str:
-    """Return a run's input as the user's message: text as it is, an object as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+    def logged(self, request: RunRequest, followed: FollowedWorkflow | None) -> dict[str, Json]:
+        """Return what D1 keeps of a run's beginning: its request, and what of the memory its model read."""
+        logged: dict[str, Json] = {
+            "input": request.input,
+            "metadata": request.metadata,
+            "episodes": [episode.to_json() for episode in self.episodes],
+            "records": [{"id": hit.record.id, "score": hit.score} for hit in self.records],
+            "cut": dict(self.cut),
+        }
+        return logged if followed is None else {**logged, "procedure": followed.to_json()}
 
 
 def fenced(section: str, lines: Sequence[str]) -> str:
@@ -52,64 +60,81 @@ def _inside_fence(line: str) -> str:
 
 def assemble(
     definition: AgentDefinition,
-    run_input: str | Mapping[str, Any],
+    run_input: RunInput,
     *,
     episodes: Sequence[Episode],
     records: Sequence[Hit],
-    working: Mapping[str, Any],
+    working: JsonObject,
     procedure: Choice | None = None,
     estimate: Estimate = _ESTIMATE,
     tools_tokens: int = 0,
 ) -> AssembledContext:
     """Return the context of a new run.
 
-    Instructions, the procedure (it is the author's word, as the instructions are, and not remembered data) and the input
-    always stand; then working memory, records (best first) and episodes (newest first) take what is left of
+    Instructions, the procedure (the author wrote it, as the instructions; it is not remembered data) and the input are
+    always in it; then working memory, records (best first) and episodes (newest first) take what is left of
     `limits.context_tokens`, less what the model may write and what the description of its tools takes (`tools_tokens`).
 
     Raises: LimitExceeded (code `input_too_large`) when instructions, procedure and input alone do not fit.
     """
-    user = input_text(run_input)
-    instructions = definition.instructions.strip()
-    if procedure is not None:
-        instructions += f"\n\nFollow the workflow {procedure.workflow_id}: {procedure.spec.strip()}"
-    budget = definition.limits.context_tokens - definition.model.max_output_tokens
-    budget -= estimate.text(instructions) + estimate.text(user) + tools_tokens
-    if budget < 0:
+    user, instructions = input_text(run_input), _instructions(definition, procedure)
+    room = definition.limits.context_tokens - definition.model.max_output_tokens
+    room -= estimate.text(instructions) + estimate.text(user) + tools_tokens
+    if room < 0:
         raise LimitExceeded(
             "the input does not fit the agent's context",
             code="input_too_large",
             limit_tokens=definition.limits.context_tokens,
         )
-    sections: list[str] = []
-    cut: dict[str, int] = {}
-
-    def add(section: str, lines: Sequence[str], *, newest_last: bool = False) -> int:
-        """Take lines from the front while they fit; return how many were taken."""
-        nonlocal budget
-        taken: list[str] = []
-        fence = estimate.text(fenced(section, ())) + 1
-        for line in lines:
-            cost = estimate.text(_inside_fence(line)) + 1 + (0 if taken else fence)
-            if cost > budget:
-                break
-            budget -= cost
-            taken.append(line)
-        if taken:
-            sections.append(fenced(section, list(reversed(taken)) if newest_last else taken))
-        if len(taken) < len(lines):
-            cut[section] = len(lines) - len(taken)
-        return len(taken)
-
-    add("working", [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in working.items()])
-    kept_records = add("records", [hit.record.content for hit in records])
+    notes = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in working.items()]
     newest_first = list(reversed(episodes))
-    kept_episodes = add("episodes", [episode.content for episode in newest_first], newest_last=True)
-    system = "\n\n".join([instructions, *sections])
+    noted = _fitting("working", notes, room, estimate)
+    recalled = _fitting("records", [hit.record.content for hit in records], room - noted.tokens, estimate)
+    told = _fitting(
+        "episodes", [episode.content for episode in newest_first], room - noted.tokens - recalled.tokens, estimate
+    )
+    sections = [noted.text(), recalled.text(), told.text(newest_last=True)]
     return AssembledContext(
-        messages=(ChatMessage("system", system), ChatMessage("user", user)),
-        episodes=tuple(reversed(newest_first[:kept_episodes])),
-        records=tuple(records[:kept_records]),
-        cut=cut,
+        messages=(
+            ChatMessage("system", "\n\n".join([instructions, *filter(None, sections)])),
+            ChatMessage("user", user),
+        ),
+        episodes=tuple(reversed(newest_first[: len(told.lines)])),
+        records=tuple(records[: len(recalled.lines)]),
+        cut={section.name: section.cut for section in (noted, recalled, told) if section.cut},
         procedure=procedure,
     )
+
+
+def _instructions(definition: AgentDefinition, procedure: Choice | None) -> str:
+    instructions = definition.instructions.strip()
+    if procedure is None:
+        return instructions
+    return f"{instructions}\n\nFollow the workflow {procedure.workflow_id}: {procedure.spec.strip()}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """The lines of a section that fit. tokens: what they take with their fence. cut: how many lines do not fit."""
+
+    name: str
+    lines: tuple[str, ...]
+    tokens: int
+    cut: int
+
+    def text(self, *, newest_last: bool = False) -> str:
+        """Return the fenced lines, "" when none fits."""
+        if not self.lines:
+            return ""
+        return fenced(self.name, self.lines[::-1] if newest_last else self.lines)
+
+
+def _fitting(section: str, lines: Sequence[str], room: int, estimate: Estimate) -> _Section:
+    """Return as many lines from the front as fit into `room` tokens."""
+    taken, tokens = 0, estimate.text(fenced(section, ())) + 1
+    for line in lines:
+        cost = estimate.text(_inside_fence(line)) + 1
+        if tokens + cost > room:
+            break
+        taken, tokens = taken + 1, tokens + cost
+    return _Section(section, tuple(lines[:taken]), tokens if taken else 0, len(lines) - taken)

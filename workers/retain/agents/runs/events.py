@@ -7,11 +7,12 @@ outside is an event as well: a person's answer (`ApprovalAnswered`), a wish to s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from retain.agents.calls.run_request import RunReference
 from retain.codes import Code, ForeignCode
+from retain.json_text import JsonObject
 from retain.models.chat import ToolCall
 
 
@@ -41,7 +42,7 @@ class ToolCalled:
     turn: int
     index: int
     name: str
-    arguments: Mapping[str, Any]
+    arguments: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class ApprovalRequested:
     turn: int
     index: int
     name: str
-    arguments: Mapping[str, Any]
+    arguments: JsonObject
     expires_at_ms: int
 
 
@@ -88,11 +89,11 @@ class ApprovalAnswered:
 
 @dataclass(frozen=True, slots=True)
 class RunSuspended:
-    """A tool call cannot end yet: the delegate it runs waits itself. times: how often this call was suspended before."""
+    """A tool call cannot end yet: the run that it delegated to waits. times: how often this call was suspended before."""
 
     turn: int
     index: int
-    waiting_for: Mapping[str, Any]
+    waiting_for: RunReference
     times: int = 0
 
 
@@ -175,18 +176,20 @@ def kind_of(event: RunEvent) -> str:
     return _NAMES[type(event)]
 
 
-def to_json(event: RunEvent) -> dict[str, Any]:
+def to_json(event: RunEvent) -> JsonObject:
     """Return the event's data as JSON, without its kind."""
     return asdict(event)
 
 
-def from_json(kind: str, data: Mapping[str, Any]) -> RunEvent:
+def from_json(kind: str, data: JsonObject) -> RunEvent:
     """Return the event of this kind with this data: the inverse of `kind_of` and `to_json`."""
-    fields = dict(data)
+    fields: dict[str, Any] = dict(data)
     if kind == "model_asked":
         fields["cut"] = tuple(fields.get("cut", ()))
     if kind == "model_answered":
         fields["calls"] = tuple(ToolCall(**call) for call in fields["calls"])
     if kind == "tool_answered":
         fields["recalled"] = tuple((record_id, score) for record_id, score in fields["recalled"])
+    if kind == "run_suspended":
+        fields["waiting_for"] = RunReference.from_json(fields["waiting_for"])
     return KINDS[kind](**fields)

@@ -41,8 +41,9 @@ class RunState:
     """Where a run stands.
 
     pending: a side effect that began and of which no end is known. asked, decision: whether a person was asked about the
-    call that comes next, and the answer. suspended: the pending call waits for its delegate. cancel: the first wish to
-    stop. closed: how the run ended, None while it goes on.
+    call that comes next, and the answer. suspended: the pending call waits for its delegate. suspensions: how often the
+    pending call was suspended. waited: whether the run ever waited. cancel: the first wish to stop. closed: how the run
+    ended, None while it is open.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -50,6 +51,8 @@ class RunState:
     asked: ApprovalRequested | None = None
     decision: ApprovalAnswered | None = None
     suspended: RunSuspended | None = None
+    suspensions: int = 0
+    waited: bool = False
     cancel: CancelRequested | None = None
     closed: Closing | None = None
 
@@ -182,13 +185,13 @@ def apply(state: RunState, event: RunEvent) -> RunState:
             last = state.turns[-1]
             turn = replace(last, results=(*last.results, event))
             turns = (*state.turns[:-1], turn)
-            return replace(state, turns=turns, pending=None, asked=None, decision=None, suspended=None)
+            return replace(state, turns=turns, pending=None, asked=None, decision=None, suspended=None, suspensions=0)
         case ApprovalRequested():
-            return replace(state, asked=event, decision=None)
+            return replace(state, asked=event, decision=None, waited=True)
         case ApprovalAnswered():
             return replace(state, asked=None, decision=event)
         case RunSuspended():
-            return replace(state, suspended=event)
+            return replace(state, suspended=event, suspensions=state.suspensions + 1, waited=True)
         case RunResumed():
             return replace(state, suspended=None)
         case CancelRequested():

@@ -1,14 +1,16 @@
-"""The tables of an instance's journal in the object's SQLite, and the statements that write what goes to D1.
+"""The tables of an instance's journal in the object's SQLite, and the statements that its outbox may hold.
 
-`turn_state.due_at_ms`: when a waiting run goes on by itself. `turn_state.resumed`: how often the run was resumed since it
+`turn_state.due_at_ms`: when a waiting run resumes by itself. `turn_state.resumed`: how often the run was resumed since it
 last waited. `cancel_requests`: wishes to stop a delegate's run that came before the run itself.
 """
 
 from __future__ import annotations
 
-from retain.memory.episodes import STATEMENTS as EPISODE_STATEMENTS
+from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, StartRun, WaitRun
+from retain.memory.episodes import AppendEpisode
 from retain.memory.procedures.procedural import SCHEMA as PROCEDURES_SCHEMA
-from retain.memory.procedures.procedural import STATEMENTS as PROCEDURE_STATEMENTS
+from retain.memory.procedures.procedural import BeginProcedure, RecordOutcome
+from retain.outbox import statements_of
 
 SCHEMA = (
     """
@@ -49,25 +51,7 @@ SCHEMA = (
     PROCEDURES_SCHEMA,
 )
 
-STATEMENTS = {
-    **EPISODE_STATEMENTS,
-    **PROCEDURE_STATEMENTS,
-    "start_run": """
-        INSERT OR IGNORE INTO agent_runs
-          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, input, model, created_at_ms)
-        VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?)
-    """,
-    "wait_run": """
-        UPDATE agent_runs SET status = 'waiting', waiting_for = ? WHERE run_id = ? AND completed_at_ms IS NULL
-    """,
-    "go_on_run": """
-        UPDATE agent_runs SET status = 'running', waiting_for = NULL WHERE run_id = ? AND completed_at_ms IS NULL
-    """,
-    "close_run": """
-        UPDATE agent_runs SET status = ?, output = ?, error = ?, steps = ?, input_tokens = ?, output_tokens = ?,
-          completed_at_ms = ?, waiting_for = NULL WHERE run_id = ?
-    """,
-    "append_event": """
-        INSERT OR IGNORE INTO run_events (run_id, seq, tenant_id, kind, turn, data, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)
-    """,
-}
+STATEMENTS = statements_of(
+    StartRun, WaitRun, ContinueRun, CloseRun, AppendEvent, AppendEpisode, BeginProcedure, RecordOutcome
+)
+"""Every statement that an instance's outbox may hold."""

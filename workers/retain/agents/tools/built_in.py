@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
+from retain.agents.calls.run_request import Budget, RunReference
 from retain.agents.runs.events import ToolAnswered
 from retain.errors import Forbidden, InvalidInput, NoSuchTool, RetainError
+from retain.json_text import Json, JsonObject
 from retain.memory.recalled import known_as, without_recalled
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.semantic import Hit, RecallQuery, SemanticMemory
@@ -23,14 +25,6 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """What a run may still spend together with its delegates. None: no bound."""
-
-    tokens: int | None = None
-    delegations: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class CallContext:
     """Which step of which run makes the call, and what the run may still spend.
 
@@ -40,7 +34,7 @@ class CallContext:
     run_id: str
     turn: int
     index: int
-    budget: Budget = Budget()
+    budget: Budget = field(default_factory=Budget)
 
     @property
     def key(self) -> str:
@@ -62,10 +56,10 @@ class ToolResult:
 class CallSuspended(Exception):
     """The call cannot end yet, because what it waits for may take days: make it again later, with the same key.
 
-    waiting_for: what the run is shown to wait for.
+    waiting_for: the run that the call waits for.
     """
 
-    def __init__(self, waiting_for: Mapping[str, Any]) -> None:
+    def __init__(self, waiting_for: RunReference) -> None:
         super().__init__("the call waits")
         self.waiting_for = waiting_for
 
@@ -83,14 +77,12 @@ class Tool(Protocol):
         """Whether calling it again with the same key and arguments changes nothing more."""
         ...
 
-    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+    async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Do it. Raises: RetainError, which the model reads as data; CallSuspended."""
         ...
 
 
-async def run_tool(
-    tools: Mapping[str, Tool], name: str, arguments: Mapping[str, Any], context: CallContext
-) -> ToolAnswered:
+async def run_tool(tools: Mapping[str, Tool], name: str, arguments: JsonObject, context: CallContext) -> ToolAnswered:
     """Call a tool and return its answer as an event. An error is an answer the model can act on.
 
     So is an error that no tool should raise: left alone, it would meet the run again each time it is resumed.
@@ -128,7 +120,7 @@ def _refused(name: str, error: RetainError, context: CallContext) -> ToolAnswere
     return ToolAnswered(context.turn, context.index, name, content, failed=True)
 
 
-def text_argument(arguments: Mapping[str, Any], name: str) -> str:
+def text_argument(arguments: JsonObject, name: str) -> str:
     """Return a required text argument. Raises: InvalidInput."""
     value = arguments.get(name)
     if not isinstance(value, str) or not value:
@@ -136,7 +128,7 @@ def text_argument(arguments: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def refuse_unknown(arguments: Mapping[str, Any], known: set[str]) -> None:
+def refuse_unknown(arguments: JsonObject, known: set[str]) -> None:
     """Refuse arguments that the tool does not have. Raises: InvalidInput."""
     unknown = sorted(set(arguments) - known)
     if unknown:
@@ -164,7 +156,7 @@ class RecallMemory:
     def __init__(self, memory: SemanticMemory) -> None:
         self._memory = memory
 
-    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:  # noqa: ARG002
+    async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:  # noqa: ARG002
         """Return the found memories as JSON."""
         refuse_unknown(arguments, {"query", "top_k"})
         top_k = arguments.get("top_k", 5)
@@ -180,7 +172,7 @@ class RecallMemory:
         )
 
 
-def _shown(hit: Hit) -> dict[str, Any]:
+def _shown(hit: Hit) -> dict[str, Json]:
     record = hit.record
     return {"id": record.id, "score": round(hit.score, 4), "content": record.content, "metadata": record.metadata}
 
@@ -219,7 +211,7 @@ class StoreMemory:
             },
         )
 
-    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+    async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Return the memory's id.
 
         Raises: InvalidInput; Forbidden (code `no_house`, `sharing_not_allowed`) for `shared` by an agent that may not.
@@ -267,7 +259,7 @@ class GetWorkingMemory:
     def __init__(self, working: WorkingMemory) -> None:
         self._working = working
 
-    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:  # noqa: ARG002
+    async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:  # noqa: ARG002
         """Return the value, or all values by key, as JSON."""
         refuse_unknown(arguments, {"key"})
         value = self._working.get(text_argument(arguments, "key")) if arguments else self._working.all()
@@ -292,7 +284,7 @@ class SetWorkingMemory:
     def __init__(self, working: WorkingMemory) -> None:
         self._working = working
 
-    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:  # noqa: ARG002
+    async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:  # noqa: ARG002
         """Return the key."""
         refuse_unknown(arguments, {"key", "value"})
         if "value" not in arguments:

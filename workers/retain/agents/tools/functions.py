@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar, get_type_hints, overload
@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, Validation
 from retain.agents.tools.built_in import CallContext, ToolResult
 from retain.errors import Forbidden, InvalidInput, Misconfigured, UpstreamFailed
 from retain.identifiers import check_tool_name
+from retain.json_text import JsonObject
 from retain.memory.semantic import SemanticMemory
 from retain.memory.working import WorkingMemory
 from retain.models.chat import ToolSpec
@@ -117,7 +118,7 @@ class FunctionTool:
         schema = self._arguments.model_json_schema()
         return ToolSpec(name, description, _without_titles(schema))
 
-    async def call(self, arguments: Mapping[str, Any], context: Callable[[], ToolContext]) -> ToolResult:
+    async def call(self, arguments: JsonObject, context: Callable[[], ToolContext]) -> ToolResult:
         """Validate the arguments, call the function, and return its answer: text as it is, anything else as JSON.
 
         Raises: InvalidInput (code `invalid_arguments`, with `problems`); UpstreamFailed (code `invalid_result`) for an
@@ -224,7 +225,7 @@ class BoundFunction:
         """As it was declared."""
         return bool(self.declared.idempotent)
 
-    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+    async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Call the function. Raises: as `FunctionTool.call`."""
         return await self.declared.call(arguments, lambda: self.context(context))
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from retain.agents.tools.built_in import CallContext, ToolResult
 from retain.errors import Unavailable, UpstreamFailed
+from retain.json_text import JsonObject
 from retain.models.chat import ToolSpec
 
 
 class Upstream(Protocol):
     """Calls one tool of one tenant through the proxy; answers its status and body."""
 
-    def __call__(self, arguments: Mapping[str, Any], idempotency_key: str) -> Awaitable[tuple[int, bytes]]:
+    def __call__(self, arguments: JsonObject, idempotency_key: str) -> Awaitable[tuple[int, bytes]]:
         """Raises: as the proxy does."""
         ...
 
@@ -28,7 +29,7 @@ class ProxiedTool:
     idempotent: bool
     upstream: Upstream
 
-    async def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+    async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Return the upstream's body. Raises: Unavailable or UpstreamFailed for a status of 400 or more."""
         status, body = await self.upstream(arguments, context.key)
         text = body.decode("utf-8", "replace")

@@ -10,11 +10,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import ClassVar
 
 from retain.errors import Unavailable
 from retain.memory.procedures.posterior import Posterior, check_score, choose, prior
 from retain.memory.scope import Scope
-from retain.outbox import Outbox
+from retain.outbox import Outbox, Owed
 from retain.ports import Clock, ObjectSql, Row, Sql
 
 SCHEMA = """
@@ -28,19 +29,50 @@ CREATE TABLE IF NOT EXISTS procedural_workflows (
 )
 """
 
-STATEMENTS = {
-    "begin_procedure": """
+
+@dataclass(frozen=True, slots=True)
+class BeginProcedure(Owed):
+    """What an instance believed of a workflow before its own first outcome."""
+
+    NAME: ClassVar[str] = "begin_procedure"
+    SQL: ClassVar[str] = """
         INSERT OR IGNORE INTO procedure_priors
           (tenant_id, agent_type, instance_id, workflow_id, task_type, alpha, beta, at_ms)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    """,
-    "record_outcome": """
+    """
+
+    tenant_id: str
+    agent_type: str
+    instance_id: str
+    workflow_id: str
+    task_type: str
+    alpha: float
+    beta: float
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOutcome(Owed):
+    """What came of a run that followed a workflow. Another score for the run replaces the first."""
+
+    NAME: ClassVar[str] = "record_outcome"
+    SQL: ClassVar[str] = """
         INSERT INTO procedure_outcomes
           (run_id, tenant_id, agent_type, house, instance_id, task_type, workflow_id, score, at_ms)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (run_id) DO UPDATE SET score = excluded.score, at_ms = excluded.at_ms
-    """,
-}
+    """
+
+    run_id: str
+    tenant_id: str
+    agent_type: str
+    house: str | None
+    instance_id: str
+    task_type: str
+    workflow_id: str
+    score: float
+    at_ms: int
+
 
 _PRIORS = """
 SELECT workflow_id, alpha, beta FROM procedure_priors
@@ -165,9 +197,17 @@ class ProceduralMemory:
                     belief = _after(start, happened.get(name))
                 else:
                     start = belief = _prior(elsewhere.get(name))
-                    self._outbox.add(
-                        scope.tenant_id, "begin_procedure", *me, name, task_type, start.alpha, start.beta, self._clock()
+                    owed = BeginProcedure(
+                        tenant_id=scope.tenant_id,
+                        agent_type=scope.agent_type or "",
+                        instance_id=self._instance_id,
+                        workflow_id=name,
+                        task_type=task_type,
+                        alpha=start.alpha,
+                        beta=start.beta,
+                        at_ms=self._clock(),
                     )
+                    self._outbox.add(scope.tenant_id, owed)
                 self._local.run(
                     "INSERT OR REPLACE INTO procedural_workflows VALUES (?, ?, ?, ?, ?, ?)",
                     name,
@@ -190,19 +230,18 @@ class ProceduralMemory:
             workflow_id,
             task_type,
         )
-        self._outbox.add(
-            scope.tenant_id,
-            "record_outcome",
-            run_id,
-            scope.tenant_id,
-            scope.agent_type,
-            self._house(),
-            self._instance_id,
-            task_type,
-            workflow_id,
-            score,
-            self._clock(),
+        owed = RecordOutcome(
+            run_id=run_id,
+            tenant_id=scope.tenant_id,
+            agent_type=scope.agent_type or "",
+            house=self._house(),
+            instance_id=self._instance_id,
+            task_type=task_type,
+            workflow_id=workflow_id,
+            score=score,
+            at_ms=self._clock(),
         )
+        self._outbox.add(scope.tenant_id, owed)
 
 
 def _posterior(row: Row) -> Posterior:

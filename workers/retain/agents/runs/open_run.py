@@ -1,0 +1,65 @@
+"""A run as the journal holds it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+
+from retain.agents.calls.report import FollowedWorkflow
+from retain.agents.calls.run_request import RunRequest
+from retain.agents.runs.events import RunEvent
+from retain.agents.runs.run_state import RunState, apply
+from retain.models.chat import ChatMessage, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run: who asked what, what the model reads first, and the fold of its events up to `seq`.
+
+    episodes_used, records_used: what the first messages hold of the agent's memory. procedure: the workflow it follows.
+    """
+
+    run_id: str
+    request: RunRequest
+    messages: tuple[ChatMessage, ...]
+    episodes_used: int
+    records_used: int
+    procedure: FollowedWorkflow | None = None
+    state: RunState = field(default_factory=RunState)
+    seq: int = 0
+
+    def after(self, event: RunEvent) -> OpenRun:
+        """Return the run after the next event of its log."""
+        return replace(self, state=apply(self.state, event), seq=self.seq + 1)
+
+    def stored_context(self) -> str:
+        """Return what the model reads first as the journal stores it."""
+        return json.dumps(
+            {
+                "messages": [asdict(message) for message in self.messages],
+                "episodes_used": self.episodes_used,
+                "records_used": self.records_used,
+                "procedure": None if self.procedure is None else self.procedure.to_json(),
+            }
+        )
+
+    @classmethod
+    def stored(cls, run_id: str, request: str, context: str) -> OpenRun:
+        """Return the run of which the journal stored this request and context, before its first event."""
+        first = json.loads(context)
+        return cls(
+            run_id,
+            RunRequest.from_json(json.loads(request)),
+            tuple(
+                ChatMessage(
+                    message["role"],
+                    message["content"],
+                    tuple(ToolCall(**call) for call in message["tool_calls"]),
+                    message["tool_call_id"],
+                )
+                for message in first["messages"]
+            ),
+            first["episodes_used"],
+            first["records_used"],
+            None if first["procedure"] is None else FollowedWorkflow.from_json(first["procedure"]),
+        )

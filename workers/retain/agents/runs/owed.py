@@ -1,0 +1,92 @@
+"""What a run owes to D1: its row in `agent_runs`, and its timeline in `run_events`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from retain.outbox import Owed
+
+
+@dataclass(frozen=True, slots=True)
+class StartRun(Owed):
+    """The row of a new run."""
+
+    NAME: ClassVar[str] = "start_run"
+    SQL: ClassVar[str] = """
+        INSERT OR IGNORE INTO agent_runs
+          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, input, model, created_at_ms)
+        VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?)
+    """
+
+    run_id: str
+    tenant_id: str
+    agent_type: str
+    instance_id: str
+    parent_run_id: str | None
+    input: str
+    model: str
+    created_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitRun(Owed):
+    """The run waits."""
+
+    NAME: ClassVar[str] = "wait_run"
+    SQL: ClassVar[str] = """
+        UPDATE agent_runs SET status = 'waiting', waiting_for = ? WHERE run_id = ? AND completed_at_ms IS NULL
+    """
+
+    waiting_for: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueRun(Owed):
+    """The run no longer waits. The name is the one under which deployed outboxes hold it."""
+
+    NAME: ClassVar[str] = "go_on_run"
+    SQL: ClassVar[str] = """
+        UPDATE agent_runs SET status = 'running', waiting_for = NULL WHERE run_id = ? AND completed_at_ms IS NULL
+    """
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRun(Owed):
+    """The run has ended. error: as JSON, None for a completed run."""
+
+    NAME: ClassVar[str] = "close_run"
+    SQL: ClassVar[str] = """
+        UPDATE agent_runs SET status = ?, output = ?, error = ?, steps = ?, input_tokens = ?, output_tokens = ?,
+          completed_at_ms = ?, waiting_for = NULL WHERE run_id = ?
+    """
+
+    status: str
+    output: str | None
+    error: str | None
+    steps: int
+    input_tokens: int
+    output_tokens: int
+    completed_at_ms: int
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppendEvent(Owed):
+    """One event of the run's timeline."""
+
+    NAME: ClassVar[str] = "append_event"
+    SQL: ClassVar[str] = """
+        INSERT OR IGNORE INTO run_events (run_id, seq, tenant_id, kind, turn, data, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)
+    """
+
+    run_id: str
+    seq: int
+    tenant_id: str
+    kind: str
+    turn: int
+    data: str
+    at_ms: int

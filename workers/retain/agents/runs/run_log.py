@@ -1,0 +1,66 @@
+"""The log of one instance's runs: the table `run_log` in the object's SQLite."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from retain.agents.calls.answers import LogEntry
+from retain.agents.runs.events import RunEvent, from_json
+from retain.ports import ObjectSql
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """An event in a run's log. seq: its number in the run, from 1."""
+
+    seq: int
+    at_ms: int
+    event: RunEvent
+
+
+class RunLog:
+    """Reads and writes events. The caller writes each event once, in the order of their numbers."""
+
+    def __init__(self, local: ObjectSql) -> None:
+        self._local = local
+
+    def append(self, run_id: str, *, seq: int, turn: int, kind: str, data: str, at_ms: int) -> None:
+        """Write an event. A number that the log already has is refused by the table's key."""
+        self._local.run("INSERT INTO run_log VALUES (?, ?, ?, ?, ?, ?)", run_id, seq, turn, kind, data, at_ms)
+
+    def events(self, run_id: str, *, after: int = 0) -> list[Logged]:
+        """Return the run's events after the number `after`, in order."""
+        rows = self._local.run("SELECT * FROM run_log WHERE run_id = ? AND seq > ? ORDER BY seq", run_id, after).rows
+        return [Logged(int(row["seq"]), row["at_ms"], from_json(row["kind"], json.loads(row["data"]))) for row in rows]
+
+    def last_seq(self, run_id: str) -> int:
+        """Return the number of the run's last event, 0 without any."""
+        [row] = self._local.run("SELECT MAX(seq) AS seq FROM run_log WHERE run_id = ?", run_id).rows
+        return int(row["seq"] or 0)
+
+    def newest(self, limit: int) -> tuple[LogEntry, ...]:
+        """Return the newest `limit` events of all runs, newest first."""
+        rows = self._local.run("SELECT * FROM run_log ORDER BY at_ms DESC, run_id DESC, seq DESC LIMIT ?", limit).rows
+        return tuple(
+            LogEntry(row["run_id"], row["seq"], row["turn"], row["kind"], row["at_ms"], json.loads(row["data"]))
+            for row in rows
+        )
+
+    def texts(self, run_id: str) -> list[str]:
+        """Return the run's events as they are stored."""
+        rows = self._local.run("SELECT data FROM run_log WHERE run_id = ?", run_id).rows
+        return [row["data"] for row in rows]
+
+    def remove(self, run_id: str) -> None:
+        """Remove the run's events."""
+        self._local.run("DELETE FROM run_log WHERE run_id = ?", run_id)
+
+    def forget_ended(self) -> None:
+        """Remove the events of every ended run. Call it before the runs themselves are removed."""
+        ended = "SELECT run_id FROM turn_state WHERE status NOT IN ('running', 'waiting')"
+        self._local.run(f"DELETE FROM run_log WHERE run_id IN ({ended})")  # noqa: S608
+
+    def clear(self) -> None:
+        """Remove every event."""
+        self._local.run("DELETE FROM run_log")

@@ -1,0 +1,151 @@
+"""The runs of one instance: the table `turn_state` in the object's SQLite, with a row for each run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from retain.agents.calls.answers import RunSummary
+from retain.agents.calls.report import RunResult
+from retain.agents.runs.open_run import OpenRun
+from retain.errors import NotFound
+from retain.ports import ObjectSql, Row
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRun:
+    """A run that was asked for with an idempotency key. digest: of its request."""
+
+    run_id: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTexts:
+    """What a run's row stores as text."""
+
+    run_id: str
+    status: str
+    texts: tuple[str, ...]
+
+
+class RunTable:
+    """Reads and writes the rows of runs. Nothing here reaches D1."""
+
+    def __init__(self, local: ObjectSql) -> None:
+        self._local = local
+
+    def insert(self, run: OpenRun, now_ms: int) -> None:
+        """Write the row of a new run."""
+        self._local.run(
+            "INSERT INTO turn_state (run_id, idempotency_key, request_hash, status, turn, request, context,"
+            " created_at_ms, updated_at_ms) VALUES (?, ?, ?, 'running', 0, ?, ?, ?, ?)",
+            run.run_id,
+            run.request.idempotency_key,
+            run.request.digest,
+            json.dumps(run.request.to_json()),
+            run.stored_context(),
+            now_ms,
+            now_ms,
+        )
+
+    def advance(self, run_id: str, turn: int, now_ms: int) -> None:
+        """Note the turn of the run's newest event."""
+        self._local.run("UPDATE turn_state SET turn = ?, updated_at_ms = ? WHERE run_id = ?", turn, now_ms, run_id)
+
+    def wait(self, run_id: str, due_ms: int) -> None:
+        """Let the run wait until it resumes by itself."""
+        self._local.run("UPDATE turn_state SET status = 'waiting', due_at_ms = ? WHERE run_id = ?", due_ms, run_id)
+
+    def resume(self, run_id: str) -> None:
+        """Let the run wait no longer. Its next resumption is not counted."""
+        self._local.run(
+            "UPDATE turn_state SET status = 'running', due_at_ms = NULL, resumed = -1 WHERE run_id = ?", run_id
+        )
+
+    def end(self, result: RunResult, now_ms: int) -> None:
+        """Write the run's result."""
+        self._local.run(
+            "UPDATE turn_state SET status = ?, result = ?, due_at_ms = NULL, updated_at_ms = ? WHERE run_id = ?",
+            result.status,
+            json.dumps(result.to_json()),
+            now_ms,
+            result.run_id,
+        )
+
+    def first(self, run_id: str) -> OpenRun:
+        """Return the run as it was before its first event. Raises: NotFound (code `no_such_run`)."""
+        row = self._row(run_id)
+        return OpenRun.stored(run_id, row["request"], row["context"])
+
+    def result(self, run_id: str) -> RunResult | None:
+        """Return the run's result, None while it is open. Raises: NotFound (code `no_such_run`)."""
+        stored = self._row(run_id)["result"]
+        return None if stored is None else RunResult.from_json(json.loads(stored))
+
+    def asked_with(self, idempotency_key: str) -> KnownRun | None:
+        """Return the run that was asked for with this key, or None."""
+        rows = self._local.run(
+            "SELECT run_id, request_hash FROM turn_state WHERE idempotency_key = ?", idempotency_key
+        ).rows
+        return KnownRun(rows[0]["run_id"], rows[0]["request_hash"]) if rows else None
+
+    def count_resumption(self, run_id: str) -> int:
+        """Note that the run is about to be resumed; return how often that was, this time included."""
+        rows = self._local.run(
+            "UPDATE turn_state SET resumed = resumed + 1 WHERE run_id = ? RETURNING resumed", run_id
+        ).rows
+        return int(rows[0]["resumed"])
+
+    def forgive_resumption(self, run_id: str) -> None:
+        """Take back what `count_resumption` noted: the run did not end, and its object lives."""
+        self._local.run("UPDATE turn_state SET resumed = resumed - 1 WHERE run_id = ?", run_id)
+
+    def running(self) -> list[str]:
+        """Return the ids of the runs that have not ended and do not wait, oldest first."""
+        rows = self._local.run("SELECT run_id FROM turn_state WHERE status = 'running' ORDER BY run_id").rows
+        return [row["run_id"] for row in rows]
+
+    def due(self, now_ms: int) -> list[str]:
+        """Return the ids of the waiting runs that resume by themselves by now, oldest first."""
+        sql = "SELECT run_id FROM turn_state WHERE status = 'waiting' AND due_at_ms <= ? ORDER BY run_id"
+        return [row["run_id"] for row in self._local.run(sql, now_ms).rows]
+
+    def next_due_ms(self) -> int | None:
+        """Return when the first waiting run resumes by itself, None when no run waits."""
+        sql = "SELECT MIN(due_at_ms) AS due FROM turn_state WHERE status = 'waiting'"
+        due = self._local.run(sql).rows[0]["due"]
+        return None if due is None else int(due)
+
+    def newest(self, limit: int) -> tuple[RunSummary, ...]:
+        """Return the newest `limit` runs, newest first."""
+        rows = self._local.run("SELECT * FROM turn_state ORDER BY created_at_ms DESC, run_id DESC LIMIT ?", limit).rows
+        return tuple(
+            RunSummary(row["run_id"], row["status"], row["turn"], row["created_at_ms"], row["updated_at_ms"])
+            for row in rows
+        )
+
+    def stored_texts(self) -> Iterator[StoredTexts]:
+        """Yield the texts of every run that is not under way."""
+        for row in self._local.run("SELECT * FROM turn_state WHERE status <> 'running'").rows:
+            texts = (row["request"], row["context"], row["result"], row["idempotency_key"])
+            yield StoredTexts(row["run_id"], row["status"], tuple(text for text in texts if text is not None))
+
+    def remove(self, run_id: str) -> None:
+        """Remove the run's row."""
+        self._local.run("DELETE FROM turn_state WHERE run_id = ?", run_id)
+
+    def forget_ended(self) -> None:
+        """Remove the row of every ended run."""
+        self._local.run("DELETE FROM turn_state WHERE status NOT IN ('running', 'waiting')")
+
+    def clear(self) -> None:
+        """Remove every row."""
+        self._local.run("DELETE FROM turn_state")
+
+    def _row(self, run_id: str) -> Row:
+        rows = self._local.run("SELECT * FROM turn_state WHERE run_id = ?", run_id).rows
+        if not rows:
+            raise NotFound("the instance has no such run", code="no_such_run")
+        return rows[0]

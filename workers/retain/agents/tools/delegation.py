@@ -1,0 +1,104 @@
+"""Delegation: how an instance reaches the instances that its runs hand work to."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+
+from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.report import RunReport, RunResult, RunStanding
+from retain.agents.calls.requests import CancelCallRequest
+from retain.agents.calls.run_request import RunReference, RunRequest
+from retain.agents.identity import InstanceIdentity, instance_of
+from retain.agents.runs.events import ToolCalled
+from retain.agents.runs.open_run import OpenRun
+from retain.agents.tools.built_in import CallContext
+from retain.errors import Unavailable
+from retain.ports import AgentInstances
+
+DELEGATE = "delegate"
+"""The name of the tool that hands work to another agent."""
+ATTEMPTS = 3
+"""How often an instance is called that cannot be reached: an object that died is alive again at the next call."""
+MAX_WAITS = 40
+"""How often an unfinished delegate is asked again. Each call waits for its end up to 25 seconds by itself."""
+
+_log = logging.getLogger(__name__)
+
+
+class Delegation:
+    """Runs, cancels and wakes other agents for the runs of one instance.
+
+    A delegate works in an instance of its own, named after the run that called it, so that a second call in the same run
+    reaches the same instance. delegates: gives the agents that this instance's agent may call.
+    """
+
+    def __init__(
+        self, instances: AgentInstances, caller: InstanceIdentity, delegates: Callable[[], Collection[str]]
+    ) -> None:
+        self._instances = instances
+        self._caller = caller
+        self._delegates = delegates
+
+    async def run(self, agent: str, request: RunRequest, run_id: str) -> RunResult | RunReference:
+        """Run an agent for a call of the run `run_id`; return its result, or the run when it waits for a person.
+
+        The key of the request makes every attempt the same run, which continues where it was.
+        Raises: Unavailable when the instance is not reached, or (code `delegate_running`) does not end in time.
+        """
+        delegate = self._delegate_of(run_id, agent)
+        failures = 0
+        for _ in range(MAX_WAITS):
+            try:
+                report = await delegate.run(request)
+            except Unavailable as error:
+                failures += 1
+                if failures == ATTEMPTS:
+                    raise
+                _log.warning("delegation is tried again", extra={"instance": delegate.identity.key, "code": error.code})
+                continue
+            ended = _ended(report, delegate.identity)
+            if ended is not None:  # otherwise an earlier attempt of this call is still running it
+                return ended
+        raise Unavailable("the other agent did not end in time", code="delegate_running")
+
+    async def cancel(self, run: OpenRun) -> None:
+        """Hand the run's wish to stop down to the delegate that its pending call runs, if it is one. Idempotent.
+
+        Raises: Unavailable, then it is to be done again; NotFound when the run's own agent no longer exists.
+        """
+        wish, pending = run.state.cancel, run.state.pending
+        if wish is None or not isinstance(pending, ToolCalled) or pending.name != DELEGATE:
+            return
+        agent = pending.arguments.get("agent")
+        if not isinstance(agent, str) or agent not in self._delegates():
+            return  # the call was refused
+        key = CallContext(run.run_id, pending.turn, pending.index).key
+        await self._delegate_of(run.run_id, agent).cancel_call(CancelCallRequest(key, wish.by, wish.reason))
+
+    async def wake(self, parent: RunReference) -> None:
+        """Tell a suspended run that its delegate has ended. When that fails, it checks by itself after a while."""
+        await self._client(parent.agent_type, parent.instance_id).wake(parent.run_id)
+
+    def reference(self, run_id: str) -> RunReference:
+        """Return the reference under which a delegate knows the run that called it."""
+        return RunReference(run_id, self._caller.agent_type, self._caller.instance_id)
+
+    def _delegate_of(self, run_id: str, agent: str) -> InstanceClient:
+        """Return the instance in which an agent works for a run."""
+        return self._client(agent, f"{run_id}.{agent}")
+
+    def _client(self, agent_type: str, instance_id: str) -> InstanceClient:
+        tenant_id = self._caller.scope.tenant_id
+        return InstanceClient(self._instances, instance_of(tenant_id, agent_type, instance_id))
+
+
+def _ended(report: RunReport, delegate: InstanceIdentity) -> RunResult | RunReference | None:
+    """Return the result, or the run when it waits; None while it is under way."""
+    match report:
+        case RunResult():
+            return report
+        case RunStanding(status="waiting"):
+            return RunReference(report.run_id, delegate.agent_type, delegate.instance_id)
+        case _:
+            return None
