@@ -11,6 +11,7 @@ import pytest
 
 from retain.agents.catalogue import AgentCatalogue
 from retain.errors import NotFound, RetainError, Unavailable
+from retain.models.chat import ChatModel
 from tests.agents.conftest import agent
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
@@ -245,3 +246,39 @@ async def test_a_crash_at_any_point_of_cancelling_takes_no_accepted_wish_back() 
             assert result is None or result["status"] in ("cancelled", "completed"), point
             await check_d1_agrees(office.deployment)
     assert accepted_in_all
+
+
+class CountedModels(dict[str, ChatModel]):
+    """Models by agent, and the agents for which one was made."""
+
+    def __init__(self, **models: ChatModel) -> None:
+        super().__init__(models)
+        self.made: list[str] = []
+
+    def __getitem__(self, agent: str) -> ChatModel:
+        self.made.append(agent)
+        return super().__getitem__(agent)
+
+
+async def test_cancelling_a_delegate_makes_no_model_and_reads_no_tool(deploy: Deploy, agents: Agents) -> None:
+    helper = SteppedChat(hold=True)
+    models = CountedModels(boss=SteppedChat(calls(("delegate", {"agent": "helper", "input": "do it"}))), helper=helper)
+    boss = {"delegates": ["helper"], "tools": ["pay"], "working_memory": True}
+    deployment = deploy(agents(boss=boss, helper={}), upstreams=[Upstream("pay", idempotent=True)], chat=models)
+    run = asyncio.create_task(deployment.run("boss", "hello"))
+    await helper.asked.wait()
+    models.made.clear()
+    before = len(deployment.faults.trace)
+    wish = asyncio.create_task(
+        deployment.ask("boss", "cancel", run_id=await the_run(deployment, "boss"), by=ANN, reason="enough")
+    )
+    for _ in range(200):
+        await asyncio.sleep(0)
+    reached = [point for owner, point in deployment.faults.trace[before:] if owner == "boss:acme:main"]
+    assert "instances.call done" in reached, "the delegate was cancelled"
+    assert [point for point in reached if point.startswith(("kv.", "tool.", "chat."))] == []
+    assert models.made == []
+    helper.let_go()
+    assert (await run)["status"] == "cancelled"
+    await wish
+    await deployment.settled()
