@@ -26,13 +26,13 @@ from retain.memory.episodes import AppendEpisode
 from retain.memory.procedures.procedural import BeginProcedure, RecordOutcome
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, OnText
 from retain.outbox import SCHEMA as OUTBOX_SCHEMA
-from retain.outbox import Outbox, Owed
+from retain.outbox import Outbox, OwedStatement
 from retain.ports import SqlResult, SqlValue
 from tests.agents.stepped_chat import SteppedChat, says
 from tests.support.instances import Deployment, migrated_d1
 
 CLERK = instance_of("acme", "clerk", "main")
-OWED: list[type[Owed]] = [
+OWED: list[type[OwedStatement]] = [
     *(StartRun, WaitRun, ContinueRun, CloseRun, AppendEvent),
     *(AppendEpisode, BeginProcedure, RecordOutcome),
 ]
@@ -158,7 +158,7 @@ async def test_a_streamed_piece_of_text_costs_no_statement(
 
 
 @pytest.mark.parametrize("kind", OWED, ids=lambda kind: str(kind.__name__))
-def test_an_owed_statement_has_a_field_for_each_parameter_by_the_name_of_its_column(kind: type[Owed]) -> None:
+def test_an_owed_statement_has_a_field_for_each_parameter_by_the_name_of_its_column(kind: type[OwedStatement]) -> None:
     inserted = re.search(r"INSERT .*?\((.*?)\)\s*VALUES \((.*?)\)", kind.SQL, re.DOTALL)
     if inserted is not None:
         pairs = zip(re.split(r",\s*", inserted[1]), re.split(r",\s*", inserted[2]), strict=True)

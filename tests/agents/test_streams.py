@@ -18,9 +18,9 @@ from retain.agents.calls.report import RunStanding
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.execution import event_stream as stream_module
 from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
+from retain.agents.execution.stream import CLOSING, KEEP_ALIVE, shown
 from retain.agents.identity import instance_of
 from retain.agents.runs.events import KINDS, RunCompleted, RunFailed, ToolAnswered
-from retain.agents.runs.stream import CLOSING, KEEP_ALIVE, shown
 from retain.errors import Conflict, InvalidInput, NotFound, Unavailable, UpstreamFailed
 from retain.http import Request
 from retain.models.chat import ChatReply, ChatRequest, OnText

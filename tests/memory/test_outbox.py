@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from retain.errors import Unavailable
 from retain.host.clock import ManualClock
-from retain.outbox import BATCH, MAX_REFUSALS, SCHEMA, Outbox, Owed, statements_of
+from retain.outbox import BATCH, MAX_REFUSALS, SCHEMA, Outbox, OwedStatement, statements_of
 from retain.ports import Row
 from tests.support.faults import Crash, Fault, Faults
 from tests.support.instances import migrated_d1
@@ -23,7 +23,7 @@ from tests.support.object_storage import ObjectStorage
 
 
 @dataclass(frozen=True, slots=True)
-class Put(Owed):
+class Put(OwedStatement):
     NAME: ClassVar[str] = "put"
     SQL: ClassVar[str] = "INSERT OR IGNORE INTO delivered (n) VALUES (?)"
 
@@ -31,7 +31,7 @@ class Put(Owed):
 
 
 @dataclass(frozen=True, slots=True)
-class Strict(Owed):
+class Strict(OwedStatement):
     NAME: ClassVar[str] = "strict"
     SQL: ClassVar[str] = "INSERT INTO delivered (n) VALUES (?)"
 
@@ -39,7 +39,7 @@ class Strict(Owed):
 
 
 @dataclass(frozen=True, slots=True)
-class OfTheFuture(Owed):
+class OfTheFuture(OwedStatement):
     NAME: ClassVar[str] = "of_the_future"
     SQL: ClassVar[str] = Put.SQL
 

@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class OwedStatement:
     """A statement owed to D1. A subclass has a field for each parameter of its SQL, in the SQL's order.
 
     NAME: what an entry is stored under. A deployed outbox holds entries: name and fields of a statement stay as they are.
@@ -51,7 +51,7 @@ class Owed:
         return tuple(getattr(self, field.name) for field in fields(self))
 
 
-def statements_of(*kinds: type[Owed]) -> dict[str, str]:
+def statements_of(*kinds: type[OwedStatement]) -> dict[str, str]:
     """Return the SQL of the statements by name."""
     return {kind.NAME: kind.SQL for kind in kinds}
 
@@ -73,7 +73,7 @@ class Outbox:
         self._instance_key = instance_key
         self._one_at_a_time = asyncio.Lock()
 
-    def add(self, tenant_id: str, owed: Owed) -> None:
+    def add(self, tenant_id: str, owed: OwedStatement) -> None:
         """Append an entry. Commits with the other writes of the same turn of the event loop."""
         self._local.run(
             "INSERT INTO outbox (tenant_id, statement, parameters, due_at_ms) VALUES (?, ?, ?, ?)",

@@ -27,7 +27,7 @@ from retain.errors import Misconfigured
 from retain.json_text import Json, JsonObject
 
 
-class _Answer(Protocol):
+class _JsonAnswer(Protocol):
     def to_json(self) -> dict[str, Json]: ...
 
 
@@ -53,7 +53,7 @@ class InstanceMethod:
         return await self.act(instance, content)
 
 
-def _typed(read: Callable[[JsonObject], _Request], act: Callable[[Instance, _Request], Awaitable[_Answer]]) -> _Act:
+def _typed(read: Callable[[JsonObject], _Request], act: Callable[[Instance, _Request], Awaitable[_JsonAnswer]]) -> _Act:
     async def call(instance: Instance, content: JsonObject) -> JsonObject:
         return (await act(instance, read(content))).to_json()
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from retain.errors import QuotaExceeded
 from retain.memory.scope import Scope
-from retain.outbox import Owed
+from retain.outbox import OwedStatement
 from retain.ports import Sql
 
 RETENTION_MS = 90 * 24 * 3600 * 1000
@@ -21,7 +21,7 @@ WARN_PER_TENANT = 80_000
 
 
 @dataclass(frozen=True, slots=True)
-class AppendEpisode(Owed):
+class AppendEpisode(OwedStatement):
     """The episode of one turn, owed to D1 by the instance of the run."""
 
     NAME: ClassVar[str] = "append_episode"

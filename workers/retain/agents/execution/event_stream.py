@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.requests import BEGINNING, FollowRequest, ReadPosition
-from retain.agents.runs.stream import CLOSING, KEEP_ALIVE, RETRY_MS
+from retain.agents.execution.stream import CLOSING, KEEP_ALIVE, RETRY_MS
 from retain.errors import InvalidInput, Unavailable
 from retain.http import Request, Response
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from retain.agents.calls.answers import News, RunStreamEvent
 from retain.agents.calls.requests import FollowRequest, ReadPosition
 from retain.agents.execution.live_text import LiveText, Piece
+from retain.agents.execution.stream import shown
 from retain.agents.identity import InstanceIdentity
 from retain.agents.runs.events import ModelAnswered
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
-from retain.agents.runs.stream import shown
 
 STARTED_ID = 0
 """The id of `run.started`, which is before the log."""

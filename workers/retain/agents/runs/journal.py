@@ -33,7 +33,7 @@ from retain.agents.runs.run_log import Logged, RunLog
 from retain.agents.runs.run_table import RunTable
 from retain.memory.episodes import AppendEpisode, episode_id
 from retain.memory.procedures.procedural import Choice
-from retain.outbox import Outbox, Owed
+from retain.outbox import Outbox, OwedStatement
 from retain.ports import Clock, ObjectSql
 
 RECHECK_MS = 60_000
@@ -269,7 +269,7 @@ class Journal:
         self.log.remove(run_id)
         self.runs.remove(run_id)
 
-    def _owe(self, owed: Owed) -> None:
+    def _owe(self, owed: OwedStatement) -> None:
         self._outbox.add(self._identity.scope.tenant_id, owed)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from retain.outbox import Owed
+from retain.outbox import OwedStatement
 
 
 @dataclass(frozen=True, slots=True)
-class StartRun(Owed):
+class StartRun(OwedStatement):
     """The row of a new run."""
 
     NAME: ClassVar[str] = "start_run"
@@ -30,7 +30,7 @@ class StartRun(Owed):
 
 
 @dataclass(frozen=True, slots=True)
-class WaitRun(Owed):
+class WaitRun(OwedStatement):
     """The run waits."""
 
     NAME: ClassVar[str] = "wait_run"
@@ -43,7 +43,7 @@ class WaitRun(Owed):
 
 
 @dataclass(frozen=True, slots=True)
-class ContinueRun(Owed):
+class ContinueRun(OwedStatement):
     """The run no longer waits. The name is the one under which deployed outboxes hold it."""
 
     NAME: ClassVar[str] = "go_on_run"
@@ -55,7 +55,7 @@ class ContinueRun(Owed):
 
 
 @dataclass(frozen=True, slots=True)
-class CloseRun(Owed):
+class CloseRun(OwedStatement):
     """The run has ended. error: as JSON, None for a completed run."""
 
     NAME: ClassVar[str] = "close_run"
@@ -75,7 +75,7 @@ class CloseRun(Owed):
 
 
 @dataclass(frozen=True, slots=True)
-class AppendEvent(Owed):
+class AppendEvent(OwedStatement):
     """One event of the run's timeline."""
 
     NAME: ClassVar[str] = "append_event"

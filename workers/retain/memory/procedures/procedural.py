@@ -15,7 +15,7 @@ from typing import ClassVar
 from retain.errors import Unavailable
 from retain.memory.procedures.posterior import Posterior, check_score, choose, prior
 from retain.memory.scope import Scope
-from retain.outbox import Outbox, Owed
+from retain.outbox import Outbox, OwedStatement
 from retain.ports import Clock, ObjectSql, Row, Sql
 
 SCHEMA = """
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS procedural_workflows (
 
 
 @dataclass(frozen=True, slots=True)
-class BeginProcedure(Owed):
+class BeginProcedure(OwedStatement):
     """What an instance believed of a workflow before its own first outcome."""
 
     NAME: ClassVar[str] = "begin_procedure"
@@ -52,7 +52,7 @@ class BeginProcedure(Owed):
 
 
 @dataclass(frozen=True, slots=True)
-class RecordOutcome(Owed):
+class RecordOutcome(OwedStatement):
     """What came of a run that followed a workflow. Another score for the run replaces the first."""
 
     NAME: ClassVar[str] = "record_outcome"
