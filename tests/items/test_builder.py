@@ -9,7 +9,12 @@ import pytest
 from retain.errors import Misconfigured
 from retain.host.clock import ManualClock
 from retain.items.builder import MemoryBuilder
+from retain.items.entry import Tier
 from retain.items.placement import MATRIX, ItemPlacement
+from retain.items.rules import HOT_TTL_S, MemoryRules, ResolvedRules
+from retain.items.single_tier import ColdClient, HotClient
+from retain.items.tiered_client import TieredClient
+from retain.items.tiers.plain_catalogue import PlainCatalogue
 from retain.namespace import Namespace
 from retain.testing.in_memory_tiers import InMemoryCold, InMemoryHot, InMemoryWarm
 from tests.items.world import NAMESPACE
@@ -50,13 +55,46 @@ def test_one_tier_and_any_that_have_a_warm_one_make_a_memory(tiers: str) -> None
         pytest.param(
             "hwc", {"hot_reads": "checked", "write_through": False}, "contradictory_rules", id="checked against nothing"
         ),
-        pytest.param("hwc", {"promote": True}, "unknown_rule", id="a rule that there is not"),
     ],
 )
 def test_missing_tiers_and_contradictory_rules_are_refused(tiers: str, rules: dict[str, Any], code: str) -> None:
     with pytest.raises(Misconfigured) as refused:
         _builder(tiers).with_rules(**rules).build()
     assert refused.value.code == code
+
+
+def test_a_rule_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(TypeError, match="promote"):
+        _builder("hwc").with_rules(promote=True)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("tiers", "kind"),
+    [("h", HotClient), ("c", ColdClient), ("w", TieredClient), ("hw", TieredClient), ("hwc", TieredClient)],
+)
+def test_the_tiers_decide_which_client_is_built(tiers: str, kind: type) -> None:
+    assert type(_builder(tiers).build()) is kind
+
+
+@pytest.mark.parametrize(
+    ("tiers", "resolved"),
+    [
+        pytest.param("h", ResolvedRules(False, False, False, HOT_TTL_S, "session"), id="one tier"),
+        pytest.param("wc", ResolvedRules(True, True, False, HOT_TTL_S, "session"), id="nothing is hot"),
+        pytest.param("hwc", ResolvedRules(True, True, True, HOT_TTL_S, "session"), id="all three"),
+    ],
+)
+def test_what_no_rule_says_is_decided_by_the_tiers(tiers: str, resolved: ResolvedRules) -> None:
+    names: dict[str, Tier] = {"h": "hot", "w": "warm", "c": "cold"}
+    assert MemoryRules().resolved({names[letter] for letter in tiers}) == resolved
+
+
+async def test_a_warm_tier_that_numbers_versions_is_used_as_it_is() -> None:
+    warm = PlainCatalogue(InMemoryWarm(), ManualClock())
+    await MemoryBuilder(NAMESPACE, ManualClock()).with_warm(warm).build().put("preferences", "one", "value")
+    entry = await warm.find(f"{NAMESPACE}:preferences:one")
+    assert entry is not None
+    assert entry.value == "value", "a catalogue over it would have put its own mark before the value"
 
 
 @pytest.mark.parametrize("tiers", ["h", "w", "c", "hw", "wc"])

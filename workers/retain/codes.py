@@ -282,7 +282,6 @@ MisconfiguredCode = Literal[
     "unknown_extractor",
     "unknown_judge",
     "unknown_provider",
-    "unknown_rule",
     "unknown_schedule",
     "unknown_statement",
     "vector_dimensions_changed",

@@ -1,6 +1,7 @@
 """Canonical keys: `<service>:<tenantId>:<sessionId>`, and `<namespaceKey>:<memoryKind>:<entityId>` for one item in it.
 
-One parser and one formatter; formatting what was parsed gives the same text. `:` is a delimiter only.
+The memory kind is the item's data type. One parser and one formatter; formatting what was parsed gives the same text.
+`:` is a delimiter only.
 """
 
 from __future__ import annotations
@@ -43,25 +44,25 @@ class ItemKey:
     """The key of one item. str() gives its text, at most 300 bytes. Raises: InvalidInput, as `Namespace`."""
 
     namespace: Namespace
-    kind: str
+    data_type: str
     entity_id: str
 
     def __post_init__(self) -> None:
-        check_segment(self.kind, "kind")
+        check_segment(self.data_type, "data type")
         check_segment(self.entity_id, "entity id")
 
     def __str__(self) -> str:
-        return f"{self.namespace}:{self.kind}:{self.entity_id}"
+        return f"{self.namespace}:{self.data_type}:{self.entity_id}"
 
     @staticmethod
     def parse(text: str) -> ItemKey:
         """Return the item's key that the text is. Raises: InvalidInput, as the constructor."""
-        service, tenant_id, session_id, kind, entity_id = _segments(text, 5)
-        return ItemKey(Namespace(service, tenant_id, session_id), kind, entity_id)
+        service, tenant_id, session_id, data_type, entity_id = _segments(text, 5)
+        return ItemKey(Namespace(service, tenant_id, session_id), data_type, entity_id)
 
 
 def _segments(text: str, count: int) -> list[str]:
     segments = text.split(":")
     if len(segments) != count:
-        raise InvalidInput(f"a key of this kind has {count} segments", code="invalid_namespace")
+        raise InvalidInput(f"such a key has {count} segments", code="invalid_namespace")
     return segments

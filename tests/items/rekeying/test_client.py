@@ -34,8 +34,8 @@ async def deployment() -> AsyncIterator[Deployment]:
 def _client(deployment: Deployment, isolate: Isolate, kv: SqliteKv) -> MemoryClient:
     cold = ObjectsCold(deployment.objects)
     builder = MemoryBuilder(NAMESPACE, deployment.clock).with_hot(KvHot(kv)).with_warm(isolate.warm()).with_cold(cold)
-    rules = {"read_fallback": True, "promote_on_read": True, "write_through": True, "hot_reads": "checked"}
-    return builder.with_rules(**rules).with_placements(CARTS).build()
+    builder.with_rules(read_fallback=True, promote_on_read=True, write_through=True, hot_reads="checked")
+    return builder.with_placements(CARTS).build()
 
 
 @pytest.mark.parametrize("both", COMBINATIONS, ids=str)

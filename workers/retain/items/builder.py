@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from retain.errors import Misconfigured
 from retain.items.client import MemoryClient
+from retain.items.entry import Tier
+from retain.items.item_checks import ItemChecks
 from retain.items.pii import Sealer
 from retain.items.placement import MATRIX, Matrix, checked_matrix
-from retain.items.rules import MemoryRules, Session, contradiction
+from retain.items.rules import HotReads, MemoryRules, Session
+from retain.items.single_tier import ColdClient, HotClient
+from retain.items.tiered_client import TieredClient
 from retain.items.tiers.plain_catalogue import PlainCatalogue
 from retain.items.tiers.protocols import ColdMemory, HotMemory, ItemCatalogue, WarmMemory
 from retain.items.tiers.tiers import Tiers
 from retain.namespace import Namespace
 from retain.ports import Clock
 
-HOT_TTL_S = 900
-"""How long a hot copy lives unless the rules say otherwise."""
-
 _RESERVED = ("agent_working", "gateway_key", "gateway_tool", "gateway_credential")
 """Names with which Retain's other keys begin in the KV namespace that holds the hot tier."""
 
 
 class MemoryBuilder:
-    """Builds the memory of one namespace. Every `with_…` returns the builder; a second one replaces the first."""
+    """Builds the client of tiered memory for one namespace.
+
+    Tiered memory is what a program sees of items: `MemoryBuilder` and `MemoryClient` are its two public names, and its
+    values are items. Every `with_…` returns the builder; a second one replaces the first.
+    """
 
     def __init__(self, namespace: Namespace, clock: Clock) -> None:
         self._namespace = namespace
@@ -51,12 +54,17 @@ class MemoryBuilder:
         self._cold = cold
         return self
 
-    def with_rules(self, **rules: Any) -> MemoryBuilder:
-        """Use rules: the fields of `MemoryRules`. Raises: Misconfigured (code `contradictory_rules`, `unknown_rule`)."""
-        unknown = sorted(set(rules) - set(MemoryRules.__slots__))
-        if unknown:
-            raise Misconfigured(f"there is no rule {', '.join(unknown)}", code="unknown_rule")
-        self._rules = MemoryRules(**rules)
+    def with_rules(
+        self,
+        *,
+        read_fallback: bool | None = None,
+        promote_on_read: bool | None = None,
+        write_through: bool | None = None,
+        hot_ttl: int | None = None,
+        hot_reads: HotReads = "session",
+    ) -> MemoryBuilder:
+        """Use rules: see `MemoryRules`. Raises: Misconfigured (code `contradictory_rules`)."""
+        self._rules = MemoryRules(read_fallback, promote_on_read, write_through, hot_ttl, hot_reads)
         return self
 
     def with_placements(self, matrix: Matrix) -> MemoryBuilder:
@@ -70,7 +78,7 @@ class MemoryBuilder:
         return self
 
     def with_session(self, session: Session) -> MemoryBuilder:
-        """Go on with a session: reads show nothing older than what it saw."""
+        """Continue a session: reads show nothing older than what it saw."""
         self._session = session
         return self
 
@@ -84,60 +92,41 @@ class MemoryBuilder:
                 f"{self._namespace.service} is the beginning of Retain's own keys; name the service otherwise",
                 code="reserved_service",
             )
-        self._check_tiers()
-        tiers = Tiers(self._hot, self._catalogue(), self._cold)
-        return MemoryClient(
-            self._namespace,
-            tiers,
-            self._settled(),
-            MATRIX if self._matrix is None else self._matrix,
-            self._clock,
-            self._sealer,
-            Session() if self._session is None else self._session,
-        )
+        tiers = self._tiers()
+        rules, matrix = self._rules.resolved(tiers), MATRIX if self._matrix is None else self._matrix
+        checks = ItemChecks(self._namespace, tiers, rules, matrix, self._clock, self._sealer)
+        session = Session() if self._session is None else self._session
+        if self._warm is not None:
+            warm = self._warm if isinstance(self._warm, ItemCatalogue) else PlainCatalogue(self._warm, self._clock)
+            return TieredClient(checks, Tiers(self._hot, warm, self._cold), rules, self._clock, session)
+        if self._hot is not None:
+            return HotClient(checks, self._hot, self._clock, session)
+        if self._cold is not None:
+            return ColdClient(checks, self._cold, session)
+        raise _without_tiers()
 
-    def _catalogue(self) -> ItemCatalogue | None:
-        if self._warm is None:
-            return None
-        if all(callable(getattr(self._warm, name, None)) for name in ("find", "version", "write", "bury", "copy_in")):
-            return cast("ItemCatalogue", self._warm)
-        return PlainCatalogue(self._warm, self._clock)
-
-    def _check_tiers(self) -> None:
-        present = {
-            name for name, tier in (("hot", self._hot), ("warm", self._warm), ("cold", self._cold)) if tier is not None
+    def _tiers(self) -> frozenset[Tier]:
+        """Return the tiers that there are, enough of them for each other and for the placements."""
+        there: dict[Tier, bool] = {
+            "hot": self._hot is not None,
+            "warm": self._warm is not None,
+            "cold": self._cold is not None,
         }
+        present = frozenset(tier for tier, given in there.items() if given)
         if not present:
-            raise Misconfigured("a memory needs a tier: with_hot, with_warm or with_cold", code="no_tiers")
+            raise _without_tiers()
         if present == {"hot", "cold"}:
             raise Misconfigured(
                 "hot and cold need a warm tier between them: it decides which copy is the newer one",
                 code="tier_missing",
             )
-        for kind, placement in (self._matrix or {}).items():
+        for data_type, placement in (self._matrix or {}).items():
             if placement.tier not in present:
                 raise Misconfigured(
-                    f"{kind} belongs in the {placement.tier} tier, which is missing", code="tier_missing"
+                    f"{data_type} belongs in the {placement.tier} tier, which is missing", code="tier_missing"
                 )
+        return present
 
-    def _settled(self) -> MemoryRules:
-        rules, hot, warm, cold = self._rules, self._hot is not None, self._warm is not None, self._cold is not None
-        several = sum((hot, warm, cold)) > 1
-        for name in ("read_fallback", "promote_on_read"):
-            if getattr(rules, name) and not several:
-                raise contradiction(f"{name} needs more than one tier")
-        if rules.write_through and not (hot and warm):
-            raise contradiction("write_through needs a hot and a warm tier")
-        if rules.hot_ttl is not None and not hot:
-            raise contradiction("hot_ttl needs a hot tier")
-        fallback = several if rules.read_fallback is None else rules.read_fallback
-        through = fallback and hot and warm if rules.write_through is None else rules.write_through
-        if rules.hot_reads == "checked" and not (hot and warm and fallback and through):
-            raise contradiction("checked reads compare hot with warm: they need both, read_fallback and write_through")
-        return MemoryRules(
-            read_fallback=fallback,
-            promote_on_read=fallback if rules.promote_on_read is None else rules.promote_on_read,
-            write_through=through,
-            hot_ttl=HOT_TTL_S if rules.hot_ttl is None else rules.hot_ttl,
-            hot_reads=rules.hot_reads,
-        )
+
+def _without_tiers() -> Misconfigured:
+    return Misconfigured("a memory needs a tier: with_hot, with_warm or with_cold", code="no_tiers")

@@ -59,7 +59,7 @@ class ItemPlacement:
 
 
 Matrix = Mapping[str, ItemPlacement]
-"""Data type, which is the memory kind of the items' keys, to its placement."""
+"""Data type, the fourth segment of the items' keys, to its placement."""
 
 MATRIX: Matrix = {
     "session_state": ItemPlacement("hot", ttl_s=15 * MINUTE_S),
@@ -76,15 +76,15 @@ MATRIX: Matrix = {
 """The matrix that holds without configuration."""
 
 
-def placement_of(matrix: Matrix, kind: str) -> ItemPlacement:
+def placement_of(matrix: Matrix, data_type: str) -> ItemPlacement:
     """Return the placement of a data type. Raises: InvalidInput (code `unknown_data_type`)."""
-    if kind not in matrix:
+    if data_type not in matrix:
         raise InvalidInput(
             "there is no placement for this data type: MEMORY_PLACEMENTS can add one",
             code="unknown_data_type",
             known=sorted(matrix),
         )
-    return matrix[kind]
+    return matrix[data_type]
 
 
 def read_placements(text: str) -> Matrix:
@@ -100,7 +100,7 @@ def read_placements(text: str) -> Matrix:
         raise _refused("MEMORY_PLACEMENTS is not JSON") from error
     if not isinstance(given, dict):
         raise _refused("MEMORY_PLACEMENTS is a JSON object")
-    return checked_matrix({**MATRIX, **{kind: _placement(kind, said) for kind, said in given.items()}})
+    return checked_matrix({**MATRIX, **{data_type: _placement(data_type, said) for data_type, said in given.items()}})
 
 
 def checked_matrix(matrix: Matrix) -> Matrix:
@@ -120,8 +120,12 @@ def lifecycle_rules(matrix: Matrix) -> dict[str, Any]:
     Source: https://developers.cloudflare.com/r2/buckets/object-lifecycles/
     """
     rules = []
-    for kind, placement in sorted(matrix.items()):
-        rule: dict[str, Any] = {"id": f"retain-{kind}", "enabled": True, "conditions": {"prefix": placement.prefix}}
+    for data_type, placement in sorted(matrix.items()):
+        rule: dict[str, Any] = {
+            "id": f"retain-{data_type}",
+            "enabled": True,
+            "conditions": {"prefix": placement.prefix},
+        }
         if placement.tier == "cold" and placement.retention_s is not None:
             rule["deleteObjectsTransition"] = {"condition": _age(placement.retention_s)}
         if placement.infrequent_after_s is not None:
@@ -143,14 +147,14 @@ def _age(seconds: int) -> dict[str, Any]:
     return {"type": "Age", "maxAge": days * DAY_S}
 
 
-def _placement(kind: str, said: object) -> ItemPlacement:
+def _placement(data_type: str, said: object) -> ItemPlacement:
     names = {field.name for field in fields(ItemPlacement)}
     if not isinstance(said, dict) or not set(said) <= names:
-        raise _refused(f"the placement of {kind!r} is an object with {', '.join(sorted(names))}")
-    if kind in MATRIX:
-        return replace(MATRIX[kind], **said)
+        raise _refused(f"the placement of {data_type!r} is an object with {', '.join(sorted(names))}")
+    if data_type in MATRIX:
+        return replace(MATRIX[data_type], **said)
     if "tier" not in said:
-        raise _refused(f"the placement of {kind!r} names no tier")
+        raise _refused(f"the placement of {data_type!r} names no tier")
     return ItemPlacement(**cast("dict[str, Any]", said))
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from retain.errors import Misconfigured
+from retain.items.entry import Tier
 from retain.items.placement import MIN_TTL_S
 
 HotReads = Literal["session", "checked"]
+
+HOT_TTL_S = 900
+"""How long a hot copy lives unless the rules say otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +37,50 @@ class MemoryRules:
 
     def __post_init__(self) -> None:
         if self.read_fallback is False and (self.promote_on_read or self.write_through):
-            raise contradiction("without read_fallback nothing reads what promotion or write_through would copy")
+            raise _contradiction("without read_fallback nothing reads what promotion or write_through would copy")
         if self.hot_ttl is not None and self.hot_ttl < MIN_TTL_S:
-            raise contradiction(f"hot_ttl is at least {MIN_TTL_S} seconds: Workers KV keeps no key for less")
+            raise _contradiction(f"hot_ttl is at least {MIN_TTL_S} seconds: Workers KV keeps no key for less")
         if self.hot_reads not in ("session", "checked"):
-            raise contradiction("hot_reads is 'session' or 'checked'")
+            raise _contradiction("hot_reads is 'session' or 'checked'")
+
+    def resolved(self, tiers: Collection[Tier]) -> ResolvedRules:
+        """Return the rules for a client with these tiers, each of them decided.
+
+        Raises: Misconfigured (code `contradictory_rules`) when a rule needs a tier that is missing.
+        """
+        several, hot_and_warm = len(tiers) > 1, {"hot", "warm"} <= set(tiers)
+        for name, wanted in (("read_fallback", self.read_fallback), ("promote_on_read", self.promote_on_read)):
+            if wanted and not several:
+                raise _contradiction(f"{name} needs more than one tier")
+        if self.write_through and not hot_and_warm:
+            raise _contradiction("write_through needs a hot and a warm tier")
+        if self.hot_ttl is not None and "hot" not in tiers:
+            raise _contradiction("hot_ttl needs a hot tier")
+        fallback = several if self.read_fallback is None else self.read_fallback
+        through = fallback and hot_and_warm if self.write_through is None else self.write_through
+        if self.hot_reads == "checked" and not (hot_and_warm and fallback and through):
+            raise _contradiction("checked reads compare hot with warm: they need both, read_fallback and write_through")
+        return ResolvedRules(
+            read_fallback=fallback,
+            promote_on_read=fallback if self.promote_on_read is None else self.promote_on_read,
+            write_through=through,
+            hot_ttl=HOT_TTL_S if self.hot_ttl is None else self.hot_ttl,
+            hot_reads=self.hot_reads,
+        )
 
 
-def contradiction(message: str) -> Misconfigured:
-    """Return the error for rules that contradict each other or the tiers."""
+@dataclass(frozen=True, slots=True)
+class ResolvedRules:
+    """The rules of one client. Fields as of `MemoryRules`."""
+
+    read_fallback: bool
+    promote_on_read: bool
+    write_through: bool
+    hot_ttl: int
+    hot_reads: HotReads
+
+
+def _contradiction(message: str) -> Misconfigured:
     return Misconfigured(message, code="contradictory_rules")
 
 

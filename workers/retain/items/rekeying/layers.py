@@ -42,7 +42,7 @@ class LayeredHot:
 
 
 class LayeredWarm:
-    """`WarmMemory` over canonical and legacy keys. Over a `Catalogue`, use `LayeredCatalogue`."""
+    """`WarmMemory` over canonical and legacy keys. Over an `ItemCatalogue`, use `LayeredCatalogue`."""
 
     def __init__(self, warm: WarmMemory, namespacing: Namespacing, watch: Watch, add: Add | None = None) -> None:
         self._keyed = Keyed(warm.read, warm.upsert, warm.delete, _copy_by(add))

@@ -185,13 +185,13 @@ def _compatible(one: _PatternPart, other: _PatternPart) -> bool:
 def _values(item: ItemKey) -> dict[str, str]:
     space = item.namespace
     return dict(
-        zip(SEGMENTS, (space.service, space.tenant_id, space.session_id, item.kind, item.entity_id), strict=True)
+        zip(SEGMENTS, (space.service, space.tenant_id, space.session_id, item.data_type, item.entity_id), strict=True)
     )
 
 
 def _item(values: Mapping[str, str]) -> ItemKey:
-    service, tenant_id, session_id, kind, entity_id = (values[name] for name in SEGMENTS)
-    return ItemKey(Namespace(service, tenant_id, session_id), kind, entity_id)
+    service, tenant_id, session_id, data_type, entity_id = (values[name] for name in SEGMENTS)
+    return ItemKey(Namespace(service, tenant_id, session_id), data_type, entity_id)
 
 
 def _invalid(template: str, problem: str) -> Misconfigured:

@@ -86,7 +86,7 @@ class SqlItems:
         item = ItemKey.parse(key)
         if item.namespace.tenant_id != self._tenant_id:
             raise InvalidInput("the key is of another tenant", code="invalid_namespace")
-        return str(item.namespace), item.kind
+        return str(item.namespace), item.data_type
 
 
 class WarmSource:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import logging
 
-from retain.errors import RetainError
+from retain.errors import InvalidInput, RetainError
 from retain.items.entry import Held
 from retain.items.placement import MIN_TTL_S
-from retain.items.rules import MemoryRules
+from retain.items.tiers.protocols import HotMemory
 from retain.items.tiers.tiers import Tiers
 from retain.ports import Clock
 
@@ -21,18 +21,17 @@ _log = logging.getLogger(__name__)
 
 
 class HotCopies:
-    """Reads and writes hot values; without a hot tier there are none."""
+    """Reads and writes hot values. Without a hot tier it leaves no copies."""
 
-    def __init__(self, tiers: Tiers, rules: MemoryRules, clock: Clock) -> None:
-        self._tiers = tiers
-        self._rules = rules
+    def __init__(self, tiers: Tiers, clock: Clock) -> None:
+        self._hot = tiers.hot
+        self._warm = tiers.warm
         self._clock = clock
 
     async def read(self, key: str, *, required: bool) -> Held | None:
         """Return the hot value. A failure is raised when no other tier could answer, else it is a miss."""
-        assert self._tiers.hot is not None
         try:
-            text = await self._tiers.hot.get(key)
+            text = await self._deciding().get(key)
         except RetainError as error:
             if required:
                 raise
@@ -42,30 +41,27 @@ class HotCopies:
 
     async def write(self, key: str, held: Held) -> None:
         """Write a value that the hot tier decides on. Raises: as the tier."""
-        assert self._tiers.hot is not None
         ttl = self._ttl(held, None)
-        await self._tiers.hot.set(key, str(held), ttl=None if ttl is None else max(ttl, MIN_TTL_S))
+        await self._deciding().set(key, str(held), ttl=None if ttl is None else max(ttl, MIN_TTL_S))
 
     async def remove(self, key: str) -> None:
         """Remove a value that the hot tier decides on. Raises: as the tier."""
-        assert self._tiers.hot is not None
-        await self._tiers.hot.delete(key)
+        await self._deciding().delete(key)
 
     async def leave(self, key: str, held: Held, ttl_s: int | None) -> bool:
         """Leave a copy, and take it away again if a newer version came meanwhile; tell whether it stayed.
 
-        Never fails: without the copy, reads go on to the warm tier.
+        Never fails: without the copy, reads ask the warm tier.
         """
-        if self._tiers.hot is None:
+        if self._hot is None:
             return False
         ttl = self._ttl(held, ttl_s)
         if (ttl is not None and ttl < MIN_TTL_S) or len(held.value.encode()) > MAX_HOT_BYTES:
             await self.drop(key)
             return False
         try:
-            await self._tiers.hot.set(key, str(held), ttl=ttl)
-            assert self._tiers.warm is not None
-            if await self._tiers.warm.version(key) == held.version:
+            await self._hot.set(key, str(held), ttl=ttl)
+            if await self._warm.version(key) == held.version:
                 return True
         except RetainError as error:
             _log.warning("leaving a hot copy failed", extra={"code": error.code})
@@ -74,12 +70,17 @@ class HotCopies:
 
     async def drop(self, key: str) -> None:
         """Remove a copy. Never fails: what stays is found out by its version, and expires."""
-        if self._tiers.hot is None:
+        if self._hot is None:
             return
         try:
-            await self._tiers.hot.delete(key)
+            await self._hot.delete(key)
         except RetainError as error:
             _log.warning("removing a hot copy failed", extra={"code": error.code})
+
+    def _deciding(self) -> HotMemory:
+        if self._hot is None:
+            raise InvalidInput("the hot tier is missing", code="tier_missing")
+        return self._hot
 
     def _ttl(self, held: Held, most_s: int | None) -> int | None:
         """Return the seconds until the value expires, `most_s` at most."""

@@ -14,7 +14,7 @@ _MARK = "retain1 "
 
 
 class PlainCatalogue:
-    """Implements `Catalogue`. Versions are read and then written: an item must not have two writers at a time.
+    """Implements `ItemCatalogue`. Versions are read and then written: an item must not have two writers at a time.
 
     It cannot list, so it finds no item by its user (such items are refused), and it notes no objects: each item has one
     object, which is written over.
@@ -57,7 +57,7 @@ class PlainCatalogue:
         """See the protocol. Raises also: InvalidInput (code `user_not_findable`) for an item with a user."""
         if draft.user_id is not None:
             raise InvalidInput(
-                "this warm tier cannot find a user's items, and so not erase them: use one that is a Catalogue",
+                "this warm tier cannot find a user's items, and so not erase them: use one that is an ItemCatalogue",
                 code="user_not_findable",
             )
         before, now = await self.find(key), self._clock()

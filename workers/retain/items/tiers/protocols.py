@@ -7,7 +7,7 @@ idempotent, so that it can be called again. A store of the first three protocols
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from retain.items.entry import Buried, Draft, ItemEntry
 
@@ -63,6 +63,7 @@ class ColdMemory(Protocol):
         ...
 
 
+@runtime_checkable
 class ItemCatalogue(WarmMemory, Protocol):
     """A warm tier that also knows of every item in which tier its value lies, and numbers its versions.
 

@@ -80,8 +80,8 @@ class SqlWarm:
 
     async def write(self, key: str, draft: Draft) -> int:
         """See the protocol. Raises also: LimitExceeded (code `value_too_large`) over 2,000,000 bytes."""
-        text, namespace_key, kind = self._checked(key)
-        where: tuple[SqlValue, ...] = (self._tenant_id, text, namespace_key, kind, draft.user_id)
+        text, namespace_key, data_type = self._checked(key)
+        where: tuple[SqlValue, ...] = (self._tenant_id, text, namespace_key, data_type, draft.user_id)
         what: tuple[SqlValue, ...] = (draft.tier, draft.value, draft.object_key, self._clock(), draft.key_id)
         try:
             rows = (await self._sql.run(_WRITE, *where, *what, draft.size_bytes, draft.expires_at_ms)).rows
@@ -121,7 +121,7 @@ class SqlWarm:
         await self._sql.run(_NOTE_READ, self._clock(), self._tenant_id, text, version, READ_STEP_MS)
 
     def _checked(self, key: str) -> tuple[str, str, str]:
-        """Return key, namespace and kind; the last two are empty for a legacy key. Raises: InvalidInput."""
+        """Return key, namespace and data type; the last two are empty for a legacy key. Raises: InvalidInput."""
         check_kv_key(key)  # every item may have a hot copy under the same key
         try:
             item = ItemKey.parse(key)
@@ -129,7 +129,7 @@ class SqlWarm:
             return key, "", ""
         if item.namespace.tenant_id != self._tenant_id:
             raise InvalidInput("the key is of another tenant", code="invalid_namespace")
-        return key, str(item.namespace), item.kind
+        return key, str(item.namespace), item.data_type
 
 
 def entry_of(row: Row) -> ItemEntry:

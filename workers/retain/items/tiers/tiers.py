@@ -1,4 +1,4 @@
-"""The tiers that a client works with."""
+"""The tiers of a memory that has a warm one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from retain.items.tiers.protocols import ColdMemory, HotMemory, ItemCatalogue
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """Hot, warm and cold, as far as there are any. The warm one is the catalogue of all three."""
+    """A warm tier, which is the catalogue of all, and hot and cold as far as there are any."""
 
     hot: HotMemory | None
-    warm: ItemCatalogue | None
+    warm: ItemCatalogue
     cold: ColdMemory | None
