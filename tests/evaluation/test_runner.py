@@ -14,9 +14,10 @@ from retain.admin.maintenance import evaluations
 from retain.errors import Conflict, NotFound, RetainError, Unavailable, UpstreamFailed
 from retain.evaluation.results import Result, summary
 from retain.evaluation.runner import CASE_MS, CASES_PER_CALL, MAX_ATTEMPTS, RETRY_MS
-from retain.evaluation.runs import LEASE_MS, EvalRun
+from retain.evaluation.runs import EvalRun
 from retain.evaluation.scoring.judge import ChatJudge, NoJudge, chosen_judge
 from retain.evaluation.scratch import scratch_id
+from retain.jobs import LEASE_MS
 from retain.models.chat import ChatReply
 from retain.ports import Sql, SqlResult, SqlValue, Statement
 from retain.tenant_tables import TENANT_TABLES

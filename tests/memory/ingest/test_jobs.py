@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from retain.errors import InvalidInput, NotFound, RetainError, Unavailable, UpstreamFailed
+from retain.jobs import LEASE_MS
 from retain.memory.ingest.extraction import ExtractedFact, Said
 from retain.memory.ingest.ingestion import continue_interrupted
-from retain.memory.ingest.jobs import KEPT_MS, LEASE_MS, MAX_ATTEMPTS, PRUNE_PAGE, IngestJob, Jobs, prune_jobs
+from retain.memory.ingest.jobs import KEPT_MS, MAX_ATTEMPTS, PRUNE_PAGE, IngestJob, Jobs, prune_jobs
 from retain.memory.ingest.rule_extractor import RuleExtractor
 from tests.memory.ingest.substrate import FixedExtractor, IngestSubstrate, turns
 from tests.memory.semantic.substrate import AGENT, PERSON, TENANT

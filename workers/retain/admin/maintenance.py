@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -12,8 +11,10 @@ from retain.contracts.stored.document_index import DocumentIndex
 from retain.errors import RetainError
 from retain.evaluation.runner import Runner
 from retain.items.demotion import Demotion
+from retain.jobs import Continued, continue_open
 from retain.lifecycle.consolidation import consolidate
 from retain.lifecycle.erasure.eraser import Erasure
+from retain.lifecycle.erasure.receipts import ErasureReceipt
 from retain.lifecycle.heads import keep_heads
 from retain.lifecycle.reindexing import Reindexing
 from retain.lifecycle.stores import Stores
@@ -38,9 +39,7 @@ BRIEF = "0 4 * * *"
 """Every day, 04:00 UTC."""
 
 JOBS_A_DAY = 10
-"""Open jobs of a kind that one brief goes on with …"""
-CALLS_A_JOB = 5
-"""… and for how long: as many times as a request does."""
+"""Open jobs of a kind that one brief continues."""
 
 _COUNTED = (
     "tenants",
@@ -65,9 +64,9 @@ async def prune(sql: Sql, clock: Clock) -> dict[str, int]:
 
 
 async def keep_up(stores: Stores) -> dict[str, Any]:
-    """Consolidate memories, go on with erasures and reindexings, and keep the heads of histories; return what was done.
+    """Consolidate memories, continue erasures and reindexings, and keep the heads of histories; return what was done.
 
-    Bounded; the next day goes on. What fails is logged and named, and does not stop the rest.
+    Bounded; the next day continues. What fails is logged and named, and does not stop the rest.
     """
     return {
         "consolidation": await _done("consolidation", _consolidated(stores)),
@@ -79,7 +78,7 @@ async def keep_up(stores: Stores) -> dict[str, Any]:
 
 
 async def ingests(stores: Stores, ingestion: Callable[[Scope], Ingestion]) -> object:
-    """Forget uploads without a job, and go on with ingests that were interrupted or failed.
+    """Forget uploads without a job, and continue ingests that were interrupted or failed.
 
     Returns how many are in which state now.
     """
@@ -88,21 +87,18 @@ async def ingests(stores: Stores, ingestion: Callable[[Scope], Ingestion]) -> ob
 
 
 async def evaluations(runner: Runner) -> object:
-    """Go on with evaluations that somebody left; return how many are in which state now."""
+    """Continue evaluations that somebody left; return how many are in which state now."""
+
+    async def call(run: tuple[str, str]) -> Continued:
+        try:
+            progress = await runner.advance(*run)
+        except RetainError as error:
+            _log.error("an evaluation stopped", extra={"run_id": run[1], "code": error.code})
+            raise
+        return Continued(progress.run.state, more=progress.retry_after_ms == 0)
 
     async def run() -> object:
-        states: Counter[str] = Counter()
-        for tenant_id, run_id in await runner.open(JOBS_A_DAY):
-            try:
-                for _ in range(CALLS_A_JOB):
-                    progress = await runner.advance(tenant_id, run_id)
-                    if progress.retry_after_ms != 0:
-                        break
-                states[progress.run.state] += 1
-            except RetainError as error:
-                _log.error("an evaluation stopped", extra={"run_id": run_id, "code": error.code})
-                states["stopped"] += 1
-        return dict(states)
+        return await continue_open(await runner.open(JOBS_A_DAY), call)
 
     return await _done("evaluations", run())
 
@@ -134,35 +130,26 @@ async def _documents(stores: Stores) -> dict[str, int]:
 
 
 async def _erasures(stores: Stores) -> dict[str, int]:
-    """Go on with open erasures; return how many are in which state now."""
+    """Continue open erasures; return how many are in which state now."""
     erasure = Erasure(stores)
-    states: Counter[str] = Counter()
-    for receipt in (await erasure.open())[:JOBS_A_DAY]:
-        try:
-            for _ in range(CALLS_A_JOB):
-                outcome = await erasure.resume(receipt)
-                if outcome.retry_after_ms != 0:
-                    break
-            states[outcome.receipt.state] += 1
-        except RetainError:  # logged and noted in the receipt
-            states["stopped"] += 1
-    return dict(states)
+
+    async def call(receipt: ErasureReceipt) -> Continued:
+        outcome = await erasure.resume(receipt)
+        return Continued(outcome.receipt.state, more=outcome.retry_after_ms == 0)
+
+    return await continue_open((await erasure.open())[:JOBS_A_DAY], call)
 
 
 async def _reindexings(stores: Stores) -> dict[str, int]:
-    """Go on with open reindexings; return how many are in which state now."""
+    """Continue open reindexings; return how many are in which state now."""
     reindexing = Reindexing(stores)
-    states: Counter[str] = Counter()
-    for tenant_id in (await reindexing.open_tenants())[:JOBS_A_DAY]:
-        try:
-            for _ in range(CALLS_A_JOB):
-                job = await reindexing.advance(tenant_id)
-                if job.state != "running":
-                    break
-            states[job.state] += 1
-        except RetainError:  # logged and noted in the job
-            states["failed"] += 1
-    return dict(states)
+
+    async def call(tenant_id: str) -> Continued:
+        job = await reindexing.advance(tenant_id)
+        return Continued(job.state, more=job.state == "running")
+
+    tenants = (await reindexing.open_tenants())[:JOBS_A_DAY]
+    return await continue_open(tenants, call, stopped="failed")
 
 
 async def brief(

@@ -17,11 +17,10 @@ from retain.evaluation.datasets import DatasetInfo
 from retain.evaluation.results import Outcome, Result, result_of, summary
 from retain.evaluation.scoring.scores import Observation, Score
 from retain.identifiers import check_id, new_id
+from retain.jobs import Leases
 from retain.ports import Clock, Row, Sql, Statement
 
 State = Literal["running", "cleaning", "completed"]
-LEASE_MS = 120_000
-"""How long nobody else takes up a run after its worker last began with a case."""
 MAX_OUTPUT_BYTES = 64 * 1024
 """Longest output that a result keeps; it is scored whole."""
 MAX_OBSERVED_BYTES = 256 * 1024
@@ -48,10 +47,7 @@ SELECT r.*, (SELECT COUNT(*) FROM eval_results c WHERE c.run_id = r.run_id) AS t
 FROM eval_runs r WHERE r.tenant_id = ?1 AND r.run_id < ?2 AND (?3 IS NULL OR r.dataset = ?3)
 ORDER BY r.run_id DESC LIMIT ?4
 """
-_LEASE = """
-UPDATE eval_runs SET lease_until_ms = ?, updated_at_ms = ?
-WHERE run_id = ? AND tenant_id = ? AND state <> 'completed' AND lease_until_ms <= ? RETURNING run_id
-"""
+_LEASES = Leases("eval_runs", "run_id")
 _PICK = """
 UPDATE eval_results SET state = 'running', attempts = attempts + 1, started_at_ms = COALESCE(started_at_ms, ?1)
 WHERE run_id = ?2 AND state <> 'scored'
@@ -188,17 +184,12 @@ class EvalRuns:
 
     async def lease(self, tenant_id: str, run_id: str) -> bool:
         """Take a run up, unless somebody has or it is completed."""
-        now = self._clock()
-        return bool((await self._sql.run(_LEASE, now + LEASE_MS, now, run_id, tenant_id, now)).rows)
+        return await _LEASES.take(self._sql, tenant_id, run_id, self._clock())
 
     async def pick(self, run_id: str) -> Picked | None:
-        """Take up the first case that is not scored, None when all are; the lease begins anew."""
+        """Take up the first case that is not scored, None when all are; the lease begins again."""
         now = self._clock()
-        longer: Statement = (
-            "UPDATE eval_runs SET lease_until_ms = ?, updated_at_ms = ? WHERE run_id = ?",
-            (now + LEASE_MS, now, run_id),
-        )
-        _, picked = await self._sql.batch([longer, (_PICK, (now, run_id))])
+        _, picked = await self._sql.batch([_LEASES.extended(run_id, now), (_PICK, (now, run_id))])
         if not picked.rows:
             return None
         row = picked.rows[0]

@@ -8,13 +8,13 @@ one model only. The job completes in a mutation of the tenant that finds every r
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import dataclass
 from typing import Any
 
 from retain.codes import Code, ForeignCode
 from retain.errors import NotFound, RetainError, Unavailable
 from retain.identifiers import check_id, new_id
+from retain.jobs import noted
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.surplus import remove_surplus
 from retain.memory.indexer import Indexer
@@ -26,8 +26,6 @@ from retain.tenants.history import Change, HistoryEntry, digest_of
 SLICE_RECORDS = 50
 """Records that are embedded together."""
 SLICES_PER_CALL = 4
-
-_log = logging.getLogger(__name__)
 
 _START = """
 INSERT INTO index_jobs (job_id, tenant_id, model, state, cursor, done, refused, total, started_at_ms, updated_at_ms)
@@ -56,6 +54,8 @@ _ADVANCE = """
 UPDATE index_jobs SET cursor = ?, done = done + ?, refused = refused + ?, updated_at_ms = ?
 WHERE job_id = ? AND state = 'running' AND cursor = ? AND model = ?
 """
+
+_FAIL = "UPDATE index_jobs SET state = 'failed', error = ?, updated_at_ms = ? WHERE job_id = ? AND state = 'running'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +180,5 @@ class Reindexing:
             )
 
     async def _fail(self, job_id: str, code: Code | ForeignCode) -> None:
-        _log.error("reindexing failed", extra={"job_id": job_id, "code": code})
-        try:
-            await self._stores.sql.run(
-                "UPDATE index_jobs SET state = 'failed', error = ?, updated_at_ms = ?"
-                " WHERE job_id = ? AND state = 'running'",
-                code,
-                self._stores.clock(),
-                job_id,
-            )
-        except RetainError as error:
-            _log.warning("the job's failure was not noted", extra={"job_id": job_id, "code": error.code})
+        now = self._stores.clock()
+        await noted("a reindexing", job_id, code, self._stores.sql.run(_FAIL, code, now, job_id))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from retain.errors import ConstraintViolated, InvalidInput, RetainError, Unavailable
+from retain.jobs import noted
 from retain.lifecycle.erasure.receipts import ErasureJob, ErasureReceipt, Kind, Receipts, started
 from retain.lifecycle.erasure.slices import Slice, Step
 from retain.lifecycle.erasure.subject import BY_MENTION, BY_SUBJECT
@@ -81,7 +82,8 @@ class Erasure:
         try:
             return await self._advance(receipt)
         except RetainError as error:
-            await self._note(receipt.receipt_id, error)
+            note = self._receipts.note_error(receipt.receipt_id, error.code, self._stores.clock())
+            await noted("an erasure", receipt.receipt_id, error.code, note)
             raise
 
     async def receipt(self, tenant_id: str, receipt_id: str) -> ErasureReceipt:
@@ -125,13 +127,6 @@ class Erasure:
                 _log.info("another caller continues the erasure", extra={"receipt_id": receipt.receipt_id})
         receipt = await self._receipts.get(receipt.tenant_id, receipt.receipt_id)
         return Outcome(receipt, salt, None if receipt.state == "completed" else 0)
-
-    async def _note(self, receipt_id: str, error: RetainError) -> None:
-        _log.error("an erasure stopped", extra={"receipt_id": receipt_id, "code": error.code})
-        try:
-            await self._receipts.note_error(receipt_id, error.code, self._stores.clock())
-        except RetainError as second:
-            _log.warning("the erasure's error was not noted", extra={"receipt_id": receipt_id, "code": second.code})
 
 
 def _steps(kind: Kind, request: Mapping[str, Any]) -> Mapping[str, Step]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from retain.errors import Conflict, Misconfigured, RetainError, Unavailable
+from retain.jobs import Continued, continue_open
 from retain.memory.ingest.extraction import ExtractedFact, Extractor
 from retain.memory.ingest.inbox import Inbox, Unlearned
 from retain.memory.ingest.intake import Intake
@@ -191,10 +192,13 @@ class Ingestion:
 async def continue_interrupted(
     sql: Sql, clock: Clock, ingestion: Callable[[Scope], Ingestion], *, limit: int = 10
 ) -> dict[str, int]:
-    """Go on with jobs that were interrupted or failed, and return how many are in each state now. For the cron."""
-    states: dict[str, int] = {"completed": 0, "running": 0, "failed": 0}
-    for job in await Jobs(sql, clock).interrupted(limit):
-        states[(await ingestion(job.scope).work(job.job_id)).state] += 1
+    """Continue jobs that were interrupted or failed, and return how many are in each state now. For the cron."""
+
+    async def call(job: IngestJob) -> Continued:
+        return Continued((await ingestion(job.scope).work(job.job_id)).state, more=False)
+
+    done = await continue_open(await Jobs(sql, clock).interrupted(limit), call)
+    states: dict[str, int] = {"completed": 0, "running": 0, "failed": 0, **done}
     if any(states.values()):
         _log.info("interrupted ingests taken up", extra=states)
     return states

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from retain.errors import InvalidInput, NotFound, RetainError
+from retain.jobs import LEASE_MS, Leases
 from retain.memory.ingest.messages import Rejection
 from retain.memory.scope import Scope
 from retain.ports import Clock, Row, Sql, Statement
@@ -21,8 +22,6 @@ from retain.ports import Clock, Row, Sql, Statement
 State = Literal["running", "completed", "failed"]
 Stage = Literal["storing", "extraction", "learning"]
 
-LEASE_MS = 120_000
-"""How long nobody else takes a job up after it last achieved something."""
 MAX_ATTEMPTS = 5
 """Attempts without any progress after which the cron leaves a job alone."""
 
@@ -31,10 +30,7 @@ KEPT_MS = 90 * 24 * 3600 * 1000
 PRUNE_PAGE = 100
 
 _ID = re.compile(r"[0-9a-f]{32}")
-_LEASE = """
-UPDATE ingest_jobs SET state = 'running', error = NULL, attempts = attempts + 1, lease_until_ms = ?, updated_at_ms = ?
-WHERE job_id = ? AND tenant_id = ? AND state <> 'completed' AND lease_until_ms <= ? RETURNING job_id
-"""
+_LEASES = Leases("ingest_jobs", "job_id", "state = 'running', error = NULL, attempts = attempts + 1")
 _ADVANCED = """
 UPDATE ingest_jobs SET
   stored = (SELECT COUNT(*) FROM ingest_messages m WHERE m.job_id = ingest_jobs.job_id AND m.state <> 'received'),
@@ -171,9 +167,7 @@ class Jobs:
 
     async def lease(self, job: IngestJob) -> bool:
         """Take a job up; return False when somebody else is at work on it, or it is done."""
-        now = self._clock()
-        taken = await self._sql.run(_LEASE, now + LEASE_MS, now, job.job_id, job.scope.tenant_id, now)
-        return bool(taken.rows)
+        return await _LEASES.take(self._sql, job.scope.tenant_id, job.job_id, self._clock())
 
     def advanced(self, job_id: str) -> Statement:
         """Return the statement that counts what was achieved, anew from the messages, and extends the lease."""
