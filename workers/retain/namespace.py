@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from retain.errors import InvalidInput
 from retain.identifiers import check_segment, namespace_key
 
-MAX_ITEM_KEY_BYTES = 4 * 64 + 40 + 4
-"""The longest key of an item: four segments, a tenant's id, four delimiters. KV takes 512 bytes, R2 takes 1,024."""
-
 
 @dataclass(frozen=True, slots=True)
 class Namespace:

@@ -30,7 +30,7 @@ def flags(write_canonical: bool, compat_read: bool) -> Namespacing:
 
 
 class DictStore:
-    """Implements the protocols of all three tiers, and `Adds`."""
+    """Implements the protocols of all three tiers, and adds what is not there."""
 
     def __init__(self, **values: str) -> None:
         self.values: dict[str, str] = dict(values)

@@ -9,8 +9,19 @@ import pytest
 from retain.errors import Conflict, InvalidInput, Unavailable
 from retain.items.rekeying.compatible import ReadOutcome
 from retain.items.rekeying.flags import Namespacing
-from retain.items.rekeying.migration import Migration
-from retain.items.rekeying.phases import MIN_READS, Counts, below, obstacles, verdict
+from retain.items.rekeying.migration import TIERS, Migration
+from retain.items.rekeying.obstacles import (
+    BackfillIncomplete,
+    CyclesUnstable,
+    FlagsDiffer,
+    HitRateLow,
+    NoPatterns,
+    Obstacle,
+    ValuesRefused,
+    in_words,
+    obstacles,
+)
+from retain.items.rekeying.phases import MIN_READS, Counts, below, verdict
 from retain.items.rekeying.reads import SETTLE_MS
 from retain.items.tiers.sql_warm import SqlWarm
 from tests.items.rekeying.deployment import Deployment, Isolate
@@ -24,7 +35,7 @@ async def deployment() -> AsyncIterator[Deployment]:
     made.close()
 
 
-async def _blocked(isolate: Isolate) -> list[str]:
+async def _blocked(isolate: Isolate) -> list[Obstacle]:
     migration = isolate.migration()
     return migration.blocked(await migration.standing())
 
@@ -48,7 +59,30 @@ async def test_phase_1_wants_its_flags(deployment: Deployment, both: tuple[bool,
 
 
 async def test_without_patterns_there_is_nothing_to_migrate() -> None:
-    assert obstacles(1, Namespacing(False, True), 0.99, [], [], ()) != []
+    assert obstacles(1, Namespacing(False, True), 0.99, [], [], ()) == [NoPatterns()]
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "words"),
+    [
+        (NoPatterns(), "MEMORY_NAMESPACE_LEGACY_PATTERNS is empty: there is nothing to migrate"),
+        (
+            FlagsDiffer(True, False),
+            "deploy MEMORY_NAMESPACE_WRITE_CANONICAL=true, MEMORY_NAMESPACE_COMPAT_READ=false",
+        ),
+        (BackfillIncomplete("warm", "{entityId}"), "the backfill of {entityId} in the warm tier is not complete"),
+        (ValuesRefused("cold", "{entityId}", 2), "2 values of {entityId} in the cold tier could not be copied"),
+        (CyclesUnstable(()), "the last 2 release cycles have to be stable, and are: none"),
+        (
+            CyclesUnstable(("stable", "below_baseline")),
+            "the last 2 release cycles have to be stable, and are: stable, below_baseline",
+        ),
+        (HitRateLow(0.99, ("cold", "warm")), "the canonical hit rate is below the baseline of 0.99 in: cold, warm"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_every_obstacle_is_said_in_words(obstacle: Obstacle, words: str) -> None:
+    assert in_words(obstacle) == words
 
 
 async def test_phases_come_one_after_another_and_repeating_one_changes_nothing(deployment: Deployment) -> None:
@@ -73,11 +107,13 @@ async def test_a_baseline_is_a_share(deployment: Deployment, baseline: float) ->
 async def test_phase_3_waits_for_the_backfill_and_for_two_stable_cycles(deployment: Deployment) -> None:
     await SqlWarm(deployment.sql, "acme", deployment.clock).upsert("acme:s1:cart:active", "old")
     isolate = await deployment.to_phase_2()
-    assert len([one for one in await _blocked(isolate) if "not complete" in one]) == 4
-    assert any("two" in one or "last 2 release cycles" in one for one in await _blocked(isolate))
+    *unfilled, cycles = await _blocked(isolate)
+    assert {one.tier for one in unfilled if isinstance(one, BackfillIncomplete)} == set(TIERS)
+    assert len(unfilled) == 4
+    assert cycles == CyclesUnstable(())
     await deployment.backfilled(isolate)
     await deployment.stable_cycle(isolate, "1.1.0")
-    assert "not complete" not in str(await _blocked(isolate))
+    assert await _blocked(isolate) == [CyclesUnstable(("stable",))]
     assert (await _refused(isolate, 3)).code == "not_ready"
     await deployment.stable_cycle(isolate, "1.2.0")
     assert await _blocked(isolate) == []
@@ -286,7 +322,9 @@ async def test_a_value_that_cannot_be_copied_is_counted_and_holds_phase_3_back(d
     assert await deployment.objects.get("crm:acme:s1:cart:f2") == b"text"
     for name in ("1", "2"):
         await deployment.stable_cycle(isolate, name)
-    assert ["1 values" in one for one in await _blocked(isolate)] == [True]
+    [refused] = await _blocked(isolate)
+    assert isinstance(refused, ValuesRefused)
+    assert refused.values == 1
     await deployment.objects.put("agent:s1:f1", b"mended")
     await isolate.backfill().again()
     await deployment.backfilled(isolate)

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Protocol
 
 from retain.items.entry import Buried, Draft, ItemEntry
 from retain.items.rekeying.compatible import Compatible, ReadOutcome, Watch
 from retain.items.rekeying.flags import Namespacing
+from retain.items.rekeying.sources import SqlItems
 from retain.items.tiers.protocols import ItemCatalogue
 from retain.ports import Clock
-
-
-class Copies(Protocol):
-    """What a catalogue needs beside its protocol, so that legacy items can be copied in it."""
-
-    async def copy(self, old_key: str, canonical: str) -> bool:
-        """Copy an item, as it is, if nothing is known under the canonical key; return whether it did. Atomic, idempotent.
-
-        Nothing is copied where nothing is. Raises: Unavailable, and then nothing is known of its effect.
-        """
-        ...
 
 
 class LayeredCatalogue:
@@ -30,7 +19,7 @@ class LayeredCatalogue:
     """
 
     def __init__(
-        self, inner: ItemCatalogue, copies: Copies, namespacing: Namespacing, watch: Watch, clock: Clock
+        self, inner: ItemCatalogue, copies: SqlItems, namespacing: Namespacing, watch: Watch, clock: Clock
     ) -> None:
         self._inner = inner
         self._copies = copies

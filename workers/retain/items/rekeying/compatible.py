@@ -27,17 +27,6 @@ PROBE_EVERY = 10
 _log = logging.getLogger(__name__)
 
 
-class Adds(Protocol):
-    """What a store needs beside its tier's protocol, so that legacy values can be copied in it."""
-
-    async def add(self, key: str, value: str) -> bool:
-        """Write the value if there is none under the key, in one atomic step; return whether it was written.
-
-        Idempotent. Durable when it returns. Raises: Unavailable, and then nothing is known of its effect.
-        """
-        ...
-
-
 class ReadOutcome(Enum):
     """Where a read ended."""
 
@@ -159,16 +148,18 @@ class Compatible:
     async def repair(self, store: Keyed, item: ItemKey) -> Repair:
         """Copy the item's legacy value under its canonical key, if it has none there. Idempotent; counts no read.
 
-        Raises: Unavailable; LimitExceeded for a value that the store does not take.
+        A store that cannot copy has nothing to repair. Raises: Unavailable; LimitExceeded for a value that the store does
+        not take.
         """
-        assert store.copy is not None  # a store without it has no backfill
-        canonical = str(item)
+        canonical, copy = str(item), store.copy
+        if copy is None:
+            return Repair.GONE
         if await store.read(canonical) is not None:
             return Repair.PRESENT
         for old_key in self.namespacing.legacy_keys(item):
             value = await store.read(old_key)
             if value is not None:
-                return Repair.COPIED if await store.copy(old_key, canonical, value) else Repair.PRESENT
+                return Repair.COPIED if await copy(old_key, canonical, value) else Repair.PRESENT
         return Repair.GONE
 
     def keys(self, key: str) -> tuple[str, Sequence[str]]:

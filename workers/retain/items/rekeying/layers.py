@@ -15,6 +15,8 @@ from retain.items.rekeying.flags import Namespacing
 from retain.items.tiers.protocols import ColdMemory, HotMemory, WarmMemory
 
 Add = Callable[[str, str], Awaitable[bool]]
+"""Writes a value if there is none under the key, in one atomic step; returns whether it was written. Idempotent, durable
+when it returns. Raises: Unavailable, and then nothing is known of its effect."""
 
 
 class LayeredHot:

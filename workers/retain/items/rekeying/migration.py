@@ -13,6 +13,7 @@ from typing import Any
 
 from retain.errors import Conflict, InvalidInput
 from retain.items.rekeying.flags import Namespacing
+from retain.items.rekeying.obstacles import Obstacle, in_words, obstacles
 from retain.items.rekeying.phases import (
     DEFAULT_BASELINE,
     Backfilled,
@@ -20,7 +21,6 @@ from retain.items.rekeying.phases import (
     Cycle,
     below,
     flags_fit,
-    obstacles,
     verdict,
 )
 from retain.items.rekeying.reads import SETTLE_MS
@@ -106,10 +106,10 @@ class Migration:
         )
 
     async def advance(self, to: int, baseline: float | None = None) -> MigrationStatus:
-        """Begin the next phase, if nothing stands in its way. Idempotent: in that phase already, nothing changes.
+        """Begin the next phase, if nothing prevents it. Idempotent: in that phase already, nothing changes.
 
         baseline: the least canonical hit rate, set with phase 1 and kept from then on.
-        Raises: Conflict (code `wrong_phase` for another phase than the next; `not_ready` with what stands in the way;
+        Raises: Conflict (code `wrong_phase` for another phase than the next; `not_ready` with what prevents it;
             `migration_moved` when somebody else changed it meanwhile); InvalidInput (code `invalid_baseline`).
         """
         await self._sql.run(_BEGIN, DEFAULT_BASELINE, self._clock())
@@ -120,7 +120,7 @@ class Migration:
             raise Conflict(f"after phase {standing.phase} comes the next one", code="wrong_phase", phase=standing.phase)
         if baseline is not None and (to != 1 or not 0 < baseline <= 1):
             raise InvalidInput("a baseline is above 0 and at most 1, and is set with phase 1", code="invalid_baseline")
-        blocked = self.blocked(standing)
+        blocked = [in_words(obstacle) for obstacle in self.blocked(standing)]
         if blocked:
             raise Conflict(f"phase {to} cannot begin: {'; '.join(blocked)}", code="not_ready", obstacles=blocked)
         clear: list[Statement] = [(_CLEAR, (standing.revision,))] if to == 2 else []
@@ -167,8 +167,8 @@ class Migration:
         _require_change(done[-1].changes)
         return await self.standing()
 
-    def blocked(self, standing: MigrationStatus) -> list[str]:
-        """Return what stands in the way of the next phase."""
+    def blocked(self, standing: MigrationStatus) -> list[Obstacle]:
+        """Return what keeps the next phase from beginning."""
         if standing.phase == 3:
             return []
         to = standing.phase + 1
@@ -189,7 +189,7 @@ class Migration:
             "copies_from_ms": standing.since_ms + SETTLE_MS if standing.phase == 2 else None,
             "below_baseline": standing.low,
             "roll_back": standing.phase == 3 and bool(standing.low),
-            "obstacles": self.blocked(standing),
+            "obstacles": [in_words(obstacle) for obstacle in self.blocked(standing)],
             "cycles": [_shown_cycle(cycle) for cycle in standing.cycles],
             "backfill": [asdict(row) for row in standing.backfill],
         }

@@ -1,11 +1,11 @@
-"""The phases of the migration as rules: what is measured, when a release cycle was stable, what stands in the way.
+"""The phases of the migration as rules: what is measured, and when a release cycle was stable.
 
 0 before, 1 dual read, 2 canonical write with compatible reads and backfill, 3 canonical only. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retain.items.rekeying.flags import Namespacing
@@ -86,44 +86,3 @@ def flags_fit(phase: int, namespacing: Namespacing) -> bool:
     if phase == 0:
         return not namespacing.write_canonical
     return flags == FLAGS[phase] or (phase == 3 and flags == FLAGS[2])
-
-
-def obstacles(
-    to: int,
-    namespacing: Namespacing,
-    baseline: float,
-    stay: Sequence[Cycle],
-    backfill: Sequence[Backfilled],
-    tiers: Sequence[str],
-) -> list[str]:
-    """Return what stands in the way of a phase, in words; nothing when it may begin.
-
-    stay: the cycles since the present phase began, oldest first, the open one last. tiers: those that are backfilled.
-    """
-    if not namespacing.patterns:
-        return ["MEMORY_NAMESPACE_LEGACY_PATTERNS is empty: there is nothing to migrate"]
-    found: list[str] = []
-    write, read = FLAGS[min(to, 2)]  # phase 3 is decided by what phase 2 measures
-    if (namespacing.write_canonical, namespacing.compat_read) != (write, read):
-        found.append(
-            f"deploy MEMORY_NAMESPACE_WRITE_CANONICAL={str(write).lower()}, MEMORY_NAMESPACE_COMPAT_READ={str(read).lower()}"
-        )
-    if to < 3:
-        return found
-    for tier in tiers:
-        for pattern in namespacing.patterns:
-            row = next((one for one in backfill if (one.tier, one.template) == (tier, pattern.template)), None)
-            if row is None or row.completed_at_ms is None:
-                found.append(f"the backfill of {pattern.template} in the {tier} tier is not complete")
-            elif row.refused:
-                found.append(f"{row.refused} values of {pattern.template} in the {tier} tier could not be copied")
-    closed, still_open = [one for one in stay if one.verdict], [one for one in stay if not one.verdict]
-    last = [one.verdict for one in closed[-STABLE_CYCLES:]]
-    if last != ["stable"] * STABLE_CYCLES:
-        found.append(
-            f"the last {STABLE_CYCLES} release cycles have to be stable, and are: {', '.join(map(str, last)) or 'none'}"
-        )
-    for one in still_open:
-        if low := below(one.tiers, baseline):
-            found.append(f"the canonical hit rate is below the baseline of {baseline} in: {', '.join(low)}")
-    return found

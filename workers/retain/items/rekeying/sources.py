@@ -51,7 +51,7 @@ class LegacySource(Protocol):
 
 
 class SqlItems:
-    """Implements `Adds` and `Copies` for one tenant of the warm tier in D1. Any row refuses, also a deleted item's."""
+    """Copies items under canonical keys for one tenant of the warm tier in D1. Any row refuses, also a deleted item's."""
 
     def __init__(self, sql: Sql, tenant_id: str, clock: Clock) -> None:
         self._sql = sql
@@ -113,7 +113,7 @@ class WarmSource:
 
 
 class ColdSource:
-    """Implements `LegacySource` and, by `add`, `Adds` on an object store that is not shared by other tenants' equal keys."""
+    """Implements `LegacySource`, and adds values, on an object store that is not shared by other tenants' equal keys."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
