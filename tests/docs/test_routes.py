@@ -12,7 +12,7 @@ from retain.admin import resources
 from retain.admin.routes import ROUTES as ADMIN
 from retain.agents.routes import ROUTES as AGENTS
 from retain.gateway.routes import MCP_PATH, PREFIX
-from retain.memory.records.events import EDITABLE
+from retain.memory.records.record import EDITABLE
 from tests.docs.error_codes import error_codes
 from tests.docs.markdown import page, spans
 

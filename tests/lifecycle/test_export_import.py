@@ -14,7 +14,8 @@ from retain.errors import InvalidInput, LimitExceeded, Unavailable
 from retain.lifecycle.export import export_page
 from retain.lifecycle.importing import Imported, import_lines
 from retain.lifecycle.verification import verify_page
-from retain.memory.records.record import MAX_CONTENT_BYTES, MAX_METADATA_BYTES, NewRecord, Utterance
+from retain.memory.records.limits import MAX_CONTENT_BYTES, MAX_METADATA_BYTES
+from retain.memory.records.record import NewRecord, Utterance
 from tests.lifecycle.world import AGENT, PERSON, World, living
 from tests.support.faults import Crash, Fault
 

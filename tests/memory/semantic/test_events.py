@@ -13,16 +13,9 @@ from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound
 from retain.identifiers import new_id
 from retain.memory import semantic
 from retain.memory.records import supersession
-from retain.memory.records.events import EDITABLE, LearningEvent, apply, fold, stored
-from retain.memory.records.record import (
-    MAX_CONTENT_BYTES,
-    MAX_METADATA_BYTES,
-    NewRecord,
-    Record,
-    RecordSource,
-    Utterance,
-    content_hash,
-)
+from retain.memory.records.events import LearningEvent, apply, fold, stored
+from retain.memory.records.limits import MAX_CONTENT_BYTES, MAX_METADATA_BYTES
+from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource, Utterance, content_hash
 from tests.memory.semantic.agreement import check_agreement
 from tests.memory.semantic.substrate import AGENT_SOURCE, PERSON, TENANT, Substrate
 

@@ -22,7 +22,8 @@ from retain.memory.recall.preparation import (
     prepare,
     signature,
 )
-from retain.memory.records.record import MAX_CONTENT_BYTES, Utterance
+from retain.memory.records.limits import MAX_CONTENT_BYTES
+from retain.memory.records.record import Utterance
 from tests.support.instances import shipped_embedder
 
 _letters = st.sampled_from("ab .!?\n\u00a0\u3000é")

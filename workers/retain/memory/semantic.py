@@ -8,14 +8,16 @@ record appears whole or not at all (see `retain.memory.indexer`).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from retain.errors import Conflict, InvalidInput, NotFound, RetainError, UnknownScope
 from retain.identifiers import check_id, new_id
 from retain.memory.indexer import Indexer, remove_rows
 from retain.memory.recall.recall import Hit, Recall, RecallQuery
-from retain.memory.records.events import EDITABLE, EventKind, KnownRecord, LearningEvent, changed
-from retain.memory.records.record import NewRecord, Record, RecordSource, check_content, check_metadata
+from retain.memory.records.events import EventKind, KnownRecord, LearningEvent, changed
+from retain.memory.records.limits import check
+from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource
 from retain.memory.records.rows import (
     LAST_EVENT,
     Written,
@@ -207,9 +209,4 @@ def _check_edit(record: Record, changes: Mapping[str, Any]) -> None:
     """Raise InvalidInput or LimitExceeded for values that a record cannot have."""
     if not isinstance(changes.get("content", ""), str) or not isinstance(changes.get("metadata", {}), Mapping):
         raise InvalidInput("content is text and metadata an object", code="invalid_edit")
-    check_content(changes.get("content", record.content))
-    check_metadata(changes.get("metadata", record.metadata))
-    NewRecord(
-        content=changes.get("content", record.content),
-        **{name: changes.get(name, getattr(record, name)) for name in EDITABLE if name != "content"},
-    )
+    check(replace(record, **changes))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from retain.errors import RetainError
 from retain.identifiers import new_id
 from retain.memory.indexer import Indexed, Indexer
-from retain.memory.records.record import NewRecord, Record, RecordSource
+from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource
 from retain.memory.records.rows import change_of
 from retain.memory.records.supersession import Supersession, Validity
 from retain.memory.scope import Scope, registration
@@ -131,20 +131,12 @@ class Storing:
 def record_for(scope: Scope, new: NewRecord, source: RecordSource, now_ms: int) -> Record:
     """Return what the content becomes as a new record of the scope, with an id of its own."""
     return Record(
+        **{name: getattr(new, name) for name in EDITABLE},
         id=new_id(),
         tenant_id=scope.tenant_id,
         scope_id=scope.scope_id,
-        kind=new.kind,
-        content=new.content,
-        metadata=new.metadata,
-        subject=new.subject,
-        predicate=new.predicate,
-        object=new.object,
-        confidence=new.confidence,
-        importance=new.importance,
         valid_from_ms=_valid_from(new, now_ms),
         valid_to_ms=None,
-        expires_at_ms=new.expires_at_ms,
         recorded_at_ms=now_ms,
         updated_at_ms=now_ms,
         superseded_by=None,

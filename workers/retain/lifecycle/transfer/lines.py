@@ -28,8 +28,9 @@ from retain.lifecycle.transfer.shapes import (
     StoredShape,
     SupersededShape,
 )
-from retain.memory.records.events import EDITABLE, LearningEvent, apply
-from retain.memory.records.record import MAX_PART_BYTES, NewRecord, Record
+from retain.memory.records.events import LearningEvent, apply
+from retain.memory.records.limits import check
+from retain.memory.records.record import Record
 
 VERSION = 1
 MAX_LINES = 500
@@ -129,7 +130,7 @@ def _folded(events: Sequence[LearningEvent], tenant_id: str) -> Record | None:
         _check_event(event, tenant_id)
         record = apply(record, event)
         if record is not None:
-            _check_record(record)
+            check(record)
     return record
 
 
@@ -182,16 +183,3 @@ def _check_event(event: LearningEvent, tenant_id: str) -> None:
                 raise InvalidInput("an edit changes something", code="invalid_line")
     if not isinstance(event.source.get("origin"), str):
         raise InvalidInput("an event's source names no origin", code="invalid_line")
-
-
-def _check_record(record: Record) -> None:
-    """Raise what storing such a record would have raised."""
-    NewRecord(
-        content=record.content,
-        utterance=record.utterance,
-        valid_from_ms=record.valid_from_ms,
-        **{name: getattr(record, name) for name in EDITABLE if name != "content"},
-    )
-    place = record.utterance
-    if place is not None and max(len(place.conversation.encode()), len(place.speaker.encode())) > MAX_PART_BYTES:
-        raise LimitExceeded("conversation or speaker is too long", code="invalid_line", limit_bytes=MAX_PART_BYTES)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-_TIME = Field(ge=0, lt=2**53)
+from retain.dataclass_models import with_fields_of
+from retain.memory.records.events import EventKind
+from retain.memory.records.limits import END_OF_NUMBERS
+from retain.memory.records.record import EditableFields, Record, Utterance
+from retain.memory.scope import ScopeKind
+
+_Time = Annotated[int, Field(ge=0, lt=END_OF_NUMBERS)]
+"""Of an event. Those of a record are checked with the record that the events make."""
 
 
 class NothingShape(BaseModel):
-    """An object without fields, and what all shapes share."""
+    """An object without fields, and the configuration of all shapes."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -19,10 +26,10 @@ class EventShape(NothingShape):
     """One learning event."""
 
     event_id: str
-    kind: Literal["stored", "edited", "superseded", "invalidated", "restored", "deleted"]
+    kind: EventKind
     data: dict[str, Any]
     source: dict[str, Any]
-    at_ms: int = _TIME
+    at_ms: _Time
 
 
 class RecordLineShape(NothingShape):
@@ -41,7 +48,7 @@ class ScopeShape(NothingShape):
 
     scope_id: str
     parent_id: str | None
-    kind: Literal["tenant", "house", "agent", "instance"]
+    kind: ScopeKind
 
 
 class ScopeLineShape(NothingShape):
@@ -62,69 +69,41 @@ class PageLineShape(NothingShape):
     cursor: str | None
 
 
+@with_fields_of(Utterance)
 class PlaceShape(NothingShape):
     """A place in a conversation."""
 
-    conversation: str
-    position: int = Field(gt=-(2**53), lt=2**53)
-    speaker: str
-    at_ms: int | None = Field(default=None, ge=0, lt=2**53)
 
-
+@with_fields_of(Record, omit=("kind", "utterance"), presence="required")
 class StoredShape(NothingShape):
-    """What a `stored` event holds, as far as `NewRecord` does not check it."""
+    """What a `stored` event holds: every field of a record. kind: which ones there are, the record's own check says."""
 
-    id: str
-    tenant_id: str
-    scope_id: str
     kind: str
-    content: str
-    metadata: dict[str, Any]
-    subject: str | None
-    predicate: str | None
-    object: str | None
-    confidence: float
-    importance: float
-    valid_from_ms: int = _TIME
-    valid_to_ms: int | None = Field(ge=0, lt=2**53)
-    expires_at_ms: int | None
-    recorded_at_ms: int = _TIME
-    updated_at_ms: int = _TIME
-    superseded_by: str | None
-    edited: bool
     utterance: PlaceShape | None
-    source: dict[str, Any]
 
 
+@with_fields_of(EditableFields, omit=("kind",), presence="optional")
 class EditedShape(NothingShape):
-    """What an `edited` event holds: the fields that it changed."""
+    """What an `edited` event holds: the fields that it changed. kind: as in `StoredShape`."""
 
-    content: str = ""
-    metadata: dict[str, Any] = Field(default_factory=dict)
     kind: str = ""
-    subject: str | None = None
-    predicate: str | None = None
-    object: str | None = None
-    confidence: float = 0.0
-    importance: float = 0.0
-    expires_at_ms: int | None = None
 
 
 class SupersededShape(NothingShape):
     """What a `superseded` event holds."""
 
     by: str
-    valid_to_ms: int = _TIME
+    valid_to_ms: _Time
 
 
 class InvalidatedShape(NothingShape):
     """What an `invalidated` event holds."""
 
-    valid_to_ms: int = _TIME
+    valid_to_ms: _Time
 
 
 class RestoredShape(NothingShape):
-    """What a `restored` event holds: since when it holds anew, and its end when it had expired."""
+    """What a `restored` event holds: since when the record is valid again, and its new expiry when it had expired."""
 
-    valid_from_ms: int = Field(default=0, ge=0, lt=2**53)
-    expires_at_ms: int | None = Field(default=None, ge=0, lt=2**53)
+    valid_from_ms: _Time = 0
+    expires_at_ms: _Time | None = None

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from retain.memory.records.record import MAX_PART_BYTES, Kind
+from retain.memory.records.limits import MAX_PART_BYTES
+from retain.memory.records.record import Kind
 
 MAX_KEY_CHARACTERS = 80
 """Length of what is said about, as part of a predicate."""

@@ -12,7 +12,8 @@ from retain.codes import Code, ForeignCode, InvalidInputCode
 from retain.errors import InvalidInput, LimitExceeded
 from retain.memory.ingest.request import Oversized
 from retain.memory.recalled import without_recalled
-from retain.memory.records.record import MAX_PART_BYTES, check_content, content_hash
+from retain.memory.records.limits import MAX_PART_BYTES, check_content
+from retain.memory.records.record import content_hash
 
 MAX_MESSAGES = 500
 """Messages of one request."""

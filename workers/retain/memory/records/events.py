@@ -10,18 +10,6 @@ from retain.identifiers import id_after
 from retain.memory.records.record import Record, Utterance
 
 EventKind = Literal["stored", "edited", "superseded", "invalidated", "restored", "deleted"]
-EDITABLE = (
-    "content",
-    "metadata",
-    "kind",
-    "subject",
-    "predicate",
-    "object",
-    "confidence",
-    "importance",
-    "expires_at_ms",
-)
-"""The fields that an edit may change."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
 
 from retain.memory.records.events import KnownRecord, LearningEvent
-from retain.memory.records.record import Record, Utterance, content_hash
+from retain.memory.records.record import RECORD_FIELDS, Record, Utterance
 from retain.ports import Row, SqlValue, Statement
 from retain.tenants.history import Change, HistoryEntry, event_digest
 
+_PLACE_COLUMNS = ("conversation", "position", "speaker", "said_at_ms")
+"""The fields of a record's utterance."""
 RECORD_COLUMNS = (
-    "id", "tenant_id", "scope_id", "kind", "content", "metadata", "subject", "predicate", "object", "confidence",
-    "importance", "valid_from_ms", "valid_to_ms", "expires_at_ms", "recorded_at_ms", "updated_at_ms", "superseded_by",
-    "edited", "conversation", "position", "speaker", "said_at_ms", "source", "content_hash",
-)  # fmt: skip
+    *[column for name in RECORD_FIELDS for column in (_PLACE_COLUMNS if name == "utterance" else (name,))],
+    "content_hash",
+)
+"""The columns of `memory_records` that hold a record."""
 LAST_EVENT = "(SELECT MAX(event_id) FROM memory_events WHERE record_id = r.id) AS last_event_id"
 """Column of a query to `memory_records r`: what `known_of` needs."""
 _UPSERT_RECORD = f"""
@@ -41,34 +45,8 @@ class Written:
 
 def record_of(row: Row) -> Record:
     """Return the record that a row of `memory_records` holds."""
-    place = None
-    if row["conversation"] is not None:
-        said = row["said_at_ms"]
-        place = Utterance(
-            row["conversation"], int(row["position"]), row["speaker"], None if said is None else int(said)
-        )
-    return Record(
-        id=row["id"],
-        tenant_id=row["tenant_id"],
-        scope_id=row["scope_id"],
-        kind=row["kind"],
-        content=row["content"],
-        metadata=json.loads(row["metadata"]),
-        subject=row["subject"],
-        predicate=row["predicate"],
-        object=row["object"],
-        confidence=float(row["confidence"]),
-        importance=float(row["importance"]),
-        valid_from_ms=int(row["valid_from_ms"]),
-        valid_to_ms=_time(row["valid_to_ms"]),
-        expires_at_ms=_time(row["expires_at_ms"]),
-        recorded_at_ms=int(row["recorded_at_ms"]),
-        updated_at_ms=int(row["updated_at_ms"]),
-        superseded_by=row["superseded_by"],
-        edited=bool(row["edited"]),
-        utterance=place,
-        source=json.loads(row["source"]),
-    )
+    values = {name: row[name] if read is None else read(row[name]) for name, read in _readers()}
+    return Record(**values, utterance=_utterance_of(row))
 
 
 def known_of(row: Row) -> KnownRecord:
@@ -90,34 +68,7 @@ def event_of(row: Row) -> LearningEvent:
 
 def write_record(record: Record) -> Statement:
     """Return the statement that makes the row of `memory_records` say what the record says."""
-    place = record.utterance
-    values: tuple[SqlValue, ...] = (
-        record.id,
-        record.tenant_id,
-        record.scope_id,
-        record.kind,
-        record.content,
-        json.dumps(dict(record.metadata)),
-        record.subject,
-        record.predicate,
-        record.object,
-        record.confidence,
-        record.importance,
-        record.valid_from_ms,
-        record.valid_to_ms,
-        record.expires_at_ms,
-        record.recorded_at_ms,
-        record.updated_at_ms,
-        record.superseded_by,
-        int(record.edited),
-        None if place is None else place.conversation,
-        None if place is None else place.position,
-        None if place is None else place.speaker,
-        None if place is None else place.at_ms,
-        json.dumps(dict(record.source)),
-        content_hash(record.content, place),
-    )
-    return _UPSERT_RECORD, values
+    return _UPSERT_RECORD, tuple(_values(record))
 
 
 def remove_record(record_id: str) -> Statement:
@@ -164,5 +115,42 @@ def as_stored(record: Record) -> Record:
     )
 
 
-def _time(value: object) -> int | None:
-    return None if value is None else int(str(value))
+def _values(record: Record) -> Iterator[SqlValue]:
+    """Yield the values of `RECORD_COLUMNS`."""
+    for name in RECORD_FIELDS:
+        value = getattr(record, name)
+        if name == "utterance":
+            yield from (None,) * len(_PLACE_COLUMNS) if value is None else astuple(value)
+        elif isinstance(value, Mapping):
+            yield json.dumps(dict(value))
+        else:
+            yield int(value) if isinstance(value, bool) else value
+    yield record.content_hash
+
+
+def _utterance_of(row: Row) -> Utterance | None:
+    if row["conversation"] is None:
+        return None
+    said_at_ms = row["said_at_ms"]
+    return Utterance(
+        row["conversation"], int(row["position"]), row["speaker"], None if said_at_ms is None else int(said_at_ms)
+    )
+
+
+@cache
+def _readers() -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
+    """Return each field of a record that has a column of its own, and what makes its value of the column's if needed."""
+    hints = get_type_hints(Record)
+    return tuple((name, _reader(hints[name])) for name in RECORD_FIELDS if name != "utterance")
+
+
+def _reader(hint: Any) -> Callable[[Any], Any] | None:
+    parts = [get_origin(part) or part for part in (hint, *get_args(hint))]
+    kinds: tuple[type, ...] = (bool, int, float)
+    for kind in kinds:  # D1 gives a whole number for a real one, and numbers for what is true or false
+        if hint is kind:
+            read: Callable[[Any], Any] = kind
+            return read
+        if kind in parts:
+            return lambda value: None if value is None else kind(value)
+    return json.loads if Mapping in parts else None
