@@ -1,7 +1,7 @@
 -- Semantic memory. Records and learning events are the truth; everything under "index" can be made again from them.
 
 CREATE TABLE scopes (
-  number INTEGER PRIMARY KEY,        -- tags the scope's words in the full-text index
+  number INTEGER PRIMARY KEY,        -- the order in which an export lists the scopes
   tenant_id TEXT NOT NULL,
   scope_id TEXT NOT NULL,
   parent_id TEXT,                    -- scope_id of the scope around it; NULL for the tenant

@@ -18,8 +18,8 @@ def with_fields_of(
 ) -> Callable[[type[Model]], type[Model]]:
     """Return a class decorator that adds a dataclass's fields to a pydantic model, after the model's own.
 
-    Types come without the dataclass's own annotations, so the dataclass goes on to check its limits itself. A type checker
-    does not see the added fields: read them with `model_dump`.
+    The types come without the dataclass's own annotations: its limits stay with it, and it checks them itself. A type
+    checker does not see the added fields: read them with `model_dump`.
 
     omit: fields that are left out. presence: `declared`, a field may be absent when the dataclass has a default for it;
     `required`, none may; `optional`, each may: then `model_dump(exclude_unset=True)` gives those that were there, and the

@@ -8,33 +8,25 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
+from retain.dataclass_models import with_fields_of
 from retain.errors import InvalidInput
 from retain.evaluation.expectations import Expected, Id, Metric, Name, Share, Strict, check_patterns
-from retain.memory.records.record import Kind, NewRecord
+from retain.memory.records.record import NewRecord
 
 MAX_CASES = 200
 MAX_MEMORIES = 100
 """Fixture memories of one case."""
 
 
+@with_fields_of(NewRecord, omit=("utterance",))
 class Fixture(Strict):
     """A memory that is stored before its case begins.
 
     It belongs to the dataset's agent, or to what a recall asks, unless it names another agent, a house, or is
-    `tenant_wide`. The other fields are those of a memory.
+    `tenant_wide`. The other fields are those of `NewRecord`.
     """
 
     id: Id
-    content: str
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    kind: Kind = "fact"
-    subject: str | None = None
-    predicate: str | None = None
-    object: str | None = None
-    confidence: float = 1.0
-    importance: float = 0.5
-    valid_from_ms: int | None = None
-    expires_at_ms: int | None = None
     agent_type: Name | None = None
     house: Name | None = None
     tenant_wide: bool = False
@@ -92,7 +84,8 @@ class Case(Strict):
         ids = [memory.id for memory in self.memories]
         if len(set(ids)) < len(ids):
             raise ValueError("two memories of a case have the same id")
-        places = [(m.content, m.agent_type, m.house, m.tenant_wide) for m in self.memories]
+        told_apart_by = {"content", "agent_type", "house", "tenant_wide"}
+        places = [tuple(memory.model_dump(include=told_apart_by).values()) for memory in self.memories]
         if len(set(places)) < len(places):
             raise ValueError("two memories of a case are the same")
         wanted = self.expected.memories

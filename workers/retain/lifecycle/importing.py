@@ -1,4 +1,4 @@
-"""Import: the lines of an export become memories of a tenant, with their events and so with their history.
+"""Import: the lines of an export become records of a tenant, with their events and so with their history.
 
 A record's events are united with those that the tenant has, and the record is the fold of all of them: importing a line
 again changes nothing. A record whose content its scope has already under another id is left out as a duplicate.

@@ -7,7 +7,7 @@ them to D1. Reads are for the next run's context and for the administrator.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from retain.errors import QuotaExceeded
 from retain.memory.scope import Scope
@@ -51,7 +51,7 @@ class Episode:
     content: str
     created_at_ms: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the episode as logged and shown."""
         return {name: getattr(self, name) for name in self.__slots__}
 

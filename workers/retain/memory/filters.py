@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from retain.errors import InvalidInput, LimitExceeded
 from retain.ports import SqlValue
@@ -26,7 +25,7 @@ _COMPARE = {"$eq": "=", "$ne": "<>", "$lt": "<", "$lte": "<=", "$gt": ">", "$gte
 _LISTS = {"$in": "IN", "$nin": "NOT IN"}
 
 
-def compile_filter(wanted: Mapping[str, Any]) -> tuple[str, list[SqlValue]]:
+def compile_filter(wanted: Mapping[str, object]) -> tuple[str, list[SqlValue]]:
     """Return the filter as a condition on `memory_records r`, and its values; ("1", []) when it sets no condition.
 
     Raises: InvalidInput (code `invalid_filter`); LimitExceeded (code `filter_too_large`).

@@ -211,6 +211,7 @@ class Indexer:
         index's specification has a filter on `agent_id`; Retain's own word is `agent_type`.
         """
         agent = record.scope_id.removeprefix("agent.") if record.scope_id.startswith("agent.") else ""
+        run_id = record.source.get("run_id")
         values: dict[str, MetadataValue | None] = {
             "fact_id": record.id,
             "tenant_id": record.tenant_id,
@@ -224,7 +225,7 @@ class Indexer:
             "subject": record.subject,
             "predicate": record.predicate,
             "object": record.object,
-            "learned_from_run_id": record.source.get("run_id"),
+            "learned_from_run_id": run_id if isinstance(run_id, str) else None,
         }
         return {name: value for name, value in values.items() if value is not None}
 

@@ -14,7 +14,7 @@ import unicodedata
 from retain.memory.semantic import RecallQuery, SemanticMemory
 
 COMPARED = 20
-"""Memories that are compared with a new content, best first."""
+"""Records that are compared with a new content, best first."""
 _QUERY_BYTES = 8 * 1024
 
 # Attributes hold no angle brackets. The bound keeps the search linear in texts full of open tags.
@@ -43,12 +43,12 @@ def without_recalled(text: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """Return what makes two texts the same memory: compatible characters, case, white space, outer marks left out."""
+    """Return what two texts that say the same have in common: without case, outer marks and differences of spacing."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip(_MARGIN)
 
 
 async def known_as(memory: SemanticMemory, content: str) -> str | None:
-    """Return the id of a memory, visible from the scope, that says the same as the content; None when there is none.
+    """Return the id of a record, visible from the scope, that says the same as the content; None without one.
 
     Raises: as `SemanticMemory.search`.
     """

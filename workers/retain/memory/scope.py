@@ -1,4 +1,4 @@
-"""Where a memory belongs: tenant > house > agent > instance. The runtime makes scopes; no tool, prompt or body can."""
+"""Where a record belongs: tenant > house > agent > instance. The runtime makes scopes; no tool, prompt or body can."""
 
 from __future__ import annotations
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from retain.errors import Conflict, InvalidInput, NotFound, RetainError, UnknownScope
 from retain.identifiers import check_id, new_id
 from retain.memory.indexer import Indexer, remove_rows
 from retain.memory.recall.recall import Hit, Recall, RecallQuery
-from retain.memory.records.events import EventKind, KnownRecord, LearningEvent, changed
+from retain.memory.records.events import EventData, EventKind, KnownRecord, LearningEvent, changed
 from retain.memory.records.limits import check
 from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource
 from retain.memory.records.rows import (
@@ -63,9 +62,9 @@ class SemanticMemory:
         """Remember the content; return when it is durable and can be found. Idempotent by content.
 
         A newer fact of equal subject and predicate closes the older one's validity; both stay readable. A content that was
-        closed before the new statement, or has expired, holds anew; what a person closed, when a person says it again.
-        Raises: Unavailable, UpstreamFailed when a step failed; then no entry exists, but for one case: the answer of the
-            commit was lost. Repeating the call is right in both: it returns the entry's id.
+        closed before the new statement, or has expired, becomes valid again; what a person closed, when a person states it.
+        Raises: Unavailable, UpstreamFailed when a step failed; then no record exists, except when the answer of the
+            commit was lost. Repeating the call is right in both: it returns the record's id.
         """
         return (await self.store_all([new], source))[0]
 
@@ -105,7 +104,7 @@ class SemanticMemory:
         ).rows
         return record, [event_of(row) for row in rows]
 
-    async def edit(self, record_id: str, changes: Mapping[str, Any], source: RecordSource) -> Record:
+    async def edit(self, record_id: str, changes: EventData, source: RecordSource) -> Record:
         """Change fields of a record at or below the scope; the old values stay in its events.
 
         Raises: InvalidInput for a field that cannot be edited or a value that does not fit; Conflict (code
@@ -166,7 +165,7 @@ class SemanticMemory:
         await self._change(record_id, remove)
         await self._indexer.try_to_settle(record_id)
 
-    async def _note(self, record_id: str, kind: EventKind, data: Mapping[str, Any], source: RecordSource) -> Record:
+    async def _note(self, record_id: str, kind: EventKind, data: EventData, source: RecordSource) -> Record:
         async def note(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
             record, event = known.after(self._event(kind, record_id, data, source))
             return record, [append_event(record.tenant_id, event), write_record(record)]
@@ -201,11 +200,11 @@ class SemanticMemory:
             raise NotFound("there is no such memory", code="no_such_memory")
         return known_of(rows[0])
 
-    def _event(self, kind: EventKind, record_id: str, data: Mapping[str, Any], source: RecordSource) -> LearningEvent:
+    def _event(self, kind: EventKind, record_id: str, data: EventData, source: RecordSource) -> LearningEvent:
         return LearningEvent(new_id(), record_id, kind, data, source.to_json(), self._clock())
 
 
-def _check_edit(record: Record, changes: Mapping[str, Any]) -> None:
+def _check_edit(record: Record, changes: EventData) -> None:
     """Raise InvalidInput or LimitExceeded for values that a record cannot have."""
     if not isinstance(changes.get("content", ""), str) or not isinstance(changes.get("metadata", {}), Mapping):
         raise InvalidInput("content is text and metadata an object", code="invalid_edit")

@@ -38,7 +38,7 @@ class WorkingMemory:
         self._clock = clock
         self._prefix = f"agent_working:{tenant_id}:{instance_id}:"
 
-    async def set(self, key: str, value: Any) -> None:
+    async def set(self, key: str, value: object) -> None:
         """Write a JSON value for an hour, replacing any.
 
         Raises: InvalidInput for a key outside `[A-Za-z0-9_.-]{1,64}` or a value that is not JSON; LimitExceeded (code
@@ -70,7 +70,7 @@ class WorkingMemory:
         ).rows
         return json.loads(rows[0]["value"]) if rows else None
 
-    def all(self) -> dict[str, Any]:
+    def all(self) -> dict[str, object]:
         """Return every live key with its value, in the order of the keys."""
         rows = self._local.run(
             "SELECT key, value FROM working_memory WHERE expires_at_ms > ? ORDER BY key", self._clock()

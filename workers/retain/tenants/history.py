@@ -12,7 +12,6 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from retain.errors import Conflict, Unavailable
 from retain.ports import Clock, Row, Sql, Statement
@@ -195,5 +194,4 @@ class WorldHistory:
 def event_digest(event: Row) -> str:
     """Return the digest of a learning event's row: over all that it says."""
     names = ("event_id", "tenant_id", "record_id", "kind", "data", "source", "at_ms")
-    said: list[Any] = [event[name] for name in names]
-    return digest_of(event["nonce"], json.dumps(said))
+    return digest_of(event["nonce"], json.dumps([event[name] for name in names]))

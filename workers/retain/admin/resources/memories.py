@@ -11,12 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from retain.admin.context import AdminContext
 from retain.admin.resources.runs import page_limit
 from retain.bodies import parsed
+from retain.dataclass_models import with_fields_of
 from retain.errors import InvalidInput
 from retain.http import Request, Response, json_response
 from retain.json_text import read_json
 from retain.memory.recall.recall import Hit
+from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.listing import Listing, list_records
-from retain.memory.records.record import Kind, NewRecord, RecordSource
+from retain.memory.records.record import EditableFields, NewRecord, RecordSource
 from retain.memory.semantic import RecallQuery
 
 _PERSON = RecordSource("person")
@@ -26,19 +28,9 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+@with_fields_of(NewRecord, omit=("utterance",))
 class MemoryBody(_Body):
     """One memory to store."""
-
-    content: str
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    kind: Kind = "fact"
-    subject: str | None = None
-    predicate: str | None = None
-    object: str | None = None
-    confidence: float = 1.0
-    importance: float = 0.5
-    valid_from_ms: int | None = None
-    expires_at_ms: int | None = None
 
 
 class SeedBody(_Body):
@@ -56,21 +48,13 @@ class StoreBody(MemoryBody):
     house: str | None = None
 
 
+@with_fields_of(EditableFields, presence="optional")
 class EditBody(BaseModel):
     """The changed fields of one memory. A field that cannot be edited is let through, to be refused by name."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
-    content: str = ""
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    kind: Kind = "fact"
-    subject: str | None = None
-    predicate: str | None = None
-    object: str | None = None
-    confidence: float = 1.0
-    importance: float = 0.5
-    expires_at_ms: int | None = None
-    valid_to_ms: int | None = Field(default=None, ge=0, lt=2**53)
+    valid_to_ms: int | None = Field(default=None, ge=0, lt=END_OF_NUMBERS)
 
 
 class RecallBody(_Body):

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -134,7 +133,7 @@ def _folded(events: Sequence[LearningEvent], tenant_id: str) -> Record | None:
     return record
 
 
-def _parsed(line: str) -> Mapping[str, Any]:
+def _parsed(line: str) -> Mapping[str, object]:
     def refuse(constant: str) -> float:
         raise InvalidInput(f"{constant} is not JSON", code="invalid_line")
 

@@ -1,4 +1,4 @@
-"""Ids of memories that move to another tenant.
+"""Ids of records that move to another tenant.
 
 Ids are unique in a deployment, and they break ties of recall. So an import into the tenant that was exported keeps them,
 in this deployment or another; into any other tenant every id is moved by the same distance, which depends on that
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any
 
 from retain.errors import InvalidInput
 from retain.identifiers import check_id
@@ -24,12 +23,12 @@ Source: https://github.com/ulid/spec
 """
 
 
-def renamed_id(memory_id: str, source_tenant: str, tenant_id: str) -> str:
+def renamed_id(old_id: object, source_tenant: str, tenant_id: str) -> str:
     """Return the id that a record or event of one tenant has in another. Raises: InvalidInput."""
     if source_tenant == tenant_id:
-        return check_id(memory_id)
+        return check_id(old_id)
     number = 0
-    for letter in check_id(memory_id):
+    for letter in check_id(old_id):
         number = number * 32 + _ALPHABET.index(letter)
     number += int.from_bytes(sha256(f"import into {tenant_id}".encode()).digest()[: _RANDOM_BITS // 8], "big")
     if number >= 2**128:
@@ -39,15 +38,15 @@ def renamed_id(memory_id: str, source_tenant: str, tenant_id: str) -> str:
 
 
 def renamed_event(event: LearningEvent, source_tenant: str, tenant_id: str) -> LearningEvent:
-    """Return the event as it stands in the other tenant: its own ids and those it names moved, its source kept.
+    """Return the event as it is in the other tenant: its own ids and those it names moved, its source kept.
 
     The source gains `imported_from`, the tenant that it was exported from.
     """
 
-    def moved(memory_id: str) -> str:
-        return renamed_id(memory_id, source_tenant, tenant_id)
+    def moved(old_id: object) -> str:
+        return renamed_id(old_id, source_tenant, tenant_id)
 
-    def source_of(source: Mapping[str, Any]) -> dict[str, Any]:
+    def source_of(source: Mapping[str, object]) -> dict[str, object]:
         drawn = source.get("record_id")
         kept = {**source, "imported_from": source_tenant}
         return {**kept, "record_id": moved(drawn)} if drawn is not None else kept
@@ -75,7 +74,7 @@ def renamed_event(event: LearningEvent, source_tenant: str, tenant_id: str) -> L
 def without_import(event: LearningEvent) -> LearningEvent:
     """Return the event without the mark of its import: what two copies of it have in common."""
 
-    def plain(source: Mapping[str, Any]) -> dict[str, Any]:
+    def plain(source: Mapping[str, object]) -> dict[str, object]:
         return {name: value for name, value in source.items() if name != "imported_from"}
 
     data = dict(event.data)

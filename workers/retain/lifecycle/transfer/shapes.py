@@ -28,7 +28,7 @@ class EventShape(NothingShape):
     event_id: str
     kind: EventKind
     data: dict[str, Any]
-    source: dict[str, Any]
+    source: dict[str, object]
     at_ms: _Time
 
 
@@ -40,7 +40,7 @@ class RecordLineShape(NothingShape):
     tenant: str
     id: str
     events: list[EventShape] = Field(min_length=1)
-    record: dict[str, Any] | None = None
+    record: dict[str, object] | None = None
 
 
 class ScopeShape(NothingShape):

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from retain.memory.records.limits import MAX_PART_BYTES
 from retain.memory.records.record import Kind
@@ -55,7 +55,7 @@ class ExtractedFact:
     confidence: float
     message: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, str | float]:
         """Return the fact as it is kept until it is stored: the keywords of the constructor."""
         return asdict(self)
 

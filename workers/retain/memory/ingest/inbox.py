@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from retain.memory.ingest.extraction import ExtractedFact, Said
 from retain.memory.ingest.intake import HELD_BYTES, discarding
@@ -235,8 +234,7 @@ class Inbox:
 
 
 def _facts(row: Row) -> tuple[ExtractedFact, ...]:
-    found: list[dict[str, Any]] = json.loads(row["facts"] or "[]")
-    return tuple(ExtractedFact(**fact) for fact in found)
+    return tuple(ExtractedFact(**fact) for fact in json.loads(row["facts"] or "[]"))
 
 
 def _time(value: object) -> int | None:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from retain.errors import InvalidInput, NotFound, RetainError
 from retain.jobs import LEASE_MS, Leases
@@ -79,13 +79,13 @@ class IngestJob:
     duplicate: int
     extracted: int
     rejections: tuple[Rejection, ...]
-    error: dict[str, Any] | None
+    error: dict[str, object] | None
     lease_until_ms: int
     created_at_ms: int
     updated_at_ms: int
     completed_at_ms: int | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the job as the interface shows it."""
         return {
             "job_id": self.job_id,

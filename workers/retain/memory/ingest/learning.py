@@ -49,7 +49,7 @@ class Learner:
     async def learn(self, facts: Sequence[SourcedFact]) -> None:
         """Store the facts. Idempotent: a fact that is known changes nothing, so repetition does not raise its trust.
 
-        A fact that was true before, and no longer is, holds anew when it is said again, unless a person closed it.
+        A fact that was true before, and no longer is, becomes valid again when it is said again, unless a person closed it.
         Raises: as `SemanticMemory.store_all`; then the call may be repeated.
         """
         for wave in waves(facts):

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from retain.codes import Code, ForeignCode, InvalidInputCode
 from retain.errors import InvalidInput, LimitExceeded
@@ -68,7 +67,7 @@ class Rejection:
     code: Code | ForeignCode
     message: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the rejection as the interface shows it."""
         return asdict(self)
 

@@ -55,7 +55,7 @@ class RecallQuery:
     text: str
     top_k: int = 5
     as_of_ms: int | None = None
-    filter: Mapping[str, Any] = field(default_factory=dict)
+    filter: Mapping[str, object] = field(default_factory=dict)
     below: bool = False
 
     def __post_init__(self) -> None:

@@ -10,6 +10,8 @@ from retain.identifiers import id_after
 from retain.memory.records.record import Record, Utterance
 
 EventKind = Literal["stored", "edited", "superseded", "invalidated", "restored", "deleted"]
+EventData = Mapping[str, Any]
+"""What an event says, as `LearningEvent` tells by kind: written by Retain, or checked by an import against its shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +27,8 @@ class LearningEvent:
     event_id: str
     record_id: str
     kind: EventKind
-    data: Mapping[str, Any]
-    source: Mapping[str, Any]
+    data: EventData
+    source: Mapping[str, object]
     at_ms: int
 
 
@@ -95,7 +97,7 @@ def fold(events: Iterable[LearningEvent]) -> Record | None:
     return record
 
 
-def stored(data: Mapping[str, Any]) -> Record:
+def stored(data: EventData) -> Record:
     """Return the record that a `stored` event holds: the inverse of `Record.to_json`."""
     utterance = data["utterance"]
     return Record(**{**data, "utterance": None if utterance is None else Utterance(**utterance)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from retain.errors import InvalidInput
 from retain.memory.filters import compile_filter
@@ -26,7 +25,7 @@ class Listing:
     Raises: InvalidInput.
     """
 
-    filter: Mapping[str, Any] = field(default_factory=dict)
+    filter: Mapping[str, object] = field(default_factory=dict)
     held_at_ms: int | None = None
     cursor: str | None = None
     limit: int = 50

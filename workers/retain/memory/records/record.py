@@ -11,7 +11,7 @@ import json
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from retain.memory.records.limits import (
     END_OF_DATES_MS,
@@ -27,6 +27,8 @@ from retain.memory.records.limits import (
 
 Kind = Literal["fact", "event", "instruction", "task"]
 Origin = Literal["agent", "person", "ingest", "extraction", "import"]
+Attributes = Mapping[str, object]
+"""A JSON object that callers define: kept and filtered by, and otherwise opaque."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class RecordSource:
     message: str | None = None
     record_id: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the source as stored, without what is absent."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
@@ -72,7 +74,7 @@ class EditableFields:
     """
 
     content: Annotated[str, ContentLimit()]
-    metadata: Annotated[Mapping[str, Any], MetadataLimit()] = field(default_factory=dict)
+    metadata: Annotated[Attributes, MetadataLimit()] = field(default_factory=dict)
     kind: Annotated[Kind, OneOf("invalid_kind", get_args(Kind))] = "fact"
     subject: Annotated[str, PartLimit("invalid_subject")] | None = None
     predicate: Annotated[str, PartLimit("invalid_predicate")] | None = None
@@ -120,14 +122,14 @@ class Record(EditableFields):
     superseded_by: str | None
     edited: bool
     utterance: Utterance | None
-    source: Mapping[str, Any]
+    source: Attributes
 
     @property
     def content_hash(self) -> str:
         """What makes two records of a scope equal, see `content_hash`."""
         return content_hash(self.content, self.utterance)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the record as the interface shows it and as an export holds it."""
         shown = {name: getattr(self, name) for name in RECORD_FIELDS}
         shown["utterance"] = None if self.utterance is None else asdict(self.utterance)

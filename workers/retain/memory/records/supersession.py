@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from retain.identifiers import new_id
-from retain.memory.records.events import EventKind, KnownRecord, LearningEvent
+from retain.memory.records.events import EventData, EventKind, KnownRecord, LearningEvent
 from retain.memory.records.record import Record, RecordSource
 from retain.memory.records.rows import LAST_EVENT, Written, append_event, known_of, write_record
 from retain.ports import Clock, Sql, Statement
@@ -113,7 +112,7 @@ class Supersession:
         self.parts += [append_event(record.tenant_id, event), write_record(record)]
 
     def _next(
-        self, known: KnownRecord, kind: EventKind, data: Mapping[str, Any], source: Mapping[str, Any]
+        self, known: KnownRecord, kind: EventKind, data: EventData, source: Mapping[str, object]
     ) -> tuple[Record, LearningEvent]:
         """Return the record's next event, and what it makes of the record."""
         return known.after(LearningEvent(new_id(), known.record.id, kind, data, source, self._clock()))
@@ -138,7 +137,7 @@ class Supersession:
         return max(before, key=_beginning, default=None), min(after, key=_beginning, default=None)
 
 
-def _opening(record: Record, stated: Record, now_ms: int) -> dict[str, Any] | None:
+def _opening(record: Record, stated: Record, now_ms: int) -> EventData | None:
     """Return the data of the event that reopens a record which is stored again; None when the record stays as it is.
 
     It stays when it is valid, when the statement is of a time before it was closed, and when the statement has expired.
