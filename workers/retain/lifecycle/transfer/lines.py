@@ -27,7 +27,7 @@ from retain.lifecycle.transfer.shapes import (
     StoredShape,
     SupersededShape,
 )
-from retain.memory.records.events import LearningEvent, apply
+from retain.memory.records.events import EventKind, LearningEvent, apply
 from retain.memory.records.limits import check
 from retain.memory.records.record import Record
 
@@ -39,6 +39,16 @@ MAX_BYTES = 1_048_576
 
 _SCOPE = re.compile(r"tenant|house\.[a-z][a-z0-9_]{0,31}|agent\.[a-z][a-z0-9_]{0,31}|instance\.[0-9a-f]{40}")
 _PARENTS = {"tenant": (), "house": ("tenant",), "agent": ("tenant", "house"), "instance": ("agent",)}
+
+_EVENT_SHAPES: Mapping[EventKind, type[NothingShape]] = {
+    "stored": StoredShape,
+    "edited": EditedShape,
+    "superseded": SupersededShape,
+    "invalidated": InvalidatedShape,
+    "restored": RestoredShape,
+    "deleted": NothingShape,
+}
+"""The data of each kind of event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,23 +172,13 @@ def _scope_line(number: int, scope: ScopeShape) -> ScopeLine:
 
 
 def _check_event(event: LearningEvent, tenant_id: str) -> None:
-    match event.kind:
-        case "stored":
-            StoredShape.model_validate(dict(event.data))
-            if (event.data["tenant_id"], event.data["id"]) != (tenant_id, event.record_id):
-                raise InvalidInput("a stored event belongs to another record", code="invalid_line")
-            if _SCOPE.fullmatch(event.data["scope_id"]) is None:
-                raise InvalidInput("a stored event names no scope", code="invalid_line")
-        case "superseded":
-            SupersededShape.model_validate(dict(event.data))
-        case "invalidated":
-            InvalidatedShape.model_validate(dict(event.data))
-        case "restored":
-            RestoredShape.model_validate(dict(event.data))
-        case "deleted":
-            NothingShape.model_validate(dict(event.data))
-        case "edited":
-            if not EditedShape.model_validate(dict(event.data)).model_fields_set:
-                raise InvalidInput("an edit changes something", code="invalid_line")
+    read = _EVENT_SHAPES[event.kind].model_validate(dict(event.data))
+    if event.kind == "stored":
+        if (event.data["tenant_id"], event.data["id"]) != (tenant_id, event.record_id):
+            raise InvalidInput("a stored event belongs to another record", code="invalid_line")
+        if _SCOPE.fullmatch(event.data["scope_id"]) is None:
+            raise InvalidInput("a stored event names no scope", code="invalid_line")
+    if event.kind == "edited" and not read.model_fields_set:
+        raise InvalidInput("an edit changes something", code="invalid_line")
     if not isinstance(event.source.get("origin"), str):
         raise InvalidInput("an event's source names no origin", code="invalid_line")
