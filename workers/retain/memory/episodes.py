@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from retain.errors import QuotaExceeded
+from retain.json_text import Json
 from retain.memory.scope import Scope
 from retain.outbox import OwedStatement
 from retain.ports import Sql
@@ -51,7 +52,7 @@ class Episode:
     content: str
     created_at_ms: int
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, Json]:
         """Return the episode as logged and shown."""
         return {name: getattr(self, name) for name in self.__slots__}
 

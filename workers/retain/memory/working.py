@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retain.errors import InvalidInput, LimitExceeded
+from retain.json_text import Json
 from retain.ports import Clock, Kv, ObjectSql
 
 TTL_S = 3600
@@ -38,7 +39,7 @@ class WorkingMemory:
         self._clock = clock
         self._prefix = f"agent_working:{tenant_id}:{instance_id}:"
 
-    async def set(self, key: str, value: object) -> None:
+    async def set(self, key: str, value: Json) -> None:
         """Write a JSON value for an hour, replacing any.
 
         Raises: InvalidInput for a key outside `[A-Za-z0-9_.-]{1,64}` or a value that is not JSON; LimitExceeded (code
@@ -70,7 +71,7 @@ class WorkingMemory:
         ).rows
         return json.loads(rows[0]["value"]) if rows else None
 
-    def all(self) -> dict[str, object]:
+    def all(self) -> dict[str, Json]:
         """Return every live key with its value, in the order of the keys."""
         rows = self._local.run(
             "SELECT key, value FROM working_memory WHERE expires_at_ms > ? ORDER BY key", self._clock()

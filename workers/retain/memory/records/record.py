@@ -11,7 +11,7 @@ import json
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from retain.memory.records.limits import (
     END_OF_DATES_MS,
@@ -27,7 +27,7 @@ from retain.memory.records.limits import (
 
 Kind = Literal["fact", "event", "instruction", "task"]
 Origin = Literal["agent", "person", "ingest", "extraction", "import"]
-Attributes = Mapping[str, object]
+Attributes = Mapping[str, Any]
 """A JSON object that callers define: kept and filtered by, and otherwise opaque."""
 
 
