@@ -19,6 +19,7 @@ from workers import DurableObject
 if TYPE_CHECKING:
     from retain.agents.identity import InstanceIdentity
     from retain.agents.instance import Instance
+    from retain.json_text import JsonObject
 
 _log = logging.getLogger("retain.agent_runtime")
 _NAMED = ("request_id", "tenant_id", "agent_type", "instance_id", "run_id")
@@ -88,25 +89,29 @@ class AgentRuntime(DurableObject):
 
     async def _enveloped(self, method: str, request: str) -> str:
         """Call a method of the instance and return the envelope of its answer."""
-        from retain.agents.identity import identity_of, require_claimed
-        from retain.agents.methods import METHODS, forgot_itself
-
         content = json.loads(request)
         named = {name: content[name] for name in _NAMED if content.get(name) is not None}
         with bind(**named):
             try:
-                identity = identity_of(content)
-                if METHODS[method].known_only:
-                    require_claimed(assembly_of(self.env).instances.ports(self.ctx.storage).local)
-                result = await METHODS[method].call(self._living(identity), content)
-                if method == "erase" and forgot_itself(result):
-                    self._living_as = None  # the object has to claim its name again
-                return answer(result)
+                return answer(await self._called(method, content))
             except errors.RetainError as error:
                 return refusal(error)
             except Exception:
                 _log.exception("unexpected error in an instance")
                 return refusal(errors.RetainError("an unexpected error occurred; it was logged"))
+
+    async def _called(self, method: str, content: JsonObject) -> JsonObject:
+        """Call a method of the instance that the request names. Raises: as `InstanceMethod.call`; NotFound."""
+        from retain.agents.identity import identity_of, require_claimed
+        from retain.agents.methods import METHODS, forgot_itself
+
+        identity = identity_of(content)
+        if METHODS[method].known_only:
+            require_claimed(assembly_of(self.env).instances.ports(self.ctx.storage).local)
+        result = await METHODS[method].call(self._living(identity), content)
+        if method == "erase" and forgot_itself(result):
+            self._living_as = None  # the object has to claim its name again
+        return result
 
     def _living(self, identity: InstanceIdentity) -> Instance:
         """Return the instance. Raises: Misconfigured when the object belongs to another one."""

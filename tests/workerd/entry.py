@@ -94,9 +94,8 @@ class RefusingRuntime(AgentRuntime):  # type: ignore[misc]
 
     async def refuse(self, request: str) -> str:
         """Raise the error that the request describes, on the way that every method of an instance takes."""
-
-        async def refused(_instance: Any, content: dict[str, Any]) -> dict[str, Any]:
-            raise probes.described_error(content["error"])
-
-        answer: str = await self._enveloped(request, refused)
+        answer: str = await self._enveloped("refuse", request)
         return answer
+
+    async def _called(self, method: str, content: dict[str, Any]) -> Any:
+        raise probes.described_error(content["error"])

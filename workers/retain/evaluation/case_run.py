@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.report import ApprovalAwaited, RunResult, RunStanding
+from retain.agents.calls.run_request import RunRequest
+from retain.agents.identity import instance_of
 from retain.errors import UpstreamFailed
 from retain.evaluation.dataset import Case, Fixture, RecallTarget, Target
 from retain.evaluation.scoring.scores import Called, Observation
 from retain.evaluation.scratch import Scratch, Scratches
-from retain.identifiers import namespace_key
 from retain.memory.records.record import RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
@@ -104,34 +107,24 @@ class CaseRun:
         )
 
     async def _run(self, agent: str, case: Case, records: Mapping[str, str]) -> Observation | None:
-        tenant_id, instance_id = self._scratch.scratch_id, "case"
-        name = namespace_key(agent, tenant_id, instance_id)
-        results: list[dict[str, Any]] = []
+        tenant_id = self._scratch.scratch_id
+        instance = InstanceClient(self._ports.instances, instance_of(tenant_id, agent, "case"))
+        results: list[RunResult] = []
         for number, said in enumerate([*case.earlier, case.input]):
-            request = {
-                "tenant_id": tenant_id,
-                "agent_type": agent,
-                "instance_id": instance_id,
-                "input": said,
-                "metadata": case.metadata,
-                "idempotency_key": f"{tenant_id}.{number}",
-            }
-            result = await self._ports.instances.call(name, "run", request)
-            status = result["status"]
-            waits = result.get("waiting_for") or {}
-            if waits.get("kind") == "approval":
-                raise UpstreamFailed(f"the run waits for the approval of {waits.get('tool')}", code="run_waits")
-            if status in ("running", "waiting"):
+            request = RunRequest(said, case.metadata, idempotency_key=f"{tenant_id}.{number}")
+            report = await instance.run(request)
+            if isinstance(report, RunStanding):
+                if isinstance(report.awaited, ApprovalAwaited):
+                    raise UpstreamFailed(f"the run waits for the approval of {report.awaited.tool}", code="run_waits")
                 return None
-            if status != "completed":
-                error = result.get("error") or {}
-                said_why = f"{error.get('code', status)}: {error.get('message', '')}"
-                raise UpstreamFailed(f"the run ended without an answer: {said_why}", code="run_failed")
-            results.append(result)
+            if report.status != "completed":
+                why = report.status if report.error is None else f"{report.error.code}: {report.error.message}"
+                raise UpstreamFailed(f"the run ended without an answer: {why}", code="run_failed")
+            results.append(report)
         return await self._recorded(agent, results, records)
 
     async def _recorded(
-        self, agent: str, results: Sequence[Mapping[str, Any]], records: Mapping[str, str]
+        self, agent: str, results: Sequence[RunResult], records: Mapping[str, str]
     ) -> Observation | None:
         """Return what the last run did as D1 has it, None while D1 has not everything.
 
@@ -144,7 +137,7 @@ class CaseRun:
             runs, events = await self._ports.sql.batch([(_RUNS, (tenant_id,)), (_EVENTS, (tenant_id, MAX_EVENTS))])
             rows = {row["run_id"]: row for row in runs.rows}
             traces = _traces(events.rows)
-            wanted = {str(result["run_id"]) for result in results}
+            wanted = {result.run_id for result in results}
             wanted |= {child for steps in traces.values() for step in steps.values() if (child := step.delegated)}
             if all(run_id in rows and rows[run_id]["status"] != "running" for run_id in wanted):
                 return _observation(agent, results[-1], rows, traces, records)
@@ -191,21 +184,21 @@ def _delegated(data: Mapping[str, Any]) -> str | None:
 
 
 def _observation(
-    agent: str, result: Mapping[str, Any], rows: Mapping[str, Row], traces: _Traces, records: Mapping[str, str]
+    agent: str, result: RunResult, rows: Mapping[str, Row], traces: _Traces, records: Mapping[str, str]
 ) -> Observation:
-    run_id = str(result["run_id"])
+    run_id = result.run_id
     row = rows[run_id]
     given = [str(record["id"]) for record in json.loads(row["input"]).get("records", [])]
     recalled = [record for step in traces.get(run_id, {}).values() for record in step.recalled]
     details = {
         "agent_run_id": run_id,
         "model": row["model"],
-        "steps": result["steps"],
-        "usage": result["usage"],
+        "steps": result.steps,
+        "usage": result.usage.to_json(),
         "duration_ms": int(row["completed_at_ms"]) - int(row["created_at_ms"]),
     }
     return Observation(
-        str(result["output"] or ""),
+        result.output or "",
         tuple(_calls(agent, run_id, rows, traces)),
         tuple(records.get(record, record) for record in dict.fromkeys([*given, *recalled])),
         details,

@@ -90,6 +90,15 @@ class RunUsage:
         """All tokens that the run and its delegates read and wrote."""
         return self.input_tokens + self.output_tokens + self.delegated_tokens
 
+    def to_json(self) -> dict[str, Json]:
+        """Return the usage as the interface shows it."""
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "delegated_tokens": self.delegated_tokens,
+            "delegations": self.delegations,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class RunMemory:
@@ -170,19 +179,13 @@ class RunResult:
 
     def to_json(self) -> dict[str, Json]:
         """Return the result as the interface shows it."""
-        usage = self.usage
         shown: dict[str, Json] = {
             "run_id": self.run_id,
             "instance_id": self.instance_id,
             "status": self.status,
             "output": self.output,
             "steps": self.steps,
-            "usage": {
-                "input_tokens": usage.input_tokens,
-                "output_tokens": usage.output_tokens,
-                "delegated_tokens": usage.delegated_tokens,
-                "delegations": usage.delegations,
-            },
+            "usage": self.usage.to_json(),
             "memory": self.memory.to_json(),
         }
         if self.procedure is not None:
