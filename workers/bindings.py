@@ -1,6 +1,6 @@
 """The platform behind Retain's ports: `env` is unpacked here, once, into a frozen dataclass.
 
-The adapters stand in `adapters/`. Each refuses what the platform's documented limits forbid before it calls
+The adapters are in `adapters/`. Each refuses what the platform's documented limits forbid before it calls
 (`retain.limits.storage`), because the local simulators enforce few of them, and others with an error that says nothing.
 Bindings give and take Python values; work handed to waitUntil must be a future, or it is lost.
 Source: https://developers.cloudflare.com/workers/languages/python/
@@ -13,7 +13,7 @@ import logging
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import js
 
@@ -23,9 +23,13 @@ from adapters.stores import R2, WorkersKv
 from adapters.vectorize import Vectorize
 from adapters.web import WebCrypto, fetch, fetch_stream
 from retain import errors
+from retain.ports import AgentInstances, Crypto, Kv, Objects, Sql, VectorIndex
 from retain.settings import NAMES as SETTING_NAMES
 from retain.settings import Settings, read_settings
 from workers import wait_until
+
+if TYPE_CHECKING:
+    from cloudflare_bindings import Env
 
 __all__ = [
     "D1",
@@ -51,7 +55,7 @@ _log = logging.getLogger("retain.bindings")
 
 
 def now_ms() -> int:
-    """Return the current time in epoch milliseconds. It stands still between waits, and does not go back.
+    """Return the current time in epoch milliseconds. It does not advance between waits, and never goes back.
 
     Not `time.time()`: in workerd that runs a millisecond ahead with each call of a turn, and falls back after it.
     Source: https://github.com/cloudflare/workerd/blob/main/src/pyodide/internal/builtin_wrappers.ts (monotonicDateNow)
@@ -75,19 +79,19 @@ def in_background(work: Coroutine[Any, Any, None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """Everything a request may work with. Made once an isolate; the settings hold the secrets."""
+    """Everything a request may work with, as ports. Made once per isolate; the settings hold the secrets."""
 
-    kv: WorkersKv
-    sql: D1
-    objects: R2
-    index: Vectorize
-    instances: DurableInstances
+    kv: Kv
+    sql: Sql
+    objects: Objects
+    index: VectorIndex
+    instances: AgentInstances
     ai: WorkersAi
-    crypto: WebCrypto
+    crypto: Crypto
     settings: Settings
 
 
-def platform_of(env: Any) -> Platform:
+def platform_of(env: Env) -> Platform:
     """Unpack `env`. Raises: Misconfigured for a setting that cannot be read."""
     variables = {name: value for name in SETTING_NAMES if isinstance(value := getattr(env, name, None), str)}
     return Platform(
@@ -103,12 +107,12 @@ def platform_of(env: Any) -> Platform:
 
 
 def staged_text(name: str) -> str:
-    """Return a text file that staging put beside this module."""
+    """Return a text file that staging put next to this module."""
     return Path(__file__).with_name(name).read_text()
 
 
 def staged_bytes(name: str) -> bytes:
-    """Return a file that staging put beside this module. Raises: Misconfigured when it was not staged."""
+    """Return a file that staging put next to this module. Raises: Misconfigured when it was not staged."""
     try:
         return Path(__file__).with_name(name).read_bytes()
     except FileNotFoundError as error:

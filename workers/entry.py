@@ -89,7 +89,7 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Respons
     )
     if url.path == "/mcp" or url.path.startswith("/api/v1/"):
         return await assembly.gateway.handle(request)
-    if not piecemeal:
+    if request.arriving is None:
         return await _guarded(assembly, request)
     await _announced(incoming, MAX_INGEST_BYTES)
     try:

@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import js  # type: ignore[import-not-found]  # noqa: TID251
-from pyodide.ffi import JsException, jsnull, to_js  # type: ignore[import-not-found]  # noqa: TID251
-from pyodide.webloop import PyodideFuture, WebLoop  # type: ignore[import-not-found]  # noqa: TID251
+import js  # noqa: TID251
+from pyodide.ffi import JsException, jsnull, to_js  # noqa: TID251
+from pyodide.webloop import PyodideFuture, WebLoop  # noqa: TID251
 
 from retain.errors import RetainError, Unavailable
 from retain.gateway.routes import Gateway
@@ -23,7 +23,7 @@ from retain.gateway.settings import GatewaySettings
 from retain.http import Request, problem
 from retain.identifiers import new_id
 from retain.ports import HttpResponse
-from workers import WorkerEntrypoint  # type: ignore[attr-defined]  # noqa: TID251
+from workers import WorkerEntrypoint  # noqa: TID251
 
 _isolate: dict[str, Gateway] = {}
 
@@ -95,7 +95,7 @@ async def _fetch(
     return HttpResponse(response.status, _Headers(response.headers), content)
 
 
-class Default(WorkerEntrypoint):  # type: ignore[misc]
+class Default(WorkerEntrypoint):
     """The Worker's entrypoint."""
 
     async def fetch(self, incoming: Any) -> Any:

@@ -29,8 +29,10 @@ AgentRuntime: Any = _production.AgentRuntime
 __all__ = ["AgentRuntime", "Default", "Probe", "RefusingRuntime"]
 
 
-class Default(WorkerEntrypoint):  # type: ignore[misc]
+class Default(WorkerEntrypoint):
     """The test Worker's entrypoint."""
+
+    env: Any
 
     async def fetch(self, request: Any) -> Any:
         """Answer one request of the host's tests."""
@@ -68,7 +70,7 @@ class Default(WorkerEntrypoint):  # type: ignore[misc]
         raise LookupError(f"no such path: {parts}")
 
 
-class Probe(DurableObject):  # type: ignore[misc]
+class Probe(DurableObject):
     """A Durable Object for cases and probes that need one. Every public method is called by RPC."""
 
     async def run_case(self, suite: str, case: str) -> str:

@@ -6,19 +6,22 @@ BLOBs come from D1 as lists of integers and from a Durable Object's SQLite as me
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyodide.ffi import JsException, create_proxy, jsnull, to_js
 
 from adapters.failures import sql_error
 from retain.limits.storage import check_statement
-from retain.ports import SqlResult, SqlValue, Statement
+from retain.ports import Row, SqlResult, SqlValue, Statement
+
+if TYPE_CHECKING:
+    from cloudflare_bindings import D1Database, D1Result, D1Statement, DurableStorage
 
 
 class D1:
     """`Sql` on a D1 database."""
 
-    def __init__(self, binding: Any) -> None:
+    def __init__(self, binding: D1Database) -> None:
         self._db = binding
 
     async def run(self, sql: str, *values: SqlValue) -> SqlResult:
@@ -36,14 +39,14 @@ class D1:
             raise sql_error("D1", error, "d1_unavailable") from error
         return [_d1_result(result) for result in results]
 
-    def _prepare(self, sql: str, values: Sequence[SqlValue]) -> Any:
+    def _prepare(self, sql: str, values: Sequence[SqlValue]) -> D1Statement:
         bound = check_statement(sql, values)
         statement = self._db.prepare(sql)
         return statement.bind(*bound) if bound else statement
 
 
-def _d1_result(result: Any) -> SqlResult:
-    rows = [
+def _d1_result(result: D1Result) -> SqlResult:
+    rows: list[Row] = [
         {name: bytes(value) if isinstance(value, list) else value for name, value in row.items()}
         for row in result["results"]
     ]
@@ -56,7 +59,7 @@ class DurableSql:
     It calls the platform's object, and not the SDK's wrapper, whose conversions take longer than the statement.
     """
 
-    def __init__(self, storage: Any) -> None:
+    def __init__(self, storage: DurableStorage) -> None:
         self._sql = storage.sql._binding
         self._storage = storage._binding
 
@@ -69,7 +72,8 @@ class DurableSql:
             changes = 0 if reads_only else self._total_changes() - before
         except JsException as error:
             raise sql_error("object storage", error, "object_storage_unavailable") from error
-        return SqlResult([{name: _python_value(value) for name, value in row.items()} for row in found], changes)
+        rows: list[Row] = [{name: _python_value(value) for name, value in row.items()} for row in found]
+        return SqlResult(rows, changes)
 
     def atomically(self, work: Callable[[], None]) -> None:
         raised: list[Exception] = []
@@ -97,7 +101,7 @@ class DurableSql:
         return int(self._sql.exec("SELECT total_changes() AS n").one().n)
 
 
-def _object_sql_value(value: SqlValue) -> Any:
+def _object_sql_value(value: SqlValue) -> object:
     if value is None:
         return jsnull
     return to_js(value) if isinstance(value, bytes) else value
@@ -112,7 +116,7 @@ def _python_value(value: Any) -> Any:
 class DurableAlarm:
     """`Alarm` of a Durable Object."""
 
-    def __init__(self, storage: Any) -> None:
+    def __init__(self, storage: DurableStorage) -> None:
         self._storage = storage
 
     async def set(self, at_ms: int) -> None:

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyodide.ffi import JsException
 
@@ -16,13 +16,17 @@ from retain import errors
 from retain.log import bound
 from retain.rpc import opened
 
+if TYPE_CHECKING:
+    from cloudflare_bindings import DurableNamespace, HasAi
+    from js import StreamReader
+
 _log = logging.getLogger("retain.bindings")
 
 
 class DurableInstances:
     """`AgentInstances` through a Durable Object namespace."""
 
-    def __init__(self, namespace: Any) -> None:
+    def __init__(self, namespace: DurableNamespace) -> None:
         self._namespace = namespace
 
     async def call(self, name: str, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,7 +41,7 @@ class DurableInstances:
 class WorkersAi:
     """`AiRunner` and, as `stream`, `AiStreamer` on the Workers AI binding."""
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: HasAi) -> None:
         self._env = env
 
     async def __call__(self, model: str, inputs: Mapping[str, object]) -> Mapping[str, object]:
@@ -72,7 +76,7 @@ class WorkersAi:
             raise platform_failure(str(error)) from error
 
 
-async def _cancelled(reader: Any) -> None:
+async def _cancelled(reader: StreamReader) -> None:
     """Give up the rest of a stream. One that has failed has none."""
     with suppress(JsException):
         await reader.cancel()

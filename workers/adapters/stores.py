@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pyodide.ffi import JsException, jsnull
 
@@ -10,11 +10,14 @@ from adapters.failures import unavailable
 from retain.limits.storage import check_kv_key, check_kv_write, check_object_key, check_page, utf8_bytes
 from retain.ports import KeyPage
 
+if TYPE_CHECKING:
+    from cloudflare_bindings import KvNamespace, R2Bucket
+
 
 class WorkersKv:
     """`Kv` on Workers KV."""
 
-    def __init__(self, binding: Any) -> None:
+    def __init__(self, binding: KvNamespace) -> None:
         self._kv = binding
         self._direct = binding._binding
 
@@ -53,7 +56,7 @@ class WorkersKv:
 class R2:
     """`Objects` on an R2 bucket."""
 
-    def __init__(self, binding: Any) -> None:
+    def __init__(self, binding: R2Bucket) -> None:
         self._bucket = binding
 
     async def get(self, key: str) -> bytes | None:

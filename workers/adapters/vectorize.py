@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyodide.ffi import JsException, to_js
+from pyodide.ffi import JsException, JsProxy, to_js
 
 from adapters.web import converted
 from retain.limits.vectorize import (
@@ -20,6 +20,9 @@ from retain.limits.vectorize import (
 )
 from retain.ports import MetadataFilter, Vector, VectorEntry, VectorMatch
 
+if TYPE_CHECKING:
+    from cloudflare_bindings import VectorizeIndex
+
 _log = logging.getLogger("retain.bindings")
 
 
@@ -30,7 +33,7 @@ class Vectorize:
     for a batch of a thousand.
     """
 
-    def __init__(self, binding: Any) -> None:
+    def __init__(self, binding: VectorizeIndex) -> None:
         self._index = binding._binding
         self._dimensions: int | None = None
 
@@ -85,7 +88,7 @@ class Vectorize:
             self._dimensions = int((await self._answer(self._index.describe()))["dimensions"])
         return self._dimensions
 
-    async def _answer(self, call: Awaitable[Any]) -> Any:
+    async def _answer(self, call: Awaitable[JsProxy]) -> Any:
         try:
             return (await call).to_py()
         except JsException as error:

@@ -5,24 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import js
-from pyodide.ffi import JsException, to_js
+from pyodide.ffi import JsException, JsProxy, to_js
 
 from retain import errors
 from retain.http import Response
 from retain.ports import HttpResponse, StreamedResponse
 from workers import wait_until
 
+_T = TypeVar("_T")
 _log = logging.getLogger("retain.web")
 
 
 class Headers(Mapping[str, str]):
     """Headers of a request or response, read one by one: converting all of them costs more than the proxy's own work."""
 
-    def __init__(self, headers: Any) -> None:
+    def __init__(self, headers: js.Headers) -> None:
         self._headers = headers
 
     def __getitem__(self, name: str) -> str:
@@ -53,13 +54,13 @@ class ReceivedHeaders(Headers):
         return (name for name in super().__iter__() if name not in _TRANSPORT_HEADERS)
 
 
-def platform_response(answer: Response, request_id: str) -> Any:
+def platform_response(answer: Response, request_id: str) -> js.Response:
     """Return the platform's response, without the SDK's, which takes longer than the proxy's own work."""
     headers = js.Headers.new()
     for name, value in answer.headers.items():
         headers.set(name, value)
     headers.set("x-request-id", request_id)
-    body = to_js(answer.body) if isinstance(answer.body, bytes) else answer.body
+    body: object = to_js(answer.body) if isinstance(answer.body, bytes) else answer.body
     if answer.status == 204:
         body = None
     if answer.stream is not None:
@@ -67,7 +68,7 @@ def platform_response(answer: Response, request_id: str) -> Any:
     return js.Response.new(body, status=answer.status, headers=headers)
 
 
-def _streamed(pieces: AsyncIterator[str]) -> Any:
+def _streamed(pieces: AsyncIterator[str]) -> js.ReadableStream:
     """Return a readable stream of the pieces. It is fed after the response was returned.
 
     A client that goes away ends the pieces, which is no error.
@@ -91,8 +92,10 @@ def _streamed(pieces: AsyncIterator[str]) -> Any:
     return pipe.readable
 
 
-async def discarded(request: Any) -> None:
+async def discarded(request: js.Request) -> None:
     """Receive what is left of a request's body without keeping it. A sender that gives up meanwhile is not an error."""
+    if not request.body:
+        return
     with contextlib.suppress(JsException):
         await request.body.pipeTo(js.WritableStream.new())
 
@@ -101,7 +104,7 @@ PIECE_BYTES = 64 * 1024
 """Largest piece of a body that is read at once."""
 
 
-async def arriving(request: Any, limit_bytes: int) -> AsyncIterator[bytes]:
+async def arriving(request: js.Request, limit_bytes: int) -> AsyncGenerator[bytes, None]:
     """Yield a request's body as it arrives, in pieces. What was not read when the reading ends early is left.
 
     One buffer serves all pieces: those that JavaScript would make anew stay in memory until it collects them.
@@ -177,7 +180,7 @@ async def fetch_stream(
         given_up.abort()
 
 
-async def stream_chunks(reader: Any, silence_ms: int) -> AsyncIterator[bytes]:
+async def stream_chunks(reader: js.StreamReader | None, silence_ms: int) -> AsyncIterator[bytes]:
     """Yield what the reader of a ReadableStream reads, nothing without one.
 
     Raises: Unavailable (code `upstream_timeout`, `upstream_unreachable`) when it does not come to its end.
@@ -194,7 +197,7 @@ async def stream_chunks(reader: Any, silence_ms: int) -> AsyncIterator[bytes]:
             yield content
 
 
-async def _soon(promise: Any, silence_ms: int) -> Any:
+async def _soon(promise: Awaitable[_T], silence_ms: int) -> _T:
     try:
         async with asyncio.timeout(silence_ms / 1000):
             return await promise
@@ -245,7 +248,7 @@ class WebCrypto:
             raise _unusable_jwk() from error
         return bool(await js.crypto.subtle.verify(algorithm, key, to_js(signature), to_js(message)))
 
-    async def _aes_key(self, key: bytes, use: str) -> Any:
+    async def _aes_key(self, key: bytes, use: str) -> js.CryptoKey:
         if len(key) != _AES_KEY_BYTES:  # shorter keys would silently mean a weaker cipher
             raise errors.Misconfigured(
                 f"the encryption key must have {_AES_KEY_BYTES} bytes", code="invalid_encryption_key"
@@ -257,10 +260,10 @@ def _unusable_jwk() -> errors.InvalidInput:
     return errors.InvalidInput("the JWK holds no usable RSA public key", code="invalid_public_key")
 
 
-def converted(value: object) -> Any:
+def converted(value: object) -> JsProxy:
     """Return a Python value as a JavaScript one; mappings become plain objects."""
     return to_js(value, dict_converter=js.Object.fromEntries)
 
 
-def _aes(nonce: Any, associated: bytes) -> Any:
+def _aes(nonce: JsProxy, associated: bytes) -> JsProxy:
     return converted({"name": "AES-GCM", "iv": nonce, "additionalData": to_js(associated)})

@@ -13,6 +13,8 @@ from retain.agents.tools.stubbed import Stubs
 from retain.models.chat import ToolSpec
 
 if TYPE_CHECKING:
+    from cloudflare_bindings import DurableStorage
+
     from assembly.root import Assembly
 
 
@@ -22,7 +24,7 @@ class InstanceParts:
     def __init__(self, root: Assembly) -> None:
         self._root = root
 
-    def ports(self, storage: Any) -> InstancePorts:
+    def ports(self, storage: DurableStorage) -> InstancePorts:
         """Return what one instance works with. storage: the Durable Object's."""
         root, platform = self._root, self._root.platform
         return InstancePorts(

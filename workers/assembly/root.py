@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import bindings
 from bindings import Platform
 from retain.log import configure
 
 if TYPE_CHECKING:
+    from cloudflare_bindings import Env
+
     from assembly.access import AccessParts
     from assembly.directory import Directory
     from assembly.evaluation import EvaluationParts
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 _isolate: dict[str, Assembly] = {}
 
 
-def assembly_of(env: Any) -> Assembly:
+def assembly_of(env: Env) -> Assembly:
     """Return the isolate's parts, made from the first `env` seen: an isolate only ever serves one deployment."""
     if "parts" not in _isolate:
         configure()

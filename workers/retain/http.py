@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
@@ -32,7 +32,7 @@ class Request:
     body: str
     host: str
     request_id: str
-    arriving: AsyncIterator[bytes] | None = None
+    arriving: AsyncGenerator[bytes, None] | None = None
     caller: str = ""
 
     async def pieces(self) -> AsyncIterator[bytes]:

@@ -1,6 +1,6 @@
-"""What Retain needs of the world, as protocols.
+"""What Retain needs from the platform, as protocols.
 
-Each port has an adapter for the platform (`workers/bindings.py`) and one for the host (`retain.host`), and one contract
+Each port has an adapter for the platform (`workers/adapters/`) and one for the host (`retain.host`), and one contract
 suite (`tests/ports/`) that both pass. Times are epoch milliseconds, durations carry their unit in their name.
 """
 

@@ -129,6 +129,11 @@ def test_a_request_of_megabytes_is_taken_and_a_larger_one_is_refused(
     assert (done["state"], done["stored"]) == ("completed", 10)
 
 
+def test_a_request_without_a_body_is_refused(api: httpx.Client, tenant: Callable[[], str]) -> None:
+    response = api.post(f"/admin/tenants/{tenant()}/memories/ingest")
+    assert (response.status_code, response.json()["code"]) == (400, "malformed_json")
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [

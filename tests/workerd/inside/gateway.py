@@ -66,9 +66,10 @@ async def proxied(env: Any, asked: dict[str, Any]) -> dict[str, Any]:
     credential = await credential_entry(real.crypto, key, TENANT, TOOL, CREDENTIAL)
     for stored in (api_key.entry, tool_entry(TENANT, TOOL, config, allow_loopback=True), credential):
         await stored.write(real.kv)
-    kv = _CountingKv(real.kv)
+    kv: Any = _CountingKv(real.kv)
     touched: list[str] = []
-    platform = replace(real, kv=kv, settings=settings, **{name: _Forbidden(name, touched) for name in PARTS})
+    forbidden: dict[str, Any] = {name: _Forbidden(name, touched) for name in PARTS}
+    platform = replace(real, kv=kv, settings=settings, **forbidden)
     worker = _entrypoint(platform, _Forbidden("env", touched))
     answers = []
     for _ in range(2):  # a cold isolate, then a warm one
@@ -95,8 +96,8 @@ async def proxied(env: Any, asked: dict[str, Any]) -> dict[str, Any]:
 def _entrypoint(platform: Any, env: _Forbidden) -> Any:
     """Return production's entrypoint on this platform, in an isolate of its own."""
     parts = entry.Assembly(platform)
-    entry.assembly_of = lambda _env: parts
-    worker = object.__new__(entry.Default)
+    vars(entry)["assembly_of"] = lambda _env: parts
+    worker: Any = object.__new__(entry.Default)
     worker.env = env
     return worker
 

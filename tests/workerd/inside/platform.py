@@ -1,20 +1,12 @@
-"""Production's modules and the SDK, which only the Workers runtime can import.
-
-By `import_module`, so that type checkers on the host, where neither exists, let them be.
-"""
+"""Production's modules and the SDK, which only the Workers runtime can import. On the host, `typings/` declares them."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+import js
 
-bindings: Any = import_module("bindings")
-models: Any = import_module("assembly.models")
-entry: Any = import_module("entry")
-js: Any = import_module("js")
+import bindings
+import entry
+from assembly import models
+from workers import DurableObject, Request, Response, WorkerEntrypoint
 
-_sdk: Any = import_module("workers")
-Request: Any = _sdk.Request
-Response: Any = _sdk.Response
-DurableObject: Any = _sdk.DurableObject
-WorkerEntrypoint: Any = _sdk.WorkerEntrypoint
+__all__ = ["DurableObject", "Request", "Response", "WorkerEntrypoint", "bindings", "entry", "js", "models"]

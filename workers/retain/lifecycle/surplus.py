@@ -48,8 +48,8 @@ async def wrong_counts(sql: Sql, tenant_id: str) -> list[str]:
 async def remove_surplus(sql: Sql, tenant_id: str) -> None:
     """Remove surplus rows of both kinds, then count the words of each scope anew. Idempotent."""
     statements: list[Statement] = [(f"DELETE FROM memory_search WHERE number IN ({_SEARCH})", (tenant_id,))]
-    for bounds in await _tag_bounds(sql, tenant_id):
-        statements.append((f"DELETE FROM memory_text WHERE rowid IN ({_TEXT})", bounds))
+    delete = f"DELETE FROM memory_text WHERE rowid IN ({_TEXT})"
+    statements.extend((delete, bounds) for bounds in await _tag_bounds(sql, tenant_id))
     await sql.batch([*statements, (_RECOUNT, (tenant_id,))])
 
 

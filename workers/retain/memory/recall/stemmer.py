@@ -1,7 +1,7 @@
-"""Porter's stemmer, as FTS5's `porter` tokenizer has it.
+"""Porter's stemmer, with the results of FTS5's `porter` tokenizer.
 
-Own code, because the libraries import every language they know (docs/decisions/0007-recall.md); a test compares it with
-one of them word by word.
+Own code, because the stemming libraries import every language they know
+(docs/decisions/0002-dependencies.md). A test compares it with FTS5 word by word.
 Source: https://tartarus.org/martin/PorterStemmer/def.txt
 """
 
@@ -35,7 +35,7 @@ def _cvc(stem: str) -> bool:
     return _shape(stem)[-3:] == "cvc" and stem[-1] not in "wxy"
 
 
-def porter_stem(w: str) -> str:
+def porter_stem(w: str) -> str:  # noqa: C901 -- the algorithm, as it is published
     """Return the stem of a folded word. Words outside ASCII, shorter than 3 or longer than 64 letters stay as they are."""
     if len(w) < 3 or len(w) > 64 or not w.isascii():
         return w

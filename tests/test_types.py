@@ -1,0 +1,56 @@
+"""mypy, strict, reads every file of the project, and each adapter fits its port."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING
+
+from tests.docs.markdown import project_files
+from tools.paths import ROOT
+
+if TYPE_CHECKING:
+    from adapters.databases import D1, DurableAlarm, DurableSql
+    from adapters.services import DurableInstances, WorkersAi
+    from adapters.stores import R2, WorkersKv
+    from adapters.vectorize import Vectorize
+    from adapters.web import WebCrypto, fetch, fetch_stream
+    from bindings import in_background, now_ms
+    from retain import ports
+    from retain.models.providers.workers_ai import AiStreamer
+    from retain.models.workers_ai import AiRunner
+
+    def _adapters_fit_their_ports(  # the type checker reads this, and nothing runs it
+        d1: D1, durable_sql: DurableSql, alarm: DurableAlarm, instances: DurableInstances, kv: WorkersKv
+    ) -> tuple[ports.Sql, ports.ObjectSql, ports.Alarm, ports.AgentInstances, ports.Kv]:
+        return d1, durable_sql, alarm, instances, kv
+
+    def _other_adapters_fit_their_ports(
+        ai: WorkersAi, objects: R2, index: Vectorize, crypto: WebCrypto
+    ) -> tuple[AiRunner, AiStreamer, ports.Objects, ports.VectorIndex, ports.Crypto]:
+        return ai, ai.stream, objects, index, crypto
+
+    def _functions_fit_their_ports() -> tuple[ports.Fetch, ports.FetchStream, ports.Clock, ports.Background]:
+        return fetch, fetch_stream, now_ms, in_background
+
+
+MYPY = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
+
+
+def test_every_python_file_of_the_project_is_checked() -> None:
+    sources = [path.relative_to(ROOT) for path in project_files() if path.suffix == ".py"]
+    assert len(sources) > 300
+    checked = set(MYPY["files"])
+    unchecked = [str(path) for path in sources if not checked & {str(path), *map(str, path.parents)}]
+    assert unchecked == []
+
+
+def test_nothing_is_checked_less_than_strictly() -> None:
+    assert MYPY["strict"] is True
+    assert "exclude" not in MYPY
+    assert [entry for entry in MYPY["overrides"] if entry.keys() - {"module", "ignore_missing_imports"}] == []
+
+
+def test_the_folder_workers_does_not_pass_for_the_sdk() -> None:
+    assert MYPY["mypy_path"][0] == "typings"
+    assert (ROOT / "typings" / "workers" / "__init__.pyi").is_file()
+    assert not (ROOT / "workers" / "__init__.py").exists()

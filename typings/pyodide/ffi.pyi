@@ -1,0 +1,21 @@
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar, final
+
+_T = TypeVar("_T")
+
+class JsProxy:
+    def to_py(self) -> Any: ...
+
+class JsException(Exception):
+    name: str
+
+@final
+class JsNull: ...
+
+jsnull: Final[JsNull]
+
+class PyProxy(Generic[_T]):
+    def destroy(self) -> None: ...
+
+def to_js(value: object, /, *, dict_converter: Callable[..., object] = ...) -> JsProxy: ...
+def create_proxy(value: _T, /) -> PyProxy[_T]: ...
