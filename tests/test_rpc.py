@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain import errors
-from retain.codes import ForeignCode
+from retain.errors.codes import ForeignCode
 from retain.rpc import answer, opened, refusal
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.RetainError)]

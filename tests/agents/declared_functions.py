@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from retain.agents.tools.functions import ToolContext, tool
-from retain.codes import ForeignCode
 from retain.errors import NotFound
+from retain.errors.codes import ForeignCode
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.semantic import RecallQuery
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from retain import codes, errors
+from retain import errors
+from retain.errors import codes
 from retain.http import problem
 
 

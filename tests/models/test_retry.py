@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.codes import ForeignCode
 from retain.errors import Unavailable, UpstreamFailed
+from retain.errors.codes import ForeignCode
 from retain.models.retry import Retries, delay_ms, retry_after_ms, with_retries
 from tests.models.conftest import Waits
 

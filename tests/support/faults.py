@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from retain.codes import ForeignCode
 from retain.errors import Unavailable
+from retain.errors.codes import ForeignCode
 
 Port = TypeVar("Port")
 Life = tuple[str, int, int]

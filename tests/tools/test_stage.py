@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -95,7 +96,8 @@ def test_every_module_of_the_library_that_the_worker_imports_is_staged() -> None
 def test_a_function_tool_can_import_every_public_name() -> None:
     staged = wanted_files({})
     homes = {getattr(retain, name).__module__ for name in retain.__all__ if name != "__version__"}
-    assert {f"{home.replace('.', '/')}.py" for home in homes} <= staged.keys()
+    files = {Path(str(sys.modules[home].__file__)).relative_to(ROOT / "workers").as_posix() for home in homes}
+    assert files <= staged.keys()
 
 
 def test_the_staged_agents_are_those_of_the_folder() -> None:

@@ -7,7 +7,7 @@ import logging
 from pyodide.ffi import JsException
 
 from retain import errors
-from retain.codes import UnavailableCode
+from retain.errors.codes import UnavailableCode
 
 _log = logging.getLogger("retain.bindings")
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from retain.codes import InvalidInputCode
 from retain.errors import InvalidInput
+from retain.errors.codes import InvalidInputCode
 
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from retain.codes import Code, ForeignCode
 from retain.errors import RetainError
+from retain.errors.codes import Code, ForeignCode
 from retain.ports import Sql, Statement
 
 LEASE_MS = 120_000

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from retain import errors
-from retain.codes import ForeignCode
+from retain.errors.codes import ForeignCode
 
 _CLASSES: dict[str, type[errors.RetainError]] = {
     kind.__name__: kind

@@ -8,6 +8,7 @@ import os
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from assembly.root import Assembly
 from retain.gateway.provisioning import credential_entry, new_api_key, tool_entry
 from retain.ports import Kv
 from tests.workerd.inside.platform import Request, bindings, entry
@@ -95,7 +96,7 @@ async def proxied(env: Any, asked: dict[str, Any]) -> dict[str, Any]:
 
 def _entrypoint(platform: Any, env: _Forbidden) -> Any:
     """Return production's entrypoint on this platform, in an isolate of its own."""
-    parts = entry.Assembly(platform)
+    parts = Assembly(platform)
     vars(entry)["assembly_of"] = lambda _env: parts
     worker: Any = object.__new__(entry.Default)
     worker.env = env

@@ -26,8 +26,8 @@ import yaml
 
 from retain.cli.project import Project, require_project
 from retain.cli.wrangler_kv import Run, WranglerKv, wrangler_of
-from retain.codes import ForeignCode
 from retain.errors import Conflict, InvalidInput, Misconfigured, NotFound, RetainError
+from retain.errors.codes import ForeignCode
 from retain.gateway.credentials import credential_name, read_credentials_key
 from retain.gateway.keys import STORED_PREFIX, read_grant
 from retain.gateway.provisioning import KEY_ID_CHARACTERS, credential_entry, new_api_key, tool_entry

@@ -22,8 +22,8 @@ from typing import Any
 import httpx
 
 from retain.cli.administrator import open_client
-from retain.codes import ForeignCode
 from retain.errors import InvalidInput, RetainError, UpstreamFailed
+from retain.errors.codes import ForeignCode
 from retain.identifiers import check_tenant
 from retain.tenants.history import GENESIS, follow
 

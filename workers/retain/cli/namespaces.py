@@ -21,8 +21,8 @@ from typing import Any
 import httpx
 
 from retain.cli.administrator import open_client
-from retain.codes import ForeignCode
 from retain.errors import RetainError, UpstreamFailed
+from retain.errors.codes import ForeignCode
 
 PATH = "/admin/namespaces"
 Shown = Mapping[str, Any]

@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from retain.codes import ForeignCode
 from retain.errors import Misconfigured
+from retain.errors.codes import ForeignCode
 
 _MARKS = ("wrangler.toml", "tools/stage.py")
 

@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 
 from retain.cli.project import Project
-from retain.codes import ForeignCode
 from retain.errors import Unavailable
+from retain.errors.codes import ForeignCode
 from retain.ports import KeyPage
 
 _BULK_KEYS = 100

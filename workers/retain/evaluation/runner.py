@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from retain.codes import Code, ForeignCode
 from retain.errors import RetainError, Unavailable
+from retain.errors.codes import Code, ForeignCode
 from retain.evaluation.case_run import CasePorts, CaseRun
 from retain.evaluation.dataset import Case
 from retain.evaluation.datasets import Datasets

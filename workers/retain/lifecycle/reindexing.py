@@ -11,8 +11,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from retain.codes import Code, ForeignCode
 from retain.errors import NotFound, RetainError, Unavailable
+from retain.errors.codes import Code, ForeignCode
 from retain.identifiers import check_id, new_id
 from retain.jobs import noted
 from retain.lifecycle.stores import Stores

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from retain.codes import InvalidInputCode, LimitExceededCode
 from retain.errors import InvalidInput, LimitExceeded, RetainError, Unavailable
+from retain.errors.codes import InvalidInputCode, LimitExceededCode
 from retain.limits.vector_filter import check_filter, is_json_number
 from retain.ports import MetadataFilter, MetadataValue, Vector, VectorEntry
 

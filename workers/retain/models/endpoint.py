@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from retain.codes import UnavailableCode
 from retain.errors import Detail, InvalidInput, Misconfigured, RetainError, Unavailable, UpstreamFailed
+from retain.errors.codes import UnavailableCode
 from retain.json_text import read_json
 from retain.models.requests import check_model_request
 from retain.models.retry import Retries, retry_after_ms, with_retries

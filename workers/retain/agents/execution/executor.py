@@ -19,8 +19,8 @@ from retain.agents.runs.run_state import Policy
 from retain.agents.runs.tokens import Estimate
 from retain.agents.toolbox import Toolbox
 from retain.agents.tools.delegation import Delegation
-from retain.codes import Code, ForeignCode
 from retain.errors import InvalidInput, NotFound, Unavailable
+from retain.errors.codes import Code, ForeignCode
 from retain.identifiers import new_id
 from retain.log import bind
 from retain.memory.episodes import last_episodes

@@ -40,8 +40,8 @@ from retain.agents.runs.run_state import (
 from retain.agents.runs.tokens import Estimate
 from retain.agents.tools.built_in import CallContext, CallSuspended, Tool, run_tool
 from retain.agents.tools.delegation import Delegation
-from retain.codes import ReportedCode
 from retain.errors import RetainError
+from retain.errors.codes import ReportedCode
 from retain.models.chat import ChatModel, ChatReply, ChatRequest, OnText, ToolCall
 from retain.ports import Clock
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from retain.agents.calls.run_request import RunReference
-from retain.codes import Code, ForeignCode
+from retain.errors.codes import Code, ForeignCode
 from retain.json_text import JsonObject
 from retain.models.chat import ToolCall
 

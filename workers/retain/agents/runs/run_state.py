@@ -24,7 +24,7 @@ from retain.agents.runs.events import (
     ToolAnswered,
     ToolCalled,
 )
-from retain.codes import Code
+from retain.errors.codes import Code
 from retain.models.chat import ToolCall
 
 

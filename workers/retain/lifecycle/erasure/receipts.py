@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from retain.codes import Code, ForeignCode
 from retain.errors import NotFound
+from retain.errors.codes import Code, ForeignCode
 from retain.identifiers import check_id, new_id
 from retain.ports import Row, Sql, SqlValue, Statement
 from retain.tenants.history import digest_of

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from retain.codes import Code, ForeignCode, InvalidInputCode
 from retain.errors import InvalidInput, LimitExceeded
+from retain.errors.codes import Code, ForeignCode, InvalidInputCode
 from retain.memory.ingest.request import Oversized
 from retain.memory.recalled import without_recalled
 from retain.memory.records.limits import MAX_PART_BYTES, check_content

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 
-from retain.codes import InvalidInputCode
 from retain.errors import InvalidInput, LimitExceeded
+from retain.errors.codes import InvalidInputCode
 
 MAX_CONTENT_BYTES = 64 * 1024
 """Largest content of one record, in bytes of UTF-8."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from retain.codes import (
+from retain.errors.codes import (
     Code,
     ConflictCode,
     ForbiddenCode,
