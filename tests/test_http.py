@@ -32,13 +32,6 @@ def test_a_body_that_is_not_json_is_invalid_input(body: str) -> None:
     assert raised.value.code == "malformed_json"
 
 
-def test_a_response_with_a_header_is_a_copy() -> None:
-    response = Response(200, "body", {"a": "1"})
-    changed = response.with_header("b", "2").with_header("a", "3")
-    assert response.headers == {"a": "1"}
-    assert changed == Response(200, "body", {"a": "3", "b": "2"})
-
-
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5))
 def test_a_json_response_holds_the_value(value: object) -> None:
     response = json_response(value, 201)

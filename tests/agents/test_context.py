@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from retain.agents.calls.run_request import input_text
 from retain.agents.definitions import AgentDefinition
 from retain.agents.runs.context import AssembledContext, assemble, fenced
-from retain.agents.runs.tokens import estimate_tokens
+from retain.agents.runs.tokens import Estimate
 from retain.errors import LimitExceeded
 from retain.memory.episodes import Episode
 from retain.memory.records.record import Record
@@ -82,7 +82,7 @@ def made(
 
 
 def tokens_of(context: AssembledContext) -> int:
-    return sum(estimate_tokens(message.content) for message in context.messages)
+    return sum(Estimate().text(message.content) for message in context.messages)
 
 
 def test_everything_stands_in_the_documented_order_when_it_fits() -> None:
@@ -192,7 +192,7 @@ def test_no_context_is_larger_than_its_budget(
     ids=["empty", "four bytes", "five bytes", "two bytes each", "four-byte character", "lone surrogate"],
 )
 def test_a_token_is_four_bytes_rounded_up(text: str, tokens: int) -> None:
-    assert estimate_tokens(text) == tokens
+    assert Estimate().text(text) == tokens
 
 
 def test_an_object_as_input_is_json_in_a_stable_order() -> None:

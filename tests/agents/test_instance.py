@@ -11,7 +11,7 @@ import pytest
 
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import InstanceIdentity, claim, claimed, identity_of
-from retain.agents.runs.tokens import estimate_tokens
+from retain.agents.runs.tokens import Estimate
 from retain.errors import (
     Conflict,
     InvalidInput,
@@ -353,7 +353,7 @@ async def test_no_prompt_of_a_run_is_larger_than_the_agent_s_context(deploy: Dep
         agents(clerk={"tools": ["look"], "limits": {"context_tokens": 9000}}), upstreams=upstreams, chat=chat
     )
     await deployment.run("clerk", "hello")
-    sizes = [sum(estimate_tokens(message.content) for message in request.messages) for request in chat.requests]
+    sizes = [sum(Estimate().text(message.content) for message in request.messages) for request in chat.requests]
     assert max(sizes) <= 9000
 
 

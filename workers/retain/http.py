@@ -63,10 +63,6 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: AsyncIterator[str] | None = None
 
-    def with_header(self, name: str, value: str) -> Response:
-        """Return a copy with the header set."""
-        return Response(self.status, self.body, {**self.headers, name: value}, self.stream)
-
 
 def json_response(value: object, status: int = 200) -> Response:
     """Return the value as a JSON response."""

@@ -49,8 +49,3 @@ class Estimate:
             self.text(spec.name) + self.text(spec.description) + self.text(json.dumps(spec.parameters))
             for spec in specs
         )
-
-
-def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text has for a model that nothing is known of."""
-    return Estimate().text(text)
