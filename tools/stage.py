@@ -24,7 +24,7 @@ _NOT_UPLOADED = (
     "retain/cli/",
     "retain/host/",
     "retain/testing/",
-    # Backends for programs that embed Retain: all of contracts/ but its protocols and `contracts/stored/`.
+    # Backends for programs that embed Retain: all of contracts/ except its protocols and `contracts/stored/`.
     "retain/contracts/backends/",
     "retain/contracts/documents.py",
     "retain/contracts/messages.py",
