@@ -19,7 +19,7 @@ MAX_USER_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlacedItem:
     """Where an item belongs. decides: the tier whose answer counts; others may have copies."""
 
     key: str
@@ -31,7 +31,7 @@ class Place:
 class NewValue:
     """A value that may be written. sealer: seals it when it holds PII; None when it holds none."""
 
-    place: Place
+    place: PlacedItem
     text: str
     size_bytes: int
     expires_at_ms: int | None
@@ -58,7 +58,7 @@ class ItemChecks:
         self._clock = clock
         self._sealer = sealer
 
-    def place(self, data_type: str, entity_id: str) -> Place:
+    def place(self, data_type: str, entity_id: str) -> PlacedItem:
         """Return where the item belongs.
 
         Raises: InvalidInput (codes `invalid_namespace`, `unknown_data_type`, `tier_missing`).
@@ -70,7 +70,7 @@ class ItemChecks:
                 f"{data_type} belongs in the {placement.tier} tier, which is missing", code="tier_missing"
             )
         through = placement.tier == "hot" and self._rules.write_through
-        return Place(key, placement, "warm" if through else placement.tier)
+        return PlacedItem(key, placement, "warm" if through else placement.tier)
 
     def new_value(self, data_type: str, entity_id: str, value: str, user_id: str | None, ttl_s: int | None) -> NewValue:
         """Return the value, ready to be written. Raises: as `MemoryClient.put`, before anything is written."""

@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from retain.errors import InvalidInput, RetainError, Unavailable, UpstreamFailed
 from retain.items.client import FoundItem, Stored
 from retain.items.entry import Draft, Held, ItemEntry, Tier
-from retain.items.item_checks import ItemChecks, NewValue, Place
+from retain.items.item_checks import ItemChecks, NewValue, PlacedItem
 from retain.items.placement import ItemPlacement
 from retain.items.rules import ResolvedRules, Seen, Session
 from retain.items.tiers.hot_copies import HotCopies
@@ -136,7 +136,7 @@ class TieredClient:
             return False
         return self._rules.hot_reads == "session" or await self._warm.version(key) == held.version
 
-    async def _find_in_catalogue(self, place: Place) -> FoundItem | None:
+    async def _find_in_catalogue(self, place: PlacedItem) -> FoundItem | None:
         key = place.key
         entry = await self._warm.find(key)
         if entry is not None and entry.tier == "hot" and entry.shown(self._clock()):
