@@ -1,11 +1,9 @@
-"""HTTP as plain values: requests, responses, problems and the route table."""
+"""HTTP as plain values: requests, responses and problems."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
-from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 
 from retain import errors
 from retain.errors import InvalidInput, NotFound, RetainError
-from retain.http import Handle, Request, Response, Route, find_route, json_response, problem
+from retain.http import Request, idempotency_key, json_response, problem
 
 
 def _request(body: str = "") -> Request:
@@ -117,88 +115,14 @@ def test_a_problem_does_not_show_its_cause() -> None:
     assert "hunter2" not in str(response.body)
 
 
-def _handler(name: str) -> Handle[None]:
-    async def handle(context: None, request: Request, parameters: Mapping[str, str]) -> Response:
-        return json_response({"handler": name, **parameters})
-
-    return handle
-
-
-_RUN, _SHOW, _LIST, _SEED, _LATER = (_handler(name) for name in ("run", "show", "list", "seed", "later"))
-_ROUTES: tuple[Route[None], ...] = (
-    Route("POST", "/v1/agents/{tenant}/{agent_type}/run", _RUN),
-    Route("GET", "/admin/agents/{tenant}/runs/{run_id}", _SHOW),
-    Route("GET", "/admin/agents/{tenant}/runs", _LIST),
-    Route("POST", "/admin/agents/{tenant}/runs", _SEED),
-    Route("GET", "/admin/agents/{tenant}/{anything}", _LATER),
-)
+@pytest.mark.parametrize("key", [None, "k", "k" * 255])
+def test_an_idempotency_key_is_read_from_its_header(key: str | None) -> None:
+    headers = {} if key is None else {"idempotency-key": key}
+    assert idempotency_key(Request("POST", "/", {}, headers, "", "localhost", "req-1")) == key
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "handle", "parameters"),
-    [
-        pytest.param("POST", "/v1/agents/acme/sdr/run", _RUN, {"tenant": "acme", "agent_type": "sdr"}, id="two"),
-        pytest.param("GET", "/admin/agents/acme/runs", _LIST, {"tenant": "acme"}, id="by_method_get"),
-        pytest.param("POST", "/admin/agents/acme/runs", _SEED, {"tenant": "acme"}, id="by_method_post"),
-        pytest.param("GET", "/admin/agents/acme/runs/R1", _SHOW, {"tenant": "acme", "run_id": "R1"}, id="longer"),
-        pytest.param("GET", "/admin/agents/acme/x", _LATER, {"tenant": "acme", "anything": "x"}, id="later_route"),
-        pytest.param(
-            "GET",
-            "/admin/agents/a%2Fb/runs/%C3%A9%20%3A",
-            _SHOW,
-            {"tenant": "a/b", "run_id": "é :"},
-            id="decoded_after_splitting",
-        ),
-        pytest.param("GET", "/admin/agents//runs", _LIST, {"tenant": ""}, id="empty_parameter"),
-    ],
-)
-def test_the_first_route_that_matches_is_found_with_its_parameters(
-    method: str, path: str, handle: Handle[None], parameters: dict[str, str]
-) -> None:
-    assert find_route(_ROUTES, method, path) == (handle, parameters)
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "",
-        "/",
-        "/v1",
-        "/v1/agents/acme/sdr/run/",
-        "/v1/agents/acme/sdr/RUN",
-        "//v1/agents/acme/sdr/run",
-        "/v1/agents%2Facme/sdr/run",
-    ],
-)
-def test_a_path_of_no_route_is_not_found(path: str) -> None:
-    with pytest.raises(NotFound) as raised:
-        find_route(_ROUTES, "POST", path)
-    assert raised.value.code == "no_such_route"
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "allowed"),
-    [
-        ("GET", "/v1/agents/acme/sdr/run", ["POST"]),
-        ("DELETE", "/admin/agents/acme/runs", ["GET", "POST", "GET"]),
-        ("get", "/admin/agents/acme/runs/R1", ["GET"]),
-    ],
-)
-def test_a_path_with_only_other_methods_says_which(method: str, path: str, allowed: list[str]) -> None:
-    with pytest.raises(RetainError) as raised:
-        find_route(_ROUTES, method, path)
-    assert raised.value.code == "method_not_allowed"
-    assert set(allowed) == set(raised.value.details["allowed"])  # type: ignore[arg-type]
-    assert json.loads(problem(raised.value, "r").body)["code"] == "method_not_allowed"
-
-
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.text(st.characters(exclude_categories=["Cs"])))
-def test_a_quoted_parameter_arrives_as_it_was(tenant: str, run_id: str) -> None:
-    path = f"/admin/agents/{quote(tenant, safe='')}/runs/{quote(run_id, safe='')}"
-    assert find_route(_ROUTES, "GET", path) == (_SHOW, {"tenant": tenant, "run_id": run_id})
-
-
-async def test_a_found_handler_answers_the_request() -> None:
-    handle, parameters = find_route(_ROUTES, "GET", "/admin/agents/acme/runs")
-    response = await handle(None, _request(), parameters)
-    assert json.loads(response.body) == {"handler": "list", "tenant": "acme"}
+@pytest.mark.parametrize("key", ["", "k" * 256, "é" * 128], ids=["empty", "too long", "too many bytes"])
+def test_any_other_idempotency_key_is_refused(key: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        idempotency_key(Request("POST", "/", {}, {"idempotency-key": key}, "", "localhost", "req-1"))
+    assert raised.value.code == "invalid_idempotency_key"

@@ -6,7 +6,6 @@ Thin: it turns the platform's request into a value, asks who may, and turns the 
 from __future__ import annotations
 
 import logging
-import re
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -15,21 +14,18 @@ from adapters.web import Headers, arriving, discarded, platform_response
 from assembly.root import Assembly, assembly_of
 from bindings import now_ms
 from durable_objects.agent_runtime import AgentRuntime
-from retain import __version__, errors
-from retain.http import MAX_BODY_BYTES, Request, Response, find_route, json_response, problem
+from retain import errors
+from retain.http import Request, Response, problem
 from retain.identifiers import new_id
 from retain.log import bind
+from retain.routing.router import Match, admitting
 from workers import WorkerEntrypoint
 
 __all__ = ["AgentRuntime", "Default"]
 
-MAX_INGEST_BYTES = 50 * 1024 * 1024
-"""Largest body of an ingest: 500 messages of 32 KiB, every letter beyond ASCII escaped. It is read as it arrives."""
-
 MAX_DISCARDED_BYTES = 100 * 1024 * 1024
 """Largest body that is received and thrown away, so that its sender reads the answer instead of a broken connection."""
 
-_INGEST = re.compile(r"/admin/tenants/[^/]+/memories/ingest")
 _log = logging.getLogger("retain.entry")
 
 
@@ -71,50 +67,54 @@ class Default(WorkerEntrypoint):
 async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Response:
     url = urlsplit(incoming.url)
     method = str(incoming.js_object.method)
-    if url.path == "/healthz":
-        if method not in ("GET", "HEAD"):
-            raise errors.MethodNotAllowed("the route exists, the method does not", allowed=["GET", "HEAD"])
-        return json_response({"status": "ok", "version": __version__})
-    piecemeal = method == "POST" and _INGEST.fullmatch(url.path) is not None
-    body = "" if piecemeal or method in ("GET", "HEAD") else await _body(incoming, MAX_BODY_BYTES)
+    match = _match(assembly, method, url.path)
+    bodiless = match.streamed or method in ("GET", "HEAD")
     request = Request(
         method=method,
         path=url.path,
         query=dict(parse_qsl(url.query, keep_blank_values=True)),
         headers=Headers(incoming.js_object.headers),
-        body=body,
+        body="" if bodiless else await _body(incoming, match.max_body_bytes),
         host=url.netloc,
         request_id=request_id,
-        arriving=arriving(incoming.js_object, MAX_INGEST_BYTES) if piecemeal else None,
+        arriving=arriving(incoming.js_object, match.max_body_bytes) if match.streamed else None,
     )
-    if url.path == "/mcp" or url.path.startswith("/api/v1/"):
-        return await assembly.gateway.handle(request)
     if request.arriving is None:
-        return await _guarded(assembly, request)
-    await _announced(incoming, MAX_INGEST_BYTES)
+        return await _guarded(assembly, match, request)
+    await _announced(incoming, match.max_body_bytes)
     try:
-        return await _guarded(assembly, request)
+        return await _guarded(assembly, match, request)
     except errors.RetainError:
         await request.arriving.aclose()
         await discarded(incoming.js_object)
         raise
 
 
-async def _guarded(assembly: Assembly, request: Request) -> Response:
-    """Answer a route behind Cloudflare Access."""
-    from retain.admin import routes as admin
-    from retain.admin.access import authorise
-    from retain.agents import routes as agents
+def _match(assembly: Assembly, method: str, path: str) -> Match:
+    """Return what the request asks for. Only the area that the path begins with is loaded."""
+    if path == "/mcp" or path.startswith("/api/v1/"):
+        return assembly.gateway.match(method, path)
+    if path.startswith("/v1/agents/"):
+        from retain.agents.routes import ROUTER as AGENTS
 
-    if not request.path.startswith(("/v1/agents/", "/admin/")):
-        raise errors.NotFound("there is no such route", code="no_such_route")
+        return AGENTS.match(method, path, admitting(lambda: assembly.agents))
+    if path.startswith("/admin/"):
+        from retain.admin.routes import ROUTER as ADMIN
+
+        return ADMIN.match(method, path, admitting(lambda: assembly.admin))
+    from retain.routing.health import ROUTER as HEALTH
+
+    return HEALTH.match(method, path, admitting(lambda: None))
+
+
+async def _guarded(assembly: Assembly, match: Match, request: Request) -> Response:
+    """Answer a request. Who may ask is checked here for Cloudflare Access, by the gateway for API keys."""
+    if match.guard != "Access":
+        return await match.answer(request)
+    from retain.admin.access import authorise
+
     identity = await authorise(request, assembly.access.settings, assembly.access.verifier)
-    request = replace(request, caller=identity.name)
-    if request.path.startswith("/v1/agents/"):
-        run, parameters = find_route(agents.ROUTES, request.method, request.path)
-        return await run(assembly.agents, request, parameters)
-    administer, parameters = find_route(admin.ROUTES, request.method, request.path)
-    return await administer(assembly.admin, request, parameters)
+    return await match.answer(replace(request, caller=identity.name))
 
 
 async def _announced(incoming: Any, limit: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retain.admin.resources.runs import MAX_LIMIT, STATUSES, list_events, list_runs, page_limit, show_run
+from retain.admin.resources.runs import STATUSES, list_events, list_runs, show_run
 from retain.errors import InvalidInput, NotFound
 from retain.host.sql import SqliteSql
 from tests.support.instances import migrated_d1
@@ -198,22 +198,6 @@ async def test_a_timeline_s_cursor_that_is_not_ours_is_refused(sql: SqliteSql, c
     with pytest.raises(InvalidInput) as raised:
         await list_events(sql, "acme", RUN + "0", limit=10, cursor=cursor)
     assert raised.value.code == "invalid_cursor"
-
-
-@pytest.mark.parametrize(("text", "limit"), [(None, 50), ("1", 1), ("50", 50), (str(MAX_LIMIT), MAX_LIMIT)])
-def test_a_page_has_1_to_200_entries(text: str | None, limit: int) -> None:
-    assert page_limit(text) == limit
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "0", "201", "-1", "1.0", "ten", " 5", "5\n", "\u0665", "\u00b2", "9" * 5000],
-    ids=["empty", "0", "201", "-1", "1.0", "ten", "space", "newline", "other digits", "superscript", "very long"],
-)
-def test_any_other_page_size_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput) as raised:
-        page_limit(text)
-    assert raised.value.code == "invalid_limit"
 
 
 async def test_runs_are_listed_by_status_and_a_waiting_one_says_for_what(sql: SqliteSql) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from retain.agents.catalogue import AgentCatalogue
-from retain.agents.routes import MAX_INPUT_BYTES, MAX_METADATA_BYTES, ROUTES, AgentsContext
+from retain.agents.routes import MAX_INPUT_BYTES, MAX_METADATA_BYTES, ROUTER, AgentsContext
 from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound, RetainError
-from retain.http import Request, find_route
+from retain.http import Request
 from retain.tenants.register import Tenants
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.instances import Deployment, LocalInstances, Upstream
@@ -33,8 +33,7 @@ async def asked(
     """Return the status and the JSON of an answer."""
     text = "" if body is None else body if isinstance(body, str) else json.dumps(body)
     headers = {} if key is None else {"idempotency-key": key}
-    handle, parameters = find_route(ROUTES, method, path)
-    answer = await handle(context, Request(method, path, {}, headers, text, "host", "request-1"), parameters)
+    answer = await ROUTER.handle(context, Request(method, path, {}, headers, text, "host", "request-1"))
     return answer.status, json.loads(answer.body)
 
 
@@ -176,9 +175,9 @@ async def test_a_waiting_run_is_shown_answered_and_then_its_result_is(deploy: De
 
 async def test_a_run_is_cancelled_by_whoever_asks(deploy: Deploy, agents: Agents) -> None:
     context, _, path = await waiting_desk(deploy, agents)
-    handle, parameters = find_route(ROUTES, "POST", f"{path}/cancel")
-    request = Request("POST", path, {}, {}, '{"reason": "enough"}', "host", "request-1", caller="ann@example.com")
-    answer = await handle(context, request, parameters)
+    body = '{"reason": "enough"}'
+    request = Request("POST", f"{path}/cancel", {}, {}, body, "host", "request-1", caller="ann@example.com")
+    answer = await ROUTER.handle(context, request)
     error = {"code": "cancelled", "message": "enough", "by": "ann@example.com"}
     assert (answer.status, json.loads(answer.body)["error"]) == (200, error)
 
@@ -187,8 +186,8 @@ async def test_a_streamed_run_answers_events_and_its_end_nothing_more(deploy: De
     deployment = deploy(agents(clerk={}), chat=SteppedChat(says("hi")))
     context = await context_of(deployment)
     body = json.dumps({"input": "hello", "instance_id": "desk", "stream": True})
-    handle, parameters = find_route(ROUTES, "POST", "/v1/agents/acme/clerk/run")
-    answer = await handle(context, Request("POST", "/", {}, {}, body, "host", "request-1"), parameters)
+    request = Request("POST", "/v1/agents/acme/clerk/run", {}, {}, body, "host", "request-1")
+    answer = await ROUTER.handle(context, request)
     assert (answer.status, answer.body) == (200, "")
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.stream is not None
@@ -196,10 +195,9 @@ async def test_a_streamed_run_answers_events_and_its_end_nothing_more(deploy: De
     assert "event: run.completed" in pieces[-1]
     last, run_id = pieces[-1].split("\n")[0].removeprefix("id: "), json.loads(pieces[-1].split("data: ")[1])["run_id"]
     events = f"/v1/agents/acme/clerk/instances/desk/runs/{run_id}/events"
-    handle, parameters = find_route(ROUTES, "GET", events)
     for after, status in ((last, 204), ("0", 200)):
         request = Request("GET", events, {}, {"last-event-id": after}, "", "host", "request-1")
-        assert (await handle(context, request, parameters)).status == status
+        assert (await ROUTER.handle(context, request)).status == status
     await deployment.settled()
 
 

@@ -1,68 +1,96 @@
-"""docs/http.md lists the routes that exist, with the fields that they take and codes that exist."""
+"""docs/http.md is what the route tables say, and the tables say what the documentation needs."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import inspect
+import typing
+from typing import Any
 
+import pytest
 from pydantic import BaseModel
 
-from retain import agents
-from retain.admin import resources
-from retain.admin.routes import ROUTES as ADMIN
-from retain.agents.routes import ROUTES as AGENTS
-from retain.gateway.routes import MCP_PATH, PREFIX
 from retain.memory.records.record import EDITABLE
+from retain.routing.requests import TypedRequest
+from retain.routing.route import ErrorGroup, Route
 from tests.docs.error_codes import error_codes
 from tests.docs.markdown import page, spans
+from tools.http_docs import ERRORS, PAGE, RESOURCES, written
 
-_HTTP = page("docs/http.md")
-_ELSEWHERE = {"GET /healthz", f"POST {PREFIX}{{tool_name}}", f"POST {MCP_PATH}"}
-"""Routes without a row in a table of routes."""
-
-
-def _routes() -> list[list[str]]:
-    return [row for row in _HTTP.rows() if len(row) == 5]
+ROUTES: dict[str, Route[Any]] = {
+    f"{route.method} {route.path}": route for resource in RESOURCES for route in resource.routes
+}
 
 
-def _bodies() -> list[type[BaseModel]]:
-    """Return the models of request bodies: those that the routes' modules define."""
-    names = [
-        f"{area.__name__}.{found.name}" for area in (resources, agents) for found in pkgutil.iter_modules(area.__path__)
-    ]
-    modules = [importlib.import_module(name) for name in names if name != "retain.agents.definitions"]
-    return [
-        kind
-        for module in modules
-        for kind in vars(module).values()
-        if isinstance(kind, type) and issubclass(kind, BaseModel) and kind.__module__ == module.__name__
-    ]
+def test_the_page_is_what_the_route_tables_say() -> None:
+    assert written(PAGE.read_text(), ERRORS.read_text()) == PAGE.read_text(), "run python -m tools.http_docs --write"
 
 
-def test_every_route_is_documented_and_every_documented_route_exists() -> None:
-    tables = {f"{route.method} {route.pattern}" for route in AGENTS}
-    tables |= {f"{route.method} {route.pattern}" for route in ADMIN}
-    documented = [spans(row[0])[0] for row in _routes()]
-    assert sorted(documented) == sorted(tables | _ELSEWHERE)
+def test_writing_the_page_keeps_the_prose_around_the_routes() -> None:
+    text = PAGE.read_text().replace("# HTTP\n", "# HTTP\n\nkept\n", 1) + "\nkept as well\n"
+    assert written(text, ERRORS.read_text()) == text
 
 
-def test_every_route_says_who_may_use_it() -> None:
-    for row in _routes():
-        path = spans(row[0])[0].split()[1]
-        key = path.startswith("/api/") or path == MCP_PATH
-        wanted = "Access" if path.startswith(("/admin/", "/v1/")) else "API key" if key else "anyone"
-        assert row[1] == wanted, path
+def test_a_page_without_markers_is_not_written() -> None:
+    with pytest.raises(ValueError, match="markers"):
+        written("# HTTP\n", ERRORS.read_text())
+
+
+def test_no_two_routes_have_one_method_and_path() -> None:
+    assert len(ROUTES) == sum(len(resource.routes) for resource in RESOURCES)
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_a_handler_receives_what_its_route_reads(name: str) -> None:
+    route = ROUTES[name]
+    hints = typing.get_type_hints(inspect.unwrap(route.handle))
+    body, query = typing.get_args(next(hint for hint in hints.values() if typing.get_origin(hint) is TypedRequest))
+    assert (body is type(None)) == (route.body is None)
+    assert query == (type(None) if route.query is None else route.query.model)
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_a_route_says_what_it_does_takes_and_answers(name: str) -> None:
+    route = ROUTES[name]
+    assert route.summary.endswith(".")
+    assert route.answers
+    assert bool(route.takes) == (route.body is not None)
+    if route.query is not None:
+        assert issubclass(route.query.model, BaseModel)
+        undescribed = [field for field, info in route.query.model.model_fields.items() if not info.description]
+        assert undescribed == []
+
+
+def test_only_what_must_be_open_is_open() -> None:
+    open_to = {name: route.guard for name, route in ROUTES.items() if route.guard != "Access"}
+    assert open_to == {
+        "GET /healthz": "anyone",
+        "HEAD /healthz": "anyone",
+        "POST /api/v1/tools/{tool_name}": "API key",
+        "POST /mcp": "API key",
+    }
+    assert all(name.split()[1].startswith(("/admin/", "/v1/agents/")) for name in ROUTES.keys() - open_to.keys())
 
 
 def test_every_field_of_a_body_is_documented() -> None:
-    named = set(spans(_HTTP.prose))
-    fields = {f"{body.__name__}.{field}" for body in _bodies() for field in body.model_fields}
-    assert {"RunBody.input", "RecallBody.explain"} <= fields
-    assert {field for field in fields if field.split(".")[1] not in named} == set()
+    named = set(spans(page("docs/http.md").prose))
+    datasets = page("docs/evaluation.md").text
+    bodies = {route.body.model for route in ROUTES.values() if route.body is not None and route.body.model is not None}
+    fields = {
+        f"{body.__name__}.{field}" for body in bodies if issubclass(body, BaseModel) for field in body.model_fields
+    }
+    assert {"RunBody.input", "RecallBody.explain", "IngestBody.messages"} <= fields
+    of_datasets = {field for field in fields if field.startswith("Dataset.")}
+    assert {field for field in fields - of_datasets if field.split(".")[1] not in named} == set()
+    assert {field for field in of_datasets if field.split(".")[1] not in datasets} == set()
     assert set(EDITABLE) <= named
 
 
 def test_every_code_of_a_route_exists() -> None:
-    codes = {code for row in _routes() for code in spans(row[4])}
+    codes = {
+        code
+        for route in ROUTES.values()
+        for error in route.errors
+        for code in (error.codes if isinstance(error, ErrorGroup) else (error,))
+    }
     assert codes
-    assert codes <= set(error_codes())
+    assert codes - set(error_codes()) == set()

@@ -1,13 +1,11 @@
-"""Requests, responses, problems and routes: HTTP as plain values, with no platform in them."""
+"""Requests, responses and problems: HTTP as plain values, with no platform in them."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
-from urllib.parse import unquote
+from typing import Any
 
 from retain import errors
 from retain.json_text import read_json
@@ -64,6 +62,14 @@ class Response:
     stream: AsyncIterator[str] | None = None
 
 
+def idempotency_key(request: Request) -> str | None:
+    """Return the header `idempotency-key`, None without it. Raises: InvalidInput (code `invalid_idempotency_key`)."""
+    key = request.headers.get("idempotency-key")
+    if key is not None and not 1 <= len(key.encode()) <= 255:
+        raise errors.InvalidInput("an idempotency key has 1 to 255 bytes", code="invalid_idempotency_key")
+    return key
+
+
 def json_response(value: object, status: int = 200) -> Response:
     """Return the value as a JSON response."""
     return Response(status, json.dumps(value, separators=(",", ":")), {"content-type": "application/json"})
@@ -104,49 +110,3 @@ def problem(error: errors.RetainError, request_id: str) -> Response:
     if isinstance(error, errors.MethodNotAllowed) and isinstance(allowed, list):
         headers["allow"] = ", ".join(allowed)
     return Response(status, json.dumps(body), headers)
-
-
-Context = TypeVar("Context")
-Handle = Callable[[Context, Request, Mapping[str, str]], Awaitable[Response]]
-"""A handler: what it works with, the request, and the path's parameters."""
-
-
-@dataclass(frozen=True)
-class Route(Generic[Context]):
-    """One row of a route table. pattern: a path with `{name}` segments."""
-
-    method: str
-    pattern: str
-    handle: Handle[Context]
-
-    def match(self, path: str) -> dict[str, str] | None:
-        """Return the decoded path parameters, or None when the path is another one."""
-        names = self.pattern.split("/")
-        parts = path.split("/")
-        if len(names) != len(parts):
-            return None
-        found: dict[str, str] = {}
-        for name, part in zip(names, parts, strict=True):
-            if re.fullmatch(r"\{\w+\}", name):
-                found[name[1:-1]] = unquote(part)
-            elif name != part:
-                return None
-        return found
-
-
-def find_route(routes: Sequence[Route[Context]], method: str, path: str) -> tuple[Handle[Context], dict[str, str]]:
-    """Return the handler of the first route that matches, and the path's parameters.
-
-    Raises: NotFound (code `no_such_route`); MethodNotAllowed when only other methods match.
-    """
-    allowed: list[str] = []
-    for route in routes:
-        parameters = route.match(path)
-        if parameters is None:
-            continue
-        if route.method == method:
-            return route.handle, parameters
-        allowed.append(route.method)
-    if allowed:
-        raise errors.MethodNotAllowed("the route exists, the method does not", allowed=sorted(set(allowed)))
-    raise errors.NotFound("there is no such route", code="no_such_route")

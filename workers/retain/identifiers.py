@@ -11,12 +11,12 @@ import re
 from retain.errors import InvalidInput
 from retain.errors.codes import InvalidInputCode
 
-_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
-_INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_SEGMENT = re.compile(r"[A-Za-z0-9._@+-]{1,64}")
-_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+SEGMENT = re.compile(r"[A-Za-z0-9._@+-]{1,64}")
+ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
 def _checked(pattern: re.Pattern[str], value: object, grammar: str, what: str, code: InvalidInputCode) -> str:
@@ -27,27 +27,27 @@ def _checked(pattern: re.Pattern[str], value: object, grammar: str, what: str, c
 
 def check_tenant(value: object) -> str:
     """Return the tenant id, or raise InvalidInput. At most 40 bytes, so `agent_memory_semantic:{tenant}` fits 64."""
-    return _checked(_TENANT, value, _TENANT.pattern, "tenant", "invalid_tenant")
+    return _checked(TENANT, value, TENANT.pattern, "tenant", "invalid_tenant")
 
 
 def check_agent_type(value: object) -> str:
     """Return the agent type, or raise InvalidInput."""
-    return _checked(_NAME, value, _NAME.pattern, "agent type", "invalid_agent_type")
+    return _checked(NAME, value, NAME.pattern, "agent type", "invalid_agent_type")
 
 
 def check_tool_name(value: object) -> str:
     """Return the tool name, or raise InvalidInput."""
-    return _checked(_NAME, value, _NAME.pattern, "tool name", "invalid_tool_name")
+    return _checked(NAME, value, NAME.pattern, "tool name", "invalid_tool_name")
 
 
 def check_instance_id(value: object) -> str:
     """Return the instance id, or raise InvalidInput."""
-    return _checked(_INSTANCE, value, _INSTANCE.pattern, "instance id", "invalid_instance_id")
+    return _checked(INSTANCE, value, INSTANCE.pattern, "instance id", "invalid_instance_id")
 
 
 def check_id(value: object) -> str:
     """Return the ULID, or raise InvalidInput."""
-    return _checked(_ULID, value, "a ULID (26 characters of Crockford's base 32)", "id", "invalid_id")
+    return _checked(ULID, value, "a ULID (26 characters of Crockford's base 32)", "id", "invalid_id")
 
 
 def new_id() -> str:
@@ -77,8 +77,8 @@ def check_segment(value: object, what: str = "segment") -> str:
 
     Every agent type, tenant and instance id is one. Wildcards and the delimiter are not in its grammar.
     """
-    if not isinstance(value, str) or _SEGMENT.fullmatch(value) is None:
-        raise InvalidInput(f"not a valid {what}: it must match {_SEGMENT.pattern}", code="invalid_namespace")
+    if not isinstance(value, str) or SEGMENT.fullmatch(value) is None:
+        raise InvalidInput(f"not a valid {what}: it must match {SEGMENT.pattern}", code="invalid_namespace")
     return value
 
 

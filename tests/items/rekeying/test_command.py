@@ -6,13 +6,13 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import httpx
 import pytest
 
 from retain.admin.context import AdminContext
-from retain.admin.routes import ROUTES
+from retain.admin.routes import ROUTER
 from retain.cli.namespaces import main
 from retain.errors import RetainError
 from retain.http import Request, problem
@@ -34,17 +34,15 @@ def deployment() -> Iterator[Deployment]:
 def _connected(isolate: Isolate) -> Callable[[str], httpx.Client]:
     """Return what answers as the Worker would."""
     context = cast(AdminContext, SimpleNamespace(migration=isolate.migration, backfill=isolate.backfill))
-    handlers = {(route.method, route.pattern): route.handle for route in ROUTES}
 
     def answered(asked: httpx.Request) -> httpx.Response:
-        handler = handlers[asked.method, asked.url.path]
         body = asked.content.decode()
         request = Request(asked.method, asked.url.path, {}, {}, body, "retain.example", "test")
         try:
-            answer = asyncio.run(cast(Any, handler)(context, request, {}))
+            answer = asyncio.run(ROUTER.handle(context, request))
         except RetainError as error:
             answer = problem(error, "test")
-        return httpx.Response(answer.status, text=answer.body)
+        return httpx.Response(answer.status, text=str(answer.body))
 
     return lambda url: httpx.Client(base_url=url, transport=httpx.MockTransport(answered))
 

@@ -27,7 +27,7 @@ class AdminContext:
     house_of: an agent's house, raising NotFound for an agent that does not exist. semantic: makes the semantic memory of
     a scope. ingestion: makes the ingest of a scope. stores: everything in which a tenant leaves something. items: makes
     the tiered memory of a namespace. migration, backfill: of its keys; all three raise Misconfigured for legacy patterns
-    that cannot be used. evaluation: goes on with evaluations.
+    that cannot be used. evaluation: advances evaluations.
     """
 
     tenants: Tenants
@@ -43,13 +43,13 @@ class AdminContext:
     backfill: Callable[[], Backfill]
     evaluation: Callable[[], Runner]
 
-    async def scope(self, tenant_id: str, agent_type: str | None = None, house: str | None = None) -> Scope:
+    def scope(self, tenant_id: str, agent_type: str | None = None, house: str | None = None) -> Scope:
         """Return the scope of an agent, of a house, or of the whole tenant when neither is given.
 
-        Raises: InvalidInput; NotFound (codes `unknown_tenant`, `unknown_agent`); Unavailable.
+        Raises: InvalidInput; NotFound (code `unknown_agent`).
         """
         if agent_type is not None and house is not None:
             raise InvalidInput("name an agent or a house, not both", code="invalid_scope")
         if agent_type is not None:
             house = self.house_of(check_agent_type(agent_type))
-        return Scope(await self.tenants.require(tenant_id), agent_type, house)
+        return Scope(tenant_id, agent_type, house)

@@ -1,35 +1,43 @@
 """A tenant's memory over the Model Context Protocol: `POST /admin/tenants/{tenant}/mcp`.
 
-Each tool is one of the administrator's handlers, so that both ways check, store and answer the same. Whose memory it is
-stands in the address: `?agent_type=` or `?house=`, else the whole tenant's. No argument can name another.
+Each tool is a call of `MemoryDesk`, as the HTTP routes for memories make it, so that both ways check, store and answer
+the same. Whose memory it is comes from the address: `?agent_type=` or `?house=`, else the whole tenant's. No argument can
+name another.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from retain.admin.context import AdminContext
-from retain.admin.resources import memories
-from retain.bodies import validated
+from retain.admin.memory_desk import MemoryDesk, Owner
+from retain.admin.resources.memories import EditBody, MemoryBody
 from retain.errors import InvalidInput, NoSuchTool
-from retain.http import Handle, Request, Response
-from retain.mcp.server import answer, check_transport
+from retain.http import Response
+from retain.mcp.server import answer
 from retain.mcp.tools import McpAnswer, McpTool, McpToolPage
+from retain.routing.bodies import BodyModel, validated
+from retain.routing.queries import QueryModel, QueryString
+from retain.routing.requests import TextBody, TypedRequest
+from retain.routing.route import Answer, ErrorGroup, Resource, Route
 
 NAME = "retain-memory"
 INSTRUCTIONS = "The long-term memory of one tenant: facts, events, instructions and tasks, each with its sources."
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class OwnerQuery(QueryModel):
+    """Whose memory the tools reach."""
+
+    agent_type: str | None = Field(default=None, description="this agent's memory; not with `house`")
+    house: str | None = Field(default=None, description="this house's memory; without both, the whole tenant's")
 
 
-class RecallArguments(_Arguments):
+class RecallArguments(BodyModel):
     """What to look for. filter: metadata conditions as of Vectorize. as_of_ms: what was known at that time."""
 
     query: str
@@ -39,8 +47,8 @@ class RecallArguments(_Arguments):
     explain: bool = False
 
 
-class ListArguments(_Arguments):
-    """A page of memories. all: also those that hold no more."""
+class ListArguments(BodyModel):
+    """A page of memories. all: also those that are no longer valid."""
 
     filter: dict[str, Any] = Field(default_factory=dict)
     all: bool = False
@@ -48,60 +56,90 @@ class ListArguments(_Arguments):
     cursor: str | None = None
 
 
-class IdArguments(_Arguments):
+class IdArguments(BodyModel):
     """One memory."""
 
     id: str
 
 
-class EditArguments(memories.EditBody):
+class EditArguments(EditBody):
     """One memory, and its changed fields."""
 
     id: str
+
+
+async def _remember(desk: MemoryDesk, owner: Owner, given: MemoryBody) -> Mapping[str, Any]:
+    return asdict(await desk.store(owner, given.to_record()))
+
+
+async def _recall(desk: MemoryDesk, owner: Owner, given: RecallArguments) -> Mapping[str, Any]:
+    found = await desk.recall(owner, given.query, top_k=given.top_k, as_of_ms=given.as_of_ms, conditions=given.filter)
+    return found.to_json(explain=given.explain)
+
+
+async def _list(desk: MemoryDesk, owner: Owner, given: ListArguments) -> Mapping[str, Any]:
+    page = await desk.list(owner, conditions=given.filter, closed_too=given.all, limit=given.limit, cursor=given.cursor)
+    return page.to_json()
+
+
+async def _get(desk: MemoryDesk, _: Owner, given: IdArguments) -> Mapping[str, Any]:
+    return (await desk.get(given.id)).to_json()
+
+
+async def _edit(desk: MemoryDesk, _: Owner, given: EditArguments) -> Mapping[str, Any]:
+    return (await desk.edit(given.id, given.model_dump(exclude_unset=True, exclude={"id"}))).to_json()
+
+
+async def _forget(desk: MemoryDesk, _: Owner, given: IdArguments) -> Mapping[str, Any]:
+    await desk.forget(given.id)
+    return {"done": True}
 
 
 @dataclass(frozen=True, slots=True)
 class _MemoryTool:
     description: str
     arguments: type[BaseModel]
-    handle: Handle[AdminContext]
+    call: Callable[[MemoryDesk, Owner, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
     hints: Mapping[str, bool]
 
 
-_READS = {"readOnlyHint": True}
+Arguments = TypeVar("Arguments", bound=BaseModel)
+
+
+def _tool(
+    description: str,
+    arguments: type[Arguments],
+    call: Callable[[MemoryDesk, Owner, Arguments], Awaitable[Mapping[str, Any]]],
+    **hints: bool,
+) -> _MemoryTool:
+    async def checked(desk: MemoryDesk, owner: Owner, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await call(desk, owner, validated(arguments, given))
+
+    return _MemoryTool(description, arguments, checked, hints)
+
+
+_CHANGES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True}
 _TOOLS: Mapping[str, _MemoryTool] = {
-    "remember": _MemoryTool(
+    "remember": _tool(
         "Remember something, as one self-contained statement. Saying it again changes nothing.",
-        memories.MemoryBody,
-        memories.store,
-        {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True},
+        MemoryBody,
+        _remember,
+        **_CHANGES,
     ),
-    "recall": _MemoryTool("Find what is remembered, best first.", RecallArguments, memories.recall, _READS),
-    "list": _MemoryTool("List memories, oldest first.", ListArguments, memories.list_memories, _READS),
-    "get": _MemoryTool("Read one memory and how it came to be.", IdArguments, memories.get, _READS),
-    "edit": _MemoryTool(
-        "Change fields of one memory; its history keeps what it said.",
-        EditArguments,
-        memories.edit,
-        {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True},
-    ),
-    "forget": _MemoryTool(
-        "Delete one memory.",
-        IdArguments,
-        memories.delete,
-        {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True},
-    ),
+    "recall": _tool("Find what is remembered, best first.", RecallArguments, _recall, readOnlyHint=True),
+    "list": _tool("List memories, oldest first.", ListArguments, _list, readOnlyHint=True),
+    "get": _tool("Read one memory and how it came to be.", IdArguments, _get, readOnlyHint=True),
+    "edit": _tool("Change fields of one memory; its history keeps what it said.", EditArguments, _edit, **_CHANGES),
+    "forget": _tool("Delete one memory.", IdArguments, _forget, **{**_CHANGES, "destructiveHint": True}),
 }
 
 
 class MemoryTools:
-    """The tools on one scope's memory. request: the one that came in, for its address and its id."""
+    """The tools on one owner's memory."""
 
-    def __init__(self, context: AdminContext, request: Request, tenant: str) -> None:
-        self._context = context
-        self._request = request
-        self._tenant = tenant
-        self._scope = {name: request.query[name] for name in ("agent_type", "house") if name in request.query}
+    def __init__(self, desk: MemoryDesk, owner: Owner) -> None:
+        self._desk = desk
+        self._owner = owner
 
     async def page(self, cursor: str | None) -> McpToolPage:
         """Return all of them."""
@@ -115,26 +153,33 @@ class MemoryTools:
         )
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpAnswer:
-        """Do what the tool's handler does, and answer its JSON."""
+        """Call a tool once, and return its answer as JSON."""
         tool = _TOOLS.get(name)
         if tool is None:
             raise NoSuchTool("there is no such tool")
-        given = validated(tool.arguments, arguments).model_dump(exclude_unset=True)
-        parameters = {"tenant": self._tenant, **({"id": given.pop("id")} if "id" in given else {})}
-        query: dict[str, str] = {}
-        if name == "list":
-            query = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
-            query |= self._scope
-        elif name in ("remember", "recall"):
-            given |= self._scope
-        request = replace(self._request, query=query, body=json.dumps(given))
-        response = await tool.handle(self._context, request, parameters)
-        text = response.body if isinstance(response.body, str) else response.body.decode()
-        return McpAnswer(text or json.dumps({"done": True}))
+        return McpAnswer(json.dumps(await tool.call(self._desk, self._owner, arguments), separators=(",", ":")))
 
 
-async def serve(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """Answer one message of the Model Context Protocol."""
-    check_transport(request)
-    tools = MemoryTools(context, request, await context.tenants.require(parameters["tenant"]))
-    return await answer(request, tools, NAME, INSTRUCTIONS)
+async def serve(context: AdminContext, request: TypedRequest[str, OwnerQuery]) -> Response:
+    """Answer one message of the Model Context Protocol: a tenant's memory as tools."""
+    owner = Owner(request.query.agent_type, request.query.house)
+    tools = MemoryTools(MemoryDesk(context, request.tenant_id), owner)
+    return await answer(request.http, tools, NAME, INSTRUCTIONS)
+
+
+RESOURCE: Resource[AdminContext] = Resource(
+    "Memory over MCP",
+    (
+        Route(
+            "POST",
+            "/admin/tenants/{tenant}/mcp",
+            serve,
+            body=TextBody("application/json"),
+            query=QueryString(OwnerQuery),
+            takes="a message of the [Model Context Protocol](mcp.md#the-memory-post-admintenantstenantmcp)",
+            answers=(Answer(200, "its answer"), Answer(202, "nothing, for a message that wants no answer")),
+            errors=("cross_origin", ErrorGroup("those of the routes for [memories](#memories)")),
+            same_origin=True,
+        ),
+    ),
+)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import RunReport
@@ -20,11 +20,16 @@ from retain.agents.calls.run_request import RunRequest
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
 from retain.agents.identity import instance_of
-from retain.bodies import parsed
-from retain.errors import InvalidInput, LimitExceeded
-from retain.http import Request, Response, Route, json_response
-from retain.identifiers import check_agent_type, check_id, check_instance_id, new_id
+from retain.errors import LimitExceeded
+from retain.errors.codes import Code
+from retain.http import Response, idempotency_key, json_response
+from retain.identifiers import check_instance_id, new_id
 from retain.ports import AgentInstances
+from retain.routing.bodies import BodyModel, JsonBody
+from retain.routing.queries import QueryModel, QueryString
+from retain.routing.requests import PathRequest, TypedRequest
+from retain.routing.route import Answer, Resource, Route
+from retain.routing.router import Router
 from retain.tenants.register import Tenants
 
 MAX_INPUT_BYTES = 256 * 1024
@@ -40,10 +45,8 @@ class AgentsContext:
     instances: AgentInstances
 
 
-class RunBody(BaseModel):
+class RunBody(BodyModel):
     """The body of a run request."""
-
-    model_config = ConfigDict(extra="forbid")
 
     input: str | dict[str, Any]
     instance_id: str | None = None
@@ -51,100 +54,89 @@ class RunBody(BaseModel):
     stream: bool = False
 
 
-class CancelBody(BaseModel):
+class CancelBody(BodyModel):
     """Why a run is cancelled."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: str | None = Field(default=None, max_length=1000)
 
 
-class ResumeBody(BaseModel):
+class ResumeBody(BodyModel):
     """The answer to what a run asks. call: as the question named it, so that a late answer meets no other question."""
-
-    model_config = ConfigDict(extra="forbid")
 
     call: str = Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}$")
     decision: Literal["approve", "reject"]
     reason: str | None = Field(default=None, max_length=1000)
 
 
-async def run_agent(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:
+async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]) -> Response:
     """Run an agent in an instance, a new one unless the body names one."""
-    agent_type = check_agent_type(parameters["agent_type"])
-    body = parsed(RunBody, request)
-    if len(request.body.encode()) > MAX_INPUT_BYTES:
+    tenant_id, agent_type, body = request.tenant_id, request.path["agent_type"], request.body
+    if len(request.http.body.encode()) > MAX_INPUT_BYTES:
         raise LimitExceeded("the run's input is too large", code="input_too_large", limit_bytes=MAX_INPUT_BYTES)
     if len(json.dumps(body.metadata).encode()) > MAX_METADATA_BYTES:
         raise LimitExceeded(
             "the run's metadata is too large", code="metadata_too_large", limit_bytes=MAX_METADATA_BYTES
         )
     instance_id = new_id() if body.instance_id is None else check_instance_id(body.instance_id)
-    key = request.headers.get("idempotency-key")
-    if key is not None and not 1 <= len(key.encode()) <= 255:
-        raise InvalidInput("an idempotency key has 1 to 255 bytes", code="invalid_idempotency_key")
+    key = idempotency_key(request.http)
     if key is not None and body.instance_id is None:
         # The key is remembered by the instance: it also names it, so that a retry meets the same one.
         instance_id = _instance_for(key)
-    instance = await _instance(context, parameters["tenant"], agent_type, instance_id)
+    instance = _instance(context, tenant_id, agent_type, instance_id)
     asked = RunRequest(body.input, body.metadata, key, body.stream)
     if body.stream:
-        after = last_event_id(request)
+        after = last_event_id(request.http.headers)
         started = await instance.start(asked)
         return event_stream(instance, started.run_id, after)
     return _reported(await instance.run(asked))
 
 
-async def show_run(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
-    """Return a run's result, or how it stands."""
-    instance, run_id = await _run_of(context, parameters)
-    return json_response((await instance.show(run_id)).to_json())
+async def show_run(context: AgentsContext, request: PathRequest) -> Response:
+    """Return a run's result, or its state so far."""
+    return json_response((await _instance_of(context, request.path).show(request.path["run_id"])).to_json())
 
 
-async def follow_run(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """Stream what happens in a run, from its beginning or after `Last-Event-ID`; 204 when nothing will."""
-    instance, run_id = await _run_of(context, parameters)
-    after = last_event_id(request)
+class FollowQuery(QueryModel):
+    """From where to follow a run."""
+
+    last_event_id: str | None = Field(default=None, description="as the header of this name, which comes first")
+
+
+async def follow_run(context: AgentsContext, request: TypedRequest[None, FollowQuery]) -> Response:
+    """Stream what happens in a run, from its beginning or after `last-event-id`."""
+    instance, run_id = _instance_of(context, request.path), request.path["run_id"]
+    after = last_event_id(request.http.headers, request.query.last_event_id)
     if await nothing_follows(instance, run_id, after):
         return Response(204, "")
     return event_stream(instance, run_id, after)
 
 
-async def cancel_run(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:
+async def cancel_run(context: AgentsContext, request: TypedRequest[CancelBody, None]) -> Response:
     """Stop a run before its next side effect, and its delegates."""
-    instance, run_id = await _run_of(context, parameters)
-    body = parsed(CancelBody, request) if request.body.strip() else CancelBody()
-    return _reported(await instance.cancel(CancelRequest(run_id, request.caller or "unknown", body.reason)))
+    asked = CancelRequest(request.path["run_id"], request.http.caller or "unknown", request.body.reason)
+    return _reported(await _instance_of(context, request.path).cancel(asked))
 
 
-async def resume_run(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:
+async def resume_run(context: AgentsContext, request: TypedRequest[ResumeBody, None]) -> Response:
     """Answer what a waiting run asks. It continues by itself."""
-    instance, run_id = await _run_of(context, parameters)
-    body = parsed(ResumeBody, request)
-    answer = AnswerRequest(run_id, body.call, body.decision == "approve", request.caller or "unknown", body.reason)
-    return _reported(await instance.answer(answer))
+    body, caller = request.body, request.http.caller or "unknown"
+    answer = AnswerRequest(request.path["run_id"], body.call, body.decision == "approve", caller, body.reason)
+    return _reported(await _instance_of(context, request.path).answer(answer))
 
 
-async def show_instance(context: AgentsContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def show_instance(context: AgentsContext, request: PathRequest) -> Response:
     """Return an instance's turn state, newest log entries and working keys."""
-    agent_type = check_agent_type(parameters["agent_type"])
-    instance_id = check_instance_id(parameters["instance_id"])
-    instance = await _instance(context, parameters["tenant"], agent_type, instance_id)
-    return json_response(await instance.describe(DescribeRequest()))
+    return json_response(await _instance_of(context, request.path).describe(DescribeRequest()))
 
 
-async def _run_of(context: AgentsContext, parameters: Mapping[str, str]) -> tuple[InstanceClient, str]:
-    """Return the instance and the id of the run. Raises: InvalidInput; NotFound."""
-    agent_type = check_agent_type(parameters["agent_type"])
-    instance_id = check_instance_id(parameters["instance_id"])
-    run_id = check_id(parameters["run_id"])
-    return await _instance(context, parameters["tenant"], agent_type, instance_id), run_id
+def _instance_of(context: AgentsContext, path: Mapping[str, str]) -> InstanceClient:
+    """Return the instance that a path names. Raises: NotFound (code `unknown_agent`)."""
+    return _instance(context, path["tenant"], path["agent_type"], path["instance_id"])
 
 
-async def _instance(context: AgentsContext, tenant: str, agent_type: str, instance_id: str) -> InstanceClient:
-    """Return an instance of an agent that exists, of a registered tenant. Raises: InvalidInput; NotFound."""
+def _instance(context: AgentsContext, tenant_id: str, agent_type: str, instance_id: str) -> InstanceClient:
+    """Return an instance of an agent that exists. Raises: NotFound (code `unknown_agent`)."""
     context.catalogue.agent(agent_type)
-    tenant_id = await context.tenants.require(tenant)
     return InstanceClient(context.instances, instance_of(tenant_id, agent_type, instance_id))
 
 
@@ -157,12 +149,96 @@ def _instance_for(idempotency_key: str) -> str:
     return f"key-{sha256(idempotency_key.encode()).hexdigest()[:40]}"
 
 
-_RUN = "/v1/agents/{tenant}/{agent_type}/instances/{instance_id}/runs/{run_id}"
-ROUTES: tuple[Route[AgentsContext], ...] = (
-    Route("POST", "/v1/agents/{tenant}/{agent_type}/run", run_agent),
-    Route("GET", "/v1/agents/{tenant}/{agent_type}/instances/{instance_id}", show_instance),
-    Route("GET", _RUN, show_run),
-    Route("GET", f"{_RUN}/events", follow_run),
-    Route("POST", f"{_RUN}/cancel", cancel_run),
-    Route("POST", f"{_RUN}/resume", resume_run),
+_AGENT = "/v1/agents/{tenant}/{agent_type}"
+_INSTANCE = f"{_AGENT}/instances/{{instance_id}}"
+_RUN = f"{_INSTANCE}/runs/{{run_id}}"
+_OF_AN_INSTANCE: tuple[Code, ...] = ("no_such_instance", "unknown_agent", "invalid_agent_type", "invalid_instance_id")
+_OF_A_RUN: tuple[Code, ...] = ("no_such_run", "invalid_id", *_OF_AN_INSTANCE)
+RESOURCE: Resource[AgentsContext] = Resource(
+    "Agents",
+    (
+        Route(
+            "POST",
+            f"{_AGENT}/run",
+            run_agent,
+            body=JsonBody(RunBody),
+            takes="[a run](#a-run)",
+            headers={
+                "idempotency-key": "1 to 255 bytes: a repeated request meets the same run",
+                "last-event-id": "with `stream`: after which event to continue",
+            },
+            answers=(
+                Answer(200, "[a result](#a-run); with `stream` [events](agents.md#streaming)"),
+                Answer(202, "the run, while an earlier request with the key is running or the run waits"),
+            ),
+            errors=(
+                "unknown_agent",
+                "invalid_agent_type",
+                "invalid_instance_id",
+                "invalid_idempotency_key",
+                "idempotency_key_reused",
+                "instance_busy",
+                "input_too_large",
+                "metadata_too_large",
+                "invalid_last_event_id",
+                "episode_limit",
+                "unknown_task_type",
+            ),
+        ),
+        Route(
+            "GET",
+            _INSTANCE,
+            show_instance,
+            answers=(
+                Answer(
+                    200,
+                    '`{"instance_id", "turn_state", "run_log", "working", "procedures"}`: the newest 50 runs and log'
+                    " entries, newest first, the working keys, and the posteriors of its workflows. Looking makes no"
+                    " instance",
+                ),
+            ),
+            errors=_OF_AN_INSTANCE,
+        ),
+        Route(
+            "GET",
+            _RUN,
+            show_run,
+            answers=(Answer(200, "[a result](#a-run), or the run's state so far"),),
+            errors=_OF_A_RUN,
+        ),
+        Route(
+            "GET",
+            f"{_RUN}/events",
+            follow_run,
+            query=QueryString(FollowQuery),
+            headers={"last-event-id": "after which event to continue"},
+            answers=(
+                Answer(200, "[events](agents.md#streaming)"),
+                Answer(204, "the run has ended and all of it was read"),
+            ),
+            errors=(*_OF_A_RUN, "invalid_last_event_id"),
+        ),
+        Route(
+            "POST",
+            f"{_RUN}/cancel",
+            cancel_run,
+            body=JsonBody(CancelBody, required=False),
+            takes="`reason`, or no body",
+            answers=(
+                Answer(200, "[a result](#a-run)"),
+                Answer(202, "the run, while [a call ends](agents.md#cancelling)"),
+            ),
+            errors=_OF_A_RUN,
+        ),
+        Route(
+            "POST",
+            f"{_RUN}/resume",
+            resume_run,
+            body=JsonBody(ResumeBody),
+            takes="[an answer](#an-answer)",
+            answers=(Answer(202, "the run's state"), Answer(200, "the same, when it has ended")),
+            errors=(*_OF_A_RUN, "not_waiting", "already_answered", "run_cancelled"),
+        ),
+    ),
 )
+ROUTER: Router[AgentsContext] = Router((RESOURCE,), guard="Access", tenants=lambda context: context.tenants)

@@ -52,6 +52,7 @@ InvalidInputCode = Literal[
     "invalid_position",
     "invalid_predicate",
     "invalid_public_key",
+    "invalid_query",
     "invalid_release",
     "invalid_request",
     "invalid_schema",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
@@ -14,6 +15,7 @@ from retain.evaluation.expectations import Expected, Id, Metric, Name, Share, St
 from retain.memory.records.record import NewRecord
 
 MAX_CASES = 200
+DATASET_NAME = re.compile(r"[a-z0-9_-]{1,64}")
 MAX_MEMORIES = 100
 """Fixture memories of one case."""
 
@@ -186,13 +188,10 @@ def stored(part: Strict) -> str:
 
 
 def check_dataset_name(value: str) -> str:
-    """Return the name of a dataset, or raise InvalidInput."""
-    if not 1 <= len(value) <= 64 or not set(value) <= _LETTERS:
+    """Return the name of a dataset, or raise InvalidInput (code `invalid_dataset_name`)."""
+    if DATASET_NAME.fullmatch(value) is None:
         raise InvalidInput("a dataset's name has 1 to 64 of a-z, 0-9, '_' and '-'", code="invalid_dataset_name")
     return value
-
-
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 def _text(value: object) -> str:

@@ -2,21 +2,137 @@
 
 from __future__ import annotations
 
-from retain.errors import Forbidden, InvalidInput, MethodNotAllowed, NotFound
+from dataclasses import dataclass
+
+from retain.errors import Forbidden, InvalidInput
 from retain.gateway.keys import Grant, authenticate, presented_key
 from retain.gateway.proxy import ToolProxy
 from retain.gateway.settings import GatewaySettings
 from retain.http import Request, Response
-from retain.identifiers import check_tool_name
 from retain.ports import Clock, Crypto, Fetch, Kv
+from retain.routing.requests import TextBody, TypedRequest
+from retain.routing.route import Answer, ErrorGroup, Resource, Route
+from retain.routing.router import Match, Router
 
 PREFIX = "/api/v1/tools/"
-"""Every path of the gateway's REST side starts with this."""
+"""Every path of a tool starts with this."""
 MCP_PATH = "/mcp"
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls the gateway, and what answers.
+
+    grant: what the API key allows. started_ms: when the request came. key_ms: what reading the key took.
+    """
+
+    kv: Kv
+    tools: ToolProxy
+    clock: Clock
+    grant: Grant
+    started_ms: int
+    key_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsBody:
+    """Reads a tool's arguments: a JSON object, or nothing. Without pydantic, which the proxy's path does not load."""
+
+    model: type | None = None
+    required: bool = False
+    media_type: str = "application/json"
+    streamed: bool = False
+
+    def read(self, request: Request) -> dict[str, object]:
+        """Return the arguments. Raises: InvalidInput (code `malformed_json`, `invalid_arguments`)."""
+        if not request.body:
+            return {}
+        arguments = request.json()
+        if not isinstance(arguments, dict):
+            message = "the body must be a JSON object: the tool's arguments"
+            raise InvalidInput(message, code="invalid_arguments", path="")
+        return arguments
+
+
+async def call_tool(caller: Caller, request: TypedRequest[dict[str, object], None]) -> Response:
+    """Call a tool's upstream with the tenant's credential."""
+    tool_name = request.path["tool_name"]
+    if not caller.grant.allows(tool_name):
+        raise Forbidden("the API key does not allow this tool", code="tool_not_allowed", tool=tool_name)
+    key = request.http.headers.get("idempotency-key")
+    answer = await caller.tools.call(caller.grant.tenant_id, tool_name, request.body, idempotency_key=key)
+    kv_ms = caller.key_ms + answer.kv_ms
+    overhead_ms = max(0, caller.clock() - caller.started_ms - kv_ms - answer.upstream_ms)
+    timing = f"kv;dur={kv_ms}, upstream;dur={answer.upstream_ms}, overhead;dur={overhead_ms}"
+    return Response(answer.status, answer.body, {**answer.headers, "server-timing": timing})
+
+
+async def serve_mcp(caller: Caller, request: TypedRequest[str, None]) -> Response:
+    """Answer one message of the Model Context Protocol. A call costs as many KV reads as over REST."""
+    from retain.gateway.mcp import INSTRUCTIONS, NAME, GrantedTools
+    from retain.mcp.server import answer
+
+    tools = GrantedTools(caller.kv, caller.tools, caller.grant, request.http.headers.get("idempotency-key"))
+    return await answer(request.http, tools, NAME, INSTRUCTIONS)
+
+
+OF_A_CALL = ErrorGroup(
+    "those of [a tool call](gateway.md#call-it)",
+    (
+        "invalid_tool_name",
+        "invalid_arguments",
+        "invalid_idempotency_key",
+        "missing_api_key",
+        "invalid_api_key",
+        "tool_not_allowed",
+        "no_such_tool",
+        "url_too_long",
+        "credential_missing",
+        "credential_unreadable",
+        "credentials_key_missing",
+        "invalid_credentials_key",
+        "invalid_tool_configuration",
+        "invalid_key_record",
+        "upstream_redirected",
+        "response_too_large",
+        "upstream_timeout",
+        "upstream_unreachable",
+    ),
+)
+_HEADERS = {"idempotency-key": "1 to 255 printable ASCII characters, handed to the upstream"}
+RESOURCE: Resource[Caller] = Resource(
+    "Tools",
+    (
+        Route(
+            "POST",
+            f"{PREFIX}{{+tool_name}}",
+            call_tool,
+            guard="API key",
+            body=ArgumentsBody(),
+            takes="the tool's arguments, an object",
+            headers=_HEADERS,
+            answers=(Answer(200, "the upstream's status and body, whatever they are; header `server-timing`"),),
+            errors=(OF_A_CALL,),
+        ),
+        Route(
+            "POST",
+            MCP_PATH,
+            serve_mcp,
+            guard="API key",
+            body=TextBody("application/json"),
+            takes="a message of the [Model Context Protocol](mcp.md#the-gateways-tools-post-mcp)",
+            headers=_HEADERS,
+            answers=(Answer(200, "its answer"), Answer(202, "nothing, for a message that wants no answer")),
+            errors=("cross_origin", OF_A_CALL),
+            same_origin=True,
+        ),
+    ),
+)
+ROUTER: Router[Caller] = Router((RESOURCE,), guard="anyone")
+
+
 class Gateway:
-    """Answers tool calls. Built as `ToolProxy` is, from the same few things, and once an isolate.
+    """Answers tool calls. Built as `ToolProxy` is, from the same few things, and once per isolate.
 
     tools: the proxy itself, for callers that have authenticated in another way.
     """
@@ -26,6 +142,10 @@ class Gateway:
         self._clock = clock
         self.tools = ToolProxy(kv, fetch, crypto, clock, settings)
 
+    def match(self, method: str, path: str) -> Match:
+        """Return what the method and the path lead to; its answer authenticates the caller."""
+        return ROUTER.match(method, path, self._admit)
+
     async def handle(self, request: Request) -> Response:
         """Answer one request. At most three KV reads: the API key, then the tool and its credential at the same time.
 
@@ -33,47 +153,9 @@ class Gateway:
             (code `tool_not_allowed`); NotFound (code `no_such_route`); MethodNotAllowed; InvalidInput (code
             `malformed_json`).
         """
-        if request.path == MCP_PATH:
-            return await self._mcp(request)
-        if not request.path.startswith(PREFIX):
-            raise NotFound("there is no such route", code="no_such_route")
-        if request.method != "POST":
-            raise MethodNotAllowed("the route exists, the method does not", allowed=["POST"])
-        tool_name = check_tool_name(request.path[len(PREFIX) :])
+        return await self.match(request.method, request.path).answer(request)
+
+    async def _admit(self, request: Request) -> Caller:
         started_ms = self._clock()
-        grant = await self._granted(request)
-        key_ms = self._clock() - started_ms
-        if not grant.allows(tool_name):
-            raise Forbidden("the API key does not allow this tool", code="tool_not_allowed", tool=tool_name)
-        answer = await self.tools.call(
-            grant.tenant_id,
-            tool_name,
-            _arguments(request),
-            idempotency_key=request.headers.get("idempotency-key"),
-        )
-        kv_ms = key_ms + answer.kv_ms
-        overhead_ms = max(0, self._clock() - started_ms - kv_ms - answer.upstream_ms)
-        timing = f"kv;dur={kv_ms}, upstream;dur={answer.upstream_ms}, overhead;dur={overhead_ms}"
-        return Response(answer.status, answer.body, {**answer.headers, "server-timing": timing})
-
-    async def _mcp(self, request: Request) -> Response:
-        """Answer one message of the Model Context Protocol. A call costs as many KV reads as over REST."""
-        from retain.gateway.mcp import INSTRUCTIONS, NAME, GrantedTools
-        from retain.mcp.server import answer, check_transport
-
-        check_transport(request)
-        grant = await self._granted(request)
-        tools = GrantedTools(self._kv, self.tools, grant, request.headers.get("idempotency-key"))
-        return await answer(request, tools, NAME, INSTRUCTIONS)
-
-    async def _granted(self, request: Request) -> Grant:
-        return await authenticate(self._kv, presented_key(request.headers), self._clock())
-
-
-def _arguments(request: Request) -> dict[str, object]:
-    if not request.body:
-        return {}
-    arguments = request.json()
-    if not isinstance(arguments, dict):
-        raise InvalidInput("the body must be a JSON object: the tool's arguments", code="invalid_arguments", path="")
-    return arguments
+        grant = await authenticate(self._kv, presented_key(request.headers), started_ms)
+        return Caller(self._kv, self.tools, self._clock, grant, started_ms, self._clock() - started_ms)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
-from retain.errors import Forbidden, InvalidInput, MethodNotAllowed, NoSuchTool, RetainError
+from retain.errors import InvalidInput, NoSuchTool, RetainError
 from retain.http import Request, Response
 from retain.mcp.messages import (
     ENVELOPE_VERSIONS,
@@ -28,22 +27,10 @@ LIST_TTL_MS = 60_000
 """For how long a client may take a list of tools for current: as long as KV may lag."""
 
 
-def check_transport(request: Request) -> None:
-    """Refuse what streamable HTTP without sessions and streams does not have.
-
-    To be called before the caller is authenticated. Raises: MethodNotAllowed for all but POST; Forbidden (code
-        `cross_origin`) for a page of another origin, which may have been led here by DNS rebinding.
-    Source: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#security-warning
-    """
-    if request.method != "POST":
-        raise MethodNotAllowed("the route exists, the method does not", allowed=["POST"])
-    origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.host:
-        raise Forbidden("pages of another origin may not call this", code="cross_origin")
-
-
 async def answer(request: Request, tools: McpTools, name: str, instructions: str) -> Response:
-    """Return the answer to one message. name, instructions: how the server introduces itself.
+    """Return the answer to one message of a request that no page of another origin sent.
+
+    name, instructions: how the server introduces itself.
 
     What the protocol refuses is answered as a JSON-RPC error, a tool's failure as a failed call.
     Raises: what the tools raise when they are listed.

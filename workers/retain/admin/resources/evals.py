@@ -1,84 +1,87 @@
-"""The administrator's handlers for evaluation: datasets, runs over them, comparison."""
+"""The administrator's routes for evaluation: datasets, runs over them, comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from retain.admin.context import AdminContext
-from retain.admin.resources.runs import page_limit
-from retain.bodies import parsed
-from retain.errors import InvalidInput
+from retain.admin.resources.memories import OF_A_MEMORY
 from retain.evaluation.comparison import comparison
-from retain.evaluation.dataset import Dataset
+from retain.evaluation.dataset import DATASET_NAME, Dataset, check_dataset_name
 from retain.evaluation.datasets import Datasets
 from retain.evaluation.runner import Progress
 from retain.evaluation.runs import EvalRuns
-from retain.http import Request, Response, json_response
-from retain.identifiers import check_id
+from retain.http import Response, idempotency_key, json_response
+from retain.routing.bodies import BodyModel, JsonBody
+from retain.routing.parameters import PathParameter
+from retain.routing.queries import Id, PageQuery, QueryString
+from retain.routing.requests import PathRequest, TypedRequest
+from retain.routing.route import Answer, Resource, Route
 
 _LAST_ID = "7" + "Z" * 25
 
 
-class StartBody(BaseModel):
+class StartBody(BodyModel):
     """What to evaluate: the dataset's current version."""
-
-    model_config = ConfigDict(extra="forbid")
 
     dataset: str
 
 
-async def list_datasets(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
+class DatasetsQuery(PageQuery):
+    """Which datasets to list."""
+
+    cursor: str = Field(default="", description="`cursor` of the page before")
+
+
+class EvaluationsQuery(PageQuery):
+    """Which runs to list."""
+
+    cursor: Id | None = Field(default=None, description="`cursor` of the page before")
+    dataset: str | None = Field(default=None, description="only runs over this one")
+
+
+async def list_datasets(context: AdminContext, request: TypedRequest[None, DatasetsQuery]) -> Response:
     """List the tenant's datasets by name."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    limit = page_limit(request.query.get("limit"))
-    found = await _datasets(context).page(tenant_id, after=request.query.get("cursor", ""), limit=limit)
-    cursor = found[-1].name if len(found) == limit else None
+    query = request.query
+    found = await _datasets(context).page(request.tenant_id, after=query.cursor, limit=query.limit)
+    cursor = found[-1].name if len(found) == query.limit else None
     return json_response({"datasets": [dataset.to_json() for dataset in found], "cursor": cursor})
 
 
-async def put_dataset(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """Let a name stand for a dataset. Idempotent: 201 for another content than before, else 200."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    info, new = await _datasets(context).put(tenant_id, parameters["name"], parsed(Dataset, request))
+async def put_dataset(context: AdminContext, request: TypedRequest[Dataset, None]) -> Response:
+    """Give a dataset its name. Idempotent: 201 for another content than before, else 200."""
+    info, new = await _datasets(context).put(request.tenant_id, request.path["name"], request.body)
     return json_response(info.to_json(), 201 if new else 200)
 
 
-async def show_dataset(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def show_dataset(context: AdminContext, request: PathRequest) -> Response:
     """Show a dataset with its cases; an erased case is null."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
     datasets = _datasets(context)
-    info = await datasets.info(tenant_id, parameters["name"])
-    cases = await datasets.cases(tenant_id, info.name, info.version)
+    info = await datasets.info(request.tenant_id, request.path["name"])
+    cases = await datasets.cases(request.tenant_id, info.name, info.version)
     return json_response({**info.to_json(), "cases": cases})
 
 
-async def delete_dataset(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def delete_dataset(context: AdminContext, request: PathRequest) -> Response:
     """Forget a dataset; the results of its runs stay."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    await _datasets(context).delete(tenant_id, parameters["name"])
+    await _datasets(context).delete(request.tenant_id, request.path["name"])
     return Response(204, "")
 
 
-async def list_evaluations(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
+async def list_evaluations(context: AdminContext, request: TypedRequest[None, EvaluationsQuery]) -> Response:
     """List runs, newest first, without their results."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    limit, cursor = page_limit(request.query.get("limit")), request.query.get("cursor")
-    before = _LAST_ID if cursor is None else check_id(cursor)
-    found = await _runs(context).page(tenant_id, dataset=request.query.get("dataset"), before=before, limit=limit)
-    following = found[-1]["run_id"] if len(found) == limit else None
+    query = request.query
+    found = await _runs(context).page(
+        request.tenant_id, dataset=query.dataset, before=query.cursor or _LAST_ID, limit=query.limit
+    )
+    following = found[-1]["run_id"] if len(found) == query.limit else None
     return json_response({"runs": found, "cursor": following})
 
 
-async def start(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
+async def start(context: AdminContext, request: TypedRequest[StartBody, None]) -> Response:
     """Start a run and carry out its first cases: 202 until it is completed."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    body = parsed(StartBody, request)
-    key = request.headers.get("idempotency-key")
-    if key is not None and not 1 <= len(key.encode()) <= 255:
-        raise InvalidInput("an idempotency key has 1 to 255 bytes", code="invalid_idempotency_key")
-    info = await _datasets(context).info(tenant_id, body.dataset)
+    tenant_id, key = request.tenant_id, idempotency_key(request.http)
+    info = await _datasets(context).info(tenant_id, request.body.dataset)
     recall = info.target.get("recall") or {}
     agent_type = info.target.get("agent") or recall.get("agent_type")
     if agent_type is not None:
@@ -87,31 +90,27 @@ async def start(context: AdminContext, request: Request, parameters: Mapping[str
     return _shown(await context.evaluation().advance(tenant_id, run_id))
 
 
-async def go_on(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
-    """Go on with a run: 202 until it is completed."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    return _shown(await context.evaluation().advance(tenant_id, parameters["run_id"]))
+async def resume(context: AdminContext, request: PathRequest) -> Response:
+    """Resume a run: 202 until it is completed."""
+    return _shown(await context.evaluation().advance(request.tenant_id, request.path["run_id"]))
 
 
-async def show(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def show(context: AdminContext, request: PathRequest) -> Response:
     """Show a run with its results so far."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    return json_response((await _runs(context).get(tenant_id, parameters["run_id"])).to_json())
+    return json_response((await _runs(context).get(request.tenant_id, request.path["run_id"])).to_json())
 
 
-async def delete(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def delete(context: AdminContext, request: PathRequest) -> Response:
     """Forget a completed run with its results."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    await _runs(context).delete(tenant_id, parameters["run_id"])
+    await _runs(context).delete(request.tenant_id, request.path["run_id"])
     return Response(204, "")
 
 
-async def compare(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def compare(context: AdminContext, request: PathRequest) -> Response:
     """Compare a run with another one over the same version of a dataset."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
     runs = _runs(context)
-    run = await runs.get(tenant_id, parameters["run_id"])
-    return json_response(comparison(run, await runs.get(tenant_id, parameters["against"])))
+    run = await runs.get(request.tenant_id, request.path["run_id"])
+    return json_response(comparison(run, await runs.get(request.tenant_id, request.path["against"])))
 
 
 def _shown(progress: Progress) -> Response:
@@ -125,3 +124,105 @@ def _datasets(context: AdminContext) -> Datasets:
 
 def _runs(context: AdminContext) -> EvalRuns:
     return EvalRuns(context.sql, context.clock)
+
+
+_DATASETS = "/admin/tenants/{tenant}/evals/datasets"
+_DATASET = {"name": PathParameter(DATASET_NAME.pattern, check_dataset_name)}
+_RUNS = "/admin/tenants/{tenant}/evals/runs"
+_RUN = f"{_RUNS}/{{run_id}}"
+_PROGRESS = (
+    Answer(202, '[`{"run", "retry_after_ms"}`](#an-evaluation) until it is completed'),
+    Answer(200, "the same, then"),
+)
+RESOURCE: Resource[AdminContext] = Resource(
+    "Evaluation",
+    (
+        Route(
+            "GET",
+            _DATASETS,
+            list_datasets,
+            query=QueryString(DatasetsQuery),
+            answers=(Answer(200, '`{"datasets", "cursor"}`, by name, without their cases'),),
+            errors=("invalid_limit",),
+        ),
+        Route(
+            "PUT",
+            f"{_DATASETS}/{{name}}",
+            put_dataset,
+            body=JsonBody(Dataset),
+            parameters=_DATASET,
+            takes="[a dataset](evaluation.md#a-dataset)",
+            answers=(
+                Answer(
+                    201,
+                    '`{"name", "version", "description", "target", "thresholds", "cases", "created_at_ms",'
+                    ' "updated_at_ms"}`',
+                ),
+                Answer(200, "the same, when it has this content already"),
+            ),
+            errors=("invalid_dataset_name", "too_many_datasets", OF_A_MEMORY),
+        ),
+        Route(
+            "GET",
+            f"{_DATASETS}/{{name}}",
+            show_dataset,
+            parameters=_DATASET,
+            answers=(Answer(200, "the dataset, with its `cases`"),),
+            errors=("no_such_dataset", "invalid_dataset_name"),
+        ),
+        Route(
+            "DELETE",
+            f"{_DATASETS}/{{name}}",
+            delete_dataset,
+            parameters=_DATASET,
+            answers=(Answer(204, "results of its runs stay"),),
+            errors=("no_such_dataset", "invalid_dataset_name", "evaluation_running"),
+        ),
+        Route(
+            "GET",
+            _RUNS,
+            list_evaluations,
+            query=QueryString(EvaluationsQuery),
+            answers=(Answer(200, '`{"runs", "cursor"}`, newest first, with their counts'),),
+            errors=("invalid_limit", "invalid_id"),
+        ),
+        Route(
+            "POST",
+            _RUNS,
+            start,
+            body=JsonBody(StartBody),
+            takes="`dataset`: its name",
+            headers={"idempotency-key": "1 to 255 bytes: a repeated request meets the same run"},
+            answers=_PROGRESS,
+            errors=(
+                "no_such_dataset",
+                "unknown_agent",
+                "dataset_changed",
+                "idempotency_key_reused",
+                "invalid_idempotency_key",
+            ),
+        ),
+        Route(
+            "GET",
+            _RUN,
+            show,
+            answers=(Answer(200, "the run, with its results so far"),),
+            errors=("no_such_evaluation", "invalid_id"),
+        ),
+        Route("POST", _RUN, resume, answers=_PROGRESS, errors=("no_such_evaluation", "invalid_id")),
+        Route(
+            "DELETE",
+            _RUN,
+            delete,
+            answers=(Answer(204, "a completed run with its results is forgotten"),),
+            errors=("no_such_evaluation", "invalid_id", "evaluation_running"),
+        ),
+        Route(
+            "GET",
+            f"{_RUN}/compare/{{against}}",
+            compare,
+            answers=(Answer(200, '`{"dataset", "version", "run_id", "against", "counts", "averages", "cases"}`'),),
+            errors=("no_such_evaluation", "invalid_id", "runs_not_comparable", "evaluation_running"),
+        ),
+    ),
+)

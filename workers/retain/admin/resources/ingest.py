@@ -1,29 +1,31 @@
-"""The administrator's handlers for ingest: take a conversation in, and show what became of it."""
+"""The administrator's routes for ingest: take a conversation in, and show what became of it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from retain.admin.context import AdminContext
-from retain.bodies import validated
 from retain.errors import InvalidInput, RetainError, Unavailable
-from retain.http import Request, Response, json_response
+from retain.http import Response, json_response
 from retain.memory.ingest.ingestion import PAUSE_S, Ingestion
 from retain.memory.ingest.intake import Intake
-from retain.memory.ingest.jobs import Jobs
+from retain.memory.ingest.jobs import JOB_ID, Jobs, check_job_id
 from retain.memory.ingest.request import read_members
+from retain.routing.bodies import BodyModel, validated
+from retain.routing.parameters import PathParameter
+from retain.routing.requests import PathRequest, StreamedBody, TypedRequest
+from retain.routing.route import Answer, Resource, Route
+
+MAX_INGEST_BYTES = 50 * 1024 * 1024
+"""Largest body of an ingest: 500 messages of 32 KiB, every letter beyond ASCII escaped. It is read as it arrives."""
 
 
-class IngestBody(BaseModel):
-    """The body of an ingest, but for the messages: each is checked as it arrives; a bad one costs no other."""
-
-    model_config = ConfigDict(extra="forbid")
+class IngestBody(BodyModel):
+    """The body of an ingest. Each of the messages is checked as it arrives, so that a bad one costs no other."""
 
     conversation: str
     agent_type: str | None = None
@@ -31,16 +33,16 @@ class IngestBody(BaseModel):
     messages: list[Any]
 
 
-async def ingest(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """Store a conversation's messages and draw facts from them; answer the job. The same request is the same job.
+async def ingest(context: AdminContext, request: TypedRequest[AsyncIterator[bytes], None]) -> Response:
+    """Store a conversation's messages and draw facts from them. The same request is the same job.
 
-    A small request is worked off first: 201, or 200 when it was sent before. A larger one goes on in the background: 202.
+    A small request is worked off first: 201, or 200 when it was sent before. A larger one continues in the background:
+    202.
     """
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    intake = Intake(context.sql, tenant_id, context.clock)
+    intake = Intake(context.sql, request.tenant_id, context.clock)
     try:
-        body = await _read(request, intake)
-        ingestion = context.ingestion(await context.scope(tenant_id, body.agent_type, body.house))
+        body = await _read(request.body, intake)
+        ingestion = context.ingestion(context.scope(request.tenant_id, body.agent_type, body.house))
         receipt = await ingestion.accept(body.conversation, intake)
     except RetainError:
         with suppress(Unavailable):  # then the daily cron forgets it
@@ -57,14 +59,14 @@ async def ingest(context: AdminContext, request: Request, parameters: Mapping[st
     return json_response(job.to_json(), status)
 
 
-async def _read(request: Request, intake: Intake) -> IngestBody:
+async def _read(pieces: AsyncIterator[bytes], intake: Intake) -> IngestBody:
     """Take in the messages as they arrive, and return the rest of the body.
 
     Raises: InvalidInput (code `malformed_json`, `invalid_body`, `no_messages`); LimitExceeded; Unavailable.
     """
     fields: dict[str, object] = {}
     try:
-        async for member in read_members(request.pieces(), "messages"):
+        async for member in read_members(pieces, "messages"):
             if member.item:
                 await intake.add(member.value)
             else:
@@ -76,10 +78,9 @@ async def _read(request: Request, intake: Intake) -> IngestBody:
     return body
 
 
-async def show_job(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
-    """Show a job. One that was interrupted goes on in the background, so that asking again brings it to its end."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    job = await Jobs(context.sql, context.clock).get(tenant_id, parameters["job_id"])
+async def show_job(context: AdminContext, request: PathRequest) -> Response:
+    """Show a job. One that was interrupted resumes in the background, so that asking again brings it to its end."""
+    job = await Jobs(context.sql, context.clock).get(request.tenant_id, request.path["job_id"])
     if job.state == "running" and job.lease_until_ms <= context.clock():
         context.background(_work(context.ingestion(job.scope), job.job_id))
     return json_response(job.to_json())
@@ -88,3 +89,41 @@ async def show_job(context: AdminContext, request: Request, parameters: Mapping[
 async def _work(ingestion: Ingestion, job_id: str) -> None:
     await asyncio.sleep(PAUSE_S)  # the answer goes first
     await ingestion.work(job_id, pause_s=PAUSE_S)
+
+
+_INGEST = "/admin/tenants/{tenant}/memories/ingest"
+RESOURCE: Resource[AdminContext] = Resource(
+    "Ingest",
+    (
+        Route(
+            "POST",
+            _INGEST,
+            ingest,
+            body=StreamedBody("application/json", IngestBody),
+            max_body_bytes=MAX_INGEST_BYTES,
+            takes="[a conversation](#a-conversation)",
+            answers=(
+                Answer(201, "the job"),
+                Answer(200, "the job, when the same request came before"),
+                Answer(202, "the job, while it continues in the background"),
+            ),
+            errors=(
+                "no_messages",
+                "too_many_messages",
+                "invalid_conversation",
+                "unknown_agent",
+                "invalid_house",
+                "invalid_scope",
+                "contended",
+            ),
+        ),
+        Route(
+            "GET",
+            f"{_INGEST}/{{job_id}}",
+            show_job,
+            parameters={"job_id": PathParameter(JOB_ID.pattern, check_job_id)},
+            answers=(Answer(200, "the job"),),
+            errors=("no_such_job", "invalid_job_id"),
+        ),
+    ),
+)

@@ -1,62 +1,125 @@
-"""The administrator's handlers for items of tiered memory. Reads are checked: they never show an older version."""
+"""The administrator's routes for items of tiered memory. Reads are checked: they never show an older version."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from pydantic import BaseModel, ConfigDict, StrictInt, StrictStr
+from pydantic import StrictInt, StrictStr
 
 from retain.admin.context import AdminContext
-from retain.bodies import parsed
 from retain.errors import Misconfigured, NotFound
-from retain.http import Request, Response, json_response
+from retain.http import Response, json_response
 from retain.items.client import MemoryClient
 from retain.items.resealing import reseal
 from retain.namespace import Namespace
+from retain.routing.bodies import BodyModel, JsonBody
+from retain.routing.parameters import SEGMENT, PathParameter
+from retain.routing.requests import PathRequest, TypedRequest
+from retain.routing.route import Answer, Resource, Route
 
 
-class ItemBody(BaseModel):
+class ItemBody(BodyModel):
     """The body of a put: the value, whose data it is, and how long it lives instead of its data type's time."""
-
-    model_config = ConfigDict(extra="forbid")
 
     value: StrictStr
     user_id: StrictStr | None = None
     ttl_s: StrictInt | None = None
 
 
-async def put_item(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
+async def put_item(context: AdminContext, request: TypedRequest[ItemBody, None]) -> Response:
     """Write a value where its data type belongs."""
-    body = parsed(ItemBody, request)
-    memory = await _memory(context, parameters)
-    stored = await memory.put(parameters["kind"], parameters["id"], body.value, user_id=body.user_id, ttl_s=body.ttl_s)
+    memory, body = _memory(context, request.path), request.body
+    stored = await memory.put(
+        request.path["kind"], request.path["id"], body.value, user_id=body.user_id, ttl_s=body.ttl_s
+    )
     return json_response(asdict(stored))
 
 
-async def get_item(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def get_item(context: AdminContext, request: PathRequest) -> Response:
     """Show a value, its version and the tier that answered."""
-    memory = await _memory(context, parameters)
-    found = await memory.find(parameters["kind"], parameters["id"])
+    found = await _memory(context, request.path).find(request.path["kind"], request.path["id"])
     if found is None:
         raise NotFound("there is no such item, or it has expired", code="no_such_item")
     return json_response(asdict(found))
 
 
-async def delete_item(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def delete_item(context: AdminContext, request: PathRequest) -> Response:
     """Remove a value from every tier. Idempotent."""
-    memory = await _memory(context, parameters)
-    return json_response({"deleted": await memory.delete(parameters["kind"], parameters["id"])})
+    deleted = await _memory(context, request.path).delete(request.path["kind"], request.path["id"])
+    return json_response({"deleted": deleted})
 
 
-async def reseal_items(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def reseal_items(context: AdminContext, request: PathRequest) -> Response:
     """Seal up to 100 items that an older key seals with the present one; `left` says how many remain."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
     if context.stores.sealer is None:
         raise Misconfigured("the secret MEMORY_KEY is not set", code="memory_key_missing")
-    return json_response(asdict(await reseal(context.sql, context.stores.sealer, tenant_id)))
+    return json_response(asdict(await reseal(context.sql, context.stores.sealer, request.tenant_id)))
 
 
-async def _memory(context: AdminContext, parameters: Mapping[str, str]) -> MemoryClient:
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    return context.items(Namespace(parameters["service"], tenant_id, parameters["session"]))
+def _memory(context: AdminContext, path: Mapping[str, str]) -> MemoryClient:
+    return context.items(Namespace(path["service"], path["tenant"], path["session"]))
+
+
+_ITEM = "/admin/tenants/{tenant}/items/{service}/{session}/{kind}/{id}"
+_SEGMENTS: Mapping[str, PathParameter] = dict.fromkeys(("service", "session", "kind", "id"), SEGMENT)
+RESOURCE: Resource[AdminContext] = Resource(
+    "Items",
+    (
+        Route(
+            "PUT",
+            _ITEM,
+            put_item,
+            body=JsonBody(ItemBody),
+            parameters=_SEGMENTS,
+            takes="`value`: text; `user_id`: whose it is; `ttl_s`: seconds, instead of the data type's",
+            answers=(Answer(200, '`{"key", "version", "tier", "expires_at_ms", "hot_copy"}` ([tiers.md](tiers.md))'),),
+            errors=(
+                "invalid_namespace",
+                "unknown_data_type",
+                "pii_outside_warm",
+                "invalid_ttl",
+                "invalid_user",
+                "value_too_large",
+                "value_too_deep",
+                "tenant_erased",
+                "item_erased",
+                "reserved_service",
+            ),
+        ),
+        Route(
+            "GET",
+            _ITEM,
+            get_item,
+            parameters=_SEGMENTS,
+            answers=(
+                Answer(
+                    200,
+                    '`{"key", "value", "version", "tier", "expires_at_ms", "user_id"}`; `tier` is which one answered;'
+                    " `user_id` is null when it was the hot one",
+                ),
+            ),
+            errors=("no_such_item", "invalid_namespace", "unknown_data_type", "cold_value_missing", "item_unreadable"),
+        ),
+        Route(
+            "DELETE",
+            _ITEM,
+            delete_item,
+            parameters=_SEGMENTS,
+            answers=(Answer(200, '`{"deleted"}`: whether there was one'),),
+            errors=("invalid_namespace", "unknown_data_type"),
+        ),
+        Route(
+            "POST",
+            "/admin/tenants/{tenant}/items/reseal",
+            reseal_items,
+            answers=(
+                Answer(
+                    200,
+                    '`{"resealed", "left"}`: up to 100 items with [PII](tiers.md#pii) are sealed with the present key',
+                ),
+            ),
+            errors=("memory_key_missing", "invalid_memory_key", "item_unreadable"),
+        ),
+    ),
+)

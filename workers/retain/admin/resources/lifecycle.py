@@ -1,20 +1,17 @@
-"""The administrator's handlers for the life cycle: export, import, reindex, verify, erase, history."""
+"""The administrator's routes for the life cycle: export, import, reindex, verify, erase, history."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BeforeValidator, Field
 
 from retain.admin.context import AdminContext
-from retain.admin.resources.runs import page_limit
-from retain.bodies import parsed
 from retain.errors import InvalidInput, NotFound
-from retain.http import Request, Response, json_response
-from retain.identifiers import check_tenant
+from retain.http import Response, json_response
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.erasure.receipts import Receipts
 from retain.lifecycle.export import export_page
@@ -22,15 +19,17 @@ from retain.lifecycle.heads import Head, verified
 from retain.lifecycle.importing import import_lines
 from retain.lifecycle.reindexing import IndexJob, Reindexing
 from retain.lifecycle.verification import verify_page
+from retain.routing.bodies import BodyModel, JsonBody
+from retain.routing.queries import MAX_LIMIT, Cursor, Flag, PageLimit, QueryModel, QueryString
+from retain.routing.requests import PathRequest, TextBody, TypedRequest
+from retain.routing.route import Answer, ErrorGroup, Resource, Route
 
 _HEAD = re.compile(r"([0-9]{1,15}):([0-9a-f]{64})")
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
 
-class EraseBody(BaseModel):
+class EraseBody(BodyModel):
     """The body of an erasure: a subject, or the whole tenant with its id as confirmation."""
-
-    model_config = ConfigDict(extra="forbid")
 
     subject: str | None = None
     match: Literal["subject", "mention"] = "subject"
@@ -38,45 +37,79 @@ class EraseBody(BaseModel):
     confirm: str | None = None
 
 
-async def export_memories(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
+class ExportQuery(QueryModel):
+    """Which page to export."""
+
+    cursor: str | None = Field(default=None, description="`x-next-cursor` of the page before")
+
+
+class VerifyQuery(QueryModel):
+    """Which page to verify."""
+
+    cursor: Cursor = None
+    repair: Flag = Field(default=False, description="`true`: mend the indexes")
+
+
+def _number(text: str) -> int:
+    if _NUMBER.fullmatch(text) is None:
+        raise InvalidInput("after is the number of an entry", code="invalid_cursor")
+    return int(text)
+
+
+def _head(text: str) -> Head:
+    found = _HEAD.fullmatch(text)
+    if found is None:
+        raise InvalidInput("a head is the number of an entry, a colon, and its hash", code="invalid_head")
+    return Head(int(found[1]), found[2])
+
+
+class HistoryQuery(QueryModel):
+    """Which entries of world history to list."""
+
+    after: Annotated[int, BeforeValidator(_number)] = Field(default=0, description="`cursor` of the page before")
+    limit: PageLimit = MAX_LIMIT
+
+
+class HeadQuery(QueryModel):
+    """What the chain must still hold."""
+
+    head: Annotated[Head, BeforeValidator(_head)] | None = Field(
+        default=None, description="`{seq}:{hash}` of an entry that was kept"
+    )
+
+
+async def export_memories(context: AdminContext, request: TypedRequest[None, ExportQuery]) -> Response:
     """Answer a page of JSON lines; `x-next-cursor` leads to the next one and is absent at the end."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    page = await export_page(context.sql, tenant_id, request.query.get("cursor"))
+    page = await export_page(context.sql, request.tenant_id, request.query.cursor)
     following = {} if page.cursor is None else {"x-next-cursor": page.cursor}
     return Response(200, page.text, {"content-type": "application/x-ndjson", **following})
 
 
-async def import_memories(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
+async def import_memories(context: AdminContext, request: TypedRequest[str, None]) -> Response:
     """Import up to 500 JSON lines, all or none. Idempotent."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    return json_response(asdict(await import_lines(context.stores, tenant_id, request.body)))
+    return json_response(asdict(await import_lines(context.stores, request.tenant_id, request.body)))
 
 
-async def reindex(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
-    """Start rebuilding the tenant's index, or go on with it: 202 until it is completed."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    return _shown(await Reindexing(context.stores).advance(tenant_id))
+async def reindex(context: AdminContext, request: PathRequest) -> Response:
+    """Start rebuilding the tenant's index, or resume it: 202 until it is completed."""
+    return _shown(await Reindexing(context.stores).advance(request.tenant_id))
 
 
-async def show_index_job(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
-    """Show where a rebuilding stands."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    job = await Reindexing(context.stores).job(tenant_id, parameters["job_id"])
+async def show_index_job(context: AdminContext, request: PathRequest) -> Response:
+    """Show how far a rebuilding is."""
+    job = await Reindexing(context.stores).job(request.tenant_id, request.path["job_id"])
     return json_response(job.to_json())
 
 
-async def verify(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
+async def verify(context: AdminContext, request: TypedRequest[None, VerifyQuery]) -> Response:
     """Compare a page of records with their events and indexes; `repair=true` mends the indexes."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    repair = request.query.get("repair") == "true"
-    report = await verify_page(context.stores, tenant_id, request.query.get("cursor"), repair=repair)
+    report = await verify_page(context.stores, request.tenant_id, request.query.cursor, repair=request.query.repair)
     return json_response(report.to_json())
 
 
-async def erase(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """Erase a subject or the whole tenant, or go on with it: 202 until it is complete."""
-    body = parsed(EraseBody, request)
-    tenant_id = check_tenant(parameters["tenant"])
+async def erase(context: AdminContext, request: TypedRequest[EraseBody, None]) -> Response:
+    """Erase a subject or the whole tenant, or resume it: 202 until it is complete."""
+    body, tenant_id = request.body, request.tenant_id
     erasure = Erasure(context.stores)
     if (body.subject is None) == (body.tenant is None):
         raise InvalidInput("name a subject, or the whole tenant with tenant: true", code="invalid_body")
@@ -93,38 +126,25 @@ async def erase(context: AdminContext, request: Request, parameters: Mapping[str
     return json_response(shown, 200 if outcome.retry_after_ms is None else 202)
 
 
-async def show_receipt(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def show_receipt(context: AdminContext, request: PathRequest) -> Response:
     """Show the receipt of an erasure, also of a tenant that is erased."""
-    tenant_id = check_tenant(parameters["tenant"])
-    receipt = await Erasure(context.stores).receipt(tenant_id, parameters["receipt_id"])
+    receipt = await Erasure(context.stores).receipt(request.tenant_id, request.path["receipt_id"])
     return json_response(receipt.to_json())
 
 
-async def show_history(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
+async def show_history(context: AdminContext, request: TypedRequest[None, HistoryQuery]) -> Response:
     """List the entries of world history after a number, oldest first, also of a tenant that is erased."""
-    tenant_id = check_tenant(parameters["tenant"])
-    await _require_tenant_or(context, tenant_id, _has_history)
-    after = request.query.get("after", "0")
-    if _NUMBER.fullmatch(after) is None:
-        raise InvalidInput("after is the number of an entry", code="invalid_cursor")
-    limit = page_limit(request.query.get("limit"), 200)
-    rows = await context.stores.history().page(tenant_id, after=int(after), limit=limit)
-    cursor = str(rows[-1]["seq"]) if len(rows) == limit else None
+    await _require_tenant_or(context, request.tenant_id, _has_history)
+    query = request.query
+    rows = await context.stores.history().page(request.tenant_id, after=query.after, limit=query.limit)
+    cursor = str(rows[-1]["seq"]) if len(rows) == query.limit else None
     return json_response({"entries": [dict(row) for row in rows], "cursor": cursor})
 
 
-async def verify_history(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
+async def verify_history(context: AdminContext, request: TypedRequest[None, HeadQuery]) -> Response:
     """Recompute the whole chain, and compare it with the learning stream, the kept head, and the head asked for."""
-    tenant_id = check_tenant(parameters["tenant"])
-    await _require_tenant_or(context, tenant_id, _has_history)
-    text = request.query.get("head")
-    head = None
-    if text is not None:
-        found = _HEAD.fullmatch(text)
-        if found is None:
-            raise InvalidInput("a head is the number of an entry, a colon, and its hash", code="invalid_head")
-        head = Head(int(found[1]), found[2])
-    return json_response(asdict(await verified(context.stores, tenant_id, head)))
+    await _require_tenant_or(context, request.tenant_id, _has_history)
+    return json_response(asdict(await verified(context.stores, request.tenant_id, request.query.head)))
 
 
 def _shown(job: IndexJob) -> Response:
@@ -148,3 +168,111 @@ async def _was_erased(context: AdminContext, tenant_id: str) -> bool:
 
 async def _has_history(context: AdminContext, tenant_id: str) -> bool:
     return bool(await context.stores.history().page(tenant_id, after=0, limit=1))
+
+
+_TENANT = "/admin/tenants/{tenant}"
+_LINES = "application/x-ndjson"
+RESOURCE: Resource[AdminContext] = Resource(
+    "Life cycle",
+    (
+        Route(
+            "GET",
+            f"{_TENANT}/export",
+            export_memories,
+            query=QueryString(ExportQuery),
+            answers=(
+                Answer(200, "[JSON lines](lifecycle.md#export-and-import); header `x-next-cursor` until the last page"),
+            ),
+            errors=("invalid_cursor",),
+        ),
+        Route(
+            "POST",
+            f"{_TENANT}/import",
+            import_memories,
+            body=TextBody(_LINES),
+            takes="[JSON lines](lifecycle.md#export-and-import), at most 500 and 1 MiB; all are taken or none",
+            answers=(Answer(200, '`{"scopes", "created", "changed", "unchanged", "duplicates", "events"}`'),),
+            errors=("invalid_line", "too_many_lines", "import_too_large", "content_taken", "contended"),
+        ),
+        Route(
+            "POST",
+            f"{_TENANT}/reindex",
+            reindex,
+            answers=(
+                Answer(202, "[the job](lifecycle.md#reindex), which the next call resumes"),
+                Answer(200, "the job, when it is completed"),
+            ),
+            errors=("contended", ErrorGroup("those of the embedding model")),
+        ),
+        Route(
+            "GET",
+            f"{_TENANT}/reindex/{{job_id}}",
+            show_index_job,
+            answers=(Answer(200, "the job"),),
+            errors=("no_such_job", "invalid_id"),
+        ),
+        Route(
+            "POST",
+            f"{_TENANT}/verify",
+            verify,
+            query=QueryString(VerifyQuery),
+            answers=(
+                Answer(
+                    200,
+                    '[what drifted](lifecycle.md#verify): `{"checked", "behind", "drift", "repaired", "cursor"}`',
+                ),
+            ),
+            errors=("invalid_cursor",),
+        ),
+        Route(
+            "POST",
+            f"{_TENANT}/erase",
+            erase,
+            body=JsonBody(EraseBody),
+            tenant="any",
+            takes="[an erasure](#an-erasure)",
+            answers=(
+                Answer(202, '`{"receipt", "salt", "retry_after_ms"}` until it is complete'),
+                Answer(200, "the same, then"),
+            ),
+            errors=("invalid_body", "invalid_term", "not_confirmed", "outbox_waits", "contended"),
+        ),
+        Route(
+            "GET",
+            f"{_TENANT}/erase/{{receipt_id}}",
+            show_receipt,
+            tenant="any",
+            answers=(Answer(200, "the receipt; also of a tenant that is erased"),),
+            errors=("no_such_receipt", "invalid_id"),
+        ),
+        Route(
+            "GET",
+            f"{_TENANT}/history",
+            show_history,
+            query=QueryString(HistoryQuery),
+            tenant="any",
+            answers=(
+                Answer(
+                    200,
+                    '`{"entries", "cursor"}`, oldest first; hand `cursor` back as `after`; also of a tenant that is'
+                    " erased",
+                ),
+            ),
+            errors=("invalid_limit", "invalid_cursor"),
+        ),
+        Route(
+            "GET",
+            f"{_TENANT}/history/verify",
+            verify_history,
+            query=QueryString(HeadQuery),
+            tenant="any",
+            answers=(
+                Answer(
+                    200,
+                    '`{"entries", "head", "problem", "broken_at"}`: [what they mean](lifecycle.md#world-history)',
+                ),
+            ),
+            errors=("invalid_head",),
+        ),
+    ),
+)

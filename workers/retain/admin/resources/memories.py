@@ -1,40 +1,37 @@
-"""The administrator's handlers for memories: seed, store, list, read with history, edit, delete, recall."""
+"""The administrator's routes for memories: seed, store, list, read with history, edit, delete, recall."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from retain.admin.context import AdminContext
-from retain.admin.resources.runs import page_limit
-from retain.bodies import parsed
+from retain.admin.memory_desk import MemoryDesk, Owner
 from retain.dataclass_models import with_fields_of
 from retain.errors import InvalidInput
-from retain.http import Request, Response, json_response
+from retain.errors.codes import Code
+from retain.http import Response, json_response
 from retain.json_text import read_json
-from retain.memory.recall.recall import Hit
 from retain.memory.records.limits import END_OF_NUMBERS
-from retain.memory.records.listing import Listing, list_records
-from retain.memory.records.record import EditableFields, NewRecord, RecordSource
-from retain.memory.semantic import RecallQuery
-
-_PERSON = RecordSource("person")
-
-
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+from retain.memory.records.record import EditableFields, NewRecord
+from retain.routing.bodies import BodyModel, JsonBody
+from retain.routing.queries import Flag, PageQuery, QueryString
+from retain.routing.requests import PathRequest, TypedRequest
+from retain.routing.route import Answer, ErrorGroup, Resource, Route
 
 
 @with_fields_of(NewRecord, omit=("utterance",))
-class MemoryBody(_Body):
+class MemoryBody(BodyModel):
     """One memory to store."""
 
+    def to_record(self) -> NewRecord:
+        """Return the memory as the semantic memory takes it. Raises: InvalidInput; LimitExceeded."""
+        return NewRecord(**self.model_dump(include=set(MemoryBody.model_fields)))
 
-class SeedBody(_Body):
-    """The body of `POST /admin/seed-memory`."""
+
+class SeedBody(BodyModel):
+    """Memories of one agent."""
 
     tenant: str
     agent_type: str
@@ -42,7 +39,7 @@ class SeedBody(_Body):
 
 
 class StoreBody(MemoryBody):
-    """The body that stores one memory; without agent and house it belongs to the whole tenant."""
+    """One memory, and whose it is; without agent and house it belongs to the whole tenant."""
 
     agent_type: str | None = None
     house: str | None = None
@@ -50,15 +47,15 @@ class StoreBody(MemoryBody):
 
 @with_fields_of(EditableFields, presence="optional")
 class EditBody(BaseModel):
-    """The changed fields of one memory. A field that cannot be edited is let through, to be refused by name."""
+    """The changed fields of one memory. A field that cannot be edited is accepted here and refused by name later."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
     valid_to_ms: int | None = Field(default=None, ge=0, lt=END_OF_NUMBERS)
 
 
-class RecallBody(_Body):
-    """The body of a recall. Without agent and house, every memory of the tenant is searched."""
+class RecallBody(BodyModel):
+    """What to recall. Without agent and house, every memory of the tenant is searched."""
 
     query: str
     top_k: int = 5
@@ -69,92 +66,7 @@ class RecallBody(_Body):
     explain: bool = False
 
 
-async def seed(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
-    """Store memories in an agent's scope, all or none; answer their ids in order. Idempotent by content."""
-    body = parsed(SeedBody, request)
-    scope = await context.scope(body.tenant, body.agent_type)
-    news = [NewRecord(**memory.model_dump()) for memory in body.memories]
-    stored = await context.semantic(scope).store_all(news, _PERSON)
-    return json_response(
-        {"ids": [result.id for result in stored], "created": sum(result.created for result in stored)}, 201
-    )
-
-
-async def store(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """Store one memory. Idempotent by content."""
-    body = parsed(StoreBody, request)
-    scope = await context.scope(parameters["tenant"], body.agent_type, body.house)
-    new = NewRecord(**body.model_dump(exclude={"agent_type", "house"}))
-    result = await context.semantic(scope).store(new, _PERSON)
-    return json_response({"id": result.id, "created": result.created}, 201 if result.created else 200)
-
-
-async def list_memories(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """List memories at or below a scope, oldest first; those that hold now unless `all=true`."""
-    query = request.query
-    scope = await context.scope(parameters["tenant"], query.get("agent_type"), query.get("house"))
-    wanted = Listing(
-        filter=_filter(query.get("filter")),
-        held_at_ms=None if query.get("all") == "true" else context.clock(),
-        cursor=query.get("cursor"),
-        limit=page_limit(query.get("limit")),
-    )
-    records, cursor = await list_records(context.sql, scope, wanted)
-    return json_response({"memories": [record.to_json() for record in records], "cursor": cursor})
-
-
-async def get(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
-    """Show one memory with the events that made it."""
-    scope = await context.scope(parameters["tenant"])
-    record, events = await context.semantic(scope).get(parameters["id"])
-    return json_response({**record.to_json(), "events": [asdict(event) for event in events]})
-
-
-async def edit(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """Change fields of one memory; `{"valid_to_ms": …}` alone closes it, `{"valid_to_ms": null}` opens it again."""
-    scope = await context.scope(parameters["tenant"])
-    memory = context.semantic(scope)
-    body = parsed(EditBody, request)
-    changes = body.model_dump(exclude_unset=True)
-    if set(changes) == {"valid_to_ms"}:
-        if body.valid_to_ms is None:
-            return json_response((await memory.restore(parameters["id"], _PERSON)).to_json())
-        return json_response((await memory.invalidate(parameters["id"], body.valid_to_ms, _PERSON)).to_json())
-    return json_response((await memory.edit(parameters["id"], changes, _PERSON)).to_json())
-
-
-async def delete(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
-    """Forget one memory."""
-    scope = await context.scope(parameters["tenant"])
-    await context.semantic(scope).delete(parameters["id"], _PERSON)
-    return Response(204, "")
-
-
-async def recall(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """Recall as an agent or house would, or over the whole tenant.
-
-    Raises: NotFound (code `unknown_scope`) for a house that nothing was stored for and no agent of which was at work.
-    """
-    body = parsed(RecallBody, request)
-    scope = await context.scope(parameters["tenant"], body.agent_type, body.house)
-    wanted = RecallQuery(
-        body.query, body.top_k, body.as_of_ms, body.filter, below=body.agent_type is None and body.house is None
-    )
-    # An agent is in the catalogue and the tenant registered; a house may be misspelt.
-    hits = await context.semantic(scope).search(wanted, register=body.house is None)
-    return json_response({"memories": [_shown(hit, explain=body.explain) for hit in hits]})
-
-
-def _shown(hit: Hit, *, explain: bool) -> dict[str, Any]:
-    shown = {**hit.record.to_json(), "score": round(hit.score, 6)}
-    if explain:
-        shown["components"] = {name: round(value, 6) for name, value in hit.components.items()}
-    return shown
-
-
-def _filter(text: str | None) -> dict[str, Any]:
-    if text is None:
-        return {}
+def _conditions(text: str) -> dict[str, Any]:
     try:
         wanted = read_json(text)
     except ValueError as error:
@@ -162,3 +74,175 @@ def _filter(text: str | None) -> dict[str, Any]:
     if not isinstance(wanted, dict):
         raise InvalidInput("the filter must be a JSON object", code="invalid_filter")
     return wanted
+
+
+class ListQuery(PageQuery):
+    """Which memories to list."""
+
+    agent_type: str | None = Field(default=None, description="only what this agent sees as its own; not with `house`")
+    house: str | None = Field(default=None, description="only what belongs to this house and its agents")
+    filter: Annotated[dict[str, Any], BeforeValidator(_conditions)] = Field(
+        default_factory=dict, description="conditions on metadata and fields, as JSON: [memory.md](memory.md#recall)"
+    )
+    all: Flag = Field(default=False, description="`true`: also those that are no longer valid")
+
+
+async def seed(context: AdminContext, request: TypedRequest[SeedBody, None]) -> Response:
+    """Store memories in an agent's scope, all or none. Idempotent by content."""
+    body = request.body
+    desk = MemoryDesk(context, await context.tenants.require(body.tenant))
+    stored = await desk.store_all(Owner(body.agent_type), [memory.to_record() for memory in body.memories])
+    return json_response(
+        {"ids": [result.id for result in stored], "created": sum(result.created for result in stored)}, 201
+    )
+
+
+async def store(context: AdminContext, request: TypedRequest[StoreBody, None]) -> Response:
+    """Store one memory. Idempotent by content."""
+    body = request.body
+    result = await MemoryDesk(context, request.tenant_id).store(Owner(body.agent_type, body.house), body.to_record())
+    return json_response({"id": result.id, "created": result.created}, 201 if result.created else 200)
+
+
+async def list_memories(context: AdminContext, request: TypedRequest[None, ListQuery]) -> Response:
+    """List memories at or below a scope, oldest first."""
+    query = request.query
+    page = await MemoryDesk(context, request.tenant_id).list(
+        Owner(query.agent_type, query.house),
+        conditions=query.filter,
+        closed_too=query.all,
+        limit=query.limit,
+        cursor=query.cursor,
+    )
+    return json_response(page.to_json())
+
+
+async def get(context: AdminContext, request: PathRequest) -> Response:
+    """Show one memory with the events that made it."""
+    return json_response((await MemoryDesk(context, request.tenant_id).get(request.path["id"])).to_json())
+
+
+async def edit(context: AdminContext, request: TypedRequest[EditBody, None]) -> Response:
+    """Change fields of one memory, close it or open it again. Its history keeps what it said."""
+    changes = request.body.model_dump(exclude_unset=True)
+    return json_response((await MemoryDesk(context, request.tenant_id).edit(request.path["id"], changes)).to_json())
+
+
+async def delete(context: AdminContext, request: PathRequest) -> Response:
+    """Forget one memory."""
+    await MemoryDesk(context, request.tenant_id).forget(request.path["id"])
+    return Response(204, "")
+
+
+async def recall(context: AdminContext, request: TypedRequest[RecallBody, None]) -> Response:
+    """Recall as an agent or house would, or over the whole tenant."""
+    body = request.body
+    found = await MemoryDesk(context, request.tenant_id).recall(
+        Owner(body.agent_type, body.house),
+        body.query,
+        top_k=body.top_k,
+        as_of_ms=body.as_of_ms,
+        conditions=body.filter,
+    )
+    return json_response(found.to_json(explain=body.explain))
+
+
+OF_A_MEMORY = ErrorGroup(
+    "those of [a memory](#a-memory)",
+    (
+        "empty_content",
+        "invalid_content",
+        "content_too_large",
+        "invalid_metadata",
+        "metadata_too_large",
+        "invalid_kind",
+        "invalid_subject",
+        "invalid_predicate",
+        "invalid_object",
+        "invalid_confidence",
+        "invalid_importance",
+        "invalid_valid_from_ms",
+        "invalid_expires_at_ms",
+    ),
+)
+OF_A_SCOPE: tuple[Code, ...] = ("unknown_agent", "invalid_house", "invalid_scope")
+_MEMORIES = "/admin/tenants/{tenant}/memories"
+RESOURCE: Resource[AdminContext] = Resource(
+    "Memories",
+    (
+        Route(
+            "POST",
+            "/admin/seed-memory",
+            seed,
+            body=JsonBody(SeedBody),
+            takes="`tenant`, `agent_type`, `memories`: 1 to 100 [memories](#a-memory)",
+            answers=(Answer(201, '`{"ids", "created"}`, in order; all are stored or none'),),
+            errors=("unknown_agent", "contended", OF_A_MEMORY),
+        ),
+        Route(
+            "GET",
+            _MEMORIES,
+            list_memories,
+            query=QueryString(ListQuery),
+            answers=(Answer(200, '`{"memories", "cursor"}`, oldest first'),),
+            errors=("invalid_filter", "filter_too_large", "invalid_limit", "invalid_cursor", *OF_A_SCOPE),
+        ),
+        Route(
+            "POST",
+            _MEMORIES,
+            store,
+            body=JsonBody(StoreBody),
+            takes="[a memory](#a-memory), with `agent_type` or `house`; without both it is the whole tenant's",
+            answers=(Answer(201, '`{"id", "created"}`'), Answer(200, "the same, when the scope held the content")),
+            errors=(*OF_A_SCOPE, "contended", OF_A_MEMORY),
+        ),
+        Route(
+            "POST",
+            f"{_MEMORIES}/recall",
+            recall,
+            body=JsonBody(RecallBody),
+            takes="[a recall](#a-recall)",
+            answers=(
+                Answer(
+                    200,
+                    '`{"memories"}`, best first, each with `score`, and with `components` when asked to explain',
+                ),
+            ),
+            errors=(
+                "empty_query",
+                "query_too_large",
+                "invalid_top_k",
+                "invalid_as_of",
+                "invalid_filter",
+                "filter_too_large",
+                "too_many_scopes",
+                "unknown_scope",
+                *OF_A_SCOPE,
+            ),
+        ),
+        Route(
+            "GET",
+            f"{_MEMORIES}/{{id}}",
+            get,
+            answers=(Answer(200, "the memory, and `events`: how it came to be"),),
+            errors=("no_such_memory", "invalid_id"),
+        ),
+        Route(
+            "PATCH",
+            f"{_MEMORIES}/{{id}}",
+            edit,
+            body=JsonBody(EditBody),
+            takes="the fields of [a memory](#a-memory) to change, all except `valid_from_ms`; or `valid_to_ms` alone:"
+            " a time closes the memory, null opens it again",
+            answers=(Answer(200, "the memory"),),
+            errors=("no_such_memory", "invalid_id", "invalid_edit", "duplicate_content", "contended", OF_A_MEMORY),
+        ),
+        Route(
+            "DELETE",
+            f"{_MEMORIES}/{{id}}",
+            delete,
+            answers=(Answer(204),),
+            errors=("no_such_memory", "invalid_id", "contended"),
+        ),
+    ),
+)

@@ -1,77 +1,117 @@
-"""The administrator's handlers for the migration of tiered memory's keys. It is the deployment's, not a tenant's."""
+"""The administrator's routes for the migration of tiered memory's keys. It is the deployment's, not a tenant's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from pydantic import BaseModel, ConfigDict
-
 from retain.admin.context import AdminContext
-from retain.bodies import parsed
-from retain.http import Request, Response, json_response
+from retain.http import Response, json_response
+from retain.routing.bodies import BodyModel, JsonBody
+from retain.routing.requests import PathRequest, TypedRequest
+from retain.routing.route import Answer, Resource, Route
 
 
-class PhaseBody(BaseModel):
+class PhaseBody(BodyModel):
     """The body of an advance. baseline: the least canonical hit rate, given with phase 1 or not at all."""
-
-    model_config = ConfigDict(extra="forbid")
 
     to: int
     baseline: float | None = None
 
 
-class RollbackBody(BaseModel):
+class RollbackBody(BodyModel):
     """The body of a rollback."""
-
-    model_config = ConfigDict(extra="forbid")
 
     to: int
 
 
-class ReleaseBody(BaseModel):
+class ReleaseBody(BodyModel):
     """The body that records a release."""
-
-    model_config = ConfigDict(extra="forbid")
 
     release: str
 
 
-class BackfillBody(BaseModel):
-    """The body of a step of the backfill. again: begin anew."""
-
-    model_config = ConfigDict(extra="forbid")
+class BackfillBody(BodyModel):
+    """The body of a step of the backfill. again: begin from the start."""
 
     again: bool = False
 
 
-async def show(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
-    """Show phase, flags, measured cycles, backfill, and what stands in the way of the next phase."""
+async def show(context: AdminContext, _: PathRequest) -> Response:
+    """Show phase, flags, measured cycles, backfill, and the obstacles to the next phase."""
     migration = context.migration()
     return json_response(migration.shown(await migration.standing()))
 
 
-async def advance(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def advance(context: AdminContext, request: TypedRequest[PhaseBody, None]) -> Response:
     """Begin the next phase. Idempotent."""
-    body, migration = parsed(PhaseBody, request), context.migration()
+    body, migration = request.body, context.migration()
     return json_response(migration.shown(await migration.advance(body.to, body.baseline)))
 
 
-async def roll_back(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def roll_back(context: AdminContext, request: TypedRequest[RollbackBody, None]) -> Response:
     """Go back one phase. Idempotent; removes nothing."""
-    body, migration = parsed(RollbackBody, request), context.migration()
+    body, migration = request.body, context.migration()
     return json_response(migration.shown(await migration.roll_back(body.to)))
 
 
-async def release(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def release(context: AdminContext, request: TypedRequest[ReleaseBody, None]) -> Response:
     """Record a release, which closes a cycle and opens the next. Idempotent by its name."""
-    body, migration = parsed(ReleaseBody, request), context.migration()
+    body, migration = request.body, context.migration()
     return json_response(migration.shown(await migration.release(body.release)))
 
 
-async def backfill(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:  # noqa: ARG001
+async def backfill(context: AdminContext, request: TypedRequest[BackfillBody, None]) -> Response:
     """Copy a page of legacy values: 202 until all are done."""
-    body, work, migration = parsed(BackfillBody, request), context.backfill(), context.migration()
+    body, work, migration = request.body, context.backfill(), context.migration()
     if body.again:
         await work.again()
     done = await work.step()
     return json_response(migration.shown(await migration.standing()), 200 if done else 202)
+
+
+RESOURCE: Resource[AdminContext] = Resource(
+    "Migration of keys",
+    (
+        Route(
+            "GET",
+            "/admin/namespaces",
+            show,
+            answers=(Answer(200, "[where the migration of keys stands](#the-migration-of-keys)"),),
+            errors=("invalid_legacy_pattern", "ambiguous_legacy_pattern"),
+        ),
+        Route(
+            "POST",
+            "/admin/namespaces/phase",
+            advance,
+            body=JsonBody(PhaseBody),
+            takes="`to`: the next phase, `baseline` (with phase 1; 0.99)",
+            answers=(Answer(200, "where it stands; the phase it is in already changes nothing"),),
+            errors=("not_ready", "wrong_phase", "invalid_baseline", "migration_moved"),
+        ),
+        Route(
+            "POST",
+            "/admin/namespaces/rollback",
+            roll_back,
+            body=JsonBody(RollbackBody),
+            takes="`to`: the phase before",
+            answers=(Answer(200, "where it stands. Removes nothing"),),
+            errors=("wrong_phase", "migration_moved"),
+        ),
+        Route(
+            "POST",
+            "/admin/namespaces/releases",
+            release,
+            body=JsonBody(ReleaseBody),
+            takes="`release`: its name",
+            answers=(Answer(200, "where it stands; idempotent by name"),),
+            errors=("invalid_release", "wrong_phase", "migration_moved"),
+        ),
+        Route(
+            "POST",
+            "/admin/namespaces/backfill",
+            backfill,
+            body=JsonBody(BackfillBody),
+            takes="`again`: true to begin from the start",
+            answers=(Answer(202, "where it stands, until all is copied"), Answer(200, "where it stands, then")),
+            errors=("backfill_not_allowed",),
+        ),
+    ),
+)

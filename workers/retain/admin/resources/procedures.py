@@ -1,19 +1,21 @@
-"""The administrator's handlers for procedures: telling what came of a run, and reading what was learned."""
+"""The administrator's routes for procedures: recording what came of a run, and reading what was learned."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict, Field
 
 from retain.admin.context import AdminContext
 from retain.admin.resources.runs import run_row
-from retain.bodies import parsed
 from retain.errors import Conflict
-from retain.http import Request, Response, json_response
-from retain.identifiers import check_agent_type, namespace_key
+from retain.http import Response, json_response
+from retain.identifiers import namespace_key
 from retain.memory.procedures.posterior import check_score
+from retain.routing.bodies import BodyModel, JsonBody
+from retain.routing.queries import AgentType, QueryModel, QueryString
+from retain.routing.requests import TypedRequest
+from retain.routing.route import Answer, Resource, Route
 
 _LEARNED = """
 SELECT agent_type, task_type, workflow_id, COUNT(*) AS outcomes, AVG(score) AS mean_score FROM procedure_outcomes
@@ -22,19 +24,25 @@ GROUP BY agent_type, task_type, workflow_id ORDER BY agent_type, task_type, work
 """
 
 
-class OutcomeBody(BaseModel):
+class OutcomeBody(BodyModel):
     """What came of a run. score: 0 (failure) to 1 (success); one in between counts in part to each."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
     score: float
 
 
-async def record_outcome(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
-    """Tell what came of a run that followed a workflow. Idempotent; another score takes the place of the first."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    score = check_score(parsed(OutcomeBody, request).score)
-    run = await run_row(context.sql, tenant_id, parameters["run_id"])
+class LearnedQuery(QueryModel):
+    """Whose workflows to show."""
+
+    agent_type: AgentType | None = Field(default=None, description="only this agent's")
+
+
+async def record_outcome(context: AdminContext, request: TypedRequest[OutcomeBody, None]) -> Response:
+    """Record what came of a run that followed a workflow. Idempotent; another score replaces the first."""
+    tenant_id = request.tenant_id
+    score = check_score(request.body.score)
+    run = await run_row(context.sql, tenant_id, request.path["run_id"])
     followed = json.loads(run["input"]).get("procedure")
     if followed is None:
         raise Conflict("the run followed no workflow: its agent has no procedures", code="no_procedure")
@@ -52,11 +60,44 @@ async def record_outcome(context: AdminContext, request: Request, parameters: Ma
     return json_response({**{key: told[key] for key in ("run_id", "task_type", "workflow_id", "score")}, **learned})
 
 
-async def list_procedures(context: AdminContext, request: Request, parameters: Mapping[str, str]) -> Response:
+async def list_procedures(context: AdminContext, request: TypedRequest[None, LearnedQuery]) -> Response:
     """Show what the tenant's agents learned of their workflows, over all their instances."""
-    tenant_id = await context.tenants.require(parameters["tenant"])
-    agent_type = request.query.get("agent_type")
-    if agent_type is not None:
-        check_agent_type(agent_type)
-    rows = (await context.sql.run(_LEARNED, tenant_id, agent_type, agent_type)).rows
+    agent_type = request.query.agent_type
+    rows = (await context.sql.run(_LEARNED, request.tenant_id, agent_type, agent_type)).rows
     return json_response({"procedures": [dict(row) for row in rows]})
+
+
+RESOURCE: Resource[AdminContext] = Resource(
+    "Procedures",
+    (
+        Route(
+            "POST",
+            "/admin/agents/{tenant}/runs/{run_id}/outcome",
+            record_outcome,
+            body=JsonBody(OutcomeBody),
+            takes="`score`: 0 (failure) to 1 (success)",
+            answers=(
+                Answer(
+                    200,
+                    '`{"run_id", "task_type", "workflow_id", "score", "posterior"}`: what the instance believes of the'
+                    " workflow now; recording the same score again changes nothing, another score replaces the first",
+                ),
+            ),
+            errors=("no_such_run", "invalid_id", "invalid_score", "no_procedure", "outbox_waits"),
+        ),
+        Route(
+            "GET",
+            "/admin/agents/{tenant}/procedures",
+            list_procedures,
+            query=QueryString(LearnedQuery),
+            answers=(
+                Answer(
+                    200,
+                    '`{"procedures"}`: for each workflow the number of `outcomes` and their `mean_score`, over all'
+                    " instances",
+                ),
+            ),
+            errors=("invalid_agent_type",),
+        ),
+    ),
+)

@@ -1,4 +1,4 @@
-"""Runs as the administrator reads them: from D1, by tenant, newest first."""
+"""The administrator's routes for agents' runs, read from D1: by tenant, newest first."""
 
 from __future__ import annotations
 
@@ -6,24 +6,61 @@ import json
 import re
 from typing import Any
 
+from pydantic import Field
+
+from retain.admin.context import AdminContext
 from retain.errors import InvalidInput, NotFound
+from retain.http import Response, json_response
 from retain.identifiers import check_id
 from retain.ports import Row, Sql, SqlValue
+from retain.routing.queries import MAX_LIMIT, AgentType, PageLimit, PageQuery, QueryString
+from retain.routing.requests import PathRequest, TypedRequest
+from retain.routing.route import Answer, Resource, Route
 
-MAX_LIMIT = 200
 STATUSES = ("running", "waiting", "completed", "failed", "cancelled")
-_LIMIT = re.compile(r"[1-9][0-9]{0,2}")
 _CURSOR = re.compile(r"([0-9]{1,15})\.([0-9A-Z]{26})")
 _EVENT_CURSOR = re.compile(r"[0-9]{1,15}")
 
 
-def page_limit(text: str | None, default: int = 50) -> int:
-    """Return a page's size from the query. Raises: InvalidInput."""
-    if text is None:
-        return default
-    if _LIMIT.fullmatch(text) is None or int(text) > MAX_LIMIT:
-        raise InvalidInput(f"limit must be 1 to {MAX_LIMIT}", code="invalid_limit")
-    return int(text)
+class RunsQuery(PageQuery):
+    """Which runs to list."""
+
+    agent_type: AgentType | None = Field(default=None, description="only this agent's")
+    status: str | None = Field(default=None, description=f"only those that are {', '.join(STATUSES)}")
+
+
+class EventsQuery(PageQuery):
+    """Which part of a run's timeline to list."""
+
+    limit: PageLimit = MAX_LIMIT
+
+
+async def get_runs(context: AdminContext, request: TypedRequest[None, RunsQuery]) -> Response:
+    """List a tenant's runs, newest first."""
+    query = request.query
+    page = await list_runs(
+        context.sql,
+        request.tenant_id,
+        agent_type=query.agent_type,
+        status=query.status,
+        limit=query.limit,
+        cursor=query.cursor,
+    )
+    return json_response(page)
+
+
+async def get_run(context: AdminContext, request: PathRequest) -> Response:
+    """Show one run with its episodes."""
+    return json_response(await show_run(context.sql, request.tenant_id, request.path["run_id"]))
+
+
+async def get_events(context: AdminContext, request: TypedRequest[None, EventsQuery]) -> Response:
+    """Show a run's timeline, oldest first."""
+    query = request.query
+    page = await list_events(
+        context.sql, request.tenant_id, request.path["run_id"], limit=query.limit, cursor=query.cursor
+    )
+    return json_response(page)
 
 
 async def list_runs(
@@ -117,3 +154,42 @@ async def run_row(sql: Sql, tenant_id: str, run_id: str) -> Row:
     if not rows:
         raise NotFound("there is no such run", code="no_such_run")
     return rows[0]
+
+
+_RUNS = "/admin/agents/{tenant}/runs"
+RESOURCE: Resource[AdminContext] = Resource(
+    "Runs of a tenant",
+    (
+        Route(
+            "GET",
+            _RUNS,
+            get_runs,
+            query=QueryString(RunsQuery),
+            answers=(
+                Answer(200, '`{"runs", "cursor"}`, newest first; a waiting one says in `waiting_for` what is asked'),
+            ),
+            errors=("invalid_agent_type", "invalid_status", "invalid_limit", "invalid_cursor"),
+        ),
+        Route(
+            "GET",
+            f"{_RUNS}/{{run_id}}",
+            get_run,
+            answers=(
+                Answer(
+                    200,
+                    "the run, with its `input` (and what was in its context), the `episodes` it left and the runs it"
+                    " `delegated`",
+                ),
+            ),
+            errors=("no_such_run", "invalid_id"),
+        ),
+        Route(
+            "GET",
+            f"{_RUNS}/{{run_id}}/events",
+            get_events,
+            query=QueryString(EventsQuery),
+            answers=(Answer(200, '`{"events", "cursor"}`: the timeline, oldest first'),),
+            errors=("no_such_run", "invalid_id", "invalid_limit", "invalid_cursor"),
+        ),
+    ),
+)

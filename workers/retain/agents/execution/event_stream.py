@@ -6,13 +6,13 @@ The streaming side holds no state: a connection that breaks, or an instance that
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.requests import BEGINNING, FollowRequest, ReadPosition
 from retain.agents.execution.stream import CLOSING, KEEP_ALIVE, RETRY_MS
 from retain.errors import InvalidInput, Unavailable
-from retain.http import Request, Response
+from retain.http import Response
 
 WAIT_S = 15
 """How long the instance waits for news before it answers that there is none."""
@@ -24,12 +24,12 @@ MAX_FAILURES = 5
 _ID = re.compile(r"[0-9]{1,9}")
 
 
-def last_event_id(request: Request) -> int:
-    """Return the id after which a stream continues, `BEGINNING` for all of it; the query `last_event_id` gives it as well.
+def last_event_id(headers: Mapping[str, str], query: str | None = None) -> int:
+    """Return the id after which a stream continues, `BEGINNING` for all of it. query: used where the header is missing.
 
     Raises: InvalidInput (code `invalid_last_event_id`).
     """
-    text = request.headers.get("last-event-id") or request.query.get("last_event_id") or ""
+    text = headers.get("last-event-id") or query or ""
     if text and _ID.fullmatch(text) is None:
         raise InvalidInput("the last event's id is not one of a run's", code="invalid_last_event_id")
     return int(text) if text else BEGINNING

@@ -29,7 +29,7 @@ KEPT_MS = 90 * 24 * 3600 * 1000
 """How long a completed job is kept."""
 PRUNE_PAGE = 100
 
-_ID = re.compile(r"[0-9a-f]{32}")
+JOB_ID = re.compile(r"[0-9a-f]{32}")
 _LEASES = Leases("ingest_jobs", "job_id", "state = 'running', error = NULL, attempts = attempts + 1")
 _ADVANCED = """
 UPDATE ingest_jobs SET
@@ -121,6 +121,13 @@ def job_id_of(scope: Scope, conversation: str, messages_digest: str) -> str:
     return hashlib.sha256(request.encode()).hexdigest()[:32]
 
 
+def check_job_id(value: str) -> str:
+    """Return the id of a job, or raise InvalidInput (code `invalid_job_id`)."""
+    if JOB_ID.fullmatch(value) is None:
+        raise InvalidInput("a job's id has 32 hexadecimal digits", code="invalid_job_id")
+    return value
+
+
 class Jobs:
     """The jobs of a deployment."""
 
@@ -137,9 +144,7 @@ class Jobs:
 
     async def get(self, tenant_id: str, job_id: str) -> IngestJob:
         """Return a job of the tenant. Raises: InvalidInput; NotFound (code `no_such_job`)."""
-        if _ID.fullmatch(job_id) is None:
-            raise InvalidInput("a job's id has 32 hexadecimal digits", code="invalid_job_id")
-        job = await self.find(tenant_id, job_id)
+        job = await self.find(tenant_id, check_job_id(job_id))
         if job is None:
             raise NotFound("there is no such job", code="no_such_job")
         return job

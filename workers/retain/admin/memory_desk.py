@@ -1,0 +1,146 @@
+"""What an administrator does with a tenant's memory, as typed calls: HTTP and the Model Context Protocol both make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from retain.admin.context import AdminContext
+from retain.memory.recall.recall import Hit
+from retain.memory.records.events import LearningEvent
+from retain.memory.records.listing import Listing, list_records
+from retain.memory.records.record import NewRecord, Record, RecordSource
+from retain.memory.scope import Scope
+from retain.memory.semantic import RecallQuery, StoreResult
+
+_PERSON = RecordSource("person")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose memory it is: an agent's, a house's, or the whole tenant's when neither is given."""
+
+    agent_type: str | None = None
+    house: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPage:
+    """Some records in the order in which they were stored, and the cursor of the next page (None at the end)."""
+
+    records: Sequence[Record]
+    cursor: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the page as answered."""
+        return {"memories": [record.to_json() for record in self.records], "cursor": self.cursor}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHistory:
+    """A record, and the events that made it, oldest first."""
+
+    record: Record
+    events: Sequence[LearningEvent]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record with its events as answered."""
+        return {**self.record.to_json(), "events": [asdict(event) for event in self.events]}
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a recall found, best first."""
+
+    hits: Sequence[Hit]
+
+    def to_json(self, *, explain: bool = False) -> dict[str, Any]:
+        """Return the hits as answered. explain: with the components of each score."""
+        return {"memories": [_shown(hit, explain=explain) for hit in self.hits]}
+
+
+class MemoryDesk:
+    """The memory of one registered tenant, as a person changes it.
+
+    Every method raises: NotFound (code `unknown_agent`) for an owner that does not exist; InvalidInput; Unavailable.
+    """
+
+    def __init__(self, context: AdminContext, tenant_id: str) -> None:
+        self._context = context
+        self._tenant_id = tenant_id
+
+    async def store(self, owner: Owner, new: NewRecord) -> StoreResult:
+        """Store one memory. Idempotent by content."""
+        return await self._context.semantic(self._scope(owner)).store(new, _PERSON)
+
+    async def store_all(self, owner: Owner, news: Sequence[NewRecord]) -> list[StoreResult]:
+        """Store several memories, all or none; return a result for each, in order. Idempotent by content."""
+        return await self._context.semantic(self._scope(owner)).store_all(news, _PERSON)
+
+    async def list(
+        self,
+        owner: Owner,
+        *,
+        conditions: Mapping[str, Any],
+        closed_too: bool = False,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> RecordPage:
+        """Return memories at or below the owner's scope, oldest first.
+
+        conditions: as the filter of a recall. closed_too: also those that are no longer valid.
+        """
+        scope = self._scope(owner)
+        held_at_ms = None if closed_too else self._context.clock()
+        wanted = Listing(filter=conditions, held_at_ms=held_at_ms, cursor=cursor, limit=limit)
+        return RecordPage(*await list_records(self._context.sql, scope, wanted))
+
+    async def get(self, record_id: str) -> RecordHistory:
+        """Return one memory with the events that made it. Raises: NotFound (code `no_such_memory`)."""
+        return RecordHistory(*await self._context.semantic(self._scope(Owner())).get(record_id))
+
+    async def edit(self, record_id: str, changes: Mapping[str, Any]) -> Record:
+        """Change fields of one memory; `valid_to_ms` alone closes it at that time, or opens it again with None.
+
+        Raises: NotFound (code `no_such_memory`); Conflict (code `duplicate_content`, `contended`).
+        """
+        memory = self._context.semantic(self._scope(Owner()))
+        if set(changes) != {"valid_to_ms"}:
+            return await memory.edit(record_id, changes, _PERSON)
+        if changes["valid_to_ms"] is None:
+            return await memory.restore(record_id, _PERSON)
+        return await memory.invalidate(record_id, changes["valid_to_ms"], _PERSON)
+
+    async def forget(self, record_id: str) -> None:
+        """Delete one memory. Raises: NotFound (code `no_such_memory`); Conflict (code `contended`)."""
+        await self._context.semantic(self._scope(Owner())).delete(record_id, _PERSON)
+
+    async def recall(
+        self,
+        owner: Owner,
+        query: str,
+        *,
+        top_k: int = 5,
+        as_of_ms: int | None = None,
+        conditions: Mapping[str, Any] | None = None,
+    ) -> Recalled:
+        """Recall as the owner would, or over every memory of the tenant.
+
+        Raises: NotFound (code `unknown_scope`) for a house that nothing was stored for and no agent of which was at work.
+        """
+        whole = owner == Owner()
+        wanted = RecallQuery(query, top_k, as_of_ms, conditions or {}, below=whole)
+        # An agent is in the catalogue and the tenant registered; a house may be misspelt.
+        register = owner.house is None
+        return Recalled(await self._context.semantic(self._scope(owner)).search(wanted, register=register))
+
+    def _scope(self, owner: Owner) -> Scope:
+        return self._context.scope(self._tenant_id, owner.agent_type, owner.house)
+
+
+def _shown(hit: Hit, *, explain: bool) -> dict[str, Any]:
+    shown = {**hit.record.to_json(), "score": round(hit.score, 6)}
+    if explain:
+        shown["components"] = {name: round(value, 6) for name, value in hit.components.items()}
+    return shown

@@ -1,0 +1,36 @@
+"""Path parameters: the grammar of each, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from retain import identifiers
+
+
+@dataclass(frozen=True, slots=True)
+class PathParameter:
+    """One kind of path parameter.
+
+    pattern: the regular expression that a whole value matches. check: returns a valid value, else raises InvalidInput.
+    """
+
+    pattern: str
+    check: Callable[[str], str]
+
+
+SEGMENT = PathParameter(identifiers.SEGMENT.pattern, identifiers.check_segment)
+_ID = PathParameter(identifiers.ULID.pattern, identifiers.check_id)
+
+BY_NAME: Mapping[str, PathParameter] = {
+    "tenant": PathParameter(identifiers.TENANT.pattern, identifiers.check_tenant),
+    "agent_type": PathParameter(identifiers.NAME.pattern, identifiers.check_agent_type),
+    "tool_name": PathParameter(identifiers.NAME.pattern, identifiers.check_tool_name),
+    "instance_id": PathParameter(identifiers.INSTANCE.pattern, identifiers.check_instance_id),
+    "id": _ID,
+    "run_id": _ID,
+    "against": _ID,
+    "job_id": _ID,
+    "receipt_id": _ID,
+}
+"""What a parameter of this name is, unless the route says otherwise."""

@@ -1,0 +1,64 @@
+"""Query strings: checked against a pydantic model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from retain.errors import InvalidInput
+from retain.identifiers import check_agent_type, check_id
+from retain.routing.bodies import problems_of
+
+MAX_LIMIT = 200
+"""The most entries of one page."""
+_LIMIT = re.compile(r"[1-9][0-9]{0,2}")
+
+
+class QueryModel(BaseModel):
+    """The base of all query strings. Parameters that a route does not have are ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+Model = TypeVar("Model", bound=QueryModel)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryString(Generic[Model]):
+    """Reads a query string as a model."""
+
+    model: type[Model]
+
+    def read(self, query: Mapping[str, str]) -> Model:
+        """Return the model. Raises: InvalidInput, with the code of the field or with `invalid_query`."""
+        try:
+            return self.model.model_validate(dict(query))
+        except ValidationError as error:
+            raise InvalidInput("the query does not fit", code="invalid_query", problems=problems_of(error)) from error
+
+
+def page_limit(text: str) -> int:
+    """Return a page's size. Raises: InvalidInput (code `invalid_limit`)."""
+    if _LIMIT.fullmatch(text) is None or int(text) > MAX_LIMIT:
+        raise InvalidInput(f"limit must be 1 to {MAX_LIMIT}", code="invalid_limit")
+    return int(text)
+
+
+PageLimit = Annotated[int, BeforeValidator(page_limit), Field(ge=1, le=MAX_LIMIT, description="how many at most")]
+"""The size of a page, from the query's text."""
+Flag = Annotated[bool, BeforeValidator(lambda text: text == "true")]
+"""True for the text `true`, else false."""
+AgentType = Annotated[str, AfterValidator(check_agent_type)]
+Id = Annotated[str, AfterValidator(check_id)]
+Cursor = Annotated[str | None, Field(description="`cursor` of the page before")]
+
+
+class PageQuery(QueryModel):
+    """A page of a list."""
+
+    limit: PageLimit = 50
+    cursor: Cursor = None

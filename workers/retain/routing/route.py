@@ -1,0 +1,124 @@
+"""A route, and the resource that it belongs to."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+from urllib.parse import unquote
+
+from retain.errors.codes import Code
+from retain.http import MAX_BODY_BYTES, Response
+from retain.routing.parameters import BY_NAME, PathParameter
+from retain.routing.requests import BodyReader, QueryReader, TypedRequest
+
+Context_contra = TypeVar("Context_contra", contravariant=True)
+Body = TypeVar("Body")
+Query = TypeVar("Query")
+Guard = Literal["anyone", "API key", "Access"]
+
+_PARAMETER = re.compile(r"\{(\+?)(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success. what: a short description in Markdown. model: the pydantic model of its body, where there is one."""
+
+    status: int
+    what: str = ""
+    model: type | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorGroup:
+    """Error codes that several routes share. what: how documentation names them, in Markdown."""
+
+    what: str
+    codes: tuple[Code, ...] = ()
+
+
+class Route(Generic[Context_contra]):
+    """One route: everything that is known of it before a request comes.
+
+    path: `{name}` is one segment, decoded; `{+name}` at the end is the rest of the path as it was sent.
+    handle: its docstring's first line is the route's summary.
+    takes: the body in a few words of Markdown. headers: the request headers that the route reads, each with a description.
+    errors: the codes that only some routes answer with.
+    parameters: the grammars of path parameters that are not what their name says elsewhere.
+    tenant: whether the tenant in the path must be registered. same_origin: whether pages of other origins are refused.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        handle: Callable[[Context_contra, TypedRequest[Body, Query]], Awaitable[Response]],
+        *,
+        answers: Sequence[Answer],
+        body: BodyReader[Body] | None = None,
+        query: QueryReader[Query] | None = None,
+        guard: Guard = "Access",
+        takes: str = "",
+        headers: Mapping[str, str] | None = None,
+        errors: Sequence[Code | ErrorGroup] = (),
+        parameters: Mapping[str, PathParameter] | None = None,
+        tenant: Literal["registered", "any"] = "registered",
+        same_origin: bool = False,
+        max_body_bytes: int = MAX_BODY_BYTES,
+    ) -> None:
+        self.method = method
+        self.path = path.replace("{+", "{")
+        # The pair of handle and readers was checked when it was given; from here on only its results meet.
+        self.handle: Callable[[Context_contra, TypedRequest[Any, Any]], Awaitable[Response]] = handle
+        self.body = body
+        self.query = query
+        self.answers = tuple(answers)
+        self.guard = guard
+        self.takes = takes
+        self.headers = dict(headers or {})
+        self.errors = tuple(errors)
+        self.same_origin = same_origin
+        self.max_body_bytes = max_body_bytes
+        found = _PARAMETER.findall(path)
+        known = {**BY_NAME, **(parameters or {})}
+        self.parameters = {name: known[name] for _, name in found}
+        self.requires_tenant = tenant == "registered" and "tenant" in self.parameters
+        self._rest = bool(found) and found[-1][0] == "+"
+        self._segments = tuple(
+            (match[2], True) if (match := _PARAMETER.fullmatch(segment)) else (segment, False)
+            for segment in path.split("/")
+        )
+
+    @property
+    def summary(self) -> str:
+        """Return what the route does, in one line."""
+        return (inspect.getdoc(self.handle) or "").partition("\n")[0]
+
+    def match(self, path: str) -> dict[str, str] | None:
+        """Return the path parameters, not yet checked, or None when the path is another one."""
+        parts = path.split("/", len(self._segments) - 1 if self._rest else -1)
+        if len(parts) != len(self._segments):
+            return None
+        found: dict[str, str] = {}
+        for (name, parameter), part in zip(self._segments, parts, strict=True):
+            if parameter:
+                found[name] = part
+            elif name != part:
+                return None
+        last = self._segments[-1][0] if self._rest else None
+        return {name: part if name == last else unquote(part) for name, part in found.items()}
+
+    def check_path(self, given: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the path parameters. Raises: InvalidInput for one that is not valid."""
+        return {name: parameter.check(given[name]) for name, parameter in self.parameters.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Resource(Generic[Context_contra]):
+    """The routes of one thing. title: a heading for people. about: a paragraph of Markdown that introduces it."""
+
+    title: str
+    routes: tuple[Route[Context_contra], ...]
+    about: str = ""

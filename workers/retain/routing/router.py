@@ -1,0 +1,136 @@
+"""Find a request's route, and answer the request by it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from retain.errors import Forbidden, MethodNotAllowed, NotFound, RetainError
+from retain.http import MAX_BODY_BYTES, Request, Response
+from retain.routing.requests import TypedRequest
+from retain.routing.route import Guard, Resource, Route
+
+Context = TypeVar("Context")
+
+
+Admit = Callable[[Request], Awaitable[Context]]
+"""Returns what a handler works with, or refuses the caller."""
+
+
+def admitting(context_of: Callable[[], Context]) -> Admit[Context]:
+    """Return what admits every caller: for routes whose guard is checked elsewhere, or that have none."""
+
+    async def admit(_: Request) -> Context:
+        return context_of()
+
+    return admit
+
+
+class TenantRegister(Protocol):
+    """What knows the tenants."""
+
+    async def require(self, tenant_id: str) -> str:
+        """Return the id of a registered tenant. Raises: NotFound (code `unknown_tenant`); Unavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a method and a path lead to.
+
+    guard: who may ask. answer: to be called when "Access" was checked; raises what the request is refused for, also that
+    there is no such route, so that only those who may ask learn which routes there are.
+    """
+
+    guard: Guard
+    max_body_bytes: int
+    streamed: bool
+    answer: Callable[[Request], Awaitable[Response]]
+
+
+class Router(Generic[Context]):
+    """The routes of one area. guard: of paths that none of them has. tenants: the register, among what handlers use."""
+
+    def __init__(
+        self,
+        resources: Sequence[Resource[Context]],
+        *,
+        guard: Guard,
+        tenants: Callable[[Context], TenantRegister] | None = None,
+    ) -> None:
+        self.resources = tuple(resources)
+        self.routes: tuple[Route[Context], ...] = tuple(route for resource in resources for route in resource.routes)
+        self._guard = guard
+        self._tenants = tenants
+
+    def match(self, method: str, path: str, admit: Admit[Context]) -> Match:
+        """Return the first route that matches, ready to answer.
+
+        admit: returns what the handler works with. It is called when the path is valid, before anything else is read, and
+        refuses whom the route's guard refuses, unless the guard is "Access".
+        """
+        try:
+            route, given = self._found(method, path)
+        except RetainError as error:
+            return Match(self._guard, MAX_BODY_BYTES, streamed=False, answer=_refusal(error))
+
+        async def answer(request: Request) -> Response:
+            return await self._answer(route, given, request, admit)
+
+        streamed = route.body is not None and route.body.streamed
+        return Match(route.guard, route.max_body_bytes, streamed, answer)
+
+    async def handle(self, context: Context, request: Request) -> Response:
+        """Answer a request of a caller who may ask. Raises: what the route and its handler raise."""
+        return await self.match(request.method, request.path, admitting(lambda: context)).answer(request)
+
+    def _found(self, method: str, path: str) -> tuple[Route[Context], dict[str, str]]:
+        """Return the route and the path's parameters. Raises: NotFound (code `no_such_route`); MethodNotAllowed."""
+        allowed: set[str] = set()
+        for route in self.routes:
+            given = route.match(path)
+            if given is None:
+                continue
+            if route.method == method:
+                return route, given
+            allowed.add(route.method)
+        if allowed:
+            raise MethodNotAllowed("the route exists, the method does not", allowed=sorted(allowed))
+        raise NotFound("there is no such route", code="no_such_route")
+
+    async def _answer(
+        self,
+        route: Route[Context],
+        given: Mapping[str, str],
+        request: Request,
+        admit: Admit[Context],
+    ) -> Response:
+        if route.same_origin:
+            _check_origin(request)
+        path = route.check_path(given)
+        context = await admit(request)
+        query = None if route.query is None else route.query.read(request.query)
+        body = None if route.body is None else route.body.read(request)
+        if route.requires_tenant and self._tenants is not None:
+            await self._tenants(context).require(path["tenant"])
+        return await route.handle(context, TypedRequest(request, path, query, body))
+
+
+def _refusal(error: RetainError) -> Callable[[Request], Awaitable[Response]]:
+    async def refuse(_: Request) -> Response:
+        raise error
+
+    return refuse
+
+
+def _check_origin(request: Request) -> None:
+    """Require that no page of another origin sent the request, which may have been led here by DNS rebinding.
+
+    Raises: Forbidden (code `cross_origin`).
+    Source: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#security-warning
+    """
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.host:
+        raise Forbidden("pages of another origin may not call this", code="cross_origin")
