@@ -7,7 +7,7 @@ export PYTHONPATH := workers:.
 export WRANGLER_SEND_METRICS := false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-host test-workerd check format metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run lock clean
+.PHONY: help setup demo dev test test-host test-workerd coverage check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test: setup ## run all tests, on the host and on the real workerd
 test-host: setup ## run the tests that need no workerd
 	$(VENV) -m pytest -n 2 -m "not workerd"
 
+coverage: setup ## run the host tests and count the branches that they take; below the gate it fails
+	$(VENV) -m pytest -n 2 -m "not workerd" --cov --cov-report=term
+
 test-workerd: setup ## run the tests that need workerd
 	$(VENV) -m pytest -n 2 --dist loadscope -m workerd
 
@@ -54,10 +57,13 @@ check: setup ## check formatting, lint, types and the direction of imports
 format: setup ## format the code and apply safe fixes
 	$(VENV) -m ruff check --fix --quiet . ; $(VENV) -m ruff format .
 
+docs: .venv/.ready ## build the documentation site into .cache/site; a warning fails the build
+	@$(VENV) -m tools.site
+
 metrics: .venv/.ready ## print the measures of the code and the graph of its imports: make metrics [AT=commit]
 	@$(VENV) -m tools.metrics $(if $(AT),--at $(AT))
 
-metrics-page: .venv/.ready ## write docs/metrics.md and docs/imports.svg from the checkout
+metrics-page: .venv/.ready ## write the figures of docs/metrics.md and docs/testing.md again
 	@$(VENV) -m tools.metrics --write
 
 bench: setup ## measure the proxy and a run; the table goes to docs/performance.md

@@ -13,6 +13,7 @@ from tools.metrics.imports import ImportGraph, package_graph
 from tools.metrics.measures import Spread, complexity, functions_of, largest_package, measures_of, shared_class_names
 from tools.metrics.page import table
 from tools.metrics.source import SourceTree, at_commit, working_tree
+from tools.metrics.testing import contract_cases, counted_tests
 
 FILES = {
     "workers/entry.py": "from retain.memory.recall import find\n",
@@ -129,6 +130,22 @@ def test_a_commit_is_measured_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "workers/retain/ports.py").write_text("")
     assert at_commit("HEAD", tmp_path) == SourceTree.of(FILES)
     assert working_tree(tmp_path) == SourceTree.of({**FILES, "workers/retain/ports.py": ""})
+
+
+def test_tests_are_counted_by_folder_and_kind() -> None:
+    tree = SourceTree.of(
+        {
+            "tests/test_a.py": "def test_one(): ...\n@given(x)\ndef test_two(): ...\n",
+            "tests/e2e/test_b.py": "pytest.mark.workerd\nclass M(RuleBasedStateMachine): ...\ndef test_c(): ...\n",
+            "tests/ports/kv.py": "def check_a(): ...\nasync def check_b(): ...\ndef other(): ...\n",
+        }
+    )
+    assert counted_tests(tree) == [
+        ["all", "2", "3", "1", "1", "1"],
+        ["e2e", "1", "1", "0", "1", "1"],
+        ["tests", "1", "2", "1", "0", "0"],
+    ]
+    assert contract_cases(tree) == 2
 
 
 def test_the_table_has_a_row_for_each_measure_and_a_column_for_each_tree(tree: SourceTree) -> None:

@@ -6,7 +6,7 @@ import argparse
 
 from tools.metrics.drawing import as_text
 from tools.metrics.imports import package_graph
-from tools.metrics.page import PAGE, PICTURE, table, write_page
+from tools.metrics.page import PAGE, PICTURE, TESTING, table, write_page
 from tools.metrics.source import at_commit, working_tree
 from tools.paths import ROOT
 
@@ -15,11 +15,13 @@ def main() -> None:
     """Read the arguments and print or write."""
     parser = argparse.ArgumentParser(prog="python -m tools.metrics", description=__doc__)
     parser.add_argument("--at", metavar="COMMIT", help="measure this commit, not the working tree")
-    parser.add_argument("--write", action="store_true", help="write docs/metrics.md and docs/imports.svg")
+    parser.add_argument(
+        "--write", action="store_true", help="write docs/metrics.md, docs/imports.svg and the counts in docs/testing.md"
+    )
     arguments = parser.parse_args()
     if arguments.write:
         write_page()
-        print(*(path.relative_to(ROOT) for path in (PAGE, PICTURE)), sep="\n")
+        print(*(path.relative_to(ROOT) for path in (PAGE, PICTURE, TESTING)), sep="\n")
         return
     tree = at_commit(arguments.at) if arguments.at else working_tree()
     rows = table([tree])

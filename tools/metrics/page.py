@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from tools.metrics.drawing import as_svg, as_text
 from tools.metrics.imports import package_graph
 from tools.metrics.measures import measures_of
 from tools.metrics.source import SourceTree, at_commit, working_tree
+from tools.metrics.testing import contract_cases, counted_tests
 from tools.paths import ROOT
 
 BEFORE = "6d0f9d5"
@@ -13,6 +16,9 @@ BEFORE = "6d0f9d5"
 
 PAGE = ROOT / "docs" / "metrics.md"
 PICTURE = ROOT / "docs" / "imports.svg"
+TESTING = ROOT / "docs" / "testing.md"
+
+_COUNTS = re.compile(r"(?<=<!-- counts -->\n).*?(?=<!-- end of counts -->)", re.DOTALL)
 
 _TEXT = """# Measures of the code
 
@@ -46,9 +52,20 @@ def table(columns: list[SourceTree]) -> list[list[str]]:
 
 
 def write_page() -> None:
-    """Write the page and its picture again, from the commit before and the working tree."""
+    """Write the page, its picture, and the counts of tests again, from the commit before and the working tree."""
     now = working_tree()
     rows = "\n".join(f"| {' | '.join(row)} |" for row in table([at_commit(BEFORE), now]))
     graph = package_graph(now)
     PAGE.write_text(_TEXT.format(before=BEFORE, rows=rows, graph=as_text(graph)))
     PICTURE.write_text(as_svg(graph))
+    TESTING.write_text(_COUNTS.sub(counts_of(now), TESTING.read_text()))
+
+
+def counts_of(tree: SourceTree) -> str:
+    """Return the table of tests, and a sentence that counts the cases of the ports' contracts."""
+    rows = "".join(f"| {' | '.join(row)} |\n" for row in counted_tests(tree))
+    head = (
+        "| tests in | files | functions | properties | state machines | on workerd |\n|---|---:|---:|---:|---:|---:|\n"
+    )
+    cases = f"\nThe ports' contract suites have {contract_cases(tree)} cases, run on the host and inside workerd.\n"
+    return head + rows + cases
