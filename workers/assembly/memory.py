@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import bindings
+from retain.ingest.extraction import Extractor
+from retain.ingest.ingestion import Ingestion
+from retain.ingest.selection import extractor
 from retain.memory.indexer import Indexer
-from retain.memory.ingest.extraction import Extractor
-from retain.memory.ingest.ingestion import Ingestion
-from retain.memory.ingest.selection import extractor
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 

@@ -8,9 +8,19 @@ from __future__ import annotations
 from retain.agents.tenant_tables import TENANT_TABLES as OF_AGENTS
 from retain.contracts.stored.tenant_tables import TENANT_TABLES as OF_CONTRACTS
 from retain.evaluation.tenant_tables import TENANT_TABLES as OF_EVALUATION
+from retain.ingest.tenant_tables import TENANT_TABLES as OF_INGEST
 from retain.items.tenant_tables import TENANT_TABLES as OF_ITEMS
 from retain.lifecycle.tenant_tables import TENANT_TABLES as OF_LIFECYCLE
 from retain.memory.tenant_tables import TENANT_TABLES as OF_MEMORY
 from retain.tenants.tenant_tables import TENANT_TABLES as OF_TENANTS
 
-TENANT_TABLES = (*OF_AGENTS, *OF_EVALUATION, *OF_LIFECYCLE, *OF_ITEMS, *OF_CONTRACTS, *OF_MEMORY, *OF_TENANTS)
+TENANT_TABLES = (
+    *OF_AGENTS,
+    *OF_EVALUATION,
+    *OF_LIFECYCLE,
+    *OF_ITEMS,
+    *OF_CONTRACTS,
+    *OF_INGEST,
+    *OF_MEMORY,
+    *OF_TENANTS,
+)

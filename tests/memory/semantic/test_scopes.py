@@ -341,7 +341,7 @@ def test_the_runtime_alone_makes_scopes() -> None:
         "admin/context.py",
         "agents/identity.py",
         "evaluation/case_run.py",  # of a case's own scratch tenant
-        "memory/ingest/jobs.py",  # from the job's own row
+        "ingest/jobs.py",  # from the job's own row
     }
 
 

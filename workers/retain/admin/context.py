@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from retain.errors import InvalidInput
 from retain.evaluation.runner import Runner
 from retain.identifiers import check_agent_type
+from retain.ingest.ingestion import Ingestion
 from retain.items.client import MemoryClient
 from retain.items.rekeying.backfill import Backfill
 from retain.items.rekeying.migration import Migration
 from retain.lifecycle.stores import Stores
-from retain.memory.ingest.ingestion import Ingestion
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from retain.namespace import Namespace

@@ -10,6 +10,9 @@ from typing import Any
 from retain.contracts.stored.document_index import DocumentIndex
 from retain.errors import RetainError
 from retain.evaluation.runner import Runner
+from retain.ingest.ingestion import Ingestion, continue_interrupted
+from retain.ingest.intake import forget_abandoned
+from retain.ingest.jobs import prune_jobs
 from retain.items.demotion import Demotion
 from retain.jobs import Continued, continue_open
 from retain.lifecycle.consolidation import consolidate
@@ -20,9 +23,6 @@ from retain.lifecycle.reindexing import Reindexing
 from retain.lifecycle.stores import Stores
 from retain.memory.episodes import WARN_PER_TENANT, prune_episodes
 from retain.memory.indexer import Indexer
-from retain.memory.ingest.ingestion import Ingestion, continue_interrupted
-from retain.memory.ingest.intake import forget_abandoned
-from retain.memory.ingest.jobs import prune_jobs
 from retain.memory.scope import Scope
 from retain.ports import Clock, Objects, Sql
 

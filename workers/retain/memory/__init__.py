@@ -1,1 +1,1 @@
-"""What an agent remembers: working memory, episodes, records found by recall, ingest, and procedures."""
+"""What an agent remembers: working memory, episodes, records found by recall, and procedures."""

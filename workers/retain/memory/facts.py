@@ -1,7 +1,7 @@
 """Facts in parts over semantic memory: `learn` stores one as a record, `recall` returns the nearest records.
 
 For programs that hold a `SemanticMemory` and have facts of their own. The facts of a conversation come from
-`retain.memory.ingest`, which does not use this.
+`retain.ingest`, which does not use this.
 """
 
 from __future__ import annotations

@@ -9,17 +9,6 @@ TENANT_TABLES = (
     TenantTable("memory_outbox", ("record_id",), "step"),
     TenantTable("memory_events", ("event_id",)),
     TenantTable("memory_episodes", ("episode_id",), texts=Texts(("content", "instance_id"))),
-    TenantTable(
-        "ingest_messages",
-        ("tenant_id", "scope_id", "conversation", "position"),
-        texts=Texts(
-            ("conversation", "message", "speaker", "content", "facts"),
-            "state = 'learned', message = NULL, message_key = '', at_ms = NULL, speaker = NULL, content = NULL,"
-            " facts = NULL",
-        ),
-    ),
-    TenantTable("ingest_uploads", ("upload_id", "message_index"), texts=Texts(("message", "speaker", "content"))),
-    TenantTable("ingest_jobs", ("job_id",), texts=Texts(("conversation", "rejections", "error"))),
     TenantTable("procedure_outcomes", ("run_id",)),
     TenantTable("procedure_priors", ("tenant_id", "agent_type", "instance_id", "task_type", "workflow_id")),
     TenantTable("episode_counts", ("tenant_id",)),

@@ -11,10 +11,10 @@ from typing import Any
 from retain.admin.context import AdminContext
 from retain.errors import InvalidInput, RetainError, Unavailable
 from retain.http import Response, json_response
-from retain.memory.ingest.ingestion import PAUSE_S, Ingestion
-from retain.memory.ingest.intake import Intake
-from retain.memory.ingest.jobs import JOB_ID, Jobs, check_job_id
-from retain.memory.ingest.request import read_members
+from retain.ingest.ingestion import PAUSE_S, Ingestion
+from retain.ingest.intake import Intake
+from retain.ingest.jobs import JOB_ID, Jobs, check_job_id
+from retain.ingest.request import read_members
 from retain.routing.bodies import BodyModel, validated
 from retain.routing.parameters import PathParameter
 from retain.routing.requests import PathRequest, StreamedBody, TypedRequest

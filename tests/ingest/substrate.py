@@ -1,0 +1,88 @@
+"""Ingest on the host: the substrate of semantic memory, and conversations that are sent to it.
+
+with closing(IngestSubstrate()) as substrate:
+    job = await substrate.ingest("chat", turns("Bea: I live in Paris.", "Tom: Nice!"))
+    assert (job.state, job.stored) == ("completed", 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from retain.ingest.extraction import ExtractedFact, Extractor, Said
+from retain.ingest.ingestion import Ingestion
+from retain.ingest.jobs import IngestJob
+from retain.ingest.rule_extractor import RuleExtractor
+from retain.memory.records.record import Record
+from retain.memory.scope import Scope
+from tests.memory.semantic.substrate import AGENT, Substrate
+
+Turn = dict[str, Any]
+
+
+def turns(*lines: str, first_id: int | None = None, at_ms: int | None = None) -> list[Turn]:
+    """Return messages from lines as "Bea: Hello". first_id: numbers their ids. at_ms: the first one's, a minute apart."""
+    found: list[Turn] = []
+    for number, line in enumerate(lines):
+        speaker, _, content = line.partition(": ")
+        turn: Turn = {"speaker": speaker, "content": content}
+        if first_id is not None:
+            turn["id"] = f"m{first_id + number}"
+        if at_ms is not None:
+            turn["at_ms"] = at_ms + 60_000 * number
+        found.append(turn)
+    return found
+
+
+class IngestSubstrate(Substrate):
+    """One deployment's stores, with ingest on them. extractor: what makes the extractor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.extractor: Callable[[], Extractor] = RuleExtractor
+
+    def ingestion(self, scope: Scope = AGENT) -> Ingestion:
+        """Return the ingest of a scope."""
+        return Ingestion(self.memory(scope), self.sql, self.extractor, self.clock)
+
+    async def ingest(self, conversation: str, messages: Sequence[object], scope: Scope = AGENT) -> IngestJob:
+        """Send a request and work it off, as its route does."""
+        ingestion = self.ingestion(scope)
+        return await ingestion.work((await ingestion.receive(conversation, messages)).job.job_id)
+
+    async def said(self, conversation: str, scope: Scope = AGENT) -> list[str]:
+        """Return what the scope holds of a conversation, in its order, as "Bea: Hello"."""
+        records = [record for record in await self.listed(scope) if record.utterance is not None]
+        here = [record for record in records if record.utterance and record.utterance.conversation == conversation]
+        here.sort(key=lambda record: record.utterance.position if record.utterance else 0)
+        places = [record.utterance.position for record in here if record.utterance]
+        assert len(places) == len(set(places)), "two messages have one place"
+        return [f"{record.utterance.speaker}: {record.content}" for record in here if record.utterance]
+
+    async def facts(self, scope: Scope = AGENT) -> list[Record]:
+        """Return the facts that were drawn, oldest first, closed ones as well."""
+        return [record for record in await self.listed(scope) if record.source.get("origin") == "extraction"]
+
+    async def true_facts(self, scope: Scope = AGENT) -> list[str]:
+        """Return the contents of the facts that hold."""
+        return sorted(record.content for record in await self.facts(scope) if record.valid_to_ms is None)
+
+
+class FixedExtractor:
+    """Gives every message the facts that its content is mapped to, and counts its calls."""
+
+    batch = 10
+
+    def __init__(self, facts: dict[str, list[tuple[str, str]]]) -> None:
+        self.facts = facts
+        self.seen: list[str] = []
+
+    async def extract(self, messages: Sequence[Said]) -> list[ExtractedFact]:
+        """Return facts of confidence 0.5: predicate and object as they were given."""
+        self.seen += [message.content for message in messages]
+        return [
+            ExtractedFact("entity:x", predicate, value, f"x {predicate} {value}", "fact", 0.5, message.id)
+            for message in messages
+            for predicate, value in self.facts.get(message.content, [])
+        ]

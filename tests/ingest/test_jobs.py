@@ -1,0 +1,243 @@
+"""Jobs: resumed wherever they were interrupted, and never shown as completed when something failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from retain.errors import InvalidInput, NotFound, RetainError, Unavailable, UpstreamFailed
+from retain.ingest.extraction import ExtractedFact, Said
+from retain.ingest.ingestion import continue_interrupted
+from retain.ingest.jobs import KEPT_MS, MAX_ATTEMPTS, PRUNE_PAGE, IngestJob, Jobs, prune_jobs
+from retain.ingest.rule_extractor import RuleExtractor
+from retain.jobs import LEASE_MS
+from tests.ingest.substrate import FixedExtractor, IngestSubstrate, turns
+from tests.memory.semantic.substrate import AGENT, PERSON, TENANT
+from tests.ports import raises
+from tests.support.faults import Crash, Fault, Faults
+
+LINES = [f"Bea: I own the boat of number {number}." for number in range(30)] + ["Bea: I live in Paris."]
+FACTS = {"I live in Paris.": [("lives_in", "Paris")]}
+
+
+class Breaking:
+    """An extractor that fails as long as it is broken."""
+
+    batch = 100
+
+    def __init__(self, error: RetainError) -> None:
+        self.error: RetainError | None = error
+        self.calls = 0
+
+    async def extract(self, messages: Sequence[Said]) -> list[ExtractedFact]:
+        """Fail, or find one fact in each message."""
+        self.calls += 1
+        if self.error is not None:
+            raise self.error
+        return [
+            ExtractedFact("entity:x", f"p:{said.content}", "o", f"x {said.content}", "fact", 0.5, said.id)
+            for said in messages
+        ]
+
+
+async def job_of(substrate: IngestSubstrate, job: IngestJob) -> IngestJob:
+    return await Jobs(substrate.d1, substrate.clock).get(job.scope.tenant_id, job.job_id)
+
+
+async def test_a_failed_job_is_never_shown_as_completed(substrate: IngestSubstrate) -> None:
+    broken = Breaking(UpstreamFailed("the model talks nonsense", code="malformed_extraction"))
+    substrate.extractor = lambda: broken
+    request = turns("Bea: One.", "Bea: Two.")
+    job = await substrate.ingest("chat", request)
+    assert job.state == "failed"
+    assert job.error == {"stage": "extraction", "code": "malformed_extraction", "message": "the model talks nonsense"}
+    assert (job.stored, job.extracted, job.completed_at_ms) == (2, 0, None)
+    assert await job_of(substrate, job) == job
+    # What was stored is there, and the same request goes on where it stopped.
+    assert await substrate.found("One") != []
+    broken.error = None
+    done = await substrate.ingest("chat", request)
+    assert (done.job_id, done.state, done.error, done.stored, done.extracted) == (job.job_id, "completed", None, 2, 2)
+    assert done.completed_at_ms == substrate.clock()
+
+
+async def test_a_job_with_work_left_cannot_be_completed(substrate: IngestSubstrate) -> None:
+    receipt = await substrate.ingestion().receive("chat", turns("Bea: One."))
+    jobs = Jobs(substrate.d1, substrate.clock)
+    assert await jobs.lease(receipt.job)
+    await jobs.complete(receipt.job)
+    assert (await job_of(substrate, receipt.job)).state == "running"
+
+
+@pytest.mark.parametrize("port", ["sql", "index", "embedder"])
+async def test_a_store_that_fails_is_a_failed_job_until_it_is_repeated(substrate: IngestSubstrate, port: str) -> None:
+    request = turns(*LINES)
+    receipt = await substrate.ingestion().receive("chat", request)
+    faults = Faults(lambda _: None)
+    healthy = substrate.sql, substrate.index, substrate.embedder
+    life = faults.life("worker")
+    substrate.sql = faults.wrap("sql", substrate.sql, life)
+    substrate.index = faults.wrap("index", substrate.index, life)
+    substrate.embedder = faults.wrap("embedder", substrate.embedder, life)
+    point = {"sql": "sql.batch", "index": "index.upsert", "embedder": "embedder.embed"}[port]
+    faults.plan(Fault(Unavailable("down"), nth=2, point=point))
+    job = await substrate.ingestion().work(receipt.job.job_id)
+    assert not faults.pending
+    assert (job.state, job.error is None) == ("failed", False)
+    substrate.sql, substrate.index, substrate.embedder = healthy
+    done = await substrate.ingest("chat", request)
+    assert (done.state, done.stored, done.duplicate) == ("completed", 31, 0)
+    assert await substrate.said("chat") == LINES
+
+
+async def test_a_request_goes_on_wherever_it_was_interrupted() -> None:
+    """Die before and after every call of every port, send the request again, and compare with an undisturbed one."""
+    nth, request = 0, turns(*LINES[-3:], "Bea: I love jazz.", first_id=1)
+    undisturbed = await _interrupted_at(None, request)
+    assert undisturbed is not None
+    while (disturbed := await _interrupted_at(nth := nth + 1, request)) is not None:
+        assert disturbed == undisturbed, f"died at point {nth}"
+    assert nth > 40
+
+
+async def _interrupted_at(nth: int | None, request: list[dict[str, object]]) -> object:
+    """Return what there is in the end, None when the request was done before the fault came."""
+    substrate = IngestSubstrate()
+    try:
+        faults = Faults(lambda _: None)
+        life = faults.life("worker")
+        stores = substrate.sql, substrate.index
+        substrate.sql, substrate.index = faults.wrap("sql", stores[0], life), faults.wrap("index", stores[1], life)
+        died = False
+        if nth is not None:
+            faults.plan(Fault(Crash(), nth=nth))
+        try:
+            await substrate.ingest("chat", request)
+        except Crash:
+            died = True
+        if nth is not None and not died:
+            return None
+        substrate.sql, substrate.index = stores
+        if died:
+            early = await substrate.d1.run("SELECT state, stored FROM ingest_jobs")
+            assert [row["state"] for row in early.rows if row["state"] == "completed" and row["stored"] < 4] == []
+            substrate.clock.advance(LEASE_MS + 1)
+        job = await substrate.ingest("chat", request)
+        assert (job.state, job.stored, job.duplicate, job.extracted) == ("completed", 4, 0, 2), (nth, job)
+        await substrate.reconcile()
+        records = [
+            (record.content, record.kind, record.subject, record.predicate) for record in await substrate.listed()
+        ]
+        return sorted(map(str, records)), await substrate.said("chat")
+    finally:
+        substrate.close()
+
+
+async def test_the_same_request_is_the_same_job_and_is_done_once(substrate: IngestSubstrate) -> None:
+    extractor = FixedExtractor(FACTS)
+    substrate.extractor = lambda: extractor
+    first, second = await asyncio.gather(*[substrate.ingest("chat", turns(*LINES)) for _ in range(2)])
+    assert first.job_id == second.job_id
+    done = await job_of(substrate, first)
+    assert (done.state, done.stored, done.duplicate, done.extracted) == ("completed", 31, 0, 1)
+    assert len(extractor.seen) == 31
+    assert await substrate.said("chat") == LINES
+
+
+async def test_windows_that_come_at_once_get_places_of_their_own(substrate: IngestSubstrate) -> None:
+    jobs = await asyncio.gather(
+        *[substrate.ingest("chat", turns(*LINES[start : start + 10], first_id=start)) for start in (0, 5, 10, 20)]
+    )
+    assert {job.state for job in jobs} == {"completed"}
+    assert sum(job.stored for job in jobs) == 30
+    assert sorted(await substrate.said("chat")) == sorted(LINES[:30])
+
+
+async def test_the_cron_takes_an_interrupted_job_up_when_its_lease_is_over(substrate: IngestSubstrate) -> None:
+    receipt = await substrate.ingestion().receive("chat", turns(*LINES))
+    assert await Jobs(substrate.d1, substrate.clock).lease(receipt.job)
+    nothing = {"completed": 0, "running": 0, "failed": 0}
+    assert await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion) == nothing
+    substrate.clock.advance(LEASE_MS)
+    done = await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion)
+    assert done == {"completed": 1, "running": 0, "failed": 0}
+    assert (await job_of(substrate, receipt.job)).stored == 31
+    assert await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion) == nothing
+
+
+async def test_the_cron_gives_a_hopeless_job_up_and_says_so(substrate: IngestSubstrate) -> None:
+    broken = Breaking(Unavailable("the model is away", code="model_unavailable"))
+    substrate.extractor = lambda: broken
+    job = await substrate.ingest("chat", turns("Bea: One."))
+    for _ in range(MAX_ATTEMPTS + 2):
+        await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion)
+    job = await job_of(substrate, job)
+    assert (job.state, job.stored) == ("failed", 1)
+    assert broken.calls == MAX_ATTEMPTS + 1
+    # It is still there for whoever sends the request again.
+    broken.error = None
+    assert (await substrate.ingest("chat", turns("Bea: One."))).state == "completed"
+
+
+async def test_a_job_that_only_dies_is_shown_as_failed_in_the_end(substrate: IngestSubstrate) -> None:
+    receipt = await substrate.ingestion().receive("chat", turns("Bea: One."))
+    jobs = Jobs(substrate.d1, substrate.clock)
+    for _ in range(MAX_ATTEMPTS):
+        assert await jobs.lease(receipt.job)
+        substrate.clock.advance(LEASE_MS)
+    await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion)
+    job = await job_of(substrate, receipt.job)
+    assert job.error is not None
+    assert (job.state, job.error["code"]) == ("failed", "interrupted")
+
+
+async def test_a_message_that_is_forgotten_before_it_is_read_gives_no_facts(substrate: IngestSubstrate) -> None:
+    broken = Breaking(Unavailable("the model is away", code="model_unavailable"))
+    substrate.extractor = lambda: broken
+    request = turns("Bea: One.", "Bea: Two.")
+    await substrate.ingest("chat", request)
+    one = next(record for record in await substrate.listed() if record.content == "One.")
+    await substrate.memory().delete(one.id, PERSON)
+    broken.error = None
+    job = await substrate.ingest("chat", request)
+    assert (job.state, job.extracted) == ("completed", 1)
+    assert await substrate.true_facts() == ["x Two."]
+
+
+async def test_a_job_is_its_tenants_own(substrate: IngestSubstrate) -> None:
+    job = await substrate.ingest("chat", turns("Bea: One."))
+    jobs = Jobs(substrate.d1, substrate.clock)
+    assert (await jobs.get("acme", job.job_id)).scope == AGENT
+    with raises(NotFound, code="no_such_job"):
+        await jobs.get("globex", job.job_id)
+    with raises(NotFound, code="no_such_job"):
+        await jobs.get("acme", "0" * 32)
+    with raises(InvalidInput, code="invalid_job_id"):
+        await jobs.get("acme", "' OR 1=1 --")
+    with raises(RetainError, code="wrong_scope"):
+        await substrate.ingestion(TENANT).work(job.job_id)
+
+
+async def test_completed_jobs_are_forgotten_after_90_days_and_their_messages_stay_known(
+    substrate: IngestSubstrate,
+) -> None:
+    broken = Breaking(Unavailable("the model is away", code="model_unavailable"))
+    for number in range(PRUNE_PAGE + 2):
+        await substrate.ingest(f"chat-{number}", turns("Bea: One."))
+    substrate.extractor = lambda: broken
+    failed = await substrate.ingest("failed", turns("Bea: Two."))
+    substrate.clock.advance(KEPT_MS)
+    assert await prune_jobs(substrate.sql, substrate.clock()) == 0
+    substrate.clock.advance(1)
+    assert await prune_jobs(substrate.sql, substrate.clock()) == PRUNE_PAGE + 2
+    assert await prune_jobs(substrate.sql, substrate.clock()) == 0
+    assert [row["job_id"] for row in await substrate.rows("SELECT job_id FROM ingest_jobs")] == [failed.job_id]
+    orphans = "SELECT 1 FROM ingest_messages WHERE job_id NOT IN (SELECT job_id FROM ingest_jobs)"
+    assert await substrate.rows(orphans) == []
+    substrate.extractor = RuleExtractor
+    again = await substrate.ingest("chat-0", turns("Bea: One.", "Bea: Three."))
+    assert (again.state, again.stored, again.duplicate) == ("completed", 1, 1)
+    same = await substrate.ingest("chat-1", turns("Bea: One."))
+    assert (same.state, same.stored, same.duplicate) == ("completed", 0, 1)

@@ -1,0 +1,138 @@
+"""Facts become records by rule: the newer closes the older, repetition changes nothing, and nothing else is touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from retain.ingest.extraction import ExtractedFact
+from retain.ingest.learning import Learner, SourcedFact, waves
+from tests.ingest.substrate import FixedExtractor, IngestSubstrate, turns
+from tests.memory.semantic.substrate import AGENT, PERSON
+
+DAY = 86_400_000
+START = 1_600_000_000_000
+
+
+async def say(substrate: IngestSubstrate, day: int, *lines: str) -> None:
+    job = await substrate.ingest("chat", turns(*lines, at_ms=START + day * DAY))
+    assert job.state == "completed"
+
+
+async def test_a_newer_fact_closes_the_older_one(substrate: IngestSubstrate) -> None:
+    await say(substrate, 0, "Bea: I live in Paris.")
+    await say(substrate, 9, "Bea: I've just moved to Rome.")
+    old, new = await substrate.facts()
+    assert (old.content, old.valid_from_ms, old.valid_to_ms) == ("Bea lives in Paris", START, START + 9 * DAY)
+    assert old.superseded_by == new.id
+    assert (new.content, new.valid_to_ms) == ("Bea lives in Rome", None)
+    assert (new.subject, new.predicate, new.object) == ("speaker:bea", "lives_in", "Rome")
+    assert new.confidence == 0.85
+
+
+async def test_a_newer_fact_closes_the_older_one_within_one_request(substrate: IngestSubstrate) -> None:
+    await say(substrate, 0, "Bea: I live in Paris.", "Bea: I live in Rome.", "Bea: I live in Oslo.")
+    assert await substrate.true_facts() == ["Bea lives in Oslo"]
+    assert len(await substrate.facts()) == 3
+
+
+async def test_what_can_be_true_at_once_does_not_close_each_other(substrate: IngestSubstrate) -> None:
+    await say(substrate, 0, "Bea: I like tea.", "Bea: I like coffee.", "Bea: My daughter Mia met my daughter Ida.")
+    assert await substrate.true_facts() == [
+        "Bea has a daughter named Ida",
+        "Bea has a daughter named Mia",
+        "Bea likes coffee",
+        "Bea likes tea",
+    ]
+
+
+async def test_speakers_do_not_close_each_others_facts(substrate: IngestSubstrate) -> None:
+    await say(substrate, 0, "Bea: I live in Paris.", "Tom: I live in Rome.")
+    assert await substrate.true_facts() == ["Bea lives in Paris", "Tom lives in Rome"]
+
+
+async def test_what_was_said_earlier_and_comes_later_closes_nothing(substrate: IngestSubstrate) -> None:
+    await say(substrate, 9, "Bea: I live in Rome.")
+    await say(substrate, 0, "Bea: I live in Paris.")
+    assert await substrate.true_facts() == ["Bea lives in Rome"]
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["in one request", "day by day"])
+async def test_what_is_true_again_holds_anew(substrate: IngestSubstrate, *, together: bool) -> None:
+    said = [
+        turn
+        for day, place in enumerate(("Paris", "Rome", "Paris", "Paris"))
+        for turn in turns(f"Bea: I live in {place}.", at_ms=START + day * DAY)
+    ]
+    for request in [said] if together else [[turn] for turn in said]:
+        assert (await substrate.ingest("chat", request)).state == "completed"
+    assert [(record.content, record.valid_from_ms, record.valid_to_ms) for record in await substrate.facts()] == [
+        ("Bea lives in Paris", START + 2 * DAY, None),
+        ("Bea lives in Rome", START + DAY, START + 2 * DAY),
+    ]
+
+
+async def test_a_fact_that_a_person_closed_is_not_learned_again(substrate: IngestSubstrate) -> None:
+    await say(substrate, 0, "Bea: I live in Paris.")
+    [fact] = await substrate.facts()
+    await substrate.memory().invalidate(fact.id, START + DAY, PERSON)
+    await say(substrate, 2, "Bea: I live in Paris.")
+    assert await substrate.true_facts() == []
+
+
+async def test_dislike_closes_the_like_of_the_same_thing_and_the_other_way_round(substrate: IngestSubstrate) -> None:
+    await say(substrate, 0, "Bea: I like tea.", "Bea: I like coffee.")
+    await say(substrate, 1, "Bea: I don't like tea.")
+    assert await substrate.true_facts() == ["Bea dislikes tea", "Bea likes coffee"]
+    await say(substrate, 2, "Bea: I love tea!")
+    assert await substrate.true_facts() == ["Bea likes coffee", "Bea likes tea"]
+
+
+async def test_dislike_does_not_close_what_a_person_wrote(substrate: IngestSubstrate) -> None:
+    await substrate.store(
+        "Bea likes tea", AGENT, PERSON, subject="speaker:bea", predicate="likes:tea", object="tea", valid_from_ms=START
+    )
+    await say(substrate, 1, "Bea: I don't like tea.")
+    assert (await substrate.listed())[0].valid_to_ms is None
+
+
+@pytest.mark.parametrize("at_ms", [START, None], ids=["dated", "undated"])
+async def test_a_fact_names_the_message_it_was_drawn_from(substrate: IngestSubstrate, at_ms: int | None) -> None:
+    substrate.extractor = lambda: FixedExtractor({"Hm.": [("p", "q")]})
+    await substrate.ingest("chat", turns("Bea: Hm.", first_id=7, at_ms=at_ms))
+    utterance, fact = await substrate.listed()
+    assert fact.source == {"origin": "extraction", "message": "m7", "record_id": utterance.id}
+    assert fact.valid_from_ms == (substrate.clock() if at_ms is None else START)
+    assert fact.utterance is None
+
+
+async def test_learning_twice_changes_nothing(substrate: IngestSubstrate) -> None:
+    await say(substrate, 0, "Bea: I live in Paris.", "Bea: I like tea.")
+    [record, *_] = await substrate.listed()
+    facts = [
+        _fact("lives_in", "Rome", 1, record.id),
+        _fact("lives_in", "Paris", 2, record.id),
+        _fact("dislikes:tea", "tea", 2, record.id),
+    ]
+    learner = Learner(substrate.memory(), substrate.d1)
+    await learner.learn(facts)
+    before = await substrate.rows("SELECT * FROM memory_events ORDER BY event_id")
+    assert len(before) > 6
+    await learner.learn(facts)
+    assert await substrate.rows("SELECT * FROM memory_events ORDER BY event_id") == before
+
+
+def test_facts_about_the_same_are_written_one_after_the_other_by_their_time() -> None:
+    facts = [
+        _fact("lives_in", "Rome", 2),
+        _fact("lives_in", "Paris", 1),
+        _fact("likes:tea", "tea", 1),
+        _fact("dislikes:tea", "tea", 2),
+    ]
+    paris, tea, rome, no_tea = facts[1], facts[2], facts[0], facts[3]
+    assert waves(facts) == [[paris, tea], [rome, no_tea]]
+
+
+def _fact(predicate: str, value: str, day: int, record_id: str = "01HF0000000000000000000000") -> SourcedFact:
+    content = f"Bea {predicate.partition(':')[0]} {value}"
+    said = ExtractedFact("speaker:bea", predicate, value, content, "fact", 0.8, record_id)
+    return SourcedFact(said, record_id, None, START + day * DAY)

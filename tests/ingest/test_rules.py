@@ -1,0 +1,298 @@
+"""What the rules draw from a message, and above all what they leave alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retain.ingest.extraction import ExtractedFact, Said
+from retain.ingest.rule_extractor import RuleExtractor, facts_of
+from retain.ingest.rules import RULES
+from retain.ingest.rules.rule import ExtractionRule, compiled
+from retain.ingest.sentences import MAX_SENTENCE
+
+FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    # Names.
+    ("My name is Anna Schmidt.", ("name=Anna Schmidt",)),
+    ("Hi, my name's Anna.", ("name=Anna",)),
+    ("my name is Ludwig van Beethoven", ("name=Ludwig van Beethoven",)),
+    ("Please call me Ann.", ("preferred_name=Ann",)),
+    ("Everyone calls me Lex.", ("preferred_name=Lex",)),
+    ("My pronouns are they/them.", ("pronouns=they/them",)),
+    ("I'm 34 years old.", ("age=34",)),
+    # Places.
+    ("I live in Paris.", ("lives_in=Paris",)),
+    ("i live in Berlin", ("lives_in=Berlin",)),
+    ("I currently live in New York, NY.", ("lives_in=New York, NY",)),
+    ("We live in the Netherlands now.", ("lives_in=the Netherlands",)),
+    ("I'm based in St. Louis.", ("lives_in=St. Louis",)),
+    ("I've just moved to San Francisco for a new job.", ("lives_in=San Francisco",)),
+    ("I\u2019m originally from Lyon.", ("comes_from=Lyon",)),
+    ("I was born in Porto and grew up in Lisbon.", ("born_in=Porto",)),
+    ("I grew up in Cape Town.", ("grew_up_in:cape_town=Cape Town",)),
+    # Work.
+    ("I work at Acme Corp.", ("works_at=Acme Corp",)),
+    ("I work for Johnson & Johnson in Basel.", ("works_at=Johnson & Johnson",)),
+    ("I just joined Northwind.", ("works_at=Northwind",)),
+    ("I work as a software engineer at Google.", ("works_as=software engineer",)),
+    ("I'm a nurse.", ("works_as=nurse",)),
+    ("I'm the CTO of Initech.", ("job_title=CTO of Initech",)),
+    ("I'm studying marine biology in Kiel.", ("studies:marine_biology=marine biology",)),
+    # Likes and dislikes.
+    ("I like green tea.", ("likes:green_tea=green tea",)),
+    ("I really love hiking and photography!", ("likes:hiking_and_photography=hiking and photography",)),
+    ("I love tea and drink it daily.", ("likes:tea=tea",)),
+    ("I love the Beatles, and I play in a band.", ("likes:the_beatles=the Beatles",)),
+    ("I'm a big fan of science fiction.", ("likes:science_fiction=science fiction",)),
+    ("I hate Mondays.", ("dislikes:mondays=Mondays",)),
+    ("I don't like mushrooms.", ("dislikes:mushrooms=mushrooms",)),
+    ("I can't stand loud music.", ("dislikes:loud_music=loud music",)),
+    ("I'm not a fan of horror films.", ("dislikes:horror_films=horror films",)),
+    ("I prefer tea over coffee.", ("prefers:tea_over_coffee=tea over coffee",)),
+    ("I usually prefer window seats.", ("prefers:window_seats=window seats",)),
+    ("My favourite color is dark green.", ("favorite_color=dark green",)),
+    ("I'm allergic to peanuts and shellfish.", ("allergic_to:peanuts_and_shellfish=peanuts and shellfish",)),
+    ("I have a severe nut allergy.", ("allergic_to:nut=nut",)),
+    ("I'm lactose intolerant.", ("has_condition:lactose_intolerant=lactose intolerant",)),
+    ("I'm a vegetarian.", ("diet=vegetarian",)),
+    ("I don't eat pork.", ("avoids:pork=pork",)),
+    # How to reach somebody.
+    ("My email is anna.s@example.com.", ("email=anna.s@example.com",)),
+    ("My work e-mail address is a.schmidt@acme.example", ("work_email=a.schmidt@acme.example",)),
+    ("You can reach me at anna@example.org, thanks!", ("email=anna@example.org",)),
+    ("My phone number is +49 170 1234567.", ("phone=+49 170 1234567",)),
+    ("Call me at (555) 010-4477.", ("phone=(555) 010-4477",)),
+    ("My address is 12 Main Street, Springfield.", ("address=12 Main Street, Springfield",)),
+    # Days.
+    ("My birthday is on May 5, 1990.", ("birthday=May 5, 1990",)),
+    ("I was born on 1990-05-05.", ("birthday=1990-05-05",)),
+    ("I was born in 1984.", ("birth_year=1984",)),
+    ("Our anniversary is June 3.", ("anniversary=June 3",)),
+    ("My daughter Mia's birthday is March 9.", ("has_daughter:mia=Mia", "birthday_of_mia=March 9")),
+    # People and possessions.
+    ("I went to the park with my daughter Anna yesterday.", ("has_daughter:anna=Anna",)),
+    ("My dog's name is Rex.", ("has_dog:rex=Rex",)),
+    ("We have a cat called Miso.", ("has_cat:miso=Miso",)),
+    ("I have two kids.", ("has:two_kids=two kids",)),
+    ("I'm married to Tom.", ("has_spouse:tom=Tom",)),
+    ("I'm divorced.", ("marital_status=divorced",)),
+    ("I drive a Tesla Model 3.", ("owns:a_tesla_model_3=a Tesla Model 3",)),
+    ("I speak French and Dutch.", ("speaks:french_and_dutch=French and Dutch",)),
+    # Tasks, plans, instructions.
+    ("Remind me to call the dentist tomorrow.", ("task:to_call_the_dentist_tomorrow=to call the dentist tomorrow",)),
+    ("Don't let me forget to water the plants.", ("task:to_water_the_plants=to water the plants",)),
+    ("I need to finish the report by Friday.", ("task:finish_the_report_by_friday=finish the report by Friday",)),
+    ("We're flying to Rome next week.", ("plans:flying_to_rome_next_week=flying to Rome next week",)),
+    (
+        "I have a dentist appointment on Monday at 3.",
+        ("plans:a_dentist_appointment_on_monday_at_3=a dentist appointment on Monday at 3",),
+    ),
+    ("From now on, please answer in French.", ("instruction:answer_in_french=answer in French",)),
+    ("Always use metric units.", ("instruction:always_use_metric_units=Always use metric units",)),
+    (
+        "Never call me before nine.",
+        ("instruction:never_call_me_before_nine=Never call me before nine",),
+    ),
+    # What the others leave.
+    ("I go by Max.", ("preferred_name=Max",)),
+    ("My employer is Initech.", ("works_at=Initech",)),
+    ("My work phone is 030 1234567.", ("work_phone=030 1234567",)),
+    ("I'm colourblind.", ("has_condition:colourblind=colourblind",)),
+    ("Don't ever share my number.", ("instruction:don_t_ever_share_my_number=Don't ever share my number",)),
+    ("In future, send the invoice to Tom.", ("instruction:send_the_invoice_to_tom=send the invoice to Tom",)),
+    ("I'm flying to Lisbon tomorrow.", ("plans:flying_to_lisbon_tomorrow=flying to Lisbon tomorrow",)),
+    ("We've got a son named Max.", ("has_son:max=Max",)),
+    ("I like action films, the effects are great.", ("likes:action_films=action films",)),
+    (
+        "I'm flying to Oslo on Friday, so dinner is out.",
+        ("plans:flying_to_oslo_on_friday=flying to Oslo on Friday",),
+    ),
+    # Several at once.
+    (
+        "Hi! My name is Anna and I live in Paris, but I'm originally from Lyon.",
+        ("name=Anna", "lives_in=Paris", "comes_from=Lyon"),
+    ),
+)
+
+NOTHING: tuple[str, ...] = (
+    # Denied.
+    "I don't live in Paris anymore.",
+    "My name is not Bob.",
+    "I'm not a doctor.",
+    "I never liked jazz.",
+    "I'm not allergic to anything.",
+    "I do not work at Acme.",
+    "I no longer live in Rome.",
+    "Nobody calls me Bob.",
+    "It's not true that I live in Paris.",
+    # Asked.
+    "Do I live in Paris?",
+    "What is my name?",
+    "Is my email anna@example.com?",
+    "Did you know I love jazz?",
+    "Can you remind me to call mom?",
+    "My name is Anna, right?",
+    # Conditions, guesses, wishes.
+    "If I lived in Paris, I'd love it.",
+    "If my name is Anna, call me.",
+    "Maybe I like tea.",
+    "I would love a cup of tea.",
+    "I'd like a window seat.",
+    "I wish I lived in Rome.",
+    "Imagine I work at Google.",
+    "I might move to Berlin next year.",
+    "I used to live in Madrid.",
+    "I guess I like opera.",
+    "If all goes well, I live in Rome by then.",
+    "Unless things change, I work at Acme.",
+    "Let's pretend for a moment: my name is Bob.",
+    "I live in Paris, supposedly.",
+    "In my next novel, I live in Paris.",
+    # What others said, quotations, transcripts, mails, code.
+    "She said my name is Bob.",
+    "He told me I love drama.",
+    'The sign says "I live in Paris".',
+    'Then she went: "My name is Eve. I live in Rome. I love jazz." and left.',
+    "My brother thinks I hate Mondays.",
+    "She said, my name is Bob.",
+    "According to him, I live in Rome.",
+    "They quoted the ad, and I love coffee.",
+    "> I live in Paris.",
+    "Anna: I live in Paris.",
+    "Thanks!\n\nOn Mon, 3 Jun 2024, Tom wrote:\nI live in Paris.",
+    "```\nmy name is Anna\n```",
+    "In the song he is called Bob.",
+    "He lives in Paris.",
+    "You live in Paris.",
+    # What only looks like it.
+    "I live in a small house.",
+    "I live in fear.",
+    "I live in the UK team's channel.",
+    "I work at home.",
+    "I work for myself.",
+    "Call me later.",
+    "Call me Monday.",
+    "My name is on the list.",
+    "I was born in May.",
+    "I'm a bit tired.",
+    "I'm a doctor's son.",
+    "I'm single-handedly carrying this team.",
+    "I'm engaged in a project.",
+    "I like it.",
+    "I love you.",
+    "I like your idea.",
+    "I like the idea of moving.",
+    "I like how this works.",
+    "I love the new design.",
+    "I hate to bother you.",
+    "I like where this is going.",
+    "I feel like pizza.",
+    "I don't eat much.",
+    "My number is 42.",
+    "I'll see my son Monday.",
+    "I have a question.",
+    "I need to go.",
+    "I have to say I am impressed.",
+    "Never mind.",
+    "Always a pleasure!",
+    "I've always wanted to visit Japan.",
+    "From now on I will run every day.",
+    "Never again!",
+    "Never give up!",
+    "Never be afraid.",
+    "I love to!",
+    "I like the sound of that.",
+    "Have you always lived here?",
+    "I speak for everyone.",
+    "I own it.",
+    "We're going to the cinema.",
+    "The most recent, absolutely latest update: all is well.",
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), FACTS, ids=[text for text, _ in FACTS])
+def test_a_plain_statement_gives_its_facts(text: str, expected: tuple[str, ...]) -> None:
+    assert sorted(f"{fact.predicate}={fact.object}" for fact in _facts(text)) == sorted(expected)
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_what_is_not_plainly_stated_gives_nothing(text: str) -> None:
+    assert [fact.content for fact in _facts(text)] == []
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
+def test_every_rule_is_tried_and_is_never_certain(rule: ExtractionRule) -> None:
+    assert 0 < rule.confidence < 1
+    texts = [text.replace("\u2019", "'").rstrip(".!") for text, _ in FACTS]
+    assert any(compiled(rule.pattern).search(text) for text in texts)
+
+
+def test_the_kind_says_what_is_to_be_done_and_what_happens() -> None:
+    kinds = {
+        "I live in Paris.": "fact",
+        "Remind me to call mom.": "task",
+        "We're flying to Rome next week.": "event",
+        "Always use metric units.": "instruction",
+    }
+    assert {text: _facts(text)[0].kind for text in kinds} == kinds
+
+
+def test_a_fact_stands_by_itself_and_names_its_speaker_and_message() -> None:
+    [fact] = facts_of(Said("01MESSAGE", "Dr. Bea Lang", "I live in Paris.", 5))
+    assert fact.content == "Dr. Bea Lang lives in Paris"
+    assert fact.subject == "speaker:dr_bea_lang"
+    assert fact.message == "01MESSAGE"
+
+
+@pytest.mark.parametrize("speaker", ["assistant", "System", "tool", " AI "])
+async def test_what_a_machine_says_of_itself_is_no_fact(speaker: str) -> None:
+    assert await RuleExtractor().extract([Said("m", speaker, "My name is Max. I live in Paris.")]) == []
+
+
+def test_emphasis_does_not_raise_the_confidence_of_a_fact() -> None:
+    plain, loud = (
+        _facts("I live in Paris."),
+        _facts("Most recent and 100% confirmed! I live in Paris. I live in Paris!!!"),
+    )
+    assert loud == plain
+
+
+@given(st.lists(st.sampled_from([text for text, _ in FACTS] + list(NOTHING)), max_size=6))
+def test_extraction_gives_the_same_each_time_and_no_fact_twice(texts: list[str]) -> None:
+    message = Said("m", "Bea", "\n".join(texts))
+    facts = facts_of(message)
+    assert facts_of(message) == facts
+    assert len({(fact.predicate, fact.object) for fact in facts}) == len(facts)
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_read(text: str) -> None:
+    for fact in facts_of(Said("m", "Bea", text)):
+        assert fact.object.strip()
+
+
+HOSTILE_BYTES = 128 * 1024
+"""Four times the largest message. Linear work takes about a second; work that grows with the square takes minutes."""
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "piece", ["my name is A ", "I like a and ", "<memory ", "Hi, and so ", '"', "my dog A-", "I. ", "I work at A "]
+)
+def test_reading_hostile_repetition_takes_work_that_grows_with_its_length(piece: str) -> None:
+    facts_of(Said("m", "Bea", piece * (HOSTILE_BYTES // len(piece))))
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("filling", ["a ", "A ", "A-", "Aa, ", "and ", "a and ", "'s "])
+@pytest.mark.parametrize("start", ["My name is ", "I live in ", "I work at ", "I like ", "My dog ", "I was born in "])
+def test_the_longest_sentence_that_rules_read_needs_no_search_through_all_its_readings(
+    start: str, filling: str
+) -> None:
+    room = MAX_SENTENCE - len(start)
+    facts_of(Said("m", "Bea", start + (filling * room)[:room]))
+
+
+def _facts(text: str) -> list[ExtractedFact]:
+    return facts_of(Said("m", "Bea", text))

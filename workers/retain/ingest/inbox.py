@@ -1,0 +1,241 @@
+"""The inbox: the place of every message of a conversation, and what is still to be done with it.
+
+A message is durable as soon as its row is here. Places are given by the primary key: of two requests that want the same
+one, the second looks again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from retain.ingest.extraction import ExtractedFact, Said
+from retain.ingest.intake import HELD_BYTES, discarding
+from retain.ingest.messages import IncomingMessage, message_key
+from retain.ingest.placement import Placeable, PlacedMessage
+from retain.memory.records.record import Utterance
+from retain.memory.scope import Scope
+from retain.ports import Row, Sql, SqlValue, Statement
+
+KNOWN_LIMIT = 5000
+"""Messages of a conversation that one request is compared with, the latest first."""
+_ADOPT_PAGE = 200
+
+_HERE = "tenant_id = ?1 AND scope_id = ?2 AND conversation = ?3"
+_KNOWN = f"""
+SELECT position, message, message_key, at_ms FROM ingest_messages
+WHERE {_HERE} AND (message_key = '' OR message_key IN (SELECT value FROM json_each(?4))
+                   OR message IN (SELECT value FROM json_each(?5)))
+ORDER BY position DESC LIMIT ?6
+"""
+_SPAN = f"SELECT MIN(position) AS low, MAX(position) AS high FROM ingest_messages WHERE {_HERE}"
+_INSERT = """
+INSERT INTO ingest_messages (tenant_id, scope_id, conversation, position, message, message_key, at_ms, state, speaker,
+  content, job_id, message_index)
+SELECT ?1, ?2, ?3, value ->> 0, value ->> 1, value ->> 2, value ->> 3, 'received', value ->> 4, value ->> 5, ?4, value ->> 6
+FROM json_each(?5)
+"""
+_MOVE = """
+INSERT INTO ingest_messages (tenant_id, scope_id, conversation, position, message, message_key, at_ms, state, speaker,
+  content, job_id, message_index)
+SELECT ?1, ?2, ?3, p.value ->> 0, u.message, u.message_key, u.at_ms, 'received', u.speaker, u.content, ?4, p.value ->> 1
+FROM json_each(?5) p LEFT JOIN ingest_uploads u ON u.upload_id = ?6 AND u.message_index = p.value ->> 1
+"""
+"""One that is missing has no key, which the table refuses: then nothing is moved."""
+_ADOPTABLE = """
+SELECT r.id, r.position, r.speaker, r.content, r.said_at_ms, r.source, r.number FROM memory_search s
+JOIN memory_records r ON r.number = s.number
+WHERE s.tenant_id = ? AND s.scope_id = ? AND s.conversation = ? AND s.position > ? ORDER BY s.position LIMIT ?
+"""
+_ADOPT = """
+INSERT OR IGNORE INTO ingest_messages
+  (tenant_id, scope_id, conversation, position, message, message_key, at_ms, state, record_id)
+SELECT ?1, ?2, ?3, value ->> 0, value ->> 1, value ->> 2, value ->> 3, 'learned', value ->> 4 FROM json_each(?4)
+"""
+_RECEIVED = """
+SELECT position, message, speaker, content, at_ms FROM ingest_messages
+WHERE job_id = ? AND state = 'received' ORDER BY position LIMIT ?
+"""
+_STORED = """
+UPDATE ingest_messages SET state = 'stored', speaker = NULL, content = NULL,
+  record_id = (SELECT value ->> 1 FROM json_each(?2) WHERE value ->> 0 = position)
+WHERE job_id = ?1 AND state = 'received' AND position IN (SELECT value ->> 0 FROM json_each(?2))
+"""
+_UNREAD = """
+SELECT m.position, m.record_id, r.speaker, r.content, r.said_at_ms FROM ingest_messages m
+LEFT JOIN memory_records r ON r.id = m.record_id
+WHERE m.job_id = ? AND m.state = 'stored' ORDER BY m.position LIMIT ?
+"""
+_READ = """
+UPDATE ingest_messages SET state = 'extracted',
+  facts = (SELECT value ->> 1 FROM json_each(?2) WHERE value ->> 0 = position)
+WHERE job_id = ?1 AND state = 'stored' AND position IN (SELECT value ->> 0 FROM json_each(?2))
+"""
+_UNLEARNED = """
+SELECT m.position, m.message, m.record_id, m.facts, r.said_at_ms FROM ingest_messages m
+LEFT JOIN memory_records r ON r.id = m.record_id
+WHERE m.job_id = ? AND m.state = 'extracted' ORDER BY m.position LIMIT ?
+"""
+_LEARNED = """
+UPDATE ingest_messages SET state = 'learned', facts = NULL,
+  fact_count = (SELECT value ->> 1 FROM json_each(?2) WHERE value ->> 0 = position)
+WHERE job_id = ?1 AND state = 'extracted' AND position IN (SELECT value ->> 0 FROM json_each(?2))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message that waits to be stored. message: the sender's id of it."""
+
+    content: str
+    message: str | None
+    place: Utterance
+
+
+@dataclass(frozen=True, slots=True)
+class Unlearned:
+    """The facts of a stored message that wait to be stored. said_at_ms: when the message was said, if known."""
+
+    position: int
+    message: str | None
+    record_id: str
+    said_at_ms: int | None
+    facts: tuple[ExtractedFact, ...]
+
+
+class Inbox:
+    """The inbox of one scope."""
+
+    def __init__(self, sql: Sql, scope: Scope) -> None:
+        self._sql = sql
+        self._scope = scope
+
+    async def known(
+        self, conversation: str, messages: Sequence[Placeable]
+    ) -> tuple[list[PlacedMessage], tuple[int, int] | None]:
+        """Return the conversation's messages that could be one of these, and its first and last position."""
+        here = self._here(conversation)
+        keys = json.dumps(sorted({message.key for message in messages}))
+        ids = json.dumps(sorted({message.id for message in messages if message.id is not None}))
+        span, known = await self._sql.batch([(_SPAN, here), (_KNOWN, (*here, keys, ids, KNOWN_LIMIT))])
+        low, high = span.rows[0]["low"], span.rows[0]["high"]
+        if low is None:
+            return [], None
+        rows = [
+            PlacedMessage(int(row["position"]), row["message"], row["message_key"], _time(row["at_ms"]))
+            for row in known.rows
+        ]
+        return rows, (int(low), int(high))
+
+    async def adopt(self, conversation: str) -> bool:
+        """Give places to messages that the scope remembers and that did not come through here, as after an import.
+
+        Returns whether there were any.
+        """
+        here, after, found = self._here(conversation), -(2**53), False
+        while rows := (await self._sql.run(_ADOPTABLE, *here, after, _ADOPT_PAGE)).rows:
+            values = [
+                (
+                    int(row["position"]),
+                    json.loads(row["source"]).get("message"),
+                    message_key(row["speaker"], row["content"]),
+                    _time(row["said_at_ms"]),
+                    row["id"],
+                )
+                for row in rows
+            ]
+            await self._sql.run(_ADOPT, *here, json.dumps(values))
+            after, found = values[-1][0], True
+        return found
+
+    def inserted(self, conversation: str, job_id: str, messages: Mapping[int, IncomingMessage]) -> list[Statement]:
+        """Return the statements that receive messages, by position.
+
+        Raises, when they run: Conflict when a place was taken meanwhile.
+        """
+        statements: list[Statement] = []
+        values: list[tuple[SqlValue, ...]] = []
+        size = 0
+        for position, one in sorted(messages.items()):
+            length = len(one.content.encode())
+            if values and size + length > HELD_BYTES:
+                statements.append(self._insert(conversation, job_id, values))
+                values, size = [], 0
+            size += length
+            values.append((position, one.id, one.key, one.at_ms, one.speaker, one.content, one.index))
+        if values:
+            statements.append(self._insert(conversation, job_id, values))
+        return statements
+
+    def moved(self, conversation: str, job_id: str, upload_id: str, places: Mapping[int, int]) -> list[Statement]:
+        """Return the statements that receive messages from an upload and forget it. places: position to index.
+
+        Raises, when they run: as `inserted`, and when the upload was forgotten meanwhile.
+        """
+        listed = json.dumps(sorted(places.items()))
+        move = (_MOVE, (*self._here(conversation), job_id, listed, upload_id))
+        return [move, discarding(upload_id)]
+
+    async def received(self, job_id: str, conversation: str, limit: int) -> list[Received]:
+        """Return messages of the job that wait to be stored, in order."""
+        rows = (await self._sql.run(_RECEIVED, job_id, limit)).rows
+        return [
+            Received(
+                row["content"],
+                row["message"],
+                Utterance(conversation, int(row["position"]), row["speaker"], _time(row["at_ms"])),
+            )
+            for row in rows
+        ]
+
+    def stored(self, job_id: str, records: Mapping[int, str]) -> Statement:
+        """Return the statement that says which record holds each message, by position."""
+        return _STORED, (job_id, json.dumps(list(records.items())))
+
+    async def unread(self, job_id: str, limit: int) -> list[tuple[int, Said | None]]:
+        """Return stored messages whose facts are not drawn yet, with their positions, in order.
+
+        None stands for one that was forgotten or erased since then: it gives no facts.
+        """
+        rows = (await self._sql.run(_UNREAD, job_id, limit)).rows
+        return [
+            (
+                int(row["position"]),
+                None
+                if row["content"] is None
+                else Said(row["record_id"], row["speaker"], row["content"], _time(row["said_at_ms"])),
+            )
+            for row in rows
+        ]
+
+    def read(self, job_id: str, facts: Mapping[int, Sequence[ExtractedFact]]) -> Statement:
+        """Return the statement that keeps the facts that were drawn from each message, by position."""
+        values = [(position, json.dumps([fact.to_json() for fact in found])) for position, found in facts.items()]
+        return _READ, (job_id, json.dumps(values))
+
+    async def unlearned(self, job_id: str, limit: int) -> list[Unlearned]:
+        """Return messages whose facts wait to be stored, in order."""
+        rows = (await self._sql.run(_UNLEARNED, job_id, limit)).rows
+        return [
+            Unlearned(int(row["position"]), row["message"], row["record_id"], _time(row["said_at_ms"]), _facts(row))
+            for row in rows
+        ]
+
+    def learned(self, job_id: str, counts: Mapping[int, int]) -> Statement:
+        """Return the statement that says how many facts each message gave, by position."""
+        return _LEARNED, (job_id, json.dumps(list(counts.items())))
+
+    def _here(self, conversation: str) -> tuple[str, str, str]:
+        return self._scope.tenant_id, self._scope.scope_id, conversation
+
+    def _insert(self, conversation: str, job_id: str, values: Sequence[tuple[SqlValue, ...]]) -> Statement:
+        return _INSERT, (*self._here(conversation), job_id, json.dumps(list(values), ensure_ascii=False))
+
+
+def _facts(row: Row) -> tuple[ExtractedFact, ...]:
+    return tuple(ExtractedFact(**fact) for fact in json.loads(row["facts"] or "[]"))
+
+
+def _time(value: object) -> int | None:
+    return None if value is None else int(str(value))

@@ -1,0 +1,218 @@
+"""Ingest of conversations into one scope: receive, store, draw facts, learn them; each step durable before the next.
+
+A request is durable when its messages have their places in the inbox. What follows is repeatable at every point: a
+message's place fixes the hash of its record, and facts are kept before they are stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from retain.errors import Conflict, Misconfigured, RetainError, Unavailable
+from retain.ingest.extraction import ExtractedFact, Extractor
+from retain.ingest.inbox import Inbox, Unlearned
+from retain.ingest.intake import Intake
+from retain.ingest.jobs import IngestJob, Jobs, Stage, Taken, job_id_of
+from retain.ingest.learning import Learner, SourcedFact
+from retain.ingest.messages import Rejection, check_conversation
+from retain.ingest.placement import place
+from retain.jobs import Continued, continue_open
+from retain.memory.records.record import NewRecord, RecordSource
+from retain.memory.scope import Scope
+from retain.memory.semantic import SemanticMemory
+from retain.ports import Clock, Sql
+
+SLICE = 25
+"""Messages that are stored together: one call of the embedder, one transaction."""
+SLICE_BYTES = 128 * 1024
+EXTRACT_BYTES = 48 * 1024
+"""Text of messages that facts are drawn from together."""
+SMALL_MESSAGES = 50
+SMALL_BYTES = 64 * 1024
+"""Up to here a request is worked off before it is answered."""
+MAX_TRIES = 20
+PAUSE_S = 0.02
+"""Pause between slices in the background, in seconds: an isolate turns to other requests only while everything waits."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReceipt:
+    """What became of a request. created: False when it is the same as one before. small: soon worked off."""
+
+    job: IngestJob
+    created: bool
+    small: bool
+
+
+class Ingestion:
+    """The ingest of one scope. extractor: made when the first facts are to be drawn."""
+
+    def __init__(self, memory: SemanticMemory, sql: Sql, extractor: Callable[[], Extractor], clock: Clock) -> None:
+        self._memory = memory
+        self._sql = sql
+        self._extractor = extractor
+        self._clock = clock
+        self._jobs = Jobs(sql, clock)
+        self._inbox = Inbox(sql, memory.scope)
+        self._learner = Learner(memory, sql)
+
+    async def receive(self, conversation: str, raw: Sequence[object]) -> IngestReceipt:
+        """Take messages in as one request; as `accept`. Raises: as `Intake` and `accept`."""
+        intake = Intake(self._sql, self._memory.scope.tenant_id, self._clock)
+        for message in raw:
+            await intake.add(message)
+        await intake.finish()
+        return await self.accept(conversation, intake)
+
+    async def accept(self, conversation: str, intake: Intake) -> IngestReceipt:
+        """Open the job that a request is: when this returns, its messages are durable and have their places. Idempotent.
+
+        intake: finished. What it put down is gone afterwards, unless this raises.
+        Raises: InvalidInput for the request as a whole; Unavailable, after which it may be repeated.
+        """
+        scope, outlines = self._memory.scope, intake.outlines
+        check_conversation(conversation)
+        job_id = job_id_of(scope, conversation, intake.digest)
+        small = len(outlines) <= SMALL_MESSAGES and sum(one.length for one in outlines) <= SMALL_BYTES
+        created = False
+        for _ in range(MAX_TRIES):
+            job = await self._jobs.find(scope.tenant_id, job_id)
+            if job is not None:
+                await intake.discard()
+                return IngestReceipt(job, created, small)
+            try:
+                await self._open(conversation, job_id, intake)
+                created = True
+            except Conflict:
+                continue  # somebody took a place, or sent the same request: look again
+        raise Unavailable("the conversation is changed by too many at once; try again", code="contended")
+
+    async def work(self, job_id: str, *, pause_s: float = 0.0) -> IngestJob:
+        """Work a job off and return it as it stands then: also `failed`, or `running` when somebody else is at it.
+
+        pause_s: pause between slices, in seconds.
+        Raises: NotFound; Unavailable when not even the failure could be noted.
+        """
+        job = await self._jobs.get(self._memory.scope.tenant_id, job_id)
+        if job.scope.scope_id != self._memory.scope.scope_id:
+            raise Misconfigured("the job belongs to another scope", code="wrong_scope")
+        if not await self._jobs.lease(job):
+            return job
+        stage: Stage = "storing"
+        try:
+            while await self._store(job):
+                await asyncio.sleep(pause_s)
+            stage = "extraction"
+            while await self._extract(job):
+                await asyncio.sleep(pause_s)
+            stage = "learning"
+            while await self._learn(job):
+                await asyncio.sleep(pause_s)
+            await self._jobs.complete(job)
+        except RetainError as error:
+            _log.warning("ingest failed", extra={"job_id": job_id, "stage": stage, "code": error.code})
+            await self._jobs.fail(job, stage, error)
+        return await self._jobs.get(job.scope.tenant_id, job_id)
+
+    async def _open(self, conversation: str, job_id: str, intake: Intake) -> None:
+        """Give the messages their places and open the job, in one transaction. Raises: Conflict."""
+        messages = intake.outlines
+        known, span = await self._inbox.known(conversation, messages)
+        if span is None and await self._inbox.adopt(conversation):
+            known, span = await self._inbox.known(conversation, messages)
+        placement = place(messages, known, span)
+        changed = [
+            Rejection(messages[order].index, "message_changed", "a message with this id and other words is stored")
+            for order in placement.changed
+        ]
+        rejections = sorted([*intake.rejected, *changed], key=lambda rejection: rejection.index)
+        taken = Taken(intake.received, len(placement.known), tuple(rejections))
+        places = {position: messages[order].index for order, position in placement.new.items()}
+        opened = self._jobs.opened(job_id, self._memory.scope, conversation, taken)
+        if intake.upload_id is not None:
+            received = self._inbox.moved(conversation, job_id, intake.upload_id, places)
+        else:
+            held = intake.held
+            new = {position: held[index] for position, index in places.items()}
+            received = self._inbox.inserted(conversation, job_id, new)
+        await self._sql.batch([opened, *received])
+
+    async def _store(self, job: IngestJob) -> bool:
+        """Store the next messages; return False when there are none."""
+        waiting = await self._inbox.received(job.job_id, job.conversation, SLICE)
+        waiting = waiting[: _fitting([one.content for one in waiting], SLICE_BYTES)]
+        if not waiting:
+            return False
+        stored = await self._memory.store_all(
+            [NewRecord(one.content, kind="event", utterance=one.place) for one in waiting],
+            [RecordSource("ingest", message=one.message) for one in waiting],
+        )
+        records = {one.place.position: result.id for one, result in zip(waiting, stored, strict=True)}
+        await self._sql.batch([self._inbox.stored(job.job_id, records), self._jobs.advanced(job.job_id)])
+        return True
+
+    async def _extract(self, job: IngestJob) -> bool:
+        """Draw facts from the next stored messages and keep them; return False when there are none."""
+        extractor = self._extractor()
+        waiting = await self._inbox.unread(job.job_id, extractor.batch)
+        waiting = waiting[: _fitting(["" if one is None else one.content for _, one in waiting], EXTRACT_BYTES)]
+        if not waiting:
+            return False
+        said = [one for _, one in waiting if one is not None]
+        facts: dict[str, list[ExtractedFact]] = {one.id: [] for one in said}
+        for fact in await extractor.extract(said) if said else []:
+            facts[fact.message].append(fact)
+        found = {position: [] if one is None else facts[one.id] for position, one in waiting}
+        await self._sql.batch([self._inbox.read(job.job_id, found), self._jobs.advanced(job.job_id)])
+        return True
+
+    async def _learn(self, job: IngestJob) -> bool:
+        """Store the facts of the next messages; return False when there are none."""
+        waiting = await self._inbox.unlearned(job.job_id, SLICE)
+        if not waiting:
+            return False
+        now = self._clock()
+        await self._learner.learn(
+            [
+                SourcedFact(fact, one.record_id, one.message, min(_since(one, job), now))
+                for one in waiting
+                for fact in one.facts
+            ]
+        )
+        counts = {one.position: len(one.facts) for one in waiting}
+        await self._sql.batch([self._inbox.learned(job.job_id, counts), self._jobs.advanced(job.job_id)])
+        return True
+
+
+async def continue_interrupted(
+    sql: Sql, clock: Clock, ingestion: Callable[[Scope], Ingestion], *, limit: int = 10
+) -> dict[str, int]:
+    """Continue jobs that were interrupted or failed, and return how many are in each state now. For the cron."""
+
+    async def call(job: IngestJob) -> Continued:
+        return Continued((await ingestion(job.scope).work(job.job_id)).state, more=False)
+
+    done = await continue_open(await Jobs(sql, clock).interrupted(limit), call)
+    states: dict[str, int] = {"completed": 0, "running": 0, "failed": 0, **done}
+    if any(states.values()):
+        _log.info("interrupted ingests taken up", extra=states)
+    return states
+
+
+def _since(one: Unlearned, job: IngestJob) -> int:
+    return job.created_at_ms if one.said_at_ms is None else one.said_at_ms
+
+
+def _fitting(contents: Sequence[str], limit_bytes: int) -> int:
+    """Return how many of the contents, from the first, stay within the limit; one at least, if there is any."""
+    size = 0
+    for count, content in enumerate(contents):
+        size += len(content.encode())
+        if count and size > limit_bytes:
+            return count
+    return len(contents)

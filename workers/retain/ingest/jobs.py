@@ -1,0 +1,233 @@
+"""Ingest jobs: what became of a request, as a row of D1.
+
+A job is `running` until everything was done, then `completed`; `failed` says that it stopped at an error. Both `running`
+and `failed` ones go on when the request is repeated, and by themselves with the daily cron. Whoever works on a job holds
+its lease: two may do so at once after one of them was given up too early, and nothing is doubled by that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from retain.errors import InvalidInput, NotFound, RetainError
+from retain.ingest.messages import Rejection
+from retain.jobs import LEASE_MS, Leases
+from retain.memory.scope import Scope
+from retain.ports import Clock, Row, Sql, Statement
+
+State = Literal["running", "completed", "failed"]
+Stage = Literal["storing", "extraction", "learning"]
+
+MAX_ATTEMPTS = 5
+"""Attempts without any progress after which the cron leaves a job alone."""
+
+KEPT_MS = 90 * 24 * 3600 * 1000
+"""How long a completed job is kept."""
+PRUNE_PAGE = 100
+
+JOB_ID = re.compile(r"[0-9a-f]{32}")
+_LEASES = Leases("ingest_jobs", "job_id", "state = 'running', error = NULL, attempts = attempts + 1")
+_ADVANCED = """
+UPDATE ingest_jobs SET
+  stored = (SELECT COUNT(*) FROM ingest_messages m WHERE m.job_id = ingest_jobs.job_id AND m.state <> 'received'),
+  extracted = (SELECT COALESCE(SUM(m.fact_count), 0) FROM ingest_messages m
+               WHERE m.job_id = ingest_jobs.job_id AND m.state = 'learned'),
+  attempts = 0, lease_until_ms = ?, updated_at_ms = ?
+WHERE job_id = ?
+"""
+_COMPLETE = """
+UPDATE ingest_jobs SET state = 'completed', error = NULL, lease_until_ms = 0, updated_at_ms = ?1, completed_at_ms = ?1
+WHERE job_id = ?2 AND state = 'running'
+  AND NOT EXISTS (SELECT 1 FROM ingest_messages m WHERE m.job_id = ?2 AND m.state <> 'learned')
+"""
+_FAIL = """
+UPDATE ingest_jobs SET state = 'failed', error = ?, lease_until_ms = 0, updated_at_ms = ?
+WHERE job_id = ? AND state <> 'completed'
+"""
+_OPEN = """
+SELECT * FROM ingest_jobs WHERE state <> 'completed' AND lease_until_ms <= ? AND attempts < ?
+ORDER BY lease_until_ms, job_id LIMIT ?
+"""
+_GIVE_UP = """
+UPDATE ingest_jobs SET state = 'failed', error = ?, updated_at_ms = ?
+WHERE state = 'running' AND lease_until_ms <= ? AND attempts >= ?
+"""
+
+
+_PRUNABLE = "SELECT job_id FROM ingest_jobs WHERE state = 'completed' AND completed_at_ms < ? ORDER BY job_id LIMIT ?"
+_FORGET_JOBS = (
+    # The places of the messages stay: without them the same request would store them again.
+    "UPDATE ingest_messages SET job_id = NULL, message_index = NULL WHERE job_id IN (SELECT value FROM json_each(?))",
+    "DELETE FROM ingest_jobs WHERE job_id IN (SELECT value FROM json_each(?))",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestJob:
+    """A job as it stands. lease_until_ms: until then somebody is at work on it."""
+
+    job_id: str
+    scope: Scope
+    conversation: str
+    state: State
+    received: int
+    stored: int
+    duplicate: int
+    extracted: int
+    rejections: tuple[Rejection, ...]
+    error: dict[str, object] | None
+    lease_until_ms: int
+    created_at_ms: int
+    updated_at_ms: int
+    completed_at_ms: int | None
+
+    def to_json(self) -> dict[str, object]:
+        """Return the job as the interface shows it."""
+        return {
+            "job_id": self.job_id,
+            "state": self.state,
+            "conversation": self.conversation,
+            "agent_type": self.scope.agent_type,
+            "house": None if self.scope.agent_type else self.scope.house,
+            "received": self.received,
+            "stored": self.stored,
+            "duplicate": self.duplicate,
+            "rejected": len(self.rejections),
+            "extracted": self.extracted,
+            "rejections": [rejection.to_json() for rejection in self.rejections],
+            "error": self.error,
+            "created_at_ms": self.created_at_ms,
+            "updated_at_ms": self.updated_at_ms,
+            "completed_at_ms": self.completed_at_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of a request's messages when it came in: how many there are, are known, and which cannot be stored."""
+
+    received: int
+    duplicate: int
+    rejections: tuple[Rejection, ...]
+
+
+def job_id_of(scope: Scope, conversation: str, messages_digest: str) -> str:
+    """Return the id of the job that a request is: a digest of tenant, scope and request, 32 hexadecimal digits."""
+    request = json.dumps([scope.tenant_id, scope.scope_id, conversation, messages_digest])
+    return hashlib.sha256(request.encode()).hexdigest()[:32]
+
+
+def check_job_id(value: str) -> str:
+    """Return the id of a job, or raise InvalidInput (code `invalid_job_id`)."""
+    if JOB_ID.fullmatch(value) is None:
+        raise InvalidInput("a job's id has 32 hexadecimal digits", code="invalid_job_id")
+    return value
+
+
+class Jobs:
+    """The jobs of a deployment."""
+
+    def __init__(self, sql: Sql, clock: Clock) -> None:
+        self._sql = sql
+        self._clock = clock
+
+    async def find(self, tenant_id: str, job_id: str) -> IngestJob | None:
+        """Return a job of the tenant, None when there is none."""
+        rows = (
+            await self._sql.run("SELECT * FROM ingest_jobs WHERE job_id = ? AND tenant_id = ?", job_id, tenant_id)
+        ).rows
+        return _job(rows[0]) if rows else None
+
+    async def get(self, tenant_id: str, job_id: str) -> IngestJob:
+        """Return a job of the tenant. Raises: InvalidInput; NotFound (code `no_such_job`)."""
+        job = await self.find(tenant_id, check_job_id(job_id))
+        if job is None:
+            raise NotFound("there is no such job", code="no_such_job")
+        return job
+
+    def opened(self, job_id: str, scope: Scope, conversation: str, taken: Taken) -> Statement:
+        """Return the statement that opens a job. Raises, when it runs: Conflict when it is open already."""
+        now = self._clock()
+        return (
+            "INSERT INTO ingest_jobs (job_id, tenant_id, scope_id, agent_type, house, conversation, state, received,"
+            " duplicate, rejections, created_at_ms, updated_at_ms) VALUES (?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?)",
+            (
+                job_id,
+                scope.tenant_id,
+                scope.scope_id,
+                scope.agent_type,
+                scope.house,
+                conversation,
+                taken.received,
+                taken.duplicate,
+                json.dumps([rejection.to_json() for rejection in taken.rejections]),
+                now,
+                now,
+            ),
+        )
+
+    async def lease(self, job: IngestJob) -> bool:
+        """Take a job up; return False when somebody else is at work on it, or it is done."""
+        return await _LEASES.take(self._sql, job.scope.tenant_id, job.job_id, self._clock())
+
+    def advanced(self, job_id: str) -> Statement:
+        """Return the statement that counts what was achieved, anew from the messages, and extends the lease."""
+        now = self._clock()
+        return _ADVANCED, (now + LEASE_MS, now, job_id)
+
+    async def complete(self, job: IngestJob) -> None:
+        """Complete the job, if all of it is done."""
+        await self._sql.run(_COMPLETE, self._clock(), job.job_id)
+
+    async def fail(self, job: IngestJob, stage: Stage, error: RetainError) -> None:
+        """Say that the job stopped at an error."""
+        said = json.dumps({"stage": stage, "code": error.code, "message": error.message})
+        await self._sql.run(_FAIL, said, self._clock(), job.job_id)
+
+    async def interrupted(self, limit: int) -> list[IngestJob]:
+        """Return jobs that nobody works on and that are not done, the longest waiting first.
+
+        Those that were interrupted too often without achieving anything become failed.
+        """
+        now = self._clock()
+        error = json.dumps({"stage": "storing", "code": "interrupted", "message": "the job was interrupted too often"})
+        await self._sql.run(_GIVE_UP, error, now, now, MAX_ATTEMPTS)
+        rows = (await self._sql.run(_OPEN, now, MAX_ATTEMPTS, limit)).rows
+        return [_job(row) for row in rows]
+
+
+async def prune_jobs(sql: Sql, now_ms: int) -> int:
+    """Forget jobs that were completed more than 90 days ago; return how many. Idempotent.
+
+    What they stored stays, and so do the places of its messages. A failed job stays: its messages may still wait.
+    """
+    pruned = 0
+    while rows := (await sql.run(_PRUNABLE, now_ms - KEPT_MS, PRUNE_PAGE)).rows:
+        listed = json.dumps([row["job_id"] for row in rows])
+        await sql.batch([(statement, (listed,)) for statement in _FORGET_JOBS])
+        pruned += len(rows)
+    return pruned
+
+
+def _job(row: Row) -> IngestJob:
+    done = row["completed_at_ms"]
+    return IngestJob(
+        job_id=row["job_id"],
+        scope=Scope(row["tenant_id"], row["agent_type"], row["house"]),
+        conversation=row["conversation"],
+        state=row["state"],
+        received=int(row["received"]),
+        stored=int(row["stored"]),
+        duplicate=int(row["duplicate"]),
+        extracted=int(row["extracted"]),
+        rejections=tuple(Rejection(**rejection) for rejection in json.loads(row["rejections"])),
+        error=None if row["error"] is None else json.loads(row["error"]),
+        lease_until_ms=int(row["lease_until_ms"]),
+        created_at_ms=int(row["created_at_ms"]),
+        updated_at_ms=int(row["updated_at_ms"]),
+        completed_at_ms=None if done is None else int(done),
+    )

@@ -1,0 +1,135 @@
+"""Facts become records: once, in the order in which they were said, with rules for what they close."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from retain.ingest.extraction import ExtractedFact, key_of
+from retain.memory.records.record import NewRecord, RecordSource, content_hash
+from retain.memory.semantic import SemanticMemory
+from retain.ports import Row, Sql
+
+OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
+"""Predicates that close each other when they are said of the same object."""
+
+_SAME = """
+SELECT r.subject, r.predicate, r.object, r.valid_from_ms, r.valid_to_ms, (
+  SELECT json_extract(e.source, '$.origin') FROM memory_events e
+  WHERE e.record_id = r.id AND e.kind IN ('invalidated', 'superseded') ORDER BY e.event_id DESC LIMIT 1) AS closed_by
+FROM json_each(?3) wanted JOIN memory_records r
+  ON r.tenant_id = ?1 AND r.scope_id = ?2 AND r.subject = wanted.value ->> 0 AND r.predicate = wanted.value ->> 1
+"""
+_OPEN_OPPOSITES = """
+SELECT r.id, r.predicate FROM memory_records r
+WHERE r.tenant_id = ? AND r.scope_id = ? AND r.subject = ? AND r.predicate = ? AND r.valid_to_ms IS NULL
+  AND r.valid_from_ms <= ? AND r.edited = 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedFact:
+    """A fact with where it comes from. record_id, message: of the utterance. said_at_ms: since when it holds."""
+
+    fact: ExtractedFact
+    record_id: str
+    message: str | None
+    said_at_ms: int
+
+
+class Learner:
+    """Stores facts in one scope."""
+
+    def __init__(self, memory: SemanticMemory, sql: Sql) -> None:
+        self._memory = memory
+        self._sql = sql
+
+    async def learn(self, facts: Sequence[SourcedFact]) -> None:
+        """Store the facts. Idempotent: a fact that is known changes nothing, so repetition does not raise its trust.
+
+        A fact that was true before, and no longer is, becomes valid again when it is said again, unless a person closed it.
+        Raises: as `SemanticMemory.store_all`; then the call may be repeated.
+        """
+        for wave in waves(facts):
+            same = await self._same(wave)
+            told = [one for one in wave if _is_news(one, same[_about(one)])]
+            await self._memory.store_all(
+                [_record_of(one) for one in told],
+                [RecordSource("extraction", message=one.message, record_id=one.record_id) for one in told],
+            )
+            for one in told:
+                await self._close_opposite(one)
+
+    async def _same(self, wave: Sequence[SourcedFact]) -> dict[tuple[str, str], list[Row]]:
+        """Return the records of the same subject and predicate as the facts, by both."""
+        scope = self._memory.scope
+        wanted = json.dumps([_about(one) for one in wave])
+        found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+        for row in (await self._sql.run(_SAME, scope.tenant_id, scope.scope_id, wanted)).rows:
+            found[row["subject"], row["predicate"]].append(row)
+        return found
+
+    async def _close_opposite(self, one: SourcedFact) -> None:
+        name, _, key = one.fact.predicate.partition(":")
+        if name not in OPPOSITES:
+            return
+        scope = self._memory.scope
+        values = (scope.tenant_id, scope.scope_id, one.fact.subject, f"{OPPOSITES[name]}:{key}", one.said_at_ms)
+        for row in (await self._sql.run(_OPEN_OPPOSITES, *values)).rows:
+            source = RecordSource("extraction", message=one.message, record_id=one.record_id)
+            await self._memory.invalidate(row["id"], one.said_at_ms, source)
+
+
+def waves(facts: Iterable[SourcedFact]) -> list[list[SourcedFact]]:
+    """Cut the facts, by the time they were said, so that no two of a wave are about the same or say the same.
+
+    Equal contents that are written together are one, so a fact that becomes true again is written after what closed it.
+    """
+    found: list[list[SourcedFact]] = []
+    last: dict[tuple[str, str], int] = {}
+    for one in sorted(facts, key=lambda one: one.said_at_ms):
+        about = {(one.fact.subject, _topic(one.fact.predicate)), ("content", _hash(one.fact))}
+        wave = max((last[key] + 1 for key in about if key in last), default=0)
+        if wave == len(found):
+            found.append([])
+        found[wave].append(one)
+        last.update(dict.fromkeys(about, wave))
+    return found
+
+
+def _topic(predicate: str) -> str:
+    """Return the predicate, the same for both of opposites."""
+    name, colon, key = predicate.partition(":")
+    return min(name, OPPOSITES.get(name, name)) + colon + key
+
+
+def _record_of(one: SourcedFact) -> NewRecord:
+    fact = one.fact
+    return NewRecord(
+        fact.content,
+        kind=fact.kind,
+        subject=fact.subject,
+        predicate=fact.predicate,
+        object=fact.object,
+        confidence=fact.confidence,
+        valid_from_ms=one.said_at_ms,
+    )
+
+
+def _is_news(one: SourcedFact, same: Sequence[Row]) -> bool:
+    """Tell whether the fact is not known to hold then, and no person said that it no longer does."""
+    at_ms, key = one.said_at_ms, key_of(one.fact.object)
+    equal = [row for row in same if row["object"] is not None and key_of(row["object"]) == key]
+    holds = any(row["valid_from_ms"] <= at_ms and (row["valid_to_ms"] or at_ms + 1) > at_ms for row in equal)
+    over = [row for row in equal if row["valid_to_ms"] is not None and row["valid_to_ms"] <= at_ms]
+    return not holds and not any(row["closed_by"] == "person" for row in over)
+
+
+def _about(one: SourcedFact) -> tuple[str, str]:
+    return one.fact.subject, one.fact.predicate
+
+
+def _hash(fact: ExtractedFact) -> str:
+    return content_hash(fact.content, None)

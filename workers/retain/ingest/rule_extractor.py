@@ -1,0 +1,123 @@
+"""Extraction by rules: deterministic, without a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from retain.ingest.extraction import ExtractedFact, Said, is_machine, predicate_of, subject_of
+from retain.ingest.rules import RULES
+from retain.ingest.rules.rule import ExtractionRule, compiled
+from retain.ingest.sentences import Clause, Statement, statements
+
+MAX_OBJECT = 240
+"""Characters of an object; a longer one was not understood."""
+MAX_THING_WORDS = 8
+
+_THING_ENDS = re.compile(
+    r"\s*(?:[;:()]|\s-\s|\b(?:because|since|so|but|when|whenever|while|as|if|that|which|who|where|though|although|except|"
+    r"especially|until|before|after|than|thanks)\b).*$",
+    re.IGNORECASE,
+)
+_JOINED_DEED = re.compile(
+    r"(?:,? and|,) (?=(?:(?:I|you|he|she|we|they|it|my|your|his|her|our|their|am|is|are|was|were|have|has|do|don't|can|"
+    r"will|then|also|not|never|always)\b|\w+ (?:it|them|him|her|me|you|us|a lot|daily|often|every|my|the)\b|"
+    r"(?:the|a|an) \w+ (?:is|are|was|were)\b)).*$",
+    re.IGNORECASE,
+)
+_DEED_ENDS = re.compile(r"(?:,? (?:so|but|because|since) |,? (?:please|thanks|thank you|ok|okay)$).*$", re.IGNORECASE)
+_UNFINISHED = re.compile(r"(?:^|\s)(?:to|of|for|with|in|at|on|by|and|or|the|a|an|my|from|about)$", re.IGNORECASE)
+_TAIL = re.compile(
+    r"(?:,? (?:too|as well|a lot|so much|very much|the most|the best|best|most of all|more than anything|more|these days|"
+    r"lately|though|anyway|myself|in general|please|thank you|to be honest|actually|really|at all|any ?more|either|now))+$",
+    re.IGNORECASE,
+)
+_NO_THING = re.compile(
+    r"(?:it|that|this|these|those|them|him|her|us|you|me|your|his|their|its|one|ones|both|all|everything|anything|"
+    r"something|nothing|some|how|what|when|where|why|who|whatever|either|being told|"
+    r"to (?:say|see|hear|know|think|be honest|bother|admit|ask|thank)|"
+    r"(?:a|an) (?:idea|way|look|sound|fact|thought|part|thing))\b",
+    re.IGNORECASE,
+)
+# "The" points at something of the conversation, unless a name follows or what there is only one of.
+_DEFINITE = re.compile(
+    r"[Tt]he (?!(?:sea|seaside|beach|outdoors|mountains|ocean|theatre|theater|opera|rain|snow|piano|violin|guitar|"
+    r"(?:colou?r|taste|smell|sound) of)\b)[a-z]"
+)
+_POINTING = re.compile(
+    r"\b(?:you|your|yours|it|its|this|these|those|them|him|her|us|me|myself|here|there|one|ones)\b", re.IGNORECASE
+)
+_WORDS = re.compile(r"[\w'&/+.-]+")
+
+
+class RuleExtractor:
+    """Implements `Extractor` by the table of rules. Reads English; other languages give no facts."""
+
+    batch = 100
+
+    async def extract(self, messages: Sequence[Said]) -> list[ExtractedFact]:
+        """Return the facts that people plainly state of themselves. Raises nothing."""
+        return [fact for message in messages if not is_machine(message.speaker) for fact in facts_of(message)]
+
+
+def facts_of(message: Said) -> list[ExtractedFact]:
+    """Return the facts of one message, in the order in which they are said, each once."""
+    found: dict[str, ExtractedFact] = {}
+    for statement in statements(message.content):
+        for fact in _of_statement(statement, message):
+            found.setdefault(f"{fact.predicate} {fact.object}", fact)
+    return list(found.values())
+
+
+def _of_statement(statement: Statement, message: Said) -> Iterator[ExtractedFact]:
+    for clause, whole in ((statement.whole, True), *((clause, False) for clause in statement.clauses)):
+        for rule in RULES:
+            if rule.whole == whole and _reads(rule, clause):
+                yield from _of_clause(rule, clause, message)
+
+
+def _reads(rule: ExtractionRule, clause: Clause) -> bool:
+    return rule.denial == "either" or (rule.denial == "required") == clause.negated
+
+
+def _of_clause(rule: ExtractionRule, clause: Clause, message: Said) -> Iterator[ExtractedFact]:
+    pattern = compiled(rule.pattern)
+    for match in pattern.finditer(clause.text) if rule.anywhere else filter(None, [pattern.match(clause.text)]):
+        said = _object(rule, match["object"])
+        if said is None:
+            continue
+        groups = {name: text or "" for name, text in match.groupdict().items() if name != "object"}
+        predicate = rule.predicate.format(**{name: _name(text) for name, text in groups.items()})
+        yield ExtractedFact(
+            subject_of(message.speaker),
+            predicate_of(predicate, said, functional=rule.functional),
+            said,
+            rule.phrase.format(speaker=message.speaker, object=said, **groups),
+            rule.kind,
+            rule.confidence,
+            message.id,
+        )
+
+
+def _object(rule: ExtractionRule, text: str) -> str | None:
+    """Return the object as the rule reads it, None when it is not understood."""
+    text = " ".join(text.split())
+    if rule.reading == "thing":
+        text = _TAIL.sub("", _JOINED_DEED.sub("", _THING_ENDS.sub("", text))).strip(" ,.'")
+        if not _is_thing(text):
+            return None
+    elif rule.reading == "deed":
+        text = _DEED_ENDS.sub("", text)
+    text = text.strip(" ,")
+    return text if 0 < len(text) <= MAX_OBJECT else None
+
+
+def _is_thing(text: str) -> bool:
+    words = _WORDS.findall(text)
+    return 0 < len(words) <= MAX_THING_WORDS and not (
+        _NO_THING.match(text) or _DEFINITE.match(text) or _POINTING.search(text) or _UNFINISHED.search(text)
+    )
+
+
+def _name(text: str) -> str:
+    return re.sub(r"\W+", "_", text.casefold()).strip("_")

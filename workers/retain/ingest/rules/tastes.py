@@ -1,0 +1,199 @@
+"""Rules for likes and dislikes, for what somebody cannot or will not have, for their people and possessions."""
+
+from __future__ import annotations
+
+from retain.ingest.rules.rule import ExtractionRule
+
+_NO_AMOUNT = (
+    r"(?!(?:much|enough|a lot|well|properly|that|it|too|very|at|in|on|out|before|after|when|any ?more|there|here)\b)"
+)
+
+TASTES: tuple[ExtractionRule, ...] = (
+    ExtractionRule(
+        "allergic",
+        r"<IM> (?:[a-z]+ly |very |also )*allergic to (?P<object>.+)$",
+        "allergic_to",
+        "{speaker} is allergic to {object}",
+        0.95,
+        reading="thing",
+    ),
+    ExtractionRule(
+        "allergy",
+        r"<I> have an? (?:severe |bad |serious |mild )?(?P<object>[a-z]+(?: [a-z]+)?) allergy<END>",
+        "allergic_to",
+        "{speaker} is allergic to {object}",
+        0.95,
+    ),
+    ExtractionRule(
+        "intolerant",
+        r"<IM> (?P<object>(?:lactose|gluten|histamine|fructose)[- ]intolerant)",
+        "has_condition",
+        "{speaker} is {object}",
+        0.95,
+    ),
+    ExtractionRule(
+        "condition",
+        r"<IM> (?:an? )?(?P<object>diabetic|coeliac|celiac|asthmatic|epileptic|colou?r-?blind|deaf|blind)<STOP>",
+        "has_condition",
+        "{speaker} is {object}",
+        0.9,
+    ),
+    ExtractionRule(
+        "diet",
+        r"<IM> (?:an? )?(?:strict )?(?P<object>vegan|vegetarian|pescatarian)<STOP>",
+        "diet",
+        "{speaker} is {object}",
+        0.9,
+    ),
+    ExtractionRule(
+        "abstains",
+        rf"<I> (?:do not|don't|never) (?P<deed>eat|drink|smoke) {_NO_AMOUNT}(?P<object>.+)$",
+        "avoids",
+        "{speaker} does not {deed} {object}",
+        0.85,
+        reading="thing",
+        denial="required",
+    ),
+    ExtractionRule(
+        "favourite",
+        r"<MY> (?:all[- ]time |absolute )?favou?rite (?P<what>[a-z]+(?: [a-z]+)?) (?:is|are) (?P<object>.+)$",
+        "favorite_{what}",
+        "{speaker}'s favorite {what} is {object}",
+        0.9,
+        functional=True,
+        reading="thing",
+    ),
+    ExtractionRule(
+        "likes",
+        r"<I> <ADV>(?:like|love|enjoy|adore) (?P<object>.+)$",
+        "likes",
+        "{speaker} likes {object}",
+        0.85,
+        reading="thing",
+    ),
+    ExtractionRule(
+        "fan of",
+        r"<IM> <ADV>(?:an? )?(?:(?:big|huge|great|massive|lifelong) )?"
+        r"(?:fan of|fond of|keen on|crazy about|passionate about) (?P<object>.+)$",
+        "likes",
+        "{speaker} likes {object}",
+        0.8,
+        reading="thing",
+    ),
+    ExtractionRule(
+        "dislikes",
+        r"<I> <ADV>(?:hate|dislike|detest|loathe|despise) (?!to\b)(?P<object>.+)$",
+        "dislikes",
+        "{speaker} dislikes {object}",
+        0.85,
+        reading="thing",
+    ),
+    ExtractionRule(
+        "does not like",
+        r"<I> <ADV>(?:can't stand|cannot stand|can't bear|(?:do not|don't) (?:really |particularly |much )?"
+        r"(?:like|enjoy|love|care for)) (?!to\b)(?P<object>.+)$",
+        "dislikes",
+        "{speaker} dislikes {object}",
+        0.8,
+        reading="thing",
+        denial="required",
+    ),
+    ExtractionRule(
+        "not a fan",
+        r"<IM> (?:really )?not (?:really )?(?:an? )?(?:big )?(?:fan of|fond of|keen on) (?P<object>.+)$",
+        "dislikes",
+        "{speaker} dislikes {object}",
+        0.8,
+        reading="thing",
+        denial="required",
+    ),
+    ExtractionRule(
+        "prefers",
+        r"<I> <ADV>(?:much )?prefer (?P<object>.+)$",
+        "prefers",
+        "{speaker} prefers {object}",
+        0.85,
+        reading="thing",
+    ),
+)
+
+PEOPLE: tuple[ExtractionRule, ...] = (
+    ExtractionRule(
+        "relation",
+        r"\b<MY> <AGED>(?P<relation><KIN>),? (?P<object><FIRST>)",
+        "has_{relation}",
+        "{speaker} has a {relation} named {object}",
+        0.85,
+        anywhere=True,
+    ),
+    ExtractionRule(
+        "named relation",
+        r"\b<MY> <AGED>(?P<relation><KIN>)(?:'s name is| is called| is named|'s called|'s named| named| called) "
+        r"(?P<object><FIRST>)",
+        "has_{relation}",
+        "{speaker} has a {relation} named {object}",
+        0.95,
+        anywhere=True,
+    ),
+    ExtractionRule(
+        "has named",
+        r"<WE>(?: have|'ve got| have got) an? <AGED>(?P<relation><KIN>)(?:,? (?:named|called)|,? whose name is) "
+        r"(?P<object><FIRST>)",
+        "has_{relation}",
+        "{speaker} has a {relation} named {object}",
+        0.95,
+    ),
+    ExtractionRule(
+        "birthday of",
+        r"<MY> <AGED>(?P<relation><KIN>) (?P<who><FIRST>)'s birthday is (?:on )?(?P<object><DATE>)",
+        "birthday_of_{who}",
+        "The birthday of {who}, {speaker}'s {relation}, is {object}",
+        0.9,
+        functional=True,
+    ),
+    ExtractionRule(
+        "married to",
+        r"<IM> married to (?P<object><FIRST>)",
+        "has_spouse",
+        "{speaker} is married to {object}",
+        0.95,
+    ),
+    ExtractionRule(
+        "marital status",
+        r"<IM> (?:happily |now |still |recently )?(?P<object>married|single|divorced|widowed|engaged)<STOP>",
+        "marital_status",
+        "{speaker} is {object}",
+        0.85,
+    ),
+    ExtractionRule(
+        "anniversary",
+        r"(?:[Mm]y|[Oo]ur) (?:wedding )?anniversary(?: is|'s)(?: on)? (?P<object><DATE>)",
+        "anniversary",
+        "{speaker}'s wedding anniversary is {object}",
+        0.9,
+    ),
+    ExtractionRule(
+        "has some",
+        r"<WE>(?: have|'ve got| have got) (?P<object>(?:an?|one|two|three|four|five|six|seven|\d{1,2}) "
+        r"(?:(?!(?:cool|hot|stuffed|toy)\b)[a-z]+ ){0,2}?<COUNTED>)<STOP>",
+        "has",
+        "{speaker} has {object}",
+        0.85,
+    ),
+    ExtractionRule(
+        "owns",
+        r"<I> (?:also )?(?:own|drive|ride) (?P<object>an? (?:(?:[a-z]+ ){0,2}<POSSESSION>|"
+        r"(?:[a-z]+ )?[A-Z][\w-]*(?: [A-Z0-9][\w-]*){0,3}))<END>",
+        "owns",
+        "{speaker} has {object}",
+        0.85,
+    ),
+    ExtractionRule(
+        "speaks",
+        r"<I> (?:also )?speak (?:(?:fluent|native|some|a little|good) )?"
+        r"(?P<object><LANGUAGE>(?:(?:,? and |, )<LANGUAGE>)*)<END>",
+        "speaks",
+        "{speaker} speaks {object}",
+        0.9,
+    ),
+)

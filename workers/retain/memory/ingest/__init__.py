@@ -1,1 +1,0 @@
-"""Ingest: conversations become episodes-of-record, and facts are drawn from them."""
