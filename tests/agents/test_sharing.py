@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
+from retain.models.chat import ToolSpec
 from tests.agents.conftest import agent
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.instances import ULID, Deployment
@@ -96,12 +97,18 @@ async def test_an_agent_that_may_not_share_is_told_why_and_nothing_is_stored(
     assert await deployment.rows("SELECT * FROM memory_records") == []
 
 
+def properties_of(tool: ToolSpec) -> dict[str, object]:
+    properties = tool.parameters["properties"]
+    assert isinstance(properties, dict)
+    return properties
+
+
 async def test_shared_is_offered_to_those_who_may(deploy: Deploy, agents: Agents) -> None:
     chat = SteppedChat()
     deployment = deploy(agents(**HOUSEMATES), chat=chat)
     for agent_type in HOUSEMATES:
         await deployment.run(agent_type, "go")
-    offered = [{tool.name: set(tool.parameters["properties"]) for tool in asked.tools} for asked in chat.requests]
+    offered = [{tool.name: set(properties_of(tool)) for tool in asked.tools} for asked in chat.requests]
     assert ["shared" in tools["store_memory"] for tools in offered] == [True, False, False, False]
     assert all(not tools["store_memory"] & {"house", "scope", "agent_type"} for tools in offered)
 

@@ -132,7 +132,9 @@ async def test_invariant_3_no_built_in_tool_declares_an_argument_that_could_name
         for tool in tools.values():
             declared = tool.spec.parameters
             assert declared["additionalProperties"] is False, tool.spec.name
-            assert not set(SCOPE_NAMES) & set(declared["properties"]), tool.spec.name
+            properties = declared["properties"]
+            assert isinstance(properties, dict)
+            assert not set(SCOPE_NAMES) & properties.keys(), tool.spec.name
 
 
 async def test_invariant_3_metadata_that_looks_like_a_scope_changes_none() -> None:

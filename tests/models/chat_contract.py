@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from retain.errors import InvalidInput, UpstreamFailed
+from retain.json_text import JsonObject
 from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage
 from tests.ports import raises
 
@@ -83,7 +84,14 @@ async def check_text_streams_in_pieces(stage: Stage) -> None:
 
 
 async def check_a_call_of_a_tool_is_the_reply(stage: Stage) -> None:
-    arguments = {"city": "Troms\u00f8", "days": 2, "units": ["\u00b0C"], "exact": True, "note": None, "at": {"h": 1.5}}
+    arguments: JsonObject = {
+        "city": "Troms\u00f8",
+        "days": 2,
+        "units": ["\u00b0C"],
+        "exact": True,
+        "note": None,
+        "at": {"h": 1.5},
+    }
     reply = await both(stage, ChatReply("", (ToolCall("a", "forecast", arguments),), Usage(1, 1)))
     assert (reply.content, reply.finish_reason) == ("", "tool_calls")
     assert shown(reply) == [("forecast", arguments)]

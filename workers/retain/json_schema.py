@@ -32,7 +32,7 @@ class _RefusedReferences(dict[str, Callable[[str], Any]]):
         return _refuse_reference
 
 
-def compile_schema(schema: Mapping[str, Any]) -> Check:
+def compile_schema(schema: Mapping[str, object]) -> Check:
     """Return a function that returns the first violation of the schema by a value, or None.
 
     Understands drafts 4, 6, 7 and 2019-09. Defaults are not filled in. References may point only inside the schema.

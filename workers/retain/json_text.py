@@ -9,10 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
-"""A JSON value."""
+if TYPE_CHECKING:
+    Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
+else:
+    # A type checker alone can resolve an alias that names itself: `get_type_hints` and pydantic find any value here.
+    Json = object
+"""A JSON value. A field of a pydantic model is checked when it is declared as pydantic's `JsonValue` instead."""
 JsonObject: TypeAlias = Mapping[str, Json]
 """A JSON object."""
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, JsonValue
 
 from retain.admin.context import AdminContext
 from retain.admin.memory_desk import MemoryDesk, Owner
 from retain.admin.resources.memories import EditBody, MemoryBody
 from retain.errors import InvalidInput, NoSuchTool
 from retain.http import Response
+from retain.json_text import JsonObject
 from retain.mcp.server import answer
 from retain.mcp.tools import McpAnswer, McpTool, McpToolPage
 from retain.routing.bodies import BodyModel, validated
@@ -43,14 +44,14 @@ class RecallArguments(BodyModel):
     query: str
     top_k: int = Field(default=5, ge=1, le=50)
     as_of_ms: int | None = None
-    filter: dict[str, Any] = Field(default_factory=dict)
+    filter: dict[str, JsonValue] = Field(default_factory=dict)
     explain: bool = False
 
 
 class ListArguments(BodyModel):
     """A page of memories. all: also those that are no longer valid."""
 
-    filter: dict[str, Any] = Field(default_factory=dict)
+    filter: dict[str, JsonValue] = Field(default_factory=dict)
     all: bool = False
     limit: int = Field(default=50, ge=1, le=200)
     cursor: str | None = None
@@ -68,29 +69,29 @@ class EditArguments(EditBody):
     id: str
 
 
-async def _remember(desk: MemoryDesk, owner: Owner, given: MemoryBody) -> Mapping[str, Any]:
+async def _remember(desk: MemoryDesk, owner: Owner, given: MemoryBody) -> Mapping[str, object]:
     return asdict(await desk.store(owner, given.to_record()))
 
 
-async def _recall(desk: MemoryDesk, owner: Owner, given: RecallArguments) -> Mapping[str, Any]:
+async def _recall(desk: MemoryDesk, owner: Owner, given: RecallArguments) -> Mapping[str, object]:
     found = await desk.recall(owner, given.query, top_k=given.top_k, as_of_ms=given.as_of_ms, conditions=given.filter)
     return found.to_json(explain=given.explain)
 
 
-async def _list(desk: MemoryDesk, owner: Owner, given: ListArguments) -> Mapping[str, Any]:
+async def _list(desk: MemoryDesk, owner: Owner, given: ListArguments) -> Mapping[str, object]:
     page = await desk.list(owner, conditions=given.filter, closed_too=given.all, limit=given.limit, cursor=given.cursor)
     return page.to_json()
 
 
-async def _get(desk: MemoryDesk, _: Owner, given: IdArguments) -> Mapping[str, Any]:
+async def _get(desk: MemoryDesk, _: Owner, given: IdArguments) -> Mapping[str, object]:
     return (await desk.get(given.id)).to_json()
 
 
-async def _edit(desk: MemoryDesk, _: Owner, given: EditArguments) -> Mapping[str, Any]:
+async def _edit(desk: MemoryDesk, _: Owner, given: EditArguments) -> Mapping[str, object]:
     return (await desk.edit(given.id, given.model_dump(exclude_unset=True, exclude={"id"}))).to_json()
 
 
-async def _forget(desk: MemoryDesk, _: Owner, given: IdArguments) -> Mapping[str, Any]:
+async def _forget(desk: MemoryDesk, _: Owner, given: IdArguments) -> Mapping[str, object]:
     await desk.forget(given.id)
     return {"done": True}
 
@@ -99,7 +100,7 @@ async def _forget(desk: MemoryDesk, _: Owner, given: IdArguments) -> Mapping[str
 class _MemoryTool:
     description: str
     arguments: type[BaseModel]
-    call: Callable[[MemoryDesk, Owner, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+    call: Callable[[MemoryDesk, Owner, JsonObject], Awaitable[Mapping[str, object]]]
     hints: Mapping[str, bool]
 
 
@@ -109,10 +110,10 @@ Arguments = TypeVar("Arguments", bound=BaseModel)
 def _tool(
     description: str,
     arguments: type[Arguments],
-    call: Callable[[MemoryDesk, Owner, Arguments], Awaitable[Mapping[str, Any]]],
+    call: Callable[[MemoryDesk, Owner, Arguments], Awaitable[Mapping[str, object]]],
     **hints: bool,
 ) -> _MemoryTool:
-    async def checked(desk: MemoryDesk, owner: Owner, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def checked(desk: MemoryDesk, owner: Owner, given: JsonObject) -> Mapping[str, object]:
         return await call(desk, owner, validated(arguments, given))
 
     return _MemoryTool(description, arguments, checked, hints)
@@ -152,7 +153,7 @@ class MemoryTools:
             ]
         )
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> McpAnswer:
+    async def call(self, name: str, arguments: JsonObject) -> McpAnswer:
         """Call a tool once, and return its answer as JSON."""
         tool = _TOOLS.get(name)
         if tool is None:

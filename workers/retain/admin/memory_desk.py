@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from retain.admin.context import AdminContext
+from retain.json_text import JsonObject
 from retain.memory.recall.recall import Hit
 from retain.memory.records.events import LearningEvent
 from retain.memory.records.listing import Listing, list_records
@@ -32,7 +33,7 @@ class RecordPage:
     records: Sequence[Record]
     cursor: str | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, object]:
         """Return the page as answered."""
         return {"memories": [record.to_json() for record in self.records], "cursor": self.cursor}
 
@@ -44,7 +45,7 @@ class RecordHistory:
     record: Record
     events: Sequence[LearningEvent]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, object]:
         """Return the record with its events as answered."""
         return {**self.record.to_json(), "events": [asdict(event) for event in self.events]}
 
@@ -55,7 +56,7 @@ class Recalled:
 
     hits: Sequence[Hit]
 
-    def to_json(self, *, explain: bool = False) -> dict[str, Any]:
+    def to_json(self, *, explain: bool = False) -> Mapping[str, object]:
         """Return the hits as answered. explain: with the components of each score."""
         return {"memories": [_shown(hit, explain=explain) for hit in self.hits]}
 
@@ -82,7 +83,7 @@ class MemoryDesk:
         self,
         owner: Owner,
         *,
-        conditions: Mapping[str, Any],
+        conditions: JsonObject,
         closed_too: bool = False,
         limit: int = 50,
         cursor: str | None = None,
@@ -123,7 +124,7 @@ class MemoryDesk:
         *,
         top_k: int = 5,
         as_of_ms: int | None = None,
-        conditions: Mapping[str, Any] | None = None,
+        conditions: JsonObject | None = None,
     ) -> Recalled:
         """Recall as the owner would, or over every memory of the tenant.
 
@@ -139,7 +140,7 @@ class MemoryDesk:
         return self._context.scope(self._tenant_id, owner.agent_type, owner.house)
 
 
-def _shown(hit: Hit, *, explain: bool) -> dict[str, Any]:
+def _shown(hit: Hit, *, explain: bool) -> Mapping[str, object]:
     shown = {**hit.record.to_json(), "score": round(hit.score, 6)}
     if explain:
         shown["components"] = {name: round(value, 6) for name, value in hit.components.items()}

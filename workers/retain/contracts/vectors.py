@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
+from retain.json_text import JsonObject
 from retain.ports import Vector
 
-Metadata = Mapping[str, Any]
+Metadata = JsonObject
 """A JSON object: what it says is the owner's matter, and not the store's."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from retain.errors import InvalidInput
 from retain.gateway.target import invalid_argument
@@ -12,7 +11,7 @@ from retain.json_schema import compile_schema
 Check = Callable[[Mapping[str, object]], None]
 
 
-def compile_check(schema: Mapping[str, Any]) -> Check:
+def compile_check(schema: Mapping[str, object]) -> Check:
     """Return a function that raises InvalidInput (code `invalid_arguments`) for arguments that do not fit the schema.
 
     See `compile_schema` for what it understands.

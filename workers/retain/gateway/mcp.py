@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Any
 
 from retain.errors import InvalidInput, Misconfigured, NoSuchTool, NotFound
 from retain.gateway.keys import ANY_TOOL, Grant
 from retain.gateway.proxy import ToolProxy
 from retain.gateway.tool_config import tool_name_in_kv
 from retain.identifiers import check_tool_name
+from retain.json_text import JsonObject
 from retain.mcp.tools import McpAnswer, McpTool, McpToolPage
 from retain.ports import Kv
 
@@ -41,7 +40,7 @@ class GrantedTools:
         found = await asyncio.gather(*(self._described(name) for name in names))
         return McpToolPage([tool for tool in found if tool is not None], following)
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> McpAnswer:
+    async def call(self, name: str, arguments: JsonObject) -> McpAnswer:
         """Call the tool's upstream. An answer that is not a success is a failed call, with the upstream's own words."""
         try:
             check_tool_name(name)

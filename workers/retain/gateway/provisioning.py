@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from retain.errors import InvalidInput, LimitExceeded
 from retain.gateway.credentials import credential_name, seal
@@ -62,7 +61,9 @@ def new_api_key(tenant_id: str, scopes: Sequence[str], *, now_ms: int, lifetime_
     return NewApiKey(api_key, key_id, KvEntry(name, write_grant(grant)))
 
 
-def tool_entry(tenant_id: str, tool_name: str, config: Mapping[str, Any], *, allow_loopback: bool = False) -> KvEntry:
+def tool_entry(
+    tenant_id: str, tool_name: str, config: Mapping[str, object], *, allow_loopback: bool = False
+) -> KvEntry:
     """Return the entry of a tool, its configuration checked as the proxy will check it.
 
     Raises: InvalidInput (code `invalid_tenant`, `invalid_tool_name`, `invalid_tool_configuration`,

@@ -49,7 +49,7 @@ class ToolDescription:
     name: str
     version: int
     description: str
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
     idempotent: bool
 
 

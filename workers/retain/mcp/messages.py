@@ -15,10 +15,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from retain.errors import InvalidInput
 from retain.http import Request, Response
+from retain.json_text import JsonObject
 
 HANDSHAKE_VERSIONS = ("2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE_VERSIONS = ("2026-07-28",)
@@ -39,7 +39,7 @@ _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
 class McpError(Exception):
     """A request that the protocol itself refuses. code: of JSON-RPC."""
 
-    def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, code: int, message: str, data: JsonObject | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
@@ -52,7 +52,7 @@ class RpcMessage:
 
     id: str | int | None
     method: str
-    params: Mapping[str, Any]
+    params: JsonObject
     enveloped: bool
 
 
@@ -75,12 +75,12 @@ def read_message(request: Request) -> RpcMessage | None:
     if isinstance(number, bool) or not isinstance(number, str | int | None) or ("id" in body and number is None):
         raise McpError(INVALID_REQUEST, "an id is a text or a whole number")
     meta = params.get("_meta")
-    enveloped = isinstance(meta, dict) and _VERSION_KEY in meta
-    if not enveloped:
+    envelope = meta if isinstance(meta, dict) and _VERSION_KEY in meta else None
+    if envelope is None:
         _check_handshake_version(request, method)
     elif number is not None:
-        _check_envelope(request, method, params)
-    return RpcMessage(number, method, params, enveloped)
+        _check_envelope(request, method, params, envelope)
+    return RpcMessage(number, method, params, envelope is not None)
 
 
 def id_of(request: Request) -> str | int | None:
@@ -93,7 +93,7 @@ def id_of(request: Request) -> str | int | None:
     return number if isinstance(number, str | int) and not isinstance(number, bool) else None
 
 
-def result(message: RpcMessage, value: Mapping[str, Any]) -> Response:
+def result(message: RpcMessage, value: Mapping[str, object]) -> Response:
     """Return the answer to a request."""
     content = {"resultType": "complete", **value} if message.enveloped else dict(value)
     return _json({"jsonrpc": "2.0", "id": message.id, "result": content}, 200)
@@ -106,7 +106,7 @@ def accepted() -> Response:
 
 def refusal(error: McpError, number: str | int | None, *, enveloped: bool) -> Response:
     """Return a refusal. What reached a method is answered with status 200 in the era with a handshake."""
-    content: dict[str, Any] = {"code": error.code, "message": error.message}
+    content: dict[str, object] = {"code": error.code, "message": error.message}
     if error.data is not None:
         content["data"] = dict(error.data)
     transport = error.code in (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH, UNSUPPORTED_VERSION)
@@ -120,9 +120,8 @@ def _check_handshake_version(request: Request, method: str) -> None:
         raise _unsupported(named, [*HANDSHAKE_VERSIONS, *ENVELOPE_VERSIONS])
 
 
-def _check_envelope(request: Request, method: str, params: Mapping[str, Any]) -> None:
+def _check_envelope(request: Request, method: str, params: JsonObject, meta: JsonObject) -> None:
     """Refuse a request that says one thing in its headers and another in its body: who routes it reads the headers."""
-    meta: Mapping[str, Any] = params["_meta"]
     if _CAPABILITIES_KEY not in meta:
         raise McpError(INVALID_PARAMS, f"params._meta lacks '{_CAPABILITIES_KEY}'")
     headers = request.headers
@@ -153,5 +152,5 @@ def _decoded(value: str | None) -> str | None:
         return None
 
 
-def _json(content: Mapping[str, Any], status: int) -> Response:
+def _json(content: Mapping[str, object], status: int) -> Response:
     return Response(status, json.dumps(content, separators=(",", ":")), {"content-type": "application/json"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from retain.errors import InvalidInput, NoSuchTool, RetainError
 from retain.http import Request, Response
@@ -47,7 +46,7 @@ async def answer(request: Request, tools: McpTools, name: str, instructions: str
         return refusal(error, message.id, enveloped=message.enveloped)
 
 
-async def _respond(message: RpcMessage, tools: McpTools, name: str, instructions: str) -> Mapping[str, Any]:
+async def _respond(message: RpcMessage, tools: McpTools, name: str, instructions: str) -> Mapping[str, object]:
     introduction = {"capabilities": {"tools": {}}, "instructions": instructions}
     server = {"name": name, "version": __version__}
     match message.method:
@@ -69,24 +68,24 @@ async def _respond(message: RpcMessage, tools: McpTools, name: str, instructions
             raise McpError(METHOD_NOT_FOUND, f"there is no method '{other}'")
 
 
-async def _list(message: RpcMessage, tools: McpTools) -> Mapping[str, Any]:
+async def _list(message: RpcMessage, tools: McpTools) -> Mapping[str, object]:
     cursor = message.params.get("cursor")
     try:
         page = await tools.page(cursor if isinstance(cursor, str) else None)
     except InvalidInput as error:
         raise McpError(INVALID_PARAMS, error.message) from error
-    listed: dict[str, Any] = {"tools": [_shown(tool) for tool in page.tools]}
+    listed: dict[str, object] = {"tools": [_shown(tool) for tool in page.tools]}
     if page.cursor is not None:
         listed["nextCursor"] = page.cursor
     return {**listed, "ttlMs": LIST_TTL_MS, "cacheScope": "private"} if message.enveloped else listed
 
 
-def _shown(tool: McpTool) -> Mapping[str, Any]:
+def _shown(tool: McpTool) -> Mapping[str, object]:
     shown = {"name": tool.name, "description": tool.description, "inputSchema": dict(tool.input_schema)}
     return {**shown, "annotations": dict(tool.hints)} if tool.hints else shown
 
 
-async def _call(message: RpcMessage, tools: McpTools) -> Mapping[str, Any]:
+async def _call(message: RpcMessage, tools: McpTools) -> Mapping[str, object]:
     name, arguments = message.params.get("name"), message.params.get("arguments") or {}
     if not isinstance(name, str) or not isinstance(arguments, dict):
         raise McpError(INVALID_PARAMS, "a call has a name, a text, and arguments, an object")
@@ -99,5 +98,5 @@ async def _call(message: RpcMessage, tools: McpTools) -> Mapping[str, Any]:
     return _content(given.text, failed=given.failed)
 
 
-def _content(text: str, *, failed: bool) -> Mapping[str, Any]:
+def _content(text: str, *, failed: bool) -> Mapping[str, object]:
     return {"content": [{"type": "text", "text": text}], "isError": failed}

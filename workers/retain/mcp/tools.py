@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
+
+from retain.json_text import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +18,7 @@ class McpTool:
 
     name: str
     description: str
-    input_schema: Mapping[str, Any]
+    input_schema: Mapping[str, object]
     hints: Mapping[str, bool] = field(default_factory=dict)
 
 
@@ -43,7 +45,7 @@ class McpTools(Protocol):
         """Return tools in a fixed order. Raises: InvalidInput (code `invalid_cursor`)."""
         ...
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> McpAnswer:
+    async def call(self, name: str, arguments: JsonObject) -> McpAnswer:
         """Call a tool once.
 
         Raises: NotFound (code `no_such_tool`) for a tool that the caller does not have. Any other RetainError is told

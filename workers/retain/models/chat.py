@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
+
+from retain.json_text import JsonObject
 
 Role = Literal["system", "user", "assistant", "tool"]
 Cut = Literal["length", "content_filter"]
@@ -20,7 +22,7 @@ class ToolSpec:
 
     name: str
     description: str
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class ToolCall:
 
     id: str
     name: str
-    arguments: Mapping[str, Any]
+    arguments: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class ChatRequest:
     tools: Sequence[ToolSpec] = ()
     max_output_tokens: int = 1024
     temperature: float | None = None
-    schema: Mapping[str, Any] | None = None
+    schema: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class ChatReply:
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=Usage)
     cut: Cut | None = None
-    structured: Mapping[str, Any] | None = None
+    structured: JsonObject | None = None
 
     @property
     def finish_reason(self) -> FinishReason:

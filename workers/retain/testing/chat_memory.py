@@ -150,7 +150,7 @@ class ChatMemorySuite(Suite):
     async def _a_save_that_fails(self, before: list[ChatMessage]) -> None:
         memory = await self.open(new_id())
         await memory.save(_OLD)
-        unsayable = ChatMessage("assistant", "", (ToolCall("1", "ship", {"order": object()}),))
+        unsayable = ChatMessage("assistant", "", (ToolCall("1", "ship", {"order": object()}),))  # type: ignore[dict-item]
         try:
             await memory.save([*_NEW, unsayable, *_NEW])
         except Exception:  # noqa: BLE001 -- which error it is, is the backend's matter

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from retain.admin.context import AdminContext
 from retain.admin.memory_desk import MemoryDesk, Owner
@@ -12,7 +12,7 @@ from retain.dataclass_models import with_fields_of
 from retain.errors import InvalidInput
 from retain.errors.codes import Code
 from retain.http import Response, json_response
-from retain.json_text import read_json
+from retain.json_text import JsonObject, read_json
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import EditableFields, NewRecord
 from retain.routing.bodies import BodyModel, JsonBody
@@ -62,11 +62,11 @@ class RecallBody(BodyModel):
     agent_type: str | None = None
     house: str | None = None
     as_of_ms: int | None = None
-    filter: dict[str, Any] = Field(default_factory=dict)
+    filter: dict[str, JsonValue] = Field(default_factory=dict)
     explain: bool = False
 
 
-def _conditions(text: str) -> dict[str, Any]:
+def _conditions(text: str) -> JsonObject:
     try:
         wanted = read_json(text)
     except ValueError as error:
@@ -81,7 +81,7 @@ class ListQuery(PageQuery):
 
     agent_type: str | None = Field(default=None, description="only what this agent sees as its own; not with `house`")
     house: str | None = Field(default=None, description="only what belongs to this house and its agents")
-    filter: Annotated[dict[str, Any], BeforeValidator(_conditions)] = Field(
+    filter: Annotated[dict[str, JsonValue], BeforeValidator(_conditions)] = Field(
         default_factory=dict, description="conditions on metadata and fields, as JSON: [memory.md](memory.md#recall)"
     )
     all: Flag = Field(default=False, description="`true`: also those that are no longer valid")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
+from retain.json_text import JsonObject
 from retain.memory.records.limits import (
     END_OF_DATES_MS,
     END_OF_NUMBERS,
@@ -27,7 +27,7 @@ from retain.memory.records.limits import (
 
 Kind = Literal["fact", "event", "instruction", "task"]
 Origin = Literal["agent", "person", "ingest", "extraction", "import"]
-Attributes = Mapping[str, Any]
+Attributes = JsonObject
 """A JSON object that callers define: kept and filtered by, and otherwise opaque."""
 
 
@@ -45,7 +45,7 @@ class RecordSource:
     message: str | None = None
     record_id: str | None = None
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> JsonObject:
         """Return the source as stored, without what is absent."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 

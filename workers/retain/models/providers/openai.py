@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from retain.errors import UpstreamFailed
-from retain.json_text import read_json
+from retain.json_text import Json, read_json
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, ToolCall, Usage
 from retain.models.openai_endpoint import JsonObject, OpenAiEndpoint
 from retain.models.providers.delivery import Delivery, deliver
@@ -162,7 +162,7 @@ def _call_from_wire(call: object) -> ToolCall:
     raise UpstreamFailed("the model called a tool without an id or a name", code="malformed_tool_call")
 
 
-def _json_object(text: str) -> dict[str, object] | None:
+def _json_object(text: str) -> dict[str, Json] | None:
     try:
         value = read_json(text)
     except ValueError:

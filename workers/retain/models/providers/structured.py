@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from retain.errors import InvalidInput, SchemaMismatch
 from retain.json_schema import Check, compile_schema
@@ -56,7 +55,7 @@ async def _given(reply: ChatReply, on_text: OnText | None) -> ChatReply:
     return reply
 
 
-def _compiled(schema: Mapping[str, Any]) -> Check:
+def _compiled(schema: Mapping[str, object]) -> Check:
     try:
         return compile_schema(schema)
     except ValueError as error:
