@@ -195,7 +195,7 @@ def test_a_declared_table_has_the_columns_that_are_declared_of_it(world: World, 
     columns = {row["name"] for row in world.sql_now(f"SELECT name FROM pragma_table_info('{table.name}')")}
     texts = table.texts
     assert table.keys
-    named = {*table.keys, *texts.columns, *texts.whole, *texts.said, table.tenants, texts.marked} - {None}
+    named = {*table.keys, *texts.columns, *texts.whole, *texts.searched, table.tenants, texts.marked} - {None}
     assert named <= columns
     assert not table.instances or {"agent_type", "instance_id"} <= columns
     assert not table.parts or len(table.keys) == 1

@@ -1,7 +1,7 @@
 """Episodic memory: the turns of past runs, in D1.
 
-Writes are statements by name: an instance puts them into its outbox together with what happened, and the outbox brings
-them to D1. Reads are for the next run's context and for the administrator.
+Writes are named statements: an instance puts them into its outbox in the transaction that logs the turn, and the outbox
+sends them to D1. Reads are for the next run's context and for the administrator.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class AppendEpisode(OwedStatement):
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One turn of a past run, as remembered."""
+    """One turn of a past run, as it is remembered."""
 
     episode_id: str
     run_id: str
@@ -53,20 +53,20 @@ class Episode:
     created_at_ms: int
 
     def to_json(self) -> dict[str, Json]:
-        """Return the episode as logged and shown."""
+        """Return the episode as it is logged and shown."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def episode_id(run_id: str, turn: int) -> str:
-    """Return the id of a turn's episode: the same for every attempt to write it, and ordered as the turns are."""
+    """Return the id of a turn's episode: the same for every attempt to write it, and sorted in the order of turns."""
     return f"{run_id}.{turn:03d}"
 
 
 async def last_episodes(sql: Sql, scope: Scope, count: int) -> list[Episode]:
     """Return the newest `count` episodes of the agent in its tenant, oldest first.
 
-    Raises: QuotaExceeded (code `episode_limit`) when the tenant holds as many episodes as it may, since the run that
-        asks for its context could not be remembered; Unavailable.
+    Raises: QuotaExceeded (code `episode_limit`) when the tenant has as many episodes as it may, since the run that
+        needs the context could not be remembered; Unavailable.
     """
     counted, recent = await sql.batch(
         [
@@ -80,7 +80,7 @@ async def last_episodes(sql: Sql, scope: Scope, count: int) -> list[Episode]:
     )
     if counted.rows and int(counted.rows[0]["episodes"]) >= MAX_PER_TENANT:
         raise QuotaExceeded(
-            "the tenant holds as many episodes as it may; prune or erase some",
+            "the tenant has reached its limit of episodes; prune or erase some",
             code="episode_limit",
             limit=MAX_PER_TENANT,
         )
@@ -90,7 +90,7 @@ async def last_episodes(sql: Sql, scope: Scope, count: int) -> list[Episode]:
 async def prune_episodes(sql: Sql, now_ms: int) -> dict[str, int]:
     """Delete episodes and run events older than 90 days, tenant by tenant; return how many episodes each lost.
 
-    Idempotent. Deletes in slices, so that no statement outgrows D1's limits.
+    Idempotent. Deletes in slices, so that no statement exceeds D1's limits.
     """
     horizon = now_ms - RETENTION_MS
     tenants = (await sql.run("SELECT tenant_id FROM tenants ORDER BY tenant_id")).rows

@@ -1,6 +1,6 @@
-"""Facts in parts over semantic memory: `learn` stores one as a record, `recall` returns the nearest records.
+"""Structured facts over semantic memory: `learn` stores one as a record, `recall` returns the nearest records.
 
-For programs that hold a `SemanticMemory` and have facts of their own. The facts of a conversation come from
+For programs that have a `SemanticMemory` and facts of their own. The facts of a conversation come from
 `retain.ingest`, which does not use this.
 """
 
@@ -15,9 +15,9 @@ from retain.memory.semantic import RecallQuery, SemanticMemory
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One observation in parts. confidence: in [0, 1].
+    """One observation as subject, predicate and object. confidence: in [0, 1].
 
-    subject: what it is about, as `contact:hubspot_id:123456`. predicate, object: what is said of it, in snake case.
+    subject: what it is about, as `contact:hubspot_id:123456`. predicate, object: what is known of it, in snake case.
     """
 
     subject: str

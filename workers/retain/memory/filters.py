@@ -2,7 +2,7 @@
 
 A name is one of the record's own fields (`kind`, `subject`, `predicate`, `object`, `confidence`, `importance`,
 `conversation`, `speaker`) or a path into its metadata, with dots. A record that lacks the name counts as different from
-every value: only `$ne` and `$nin` let it pass. Numbers and texts are different, true and false are 1 and 0.
+every value: only `$ne` and `$nin` let it pass. A number never equals a text; true and false are 1 and 0.
 Source: https://developers.cloudflare.com/vectorize/reference/metadata-filtering/
 """
 
@@ -18,7 +18,7 @@ from retain.ports import SqlValue
 MAX_FILTER_BYTES = 2048
 MAX_CONDITIONS = 16
 MAX_VALUES = 40
-"""Values that a filter binds, paths among them: recall binds them twice in one statement, and D1 takes 100."""
+"""Values that a filter binds, including paths: recall binds them twice in one statement, and D1 takes 100."""
 FIELDS = ("kind", "subject", "predicate", "object", "confidence", "importance", "conversation", "speaker")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,4}")
 _COMPARE = {"$eq": "=", "$ne": "<>", "$lt": "<", "$lte": "<=", "$gt": ">", "$gte": ">="}
@@ -71,7 +71,7 @@ def _condition(name: str, given: str, operand: object) -> tuple[str, list[SqlVal
     if given in ("$ne", "$nin"):
         return f"({column} IS NULL OR {condition})", [*path, *path, *operands]
     if given in ("$lt", "$lte", "$gt", "$gte"):
-        # SQLite orders every number before every text; a comparison across types is never meant.
+        # SQLite orders every number before every text; nobody intends a comparison across types.
         kind = "text" if isinstance(operands[0], str) else "number"
         types = "('text')" if kind == "text" else "('integer', 'real')"
         return f"(typeof({column}) IN {types} AND {condition})", [*path, *path, *operands]

@@ -1,10 +1,10 @@
-"""Index debts: what the vector index is owed, written down in D1 before the index is touched.
+"""Index debts: what the vector index is owed, recorded in D1 before the index is changed.
 
 Each row of the table `memory_outbox` is one record's debt. It says how many vectors the record may have in the index, and
-how many writers owe it. A writer settles the debt when it is done, and only the last one crosses it out, since the others
-may still give the index something old. A debt whose writer died is settled by the reconciler after the grace time.
+how many writers owe it. A writer settles the debt when it is done, and only the last one deletes it, since the others
+may still send the index something old. A debt whose writer died is settled by the reconciler after the grace time.
 
-`owed`: the index may lack what D1 says. `sent`: the index was given it, but may not show it yet.
+State `owed`: the index may differ from D1. State `sent`: the index was sent the vectors, but may not show them yet.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from retain.memory.records.rows import record_of
 from retain.ports import SqlResult, Statement
 
 FIRST_PAUSE_MS = 60_000
-"""After a first failure, until the reconciler takes a debt again. It doubles with each failure …"""
+"""How long after a first failure the reconciler retries a debt. It doubles with each failure …"""
 LONGEST_PAUSE_MS = 3_600_000
 """… up to this."""
 _FORGOTTEN_AFTER_MS = 10 * GRACE_MS
-"""When the index surely shows what it was sent."""
+"""After this time, the index certainly shows what it was sent."""
 _LISTED = "(SELECT value FROM json_each(?))"
 _VERSION = "SELECT COUNT(*) || MAX(event_id) FROM memory_events WHERE record_id = ?1"
 """Changes with every event of a record. NULL when there is no event."""
@@ -46,7 +46,7 @@ SELECT value AS record_id, (SELECT COUNT(*) || MAX(event_id) FROM memory_events 
 FROM json_each(?)
 """
 _ABANDONED = "UPDATE memory_outbox SET writers = 1 WHERE state = 'owed' AND at_ms <= ?"
-"""Its writers did not come back: the reconciler is the only one left."""
+"""The debt's writers did not finish: the reconciler is the only one left."""
 _DUE = """
 SELECT record_id FROM memory_outbox WHERE state = 'owed' AND at_ms <= ? AND due_at_ms <= ?
 ORDER BY due_at_ms, record_id LIMIT ?
@@ -61,10 +61,10 @@ WHERE record_id = ?3
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """One record's debt, beside what D1 has of the record.
+    """One record's debt, and what D1 has of the record.
 
     parts: the most vectors that the index may have of it. record: None when it does not exist. version: changes with
-    each of its events; None without any.
+    each of its events; None when it has none.
     """
 
     record_id: str
@@ -76,14 +76,14 @@ class Owed:
 def owe(record: Record, parts: int, now_ms: int, *, changed: bool) -> Statement:
     """Return the statement that adds one writer to the record's debt.
 
-    parts: how many vectors the writer may give the index. changed: the record means something else than before, of which
-    the index has vectors, so recall judges it by its signature until it is settled.
+    parts: how many vectors the writer may send to the index. changed: the record's meaning changed and the index still has
+    the old vectors, so recall ranks it by its signature until the debt is settled.
     """
     return _OWE, (record.id, record.tenant_id, record.scope_id, parts, record.id, int(changed), now_ms, now_ms)
 
 
 def sent(record_id: str, now_ms: int) -> Statement:
-    """Return the statement that says the index was given the record's vectors, which it may not show yet."""
+    """Return the statement that records that the index was sent the vectors, which it may not show yet."""
     return _SENT, (now_ms, record_id)
 
 
@@ -102,7 +102,7 @@ def owed_of(debts: SqlResult, records: SqlResult, versions: SqlResult) -> list[O
 def changed_since(owed: Sequence[Owed], kept: Mapping[str, int], records: SqlResult, versions: SqlResult) -> list[Owed]:
     """Return those of the debts whose record changed since they were read, as they are now.
 
-    kept: how many vectors the index was given, by record. records, versions: as `reading` asks for them, read now.
+    kept: how many vectors the index was sent, by record. records, versions: the results of `reading`'s statements now.
     """
     now = {row["record_id"]: row["version"] for row in versions.rows}
     parts = {
@@ -112,10 +112,10 @@ def changed_since(owed: Sequence[Owed], kept: Mapping[str, int], records: SqlRes
 
 
 def crossed_out(owed: Owed, sent_at_ms: int | None) -> list[Statement]:
-    """Return the statements that take one writer off the debt, and cross it out after the last one.
+    """Return the statements that remove one writer from the debt, and delete the debt after the last one.
 
-    They do nothing when the record changed since this version. sent_at_ms: if given, the last writer leaves the debt as
-    sent at this time instead.
+    They do nothing if the record has changed since this version. sent_at_ms: if given, the last writer instead leaves
+    the debt as sent at this time.
     """
     unchanged = f"record_id = ?1 AND ({_VERSION}) IS ?2"
     last = f"{unchanged} AND writers <= 0"
@@ -128,16 +128,16 @@ def crossed_out(owed: Owed, sent_at_ms: int | None) -> list[Statement]:
 
 
 def due(now_ms: int, limit: int) -> tuple[Statement, Statement, Statement]:
-    """Return the statements of a reconciler: take over abandoned debts, list those that are due, forget the shown ones.
+    """Return a reconciler's statements: take over abandoned debts, list the due ones, delete those that the index shows.
 
-    The second one's rows are the records of up to `limit` debts, those first whose turn came first.
+    The second one's rows are the records of up to `limit` debts, those due for longest first.
     """
     horizon = now_ms - GRACE_MS
     return (_ABANDONED, (horizon,)), (_DUE, (horizon, now_ms, limit)), (_SHOWN, (now_ms - _FORGOTTEN_AFTER_MS,))
 
 
 def failed(record_id: str, code: str, now_ms: int) -> Statement:
-    """Return the statement that notes a failure: the debt's next turn comes later with each."""
+    """Return the statement that records a failure, each of which makes the debt due later."""
     return _FAILED, (code, now_ms, record_id)
 
 

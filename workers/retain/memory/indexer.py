@@ -1,8 +1,8 @@
-"""The indexes of records: search rows and full text, written with the record; vectors, written before and made to agree.
+"""The indexes of records: search rows and full text, written with the record; vectors, written before it and reconciled.
 
-The vector index is owed each record before it is touched (`retain.memory.index_debts`). `settle` then makes the index say
-what D1 says, whatever happened in between: it is idempotent and looks only at the state. A vector without a record is
-never shown, since every hit is read from D1.
+A debt to the vector index is recorded before the index is changed (`retain.memory.index_debts`). `settle` then makes the
+index agree with D1, whatever happened in between: it is idempotent and depends on the state alone. A vector without a
+record is never shown, since every hit is read from D1.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from retain.models.embedding import Embedder
 from retain.ports import Clock, MetadataValue, Sql, Statement, Vector, VectorEntry, VectorIndex
 
 UPSERT_LIMIT = 500
-"""Vectors of one call. Vectorize takes 1,000 from a Worker."""
+"""Vectors per call. Vectorize takes 1,000 from a Worker."""
 DELETE_LIMIT = 1000
-"""Ids of one call."""
+"""Ids per call."""
 MAX_TRIES = 5
-"""How often settling looks again because the record changed meanwhile."""
+"""How often settling is tried while the record keeps changing."""
 _UNCHANGED = "SELECT number FROM memory_records WHERE id = ? AND content_hash = ?"
 
 _log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What the indexes hold of a record. vectors: one per part; empty when the model finds nothing in it."""
+    """What the indexes hold of a record. vectors: one per part, except where the model returned a zero vector."""
 
     prepared: PreparedRecord
     vectors: Sequence[Vector]
@@ -63,7 +63,7 @@ class Indexer:
         return self._embedder.model
 
     async def read(self, records: Sequence[Record]) -> list[Indexed]:
-        """Return what the records become, embedded in one call. Raises: as the embedder."""
+        """Return what the indexes hold of the records, embedded in one call. Raises: as the embedder."""
         prepared = [prepare(record.content, record.utterance) for record in records]
         vectors = await self._embedder.embed([part for one in prepared for part in one.parts])
         found: list[Indexed] = []
@@ -75,17 +75,17 @@ class Indexer:
         return found
 
     def owe(self, record: Record, parts: int, *, changed: bool = False) -> Statement:
-        """Return the statement that owes the vector index this record; see `retain.memory.index_debts.owe`."""
+        """Return the statement that records a debt for this record; see `retain.memory.index_debts.owe`."""
         return index_debts.owe(record, parts, self._clock(), changed=changed)
 
     def sent(self, record: Record) -> Statement:
-        """Return the statement that says the index was given the record's vectors, which it may not show yet."""
+        """Return the statement that records that the index was sent the vectors, which it may not show yet."""
         return index_debts.sent(record.id, self._clock())
 
     def rows(self, record: Record, indexed: Indexed) -> list[Statement]:
-        """Return the statements that write search row and full text; the record's own row must be written before them.
+        """Return the statements that write search row and full text; they must run after the one that writes the record.
 
-        They do nothing when that row has another content by then: whoever changed it writes its own.
+        They do nothing when the record has other content by then: whoever changed it writes its own.
         """
         prepared, place = indexed.prepared, record.utterance
         tag = scope_tag(record.tenant_id, record.scope_id)
@@ -121,7 +121,7 @@ class Indexer:
         ]
 
     async def write(self, records: Sequence[tuple[Record, Indexed]]) -> None:
-        """Give the vector index the records' vectors. Idempotent. Raises: as the index."""
+        """Send the records' vectors to the vector index. Idempotent. Raises: as the index."""
         entries = [
             VectorEntry(vector_id(record.id, number), vector, vector_namespace(record.tenant_id), self.metadata(record))
             for record, indexed in records
@@ -131,17 +131,17 @@ class Indexer:
             await self._index.upsert(entries[start : start + UPSERT_LIMIT])
 
     async def settle(self, record_id: str) -> None:
-        """Make the vector index say what D1 says of this record, and cross its debt out.
+        """Make the vector index agree with D1 on this record, and delete its debt.
 
         Raises: as the ports; the debt stays.
         """
         await self.settle_all([record_id])
 
     async def settle_all(self, record_ids: Sequence[str], *, still_fresh: frozenset[str] = frozenset()) -> None:
-        """Settle those of the records that are owed, embedded in one call.
+        """Settle those of the records that have a debt, embedded in one call.
 
-        A record that changes meanwhile is settled again, so that of two who settle it the last one leaves the truth.
-        still_fresh: records whose debt is to stay as sent, since the index may not show them yet.
+        A record that changes meanwhile is settled again, so of two concurrent settlers the last leaves the current state.
+        still_fresh: records whose debt stays as `sent`, since the index may not show them yet.
         Raises: as the ports, and Unavailable (code `contended`); the debts stay.
         """
         owed = owed_of(*await self._sql.batch(reading(record_ids)))
@@ -152,7 +152,7 @@ class Indexer:
         raise Unavailable("a memory kept changing; try again", code="contended")
 
     async def _settle_once(self, owed: Sequence[Owed], still_fresh: frozenset[str]) -> list[Owed]:
-        """Settle what is owed; return what is owed still, because its record changed meanwhile."""
+        """Settle these debts; return those that are still owed because their record changed meanwhile."""
         records = [one.record for one in owed if one.record is not None]
         indexed = list(zip(records, await self.read(records), strict=True))
         await self.write(indexed)
@@ -167,7 +167,7 @@ class Indexer:
         return changed_since(owed, kept, found, versions)
 
     async def _delete_surplus(self, owed: Sequence[Owed], kept: Mapping[str, int]) -> None:
-        """Delete the vectors that the index may have of the records beyond those that it was given."""
+        """Delete the vectors that the index may have of the records beyond those that it was sent."""
         surplus = [
             vector_id(one.record_id, number) for one in owed for number in range(kept.get(one.record_id, 0), one.parts)
         ]
@@ -187,10 +187,10 @@ class Indexer:
         return True
 
     async def reconcile(self, limit: int = 500) -> Settled:
-        """Settle what is owed since before the grace time, and forget what the index shows by now.
+        """Settle the debts older than the grace time, and delete those whose vectors the index shows by now.
 
-        Up to `limit` records, those first whose turn came first: one that failed gets another turn after a while that
-        doubles with each failure, up to an hour, so that records which cannot be settled do not keep others from it.
+        Up to `limit` records, those due for longest first. One that failed is retried after a pause that doubles with
+        each failure, up to an hour, so records that cannot be settled do not hold up others.
         """
         _, due, _ = await self._sql.batch(index_debts.due(self._clock(), limit))
         worked = [await self.try_to_settle(row["record_id"], still_fresh=True) for row in due.rows]
@@ -205,7 +205,7 @@ class Indexer:
             _log.warning("index debts not reachable", extra={"record_id": record_id, "code": second.code})
 
     def metadata(self, record: Record) -> dict[str, MetadataValue]:
-        """Return what the index stores beside a vector: what it filters on, and the fact in parts.
+        """Return what the index stores with a vector: the fields it filters on, and the fact's parts.
 
         `agent_id` and `agent_type` are both the type of the agent whose scope it is, "" outside an agent's scope. The
         index's specification has a filter on `agent_id`; Retain's own word is `agent_type`.
@@ -231,7 +231,7 @@ class Indexer:
 
 
 def remove_rows(record_id: str) -> list[Statement]:
-    """Return the statements that remove search row and full text of a record, to run before its own row is removed."""
+    """Return the statements that delete a record's search row and full text; they must run before its row is deleted."""
     where = "= (SELECT number FROM memory_records WHERE id = ?)"
     return [
         (f"DELETE FROM memory_search WHERE number {where}", (record_id,)),

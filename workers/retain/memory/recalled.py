@@ -1,7 +1,7 @@
-"""Recalled text: how it is recognised, so that what was remembered is never learned again.
+"""Recognise recalled text, so that what was remembered is never learned again.
 
-An agent's context holds remembered text behind a fence, `<memory section="…" note="…">` to `</memory>`, and the tool
-`recall_memory` answers with JSON whose `memories` carry ids. Both come back when a model repeats what it read, or when
+An agent's context has remembered text inside a fence, `<memory section="…" note="…">` to `</memory>`, and the tool
+`recall_memory` answers with JSON whose `memories` have ids. Both reappear when a model repeats what it read, or when
 somebody ingests a transcript of a run.
 """
 
@@ -14,7 +14,7 @@ import unicodedata
 from retain.memory.semantic import RecallQuery, SemanticMemory
 
 COMPARED = 20
-"""Records that are compared with a new content, best first."""
+"""How many records, best first, are compared with new content."""
 _QUERY_BYTES = 8 * 1024
 
 # Attributes hold no angle brackets. The bound keeps the search linear in texts full of open tags.
@@ -29,11 +29,11 @@ _MARGIN = " \t\r\n-*\u2022>\"'`\u201c\u201d\u2018\u2019.!,;:"
 
 
 def without_recalled(text: str) -> str:
-    """Return the text without what came from recall; the very same text when nothing did.
+    """Return the text without what came from recall; the unchanged text when nothing did.
 
-    After a fence that is not closed, the rest of the text is recalled; before a closing mark without an opening one,
-    the text from its start is: the other end was cut off. Tags named `memory` without a section are ordinary text.
-    Parts that were apart are joined by a line break.
+    All text after a fence that is not closed, and all text before a closing mark without an opening one, counts as
+    recalled: the other mark was cut off. Tags named `memory` without a section are ordinary text. The parts that are left
+    are joined by a line break.
     """
     while True:
         kept = _outside_answers(_outside_fences(text))
@@ -43,12 +43,12 @@ def without_recalled(text: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """Return what two texts that say the same have in common: without case, outer marks and differences of spacing."""
+    """Return the text normalised for comparison: without case, outer punctuation and differences of spacing."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip(_MARGIN)
 
 
 async def known_as(memory: SemanticMemory, content: str) -> str | None:
-    """Return the id of a record, visible from the scope, that says the same as the content; None without one.
+    """Return the id of a record, visible from the scope, with the same normalised content; None if there is none.
 
     Raises: as `SemanticMemory.search`.
     """
@@ -64,7 +64,7 @@ def _outside_fences(text: str) -> str:
     for mark in _MARK.finditer(text):
         closing, labelled = mark["close"] is not None, _LABEL.search(mark["attributes"] or "") is not None
         if depth:
-            # Inside a fence its own kind counts: what is escaped there is somebody's text.
+            # Inside a fence only marks of its own kind count: in an unescaped fence, an escaped mark is somebody's text.
             if (mark["escaped"] is not None) == escaped and (closing or labelled):
                 depth += -1 if closing else 1
                 start = mark.end()
@@ -94,7 +94,7 @@ def _outside_answers(text: str) -> str:
 
 
 def _end_of_answer(text: str, start: int) -> int | None:
-    """Return the end of the answer of recall that starts here, None without one; an answer cut off ends with the text."""
+    """Return the end of the recall answer that starts here, None if none does; a truncated answer ends with the text."""
     try:
         value, end = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):

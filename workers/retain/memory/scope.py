@@ -19,7 +19,7 @@ _HOUSE = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One node of a tenant's tree of scopes: the innermost part that is given is what it names.
+    """One node of a tenant's tree of scopes, named by the innermost part that is given.
 
     agent_type: None for a house or the whole tenant. house: the group the agent belongs to, if any. instance_id: only
     with an agent.
@@ -54,7 +54,7 @@ class Scope:
 
     @property
     def scope_id(self) -> str:
-        """The scope's id inside its tenant, at most 64 bytes. An instance's is a digest: its parts are too long."""
+        """The scope's id within its tenant, at most 64 bytes. An instance's is a digest, since its parts are too long."""
         match self.kind:
             case "instance":
                 return f"instance.{sha256(f'{self.agent_type}:{self.instance_id}'.encode()).hexdigest()[:40]}"
@@ -67,7 +67,7 @@ class Scope:
 
     @property
     def parent(self) -> Scope | None:
-        """The scope around this one, None for the tenant."""
+        """The enclosing scope, None for the tenant."""
         match self.kind:
             case "instance":
                 return replace(self, instance_id=None)
@@ -87,18 +87,18 @@ class Scope:
         return found
 
     def around(self, kind: ScopeKind) -> Scope:
-        """Return the scope of this kind on the path. Raises: InvalidInput (code `invalid_scope`) when there is none."""
+        """Return the scope of this kind on the path. Raises: InvalidInput (code `invalid_scope`) if there is none."""
         for node in self.path():
             if node.kind == kind:
                 return node
-        raise InvalidInput(f"the scope lies in no {kind}", code="invalid_scope")
+        raise InvalidInput(f"the scope is not in any {kind}", code="invalid_scope")
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Scopes of one tenant that a query may touch: from them come the SQL predicate and the vector filter alike.
+    """The scopes of one tenant that a query may touch, from which both the SQL predicate and the vector filter are made.
 
-    scope_ids: as D1 has them, innermost first for what is visible from a scope. Empty reaches nothing.
+    scope_ids: as D1 has them, innermost first for what is visible from a scope. When empty, nothing is reached.
     """
 
     tenant_id: str
@@ -107,7 +107,7 @@ class Reach:
     def predicate(self, table: str) -> tuple[str, tuple[SqlValue, ...]]:
         """Return the condition on a row of `table`, which has `tenant_id` and `scope_id`, and its values.
 
-        The plus signs keep SQLite from walking all of the tenant's rows by an index: they are reached by id or number.
+        The plus signs keep SQLite from scanning all of the tenant's rows by an index: rows are found by id or number.
         """
         return (
             f"+{table}.tenant_id = ? AND +{table}.scope_id IN (SELECT value FROM json_each(?))",
@@ -115,7 +115,7 @@ class Reach:
         )
 
     def vector_filter(self) -> dict[str, MetadataValue | Mapping[str, Sequence[MetadataValue]]]:
-        """Return the conditions of the vector index's filter. An empty reach must not be asked for: it finds nothing."""
+        """Return the vector index's filter. Do not query with an empty reach: it finds nothing."""
         return {"tenant_id": self.tenant_id, "scope_id": {"$in": list(self.scope_ids)}}
 
 
@@ -128,8 +128,8 @@ WITH RECURSIVE chain (scope_id, parent_id, kind, records, words, height) AS (
 )
 SELECT scope_id, kind, records, words FROM chain ORDER BY height
 """
-"""A scope and all that is around it, innermost first. Parameters: tenant, scope. It ends: a parent's kind is always wider
-than its child's, as the table's constraints say."""
+"""A scope and its ancestors, innermost first. Parameters: tenant, scope. The recursion ends, since the table's constraints
+make a parent's kind wider than its child's."""
 
 BELOW = """
 WITH RECURSIVE below (scope_id) AS (
@@ -139,25 +139,25 @@ WITH RECURSIVE below (scope_id) AS (
 )
 SELECT scope_id FROM below
 """
-"""The ids of a scope and its descendants: what may be changed from there. Parameters: tenant, scope."""
+"""The ids of a scope and its descendants: what may be changed from the scope. Parameters: tenant, scope."""
 
 
 def reach_of(scope: Scope, chain: Sequence[Row]) -> Reach:
     """Return what is visible from a scope: the chain that `CHAIN` found in D1.
 
     Raises: NotFound (code `unknown_scope`) when the scope has no row, when its chain does not end in its tenant, or when
-        D1 has it elsewhere than the runtime, which made it: after its agent moved to another house.
+        D1 and the runtime disagree on its ancestors: after its agent moved to another house.
     """
     found = tuple(str(row["scope_id"]) for row in chain)  # the path ends in the tenant, so the chain has to
     if found != tuple(node.scope_id for node in scope.path()):
-        raise UnknownScope("the scope is not known, or lies elsewhere")
+        raise UnknownScope("the scope is unknown, or has other ancestors")
     return Reach(scope.tenant_id, found)
 
 
 def registration(scope: Scope) -> list[Statement]:
-    """Return the statements that make the scope and its ancestors known, or move it to the house it is in now.
+    """Return the statements that register the scope and its ancestors, or move it to the house it is in now.
 
-    The widest comes first, and a scope that is known as it is costs no write.
+    The widest comes first, and a scope that is registered unchanged costs no write.
     """
     return [
         (

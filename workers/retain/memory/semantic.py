@@ -1,8 +1,8 @@
-"""Semantic memory as one scope reaches it: store, search, delete, and the life of a record.
+"""Semantic memory of one scope: store, search, edit, close and delete records.
 
-What is stored belongs to the scope. What is found is visible from it: itself and the scopes around it. What may be
-changed lies at or below it. D1 holds records and events; the vector index is written first and owed before that, so a
-record appears whole or not at all (see `retain.memory.indexer`).
+A stored record belongs to the scope. A search finds the records of the scope and its ancestors. Records of the scope and
+its descendants can be changed. D1 holds records and events; the vector index is written first, and a debt to it is
+recorded before that, so a record appears whole or not at all (see `retain.memory.indexer`).
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ class SemanticMemory:
         self._recall = Recall(scope, sql, index, embedder, clock, reranker=reranker)
 
     async def store(self, new: NewRecord, source: RecordSource) -> StoreResult:
-        """Remember the content; return when it is durable and can be found. Idempotent by content.
+        """Store the content; return when it is durable and can be found. Idempotent by content.
 
-        A newer fact of equal subject and predicate closes the older one's validity; both stay readable. A content that was
-        closed before the new statement, or has expired, becomes valid again; what a person closed, when a person states it.
-        Raises: Unavailable, UpstreamFailed when a step failed; then no record exists, except when the answer of the
-            commit was lost. Repeating the call is right in both: it returns the record's id.
+        A newer fact of equal subject and predicate closes the older one's validity; both stay readable. Content that was
+        closed before the new statement, or has expired, becomes valid again; what a person closed, only a person reopens.
+        Raises: Unavailable, UpstreamFailed when a step failed; then no record exists, unless the answer of the commit
+            was lost. Repeating the call is right in both cases: it returns the record's id.
         """
         return (await self.store_all([new], source))[0]
 
     async def store_all(
         self, news: Sequence[NewRecord], source: RecordSource | Sequence[RecordSource]
     ) -> list[StoreResult]:
-        """Remember several new contents, all of them or none; as `store`, in order. source: of all, or of each."""
+        """Store several contents in order, all of them or none; as `store`. source: one for all, or one for each."""
         sources = [source] * len(news) if isinstance(source, RecordSource) else source
         records = [
             record_for(self.scope, new, origin, self._clock()) for new, origin in zip(news, sources, strict=True)
@@ -81,8 +81,8 @@ class SemanticMemory:
     async def search(self, wanted: RecallQuery, *, register: bool = True) -> list[Hit]:
         """Return what is visible from the scope and fits the query, best first.
 
-        register: a scope that D1 does not have, or has elsewhere since its agent moved to another house, is registered
-        first, in one more round trip. Without, it is refused: for a scope that only its name vouches for.
+        register: whether a scope that D1 does not have, or has in the agent's earlier house, is registered first, in one
+        more round trip. False refuses it: for a scope that comes from a name alone.
         Raises: as `Recall.search`.
         """
         try:
@@ -108,11 +108,13 @@ class SemanticMemory:
         """Change fields of a record at or below the scope; the old values stay in its events.
 
         Raises: InvalidInput for a field that cannot be edited or a value that does not fit; Conflict (code
-            `duplicate_content`) when the scope holds the new content already; NotFound; Unavailable.
+            `duplicate_content`) when the scope has the new content already; NotFound; Unavailable.
         """
         unknown = sorted(set(changes) - set(EDITABLE))
         if unknown or not changes:
-            raise InvalidInput(f"editable are {', '.join(EDITABLE)}", code="invalid_edit", fields=unknown)
+            raise InvalidInput(
+                f"only these fields can be edited: {', '.join(EDITABLE)}", code="invalid_edit", fields=unknown
+            )
         before = (await self._owned(record_id)).record
         _check_edit(before, changes)
         edited = changed(before, self._event("edited", record_id, changes, source))
@@ -133,21 +135,21 @@ class SemanticMemory:
         except RetainError as error:
             await self._indexer.try_to_settle(record_id, still_fresh=True)
             if isinstance(error, Conflict):
-                raise Conflict("the scope holds this content already", code="duplicate_content") from error
+                raise Conflict("the scope has this content already", code="duplicate_content") from error
             raise
         await self._indexer.try_to_settle(record_id, still_fresh=True)
         return after
 
     async def invalidate(self, record_id: str, at_ms: int, source: RecordSource) -> Record:
-        """Say that the record holds no longer than until `at_ms`. Raises: NotFound; Unavailable."""
+        """End the record's validity at `at_ms`. Raises: NotFound; Unavailable."""
         return await self._note(record_id, "invalidated", {"valid_to_ms": at_ms}, source)
 
     async def restore(self, record_id: str, source: RecordSource) -> Record:
-        """Say that the record holds after all. Raises: NotFound; Unavailable."""
+        """Make a closed record valid again. Raises: NotFound; Unavailable."""
         return await self._note(record_id, "restored", {}, source)
 
     async def delete(self, record_id: str, source: RecordSource) -> None:
-        """Forget a record at or below the scope: it is not found from the moment this returns.
+        """Delete a record at or below the scope: once this returns, it cannot be found.
 
         Raises: NotFound; Unavailable, after which the call may be repeated.
         """
@@ -175,7 +177,7 @@ class SemanticMemory:
     async def _change(
         self, record_id: str, decide: Callable[[KnownRecord], Awaitable[tuple[Record, list[Written | Statement]]]]
     ) -> Record:
-        """Commit what `decide` makes of the record, and return that: a read after the commit might fail or see more."""
+        """Commit `decide`'s change and return its record: a read after the commit might fail or see more."""
         decided: list[Record] = []
 
         async def change() -> Change:
@@ -207,5 +209,5 @@ class SemanticMemory:
 def _check_edit(record: Record, changes: EventData) -> None:
     """Raise InvalidInput or LimitExceeded for values that a record cannot have."""
     if not isinstance(changes.get("content", ""), str) or not isinstance(changes.get("metadata", {}), Mapping):
-        raise InvalidInput("content is text and metadata an object", code="invalid_edit")
+        raise InvalidInput("content must be text, and metadata an object", code="invalid_edit")
     check(replace(record, **changes))

@@ -1,8 +1,8 @@
-"""One call that stores contents in a scope: prepare them, owe them to the index, commit them together, report the ids.
+"""One call that stores contents in a scope: prepare them, record the index debts, commit together, return the ids.
 
-The vectors are written before the records and owed before that, so that a call that fails or dies leaves no visible
-record (see `retain.memory.indexer`). Which content is new is decided twice: before the embedding, so that known contents
-cost none, and inside the transaction, which sees what other writers did meanwhile.
+The vectors are written before the records, and a debt is recorded before that, so a call that fails or dies leaves no
+visible record (see `retain.memory.indexer`). Which content is new is decided twice: before embedding, so that known
+content is not embedded, and inside the transaction, which sees what other writers did meanwhile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WHERE tenant_id = ? AND scope_id = ? AND content_hash IN (SELECT value FROM json
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """What `store` did. created: False when the scope had an equal content already."""
+    """What `store` did. created: False when the scope had equal content already."""
 
     id: str
     created: bool
@@ -46,7 +46,7 @@ class _Owed:
 class Storing:
     """Stores contents in one scope, all of them or none. An object serves one call of `run`.
 
-    records: what each content would be as a new record, in order; equal contents may repeat.
+    records: each content as a new record, in order; equal contents may repeat.
     """
 
     def __init__(self, scope: Scope, sql: Sql, clock: Clock, indexer: Indexer, records: Sequence[Record]) -> None:
@@ -59,12 +59,12 @@ class Storing:
         self._ids: dict[str, str] | None = None if records else {}
 
     async def run(self) -> list[StoreResult]:
-        """Return what became of each content, in order, when all are durable and can be found.
+        """Store the contents and return each one's result, in order, when all are durable and can be found.
 
-        Raises: Unavailable, UpstreamFailed; then nothing is visible, except when the answer of the commit was lost.
+        Raises: Unavailable, UpstreamFailed; then nothing is visible, unless the answer of the commit was lost.
         """
         try:
-            while self._ids is None:  # again when a known record is deleted before its transaction: it is new then
+            while self._ids is None:  # repeated if a known record is deleted before the transaction: then it is new
                 known = await self._known()
                 await self._owe(known)
                 if self._owed or any(validity.is_over(self._clock()) for validity in known.values()):
@@ -78,13 +78,13 @@ class Storing:
         return self._results(self._ids)
 
     async def _known(self) -> dict[str, Validity]:
-        """Return what the scope has of the contents, by hash."""
+        """Return the validity of the contents that the scope has, by hash."""
         contents = json.dumps([content for content, _ in self._contents])
         rows = (await self._sql.run(_KNOWN, self._scope.tenant_id, self._scope.scope_id, contents)).rows
         return {row["content_hash"]: Validity(row["id"], row["valid_to_ms"], row["expires_at_ms"]) for row in rows}
 
     async def _owe(self, known: Mapping[str, Validity]) -> None:
-        """Embed the contents that are neither known nor owed, owe them to the index, and write their vectors."""
+        """Embed the contents that are neither known nor owed, record their debts, and write their vectors."""
         fresh: dict[str, Record] = {}
         for content, record in self._contents:
             if content not in known and content not in self._owed:
@@ -99,7 +99,7 @@ class Storing:
         await self._indexer.write(pairs)
 
     async def _decide(self) -> Change | None:
-        """Return the change that stores what is new and reopens what is over; sets the ids. Repeatable."""
+        """Return the change that stores new records and reopens those no longer valid; set the ids. Repeatable."""
         self._ids = None
         known = await self._known()
         ids: dict[str, str] = {}
@@ -129,7 +129,7 @@ class Storing:
 
 
 def record_for(scope: Scope, new: NewRecord, source: RecordSource, now_ms: int) -> Record:
-    """Return what the content becomes as a new record of the scope, with an id of its own."""
+    """Return the content as a new record of the scope, with a new id."""
     return Record(
         **{name: getattr(new, name) for name in EDITABLE},
         id=new_id(),
@@ -147,8 +147,8 @@ def record_for(scope: Scope, new: NewRecord, source: RecordSource, now_ms: int) 
 
 
 def _valid_from(new: NewRecord, now_ms: int) -> int:
-    """Return since when a new record is valid: as it says, else since it was said, else now."""
+    """Return when a new record becomes valid: as given, else when it was uttered (at most now), else now."""
     if new.valid_from_ms is not None:
         return new.valid_from_ms
-    said = new.utterance.at_ms if new.utterance is not None else None
-    return now_ms if said is None else min(said, now_ms)
+    uttered_ms = new.utterance.at_ms if new.utterance is not None else None
+    return now_ms if uttered_ms is None else min(uttered_ms, now_ms)

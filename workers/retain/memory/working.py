@@ -1,7 +1,7 @@
-"""Working memory of one instance: small JSON values for an hour.
+"""Working memory of one instance: small JSON values, kept for an hour.
 
-The object's SQLite answers reads, because KV may lag its own writes; KV holds the same values under
-`agent_working:{tenant}:{instance_id}:{key}` for whoever looks from outside the object.
+The object's SQLite answers reads, because KV may lag its own writes; KV has the same values under
+`agent_working:{tenant}:{instance_id}:{key}` for readers outside the object.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from retain.ports import Clock, Kv, ObjectSql
 
 TTL_S = 3600
 MAX_TOTAL_BYTES = 128 * 1024
-"""Largest sum of keys and values of one instance, in bytes."""
+"""Largest total size of one instance's keys and values."""
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 SCHEMA = """
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS working_memory (
 
 
 class WorkingMemory:
-    """The working keys of one instance."""
+    """The working memory of one instance."""
 
     def __init__(self, local: ObjectSql, kv: Kv, clock: Clock, tenant_id: str, instance_id: str) -> None:
         self._local = local
@@ -40,11 +40,11 @@ class WorkingMemory:
         self._prefix = f"agent_working:{tenant_id}:{instance_id}:"
 
     async def set(self, key: str, value: Json) -> None:
-        """Write a JSON value for an hour, replacing any.
+        """Write a JSON value for an hour, replacing any earlier one.
 
         Raises: InvalidInput for a key outside `[A-Za-z0-9_.-]{1,64}` or a value that is not JSON; LimitExceeded (code
-            `working_memory_full`) when the instance would hold more than 128 KiB; Unavailable when KV failed, in which
-            case the value is readable by the instance and the call may be repeated.
+            `working_memory_full`) when the instance would have more than 128 KiB; Unavailable when KV failed, in which
+            case the instance can read the value and the call may be repeated.
         """
         if _KEY.fullmatch(key) is None:
             raise InvalidInput(f"a working key must match {_KEY.pattern}", code="invalid_working_key")
@@ -72,20 +72,20 @@ class WorkingMemory:
         return json.loads(rows[0]["value"]) if rows else None
 
     def all(self) -> dict[str, Json]:
-        """Return every live key with its value, in the order of the keys."""
+        """Return every live key with its value, sorted by key."""
         rows = self._local.run(
             "SELECT key, value FROM working_memory WHERE expires_at_ms > ? ORDER BY key", self._clock()
         ).rows
         return {row["key"]: json.loads(row["value"]) for row in rows}
 
     async def clear(self) -> None:
-        """Remove every key, from KV as well."""
+        """Remove every key, also from KV."""
         for row in self._local.run("SELECT key FROM working_memory").rows:
             await self._kv.delete(self._prefix + row["key"])
         self._local.run("DELETE FROM working_memory")
 
     async def erase(self, names: Callable[[str], bool]) -> None:
-        """Remove the keys whose name or value names what is to be erased, from KV as well."""
+        """Remove the keys whose name or value mentions what is to be erased, also from KV. names: whether a text does."""
         for row in self._local.run("SELECT key, value FROM working_memory").rows:
             if names(row["key"]) or names(row["value"]):
                 await self._kv.delete(self._prefix + row["key"])

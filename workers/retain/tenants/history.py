@@ -1,9 +1,9 @@
-"""World history: what happened to a tenant's substrate, hash-chained, and the transactions that write it.
+"""World history: the hash-chained log of a tenant's mutations, and the transactions that write it.
 
-An entry names what happened and its digest, never what it was about: erased data leave the chain whole.
-Every mutation of a tenant's memory is one transaction with its history entries. The entries' numbers follow on those read
-before, so two mutations that decide on the same state cannot both commit: the second decides again. Thereby a tenant's
-mutations are serialisable, whatever they read.
+An entry has what happened and a digest, never the content, so erasing data leaves the chain intact.
+Every mutation of a tenant's memory is one transaction with its history entries. The entries' numbers continue from the
+last one read before, so two mutations that decide on the same state cannot both commit: the second decides again. So a
+tenant's mutations are serialisable, whatever they read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ WHERE e.tenant_id = ? AND e.event_id > ? ORDER BY e.event_id LIMIT ?
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """Something that happened. subject_id: what it happened to. digest: of what happened, see `digest_of`."""
+    """Something that happened. subject_id: what it happened to. digest: of the event's content, see `digest_of`."""
 
     kind: str
     subject_id: str
@@ -56,7 +56,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a mutation decided: the statements that do it, and what history says of it."""
+    """What a mutation decided: the statements that do it, and its history entries."""
 
     statements: Sequence[Statement]
     entries: Sequence[HistoryEntry]
@@ -66,10 +66,10 @@ class Change:
 class ChainVerdict:
     """The result of a verification.
 
-    entries, head: how many entries follow on each other from the first, and the last one's hash. problem: None, or
+    entries, head: how many entries from the first are chained correctly, and the last one's hash. problem: None, or
     `entry_changed` (an entry is changed, added, missing or misplaced), `event_changed`, `event_removed`, `event_added`
-    or `event_not_erased` (of the learning stream), or `head_differs` (from one that was kept). broken_at: the number of
-    the first wrong entry, 0 for an event without one.
+    or `event_not_erased` (of the learning stream), or `head_differs` (from a kept head). broken_at: the number of the
+    first wrong entry, 0 for an event without an entry.
     """
 
     entries: int
@@ -79,18 +79,18 @@ class ChainVerdict:
 
 
 def digest_of(nonce: str, data: str) -> str:
-    """Return SHA-256 over a nonce and data, in hexadecimal. Without the nonce it says nothing about the data."""
+    """Return the SHA-256 of a nonce and data, in hexadecimal. Without the nonce it reveals nothing about the data."""
     return hashlib.sha256(f"{nonce}\n{data}".encode()).hexdigest()
 
 
 def chain_hash(previous: str, tenant_id: str, seq: int, entry: HistoryEntry, at_ms: int) -> str:
-    """Return the hash of an entry: SHA-256 over the hash before it and everything the entry says."""
+    """Return the hash of an entry: SHA-256 over the previous hash and all of the entry's fields."""
     text = json.dumps([previous, tenant_id, seq, entry.kind, entry.subject_id, entry.digest, at_ms])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def follow(tenant_id: str, rows: Sequence[Row], seq: int = 0, previous: str = GENESIS) -> tuple[int, str]:
-    """Return number and hash of the last of the entries, in order, that follow on each other and on the one given."""
+    """Return the number and hash of the last entry, in order, that is chained correctly from `seq` and `previous`."""
     for row in rows:
         entry = HistoryEntry(row["kind"], row["subject_id"], row["digest"])
         expected = chain_hash(previous, tenant_id, seq + 1, entry, row["at_ms"])
@@ -108,12 +108,12 @@ class WorldHistory:
         self._clock = clock
 
     async def transact(self, tenant_id: str, decide: Callable[[], Awaitable[Change | None]]) -> bool:
-        """Decide and commit, as one serialisable mutation of the tenant; return False when nothing was to be done.
+        """Decide and commit, as one serialisable mutation of the tenant; return False when there was nothing to do.
 
         decide: reads what it needs and returns the change, or None. It may be called again, so it must not have
         side effects.
         Raises: Conflict when a constraint forbids the change itself; Unavailable (code `contended`) when other
-            mutations kept coming first; what `decide` raises.
+            mutations kept committing first; what `decide` raises.
         """
         for _ in range(MAX_TRIES):
             head = await self._head(tenant_id)
@@ -143,8 +143,8 @@ class WorldHistory:
     async def verify(self, tenant_id: str, *, page: int = 1000) -> ChainVerdict:
         """Recompute the tenant's whole chain, and compare it with the events that exist.
 
-        Detects a changed, removed, added or reordered entry, and a changed, added or removed learning event. A removed
-        end of the chain shows in `head`, to be compared with one kept elsewhere (`retain.lifecycle.heads`).
+        Detects a changed, removed, added or reordered entry, and a changed, added or removed learning event. When the
+        last entries were removed, `head` differs from the one kept elsewhere (`retain.lifecycle.heads`).
         """
         seq, previous = 0, GENESIS
         while rows := await self.page(tenant_id, after=seq, limit=page):
@@ -158,13 +158,13 @@ class WorldHistory:
         return ChainVerdict(seq, previous, *await self._wrong_event(tenant_id, page))
 
     async def _wrong_event(self, tenant_id: str, page: int) -> tuple[str, int] | tuple[None, None]:
-        """Return what is wrong with the first learning event that is not what history says, and its entry's number."""
+        """Return the problem of the first learning event that does not match history, and the number of its entry."""
         after = ""
         while True:
             rows = (await self._sql.run(_PROVED_EVENTS, tenant_id, after, page)).rows
             for row in rows:
                 if row["seq"] is None:
-                    # The digest says all of the event: one that is not its own was changed together with the event.
+                    # The digest covers the whole event: if it still matches, the event was added; if not, it was changed.
                     return ("event_added", 0) if row["digest"] == event_digest(row) else ("event_changed", 0)
                 if row["digest"] != event_digest(row):
                     return "event_changed", int(row["seq"])
@@ -192,6 +192,6 @@ class WorldHistory:
 
 
 def event_digest(event: Row) -> str:
-    """Return the digest of a learning event's row: over all that it says."""
+    """Return the digest of a learning event's row, over all of its fields."""
     names = ("event_id", "tenant_id", "record_id", "kind", "data", "source", "at_ms")
     return digest_of(event["nonce"], json.dumps([event[name] for name in names]))

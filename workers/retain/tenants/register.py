@@ -10,7 +10,7 @@ _CACHE_MS = 60_000
 
 
 class Tenants:
-    """The register of tenants in D1, with the ones seen lately remembered for a minute."""
+    """The register of tenants in D1, which caches for a minute each tenant that it has found."""
 
     def __init__(self, sql: Sql, clock: Clock) -> None:
         self._sql = sql
@@ -35,7 +35,7 @@ class Tenants:
         return tenant_id
 
     def forget(self, tenant_id: str) -> None:
-        """Do not remember a tenant that was seen lately: it is erased."""
+        """Drop an erased tenant from the cache."""
         self._seen.pop(tenant_id, None)
 
     async def register(self, tenant_id: str) -> bool:

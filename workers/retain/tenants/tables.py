@@ -1,6 +1,6 @@
-"""Tables with rows of tenants, as their areas declare them: which they are, and what of them an erasure removes.
+"""Declarations of the tables that have tenants' rows, and of what an erasure removes from each.
 
-Each area lists its own in a `tenant_tables.py`; `retain.tenant_tables` is all of them, and is given to the eraser.
+Each area lists its own in a `tenant_tables.py`; `retain.tenant_tables` collects them for the eraser.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ all, because the table is the proof of the erasure."""
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The columns of a table that may name a person or a thing, and how a row that does is erased.
+    """The columns of a table that may mention a person or a thing, and how a row that does is erased.
 
-    emptied: the assignments after which a row that has to stay says nothing; without them the row is deleted.
+    emptied: the assignments that remove the content of a row that has to stay; without them the row is deleted.
     marked: the column that then gets the id of the erasure, as JSON. whole: columns besides the keys; a row whose key or
-    `whole` names the term is deleted in any case. said: of a column's parsed JSON, the parts that may name the term:
-    names of fields do not count.
+    `whole` columns mention the term is deleted in any case. searched: by column, a function from its parsed JSON to the
+    parts in which the term is searched: field names are not.
     """
 
     columns: tuple[str, ...] = ()
     emptied: str | None = None
     marked: str | None = None
     whole: tuple[str, ...] = ()
-    said: Mapping[str, Callable[[object], object]] = field(default_factory=dict)
+    searched: Mapping[str, Callable[[object], object]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class TenantTable:
     """A table whose column `tenant_id` names the tenant of each row.
 
-    keys: the columns that identify a row. texts: what an erasure by mention searches; nothing where another step does it.
-    parts: tables whose rows belong to the row with the same only key, and are erased by mention with it.
+    keys: the columns that identify a row. texts: what an erasure by mention searches; empty where another step erases.
+    parts: tables whose rows belong to the row with the same single key, and are erased by mention with it.
     instances: whether the columns `agent_type` and `instance_id` name Durable Objects to erase.
-    tenants: the column with the ids of other tenants that belong to this one, and are erased before it.
+    tenants: the column with the ids of other tenants that belong to this one and are erased before it.
     """
 
     name: str

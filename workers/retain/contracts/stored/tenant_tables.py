@@ -11,6 +11,6 @@ TENANT_TABLES = (
     TenantTable(
         "chat_messages",
         ("namespace_key", "position"),
-        texts=Texts(("namespace_key", "message"), said={"message": said_in}),
+        texts=Texts(("namespace_key", "message"), searched={"message": said_in}),
     ),
 )

@@ -111,13 +111,13 @@ def _naming(term: Term, texts: Texts, columns: Collection[str], row: Row, prefix
 
 
 def _names(term: Term, texts: Texts, column: str, text: str | None) -> bool:
-    if text is None or column not in texts.said:
+    if text is None or column not in texts.searched:
         return term.in_stored(text)
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):
         return term.in_text(text)
-    return term.in_json(texts.said[column](parsed))
+    return term.in_json(texts.searched[column](parsed))
 
 
 def _gone(job: ErasureJob, table: str, key: str, ids: Collection[str]) -> list[Statement]:

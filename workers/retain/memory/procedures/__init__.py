@@ -1,1 +1,1 @@
-"""Procedural memory: which of an agent's workflows works, learned from outcomes."""
+"""Procedural memory: which of an agent's workflows works best, learned from outcomes."""

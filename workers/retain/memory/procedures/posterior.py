@@ -15,18 +15,18 @@ from random import Random
 from retain.errors import InvalidInput
 
 PRIOR_STRENGTH = 10.0
-"""How many outcomes what others learned counts for at most: enough to start well, little enough to unlearn soon."""
+"""The most outcomes that others' learning counts as: enough to start well, few enough to unlearn soon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """Beta(alpha, beta) over a workflow's success rate. The default is uniform: nothing is known."""
+    """Beta(alpha, beta) over a workflow's success rate. The default is uniform, for when nothing is known."""
 
     alpha: float = 1.0
     beta: float = 1.0
 
     def after(self, score: float, count: int = 1) -> Posterior:
-        """Return the belief after `count` outcomes that sum to `score`. An outcome in between counts in part to each."""
+        """Return the belief after `count` outcomes that sum to `score`. One between 0 and 1 adds to both parameters."""
         return Posterior(self.alpha + score, self.beta + count - score)
 
     @property
@@ -36,16 +36,16 @@ class Posterior:
 
 
 def choose(posteriors: Mapping[str, Posterior], random: Random) -> str:
-    """Return the workflow to follow: of the highest draw, ties by id. The same posteriors and seed choose the same.
+    """Return the workflow with the highest draw, ties by id. Deterministic for equal posteriors and seeds.
 
-    The order of the mapping does not matter. Raises: ValueError for no workflow.
+    The order of the mapping does not matter. Raises: ValueError when there is no workflow.
     """
     draws = {name: random.betavariate(posteriors[name].alpha, posteriors[name].beta) for name in sorted(posteriors)}
     return max(sorted(draws), key=lambda name: draws[name])
 
 
 def prior(score: float, count: int) -> Posterior:
-    """Return with what belief to begin after others had `count` outcomes that sum to `score`."""
+    """Return the initial belief when others had `count` outcomes that sum to `score`."""
     weight = min(1.0, PRIOR_STRENGTH / count) if count else 0.0
     return Posterior(1.0 + weight * score, 1.0 + weight * (count - score))
 

@@ -1,7 +1,7 @@
-"""The procedural memory of one instance: posteriors in the object's SQLite, their origin and outcomes in D1.
+"""The procedural memory of one instance: posteriors in the object's SQLite, their priors and outcomes in D1.
 
-The object is a cache of what D1 can give again: a posterior is the prior it began with and the outcomes since. Both go
-to D1 through the instance's outbox, in the same transaction as the change of the posterior.
+The object caches what can be recomputed from D1: a posterior is its prior and the outcomes since. Both go to D1 through
+the instance's outbox, in the same transaction as the change of the posterior.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS procedural_workflows (
 
 @dataclass(frozen=True, slots=True)
 class BeginProcedure(OwedStatement):
-    """What an instance believed of a workflow before its own first outcome."""
+    """An instance's prior for a workflow: its belief before its own first outcome."""
 
     NAME: ClassVar[str] = "begin_procedure"
     SQL: ClassVar[str] = """
@@ -53,7 +53,7 @@ class BeginProcedure(OwedStatement):
 
 @dataclass(frozen=True, slots=True)
 class RecordOutcome(OwedStatement):
-    """What came of a run that followed a workflow. Another score for the run replaces the first."""
+    """The outcome of a run that followed a workflow. Another score for the run replaces the first."""
 
     NAME: ClassVar[str] = "record_outcome"
     SQL: ClassVar[str] = """
@@ -102,9 +102,9 @@ class Choice:
 
 
 class ProceduralMemory:
-    """What one instance knows of its workflows. `SCHEMA` has to be there.
+    """What one instance knows of its workflows. The tables of `SCHEMA` must exist.
 
-    scope: the instance's agent. house: gives the agent's house, if it has one; asked only when something is learned.
+    scope: the instance's agent. house: returns the agent's house, or None; called only when something is learned.
     """
 
     def __init__(
@@ -129,11 +129,11 @@ class ProceduralMemory:
     async def select_workflow(self, task_type: str, workflows: Mapping[str, str], run_id: str) -> Choice:
         """Return the workflow that this run follows.
 
-        workflows: id to instructions, at least one; ids are unique in the agent, not only in the task type. The draw is
-        seeded with the run's id: asked again with the same posteriors, the same run is given the same workflow.
-        A workflow that the object does not know begins with what D1 knows of it: this instance's own past, or else
-        what the house's (without a house, the agent's) other instances learned, weakened.
-        Raises: Unavailable when D1 has to be asked and does not answer.
+        workflows: instructions by id, at least one; ids are unique in the agent, not only in the task type. The draw is
+        seeded with the run's id, so with unchanged posteriors the same run gets the same workflow again.
+        A workflow that the object does not have starts from what D1 knows of it: this instance's own past, or else,
+        weakened, what the house's (without a house, the agent's) other instances learned.
+        Raises: Unavailable when D1 is needed and does not answer.
         """
         async with self._one_at_a_time:
             if not workflows.keys() <= self._posteriors(task_type).keys():
@@ -143,27 +143,27 @@ class ProceduralMemory:
         return Choice(task_type, chosen, workflows[chosen])
 
     async def record_outcome(self, run_id: str, task_type: str, workflow_id: str, score: float) -> Posterior | None:
-        """Learn what came of a run; return the workflow's belief after it, None when the object does not hold it.
+        """Learn a run's outcome; return the workflow's posterior after it, None when the object does not have the workflow.
 
-        score: 0 (failure) to 1 (success); one in between counts in part to each. Idempotent; another score for the same
-        run takes the place of the first. What the object does not hold is learned all the same: its next choice of the
-        workflow begins with it.
+        score: 0 (failure) to 1 (success); one in between adds to both parameters. Idempotent; another score for the
+        same run replaces the first. The outcome of a workflow that the object does not have is stored all the same, and
+        counts when that workflow is next offered.
         Raises: InvalidInput (code `invalid_score`); Unavailable when D1 does not answer.
         """
         check_score(score)
         async with self._one_at_a_time:
             if not await self._outbox.flush():
                 raise Unavailable("the instance owes D1 what it learned; try again", code="outbox_waits")
-            told = await self._remote.run(
+            stored = await self._remote.run(
                 "SELECT score FROM procedure_outcomes WHERE run_id = ? AND tenant_id = ?", run_id, self._scope.tenant_id
             )
-            before = float(told.rows[0]["score"]) if told.rows else None
+            before = float(stored.rows[0]["score"]) if stored.rows else None
             if before != score:
                 self._local.atomically(lambda: self._write_outcome(run_id, task_type, workflow_id, score, before))
             return self._posteriors(task_type).get(workflow_id)
 
     def posteriors(self) -> dict[str, dict[str, Posterior]]:
-        """Return what is believed of every workflow that the object holds, by task type and id."""
+        """Return the posterior of every workflow that the object has, by task type and id."""
         found: dict[str, dict[str, Posterior]] = {}
         for row in self._local.run("SELECT * FROM procedural_workflows ORDER BY task_type, workflow_id").rows:
             found.setdefault(row["task_type"], {})[row["workflow_id"]] = _posterior(row)
@@ -174,7 +174,7 @@ class ProceduralMemory:
 
     async def _begin(self, task_type: str, workflows: Mapping[str, str]) -> None:
         scope = self._scope
-        if not await self._outbox.flush():  # an outcome that is still owed would be missed for good
+        if not await self._outbox.flush():  # an outcome that D1 does not have yet would never be counted
             raise Unavailable("the instance owes D1 what it learned; try again", code="outbox_waits")
         me = (scope.tenant_id, scope.agent_type, self._instance_id)
         house = self._house()

@@ -1,1 +1,1 @@
-"""Recall: what a write indexes, how a query is read, where candidates come from, and how they are ranked."""
+"""Recall: what a write indexes, how a query is analysed, where candidates come from, and how they are ranked."""

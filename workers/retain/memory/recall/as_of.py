@@ -1,4 +1,4 @@
-"""Records as they were known at an earlier time: folded again from the events until then, and judged as they were."""
+"""Records as they were known at an earlier time: folded from the events until then, and filtered in that state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SELECT * FROM memory_events WHERE record_id IN (SELECT value FROM json_each(?)) 
 async def as_known(sql: Sql, records: Mapping[str, Record], visible: Visible) -> dict[str, Record]:
     """Return the records, by id, as they were known at the time of `visible`.
 
-    Without those that were not valid then, and those that did not meet the condition then.
+    Leaves out those that were not valid then or did not meet the condition then.
     """
     changed = [record.id for record in records.values() if record.updated_at_ms > visible.at_ms]
     earlier = await _earlier(sql, changed, visible.at_ms)
@@ -37,6 +37,6 @@ async def as_known(sql: Sql, records: Mapping[str, Record], visible: Visible) ->
 
 
 async def _earlier(sql: Sql, record_ids: Sequence[str], at_ms: int) -> dict[str, Record | None]:
-    """Return what the events until a time make of each record; None for one that did not exist then."""
+    """Return the fold of each record's events until a time; None for one that did not exist then."""
     events = [event_of(row) for row in (await sql.run(_EVENTS, json.dumps(record_ids), at_ms)).rows]
     return {record_id: fold(event for event in events if event.record_id == record_id) for record_id in record_ids}

@@ -1,4 +1,4 @@
-"""Where candidates come from: word statistics, full text, exact terms, fresh vectors and neighbours, all from D1.
+"""Sources of candidates in D1: word statistics, full text, exact terms, fresh vectors and neighbours.
 
 Every query names the tenant and the visible scopes, and asks only for records that are valid at the time in question.
 """
@@ -20,20 +20,20 @@ from retain.ports import Sql, SqlValue, Statement
 
 _PLACE_FIELDS = ("conversation", "speaker")
 TEXT_CANDIDATES = 200
-"""By words."""
+"""The most candidates found by words."""
 CANDIDATES = 100
-"""By vectors. Vectorize's limit for topK.
+"""The most candidates found by vectors: Vectorize's limit for topK.
 
 Source: https://developers.cloudflare.com/vectorize/platform/limits/
 """
 TERM_LIMIT = 64
 """Words that are looked up in full text, rarest first …"""
 POSTINGS_LIMIT = 3000
-"""… while together they occur in at most so many records; the three rarest always."""
+"""… as long as they occur together in at most this many records; the three rarest always."""
 FRESH_LIMIT = 500
-"""Records written lately, whose vectors the index may not show yet, that are judged by their signatures."""
+"""The most recently written records, whose vectors the index may not show yet, that are ranked by their signatures."""
 MAX_SCOPES = 32
-"""Scopes that one recall searches."""
+"""The most scopes that one recall searches."""
 _COUNTS = """
 SELECT scope_id, records, words FROM scopes WHERE tenant_id = ? AND scope_id IN (SELECT value FROM json_each(?))
 """
@@ -43,8 +43,8 @@ SELECT scope_id, records, words FROM scopes WHERE tenant_id = ? AND scope_id IN 
 class Visible:
     """What may be seen: the scopes within reach, the time in question, and a condition on `memory_records r`.
 
-    past: the time is an earlier one. What changed since then is let through, to be judged by what its events made of it:
-    `meeting` asks whether that meets the condition.
+    past: the time is an earlier one. Records that changed since then pass `where`, and are filtered later, in the state that
+    their events give for that time: `meeting` asks whether it meets the condition.
     """
 
     reach: Reach
@@ -80,9 +80,9 @@ class Visible:
         )
 
     def meeting(self, records: Sequence[Record]) -> Statement:
-        """Return the statement for the ids of those of the records, as they are given, that meet the condition.
+        """Return the statement for the ids of the given records that meet the condition, in the state that is given.
 
-        D1 judges them like its rows, so a filter means the same of the past as of the present.
+        D1 evaluates them like its rows, so a filter means the same for the past as for the present.
         """
         columns = ", ".join(f"value ->> '{name}' AS {name}" for name in ("id", *FIELDS))
         given = [
@@ -111,7 +111,7 @@ class Statistics:
         return {stem: inverse_frequency(self.records, self.having.get(stem, 0)) for stem in query.stems}
 
     def sought(self, query: Query) -> list[str]:
-        """Return the stems to ask full text for: those that occur somewhere, rarest first, within the limits."""
+        """Return the stems to look up in full text: those that occur somewhere, rarest first, within the limits."""
         found: list[str] = []
         postings = 0
         present = [stem for stem in query.stems if self.having.get(stem, 0)]
@@ -127,9 +127,9 @@ async def read_statistics(sql: Sql, scope: Scope, query: Query, *, below: bool) 
     """Return the statistics of what is visible from a scope. One round trip, two when `below`.
 
     Visible is the scope's chain, walked over `parent_id` in the same round trip. The words are looked up under the tags
-    of the path that the runtime made; the chain that D1 has must be that path. below: the scopes at and below instead.
-    Raises: NotFound (code `unknown_scope`), as `reach_of`; LimitExceeded (code `too_many_scopes`) when there are more
-        than 32 below that hold anything.
+    of the path that the runtime made; the chain that D1 has must equal it. below: the scopes at and below instead.
+    Raises: NotFound (code `unknown_scope`), as `reach_of`; LimitExceeded (code `too_many_scopes`) when more than 32
+        of those at and below have records.
     """
     path = await _below(sql, scope) if below else [node.scope_id for node in scope.path()]
     tags = {scope_tag(scope.tenant_id, scope_id): scope_id for scope_id in path}
@@ -175,7 +175,7 @@ async def _below(sql: Sql, scope: Scope) -> list[str]:
 def full_text(visible: Visible, statistics: Statistics, query: Query) -> Statement:
     """Return the statement for [id, bm25] of the best records by BM25 over the visible scopes' own statistics, as JSON.
 
-    FTS5's `bm25()` would count every tenant's records; here another tenant's writing changes nothing.
+    FTS5's `bm25()` would count every tenant's records; here another tenant's writes change nothing.
     Source: https://doi.org/10.1561/1500000019
     """
     idf = statistics.idf(query)
@@ -207,7 +207,7 @@ def full_text(visible: Visible, statistics: Statistics, query: Query) -> Stateme
 
 
 def exact_term(visible: Visible, phrase: Sequence[str]) -> Statement:
-    """Return the statement for the ids of records that have a phrase word by word."""
+    """Return the statement for the ids of records that contain a phrase word for word."""
     where, values = visible.where()
     tags = [scope_tag(visible.tenant_id, scope_id) for scope_id in visible.scope_ids]
     match = " OR ".join(f'"{" ".join(tag + stem for stem in phrase)}"' for tag in tags) or '""'
@@ -221,7 +221,7 @@ def exact_term(visible: Visible, phrase: Sequence[str]) -> Statement:
 def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
     """Return the statement for [id, signature, changed] of records that the index may not show yet, as one JSON array.
 
-    changed: it may show what the record was before, so the signature is to be believed. model: whose signatures to read.
+    changed: the index may show the record's old vectors, so the signature counts. model: whose signatures to read.
     """
     return (
         "SELECT json_group_array(json_array(id, signature, changed)) AS found FROM ("
@@ -235,7 +235,7 @@ def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
 
 
 def matching(visible: Visible) -> Statement:
-    """Return the statement for the newest records that meet the condition, so that a narrow filter finds them at all."""
+    """Return the statement for the newest records that meet the condition, so that a narrow filter finds any at all."""
     where, values = visible.where()
     return (
         f"SELECT r.id FROM memory_records r WHERE r.tenant_id = ? AND {where} ORDER BY r.number DESC LIMIT {CANDIDATES}",
@@ -246,10 +246,10 @@ def matching(visible: Visible) -> Statement:
 def with_neighbours(visible: Visible, ids: Sequence[str]) -> Statement:
     """Return the statement for the search rows of these records and of the turns around them, as one JSON array.
 
-    One text crosses to the Worker for some hundred rows: converting each value costs more than finding it.
+    The Worker gets one text instead of some hundred rows: converting each value costs more than finding it.
     """
     where, values = visible.where()
-    # The condition is on neighbours as well: what may not be seen, or is filtered out, lends no words either.
+    # The condition applies to neighbours as well: a record that is not visible or is filtered out lends no words.
     return (
         f"""
         WITH chosen (number) AS (

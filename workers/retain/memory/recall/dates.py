@@ -1,7 +1,7 @@
-"""Dates in a query, relative ones among them, as intervals of time. Pure code, English, UTC, weeks from Monday.
+"""Dates in a query, including relative ones, as intervals of time. Pure code, English, UTC, weeks from Monday.
 
-A date is resolved as a person means it who asks what was: "in May" and "on Monday" are the latest that have begun,
-"last" is the latest that is over. Seasons are the meteorological ones of the northern hemisphere.
+A date is resolved as by a person who asks about the past: "in May" and "on Monday" are the latest that have begun,
+"last" is the latest that has ended. Seasons are the meteorological ones of the northern hemisphere.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from datetime import UTC, date, datetime, timedelta
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 MAX_DATES = 4
-"""Dates of one query that are looked at, in order."""
+"""How many dates of a query are used, in order."""
 _LAST_MS = 250_246_627_200_000
-"""The year 9900 begins: times from there on are not resolved, as dates end with the year 9999."""
+"""The start of the year 9900: later times are not resolved, since `date` ends with the year 9999."""
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
            "december")  # fmt: skip
@@ -35,7 +35,7 @@ _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _COUNT = rf"(?:\d{{1,3}}|(?:a )?(?:couple|few)(?: of)?|{'|'.join(w for w in _NUMBERS if w not in {'couple', 'few'})})"
 _UNIT = "(?:minute|hour|day|week|month|year)s?"
 _DIRECTED = "(?(before)|(?!))"
-"""Matches after "since" and the like, where a month or year is one without a preposition."""
+"""Matches only after "since" and the like, where a month or year needs no preposition to be a date."""
 _WHICH = "(?:last|this|next|past|previous|coming)"
 
 
@@ -53,8 +53,8 @@ class Interval:
 def dates(text: str, now_ms: int) -> tuple[Interval, ...]:
     """Return the dates that a text names, resolved against `now_ms`, at most `MAX_DATES`, in order.
 
-    What is no date, as 30 February, is left out. A date after "since" reaches
-    until now, one after "after" begins where it ends; one after "before" or "until" says too little and is left out.
+    Invalid dates, such as 30 February, are left out. A date after "since" extends to now; for one after "after", the
+    interval runs from the end of the date to now; one after "before" or "until" is too vague and is left out.
     """
     if not 0 <= now_ms < _LAST_MS:
         return ()
@@ -74,7 +74,7 @@ def dates(text: str, now_ms: int) -> tuple[Interval, ...]:
 
 
 def _directed(interval: Interval, before: str, now_ms: int) -> Interval | None:
-    """Return what a date means after "since", "after" and the like."""
+    """Return what a date means after "since", "after" and the like; None if that is too vague or in the future."""
     if before in {"before", "until", "till"}:
         return None
     if before not in {"since", "after"}:
@@ -88,7 +88,7 @@ def _today(now_ms: int) -> date:
 
 
 def _span(first: date, after: date) -> Interval:
-    """Return the interval from the beginning of one day to that of another."""
+    """Return the interval from the beginning of one day to the beginning of another."""
     epoch = date(1970, 1, 1).toordinal()
     return Interval((first.toordinal() - epoch) * DAY_MS, (after.toordinal() - epoch) * DAY_MS)
 
@@ -98,7 +98,7 @@ def _days(first: date, count: int = 1) -> Interval:
 
 
 def _month(year: int, month: int) -> Interval:
-    """Return a month; months are counted on beyond December and back before January."""
+    """Return a month; numbers above 12 or below 1 are months of later or earlier years."""
     return _months(year, month, 1)
 
 
@@ -116,15 +116,15 @@ def _number_of_month(name: str) -> int:
 
 
 def _count(text: str) -> int:
-    """Return the number that a count says: digits, a word, "a couple of"."""
+    """Return the number of a count: digits, a word, "a couple of"."""
     word = next(w for w in (text, *text.split()[::-1]) if w in _NUMBERS or w.isdecimal())
     return int(word) if word.isdecimal() else _NUMBERS[word]
 
 
 def _latest(of_year: Callable[[int], Interval], which: str, now_ms: int) -> Interval:
-    """Return that of a yearly time's occurrences which is meant.
+    """Return the occurrence of a yearly time that is meant.
 
-    last: the latest that is over. next: the first that has not begun. this: the one that is, else the current year's.
+    last: the latest that has ended. next: the first that has not begun. this: the current one, else the current year's.
     Otherwise the latest that has begun.
     """
     year = _today(now_ms).year
@@ -139,7 +139,7 @@ def _latest(of_year: Callable[[int], Interval], which: str, now_ms: int) -> Inte
 
 
 def _exists(of_year: Callable[[int], Interval], year: int) -> bool:
-    """Tell whether a yearly time is in a year: 29 February is not in each."""
+    """Return whether a yearly time exists in a year: 29 February does not in every one."""
     try:
         of_year(year)
     except ValueError:
@@ -174,7 +174,7 @@ def _written(text: str, now_ms: int) -> list[Interval]:
     day = int(days[0])
     if years:
         return [_days(date(int(years[0]), month, day))]
-    date(2000, month, day)  # raises for a day that no year has
+    date(2000, month, day)  # raises ValueError for a day that no year has
     return [_latest(lambda year: _days(date(year, month, day)), "", now_ms)]
 
 
@@ -196,7 +196,7 @@ def _in_year(text: str, _: int) -> list[Interval]:
 def _near(text: str, now_ms: int) -> list[Interval]:
     """Return the day of "yesterday", "this morning", "the day after tomorrow"."""
     today = _today(now_ms)
-    if text == "last night":  # it begins on one day and ends on the next
+    if text == "last night":  # it spans two days
         noon = _days(today).from_ms - DAY_MS // 2
         return [Interval(noon, noon + DAY_MS)]
     step = {"day before yesterday": -2, "yesterday": -1, "tomorrow": 1, "day after tomorrow": 2}.get(text, 0)
@@ -214,7 +214,11 @@ def _period(text: str, now_ms: int) -> list[Interval]:
     if unit == "week":
         return [_days(monday + timedelta(days=7 * step), 7)]
     if unit == "weekend":
-        if which not in {"this", "next", "coming"}:  # the latest that has begun, the last one that is over
+        if which not in {
+            "this",
+            "next",
+            "coming",
+        }:  # "the": the latest that has begun; "last": the latest that has ended
             step = -1 if today.weekday() < 5 or which in {"last", "previous"} else 0
         return [_days(monday + timedelta(days=5 + 7 * step), 2)]
     return [_month(today.year, today.month + step) if unit == "month" else _year(today.year + step)]
@@ -235,7 +239,7 @@ def _weekday(text: str, now_ms: int) -> list[Interval]:
 
 
 def _ago(text: str, now_ms: int) -> list[Interval]:
-    """Return the time of "two days ago", as exactly as its unit is meant; "a few" may be one less or more."""
+    """Return the interval of "two days ago", as precise as its unit; "a few" allows one less or more."""
     count, unit = _counted(text.removesuffix("ago").strip())
     slack = 1 if re.search("few|several", text) else 0
     first, last = _back(count + slack, unit, now_ms), _back(count - slack, unit, now_ms)
@@ -255,7 +259,7 @@ def _back(count: int, unit: str, now_ms: int) -> Interval:
 
 
 def _lasting(text: str, now_ms: int) -> list[Interval]:
-    """Return the time until now of "the last 3 weeks"."""
+    """Return the interval until now of "the last 3 weeks"."""
     count, unit = _counted(text.split(maxsplit=1)[1])
     return [_until(count, unit, now_ms)]
 
@@ -266,7 +270,7 @@ def _counted(text: str) -> tuple[int, str]:
 
 
 def _until(count: int, unit: str, now_ms: int) -> Interval:
-    """Return the last so many units until now. A day and longer ones begin with their first day."""
+    """Return the last `count` units until now. For days and longer units it starts at the beginning of a day."""
     if unit in {"minute", "hour"}:
         return Interval(now_ms - count * (HOUR_MS if unit == "hour" else HOUR_MS // 60), now_ms + 1)
     today = _today(now_ms)

@@ -1,4 +1,4 @@
-"""What the sources found for a query, and the candidates that it makes of search rows."""
+"""What the sources found for a query, and how search rows become candidates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from retain.memory.recall.ranking import Candidate, Place, Turns
 from retain.ports import Row
 
 REACH = 1
-"""Turns next to a candidate that become candidates too."""
+"""How many turns on either side of a candidate become candidates too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Evidence:
 
     cosine: of each record's best part and the query, exact or estimated. floor: the least cosine that the vector index
     returned, 0 when it returned fewer than asked for: what it did not return is at most as near.
-    query_signature: 0 for a query without a vector. bm25, exact: what full text and exact terms count.
-    matching: the newest records that meet a filter, which are candidates whatever else they have.
+    query_signature: 0 for a query without a vector. bm25, exact: the scores from full text and exact terms.
+    matching: the newest records that meet a filter, which are candidates in any case.
     """
 
     cosine: Mapping[str, float]
@@ -33,7 +33,7 @@ class Evidence:
     matching: Sequence[str] = ()
 
     def nearness(self, row: Row) -> float:
-        """Return the cosine of a search row's record; about the cosine, from its signature, when no source found it."""
+        """Return the cosine of a search row's record, estimated from its signature when no source found it."""
         known = self.cosine.get(row["id"])
         if known is not None:
             return known
@@ -44,7 +44,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A search row, read once. has: those of the query's stems that it has."""
+    """A search row, parsed once. has: the query's stems that it contains."""
 
     row: Row
     place: Place | None
@@ -52,7 +52,7 @@ class _Turn:
 
 
 def estimated(query_signature: int, signature: str) -> float:
-    """Return about the cosine of two texts from their signatures.
+    """Return an estimate of two texts' cosine from their signatures.
 
     Source: https://doi.org/10.1145/509907.509965
     """
@@ -62,7 +62,7 @@ def estimated(query_signature: int, signature: str) -> float:
 def candidates_of(
     rows: Sequence[Row], query: Query, chosen: frozenset[str], evidence: Evidence
 ) -> tuple[list[Candidate], Turns]:
-    """Return the candidates among the search rows, and what each turn has of the query.
+    """Return the candidates among the search rows, and the query's stems that each turn contains.
 
     chosen: ids found by word or vector; a turn next to a short chosen one is a candidate too.
     """

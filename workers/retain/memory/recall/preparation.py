@@ -15,9 +15,9 @@ from retain.ports import Vector
 PART_CHARACTERS = 800
 """Length of a part: each part of a long text has a vector of its own."""
 MAX_PARTS = 192
-"""More than the largest content has, so nothing is left out."""
+"""More parts than the largest content has, so nothing is left out."""
 WINDOW_LIMIT = 2000
-"""Beyond this many characters a record speaks for itself: its neighbours are not looked at."""
+"""A record with more characters is ranked alone, without its neighbours."""
 SPAN = 3
 """Turns of context on either side."""
 SIGNATURE_BITS = 1024
@@ -34,11 +34,11 @@ NAMES_TIME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PreparedRecord:
-    """What the index holds of one record, but for its vectors.
+    """What the index holds of one record, except its vectors.
 
-    parts: the texts to embed, each with the head. stems: every word's, in order, then single letters of scripts
-    without spaces. terms: the distinct ones, for records
-    short enough to have a window. length: characters. asking: share of its sentences that are questions.
+    parts: the texts to embed, each after the head. stems: of every word, in order, then single letters of scripts
+    without spaces. terms: the distinct stems, "" for records too long to use their neighbours. length: in characters.
+    span: turns of context on either side. asking: share of its sentences that are questions.
     """
 
     parts: tuple[str, ...]
@@ -51,7 +51,7 @@ class PreparedRecord:
 
 
 def prepare(content: str, utterance: Utterance | None) -> PreparedRecord:
-    """Return what the index shall hold of a record."""
+    """Return what the index is to hold of a record, except its vectors."""
     head = _head(utterance)
     stems = tuple(stem(word) for word in indexed_words(head + content))
     short = len(content) <= WINDOW_LIMIT
@@ -67,13 +67,13 @@ def prepare(content: str, utterance: Utterance | None) -> PreparedRecord:
 
 
 def _head(utterance: Utterance | None) -> str:
-    """Return date and speaker as they stand before an utterance: who said it when is part of what it means."""
+    """Return the date and speaker that precede an utterance: who said it, and when, is part of its meaning."""
     if utterance is None:
         return ""
     if utterance.at_ms is None:
         return f"{utterance.speaker}: "
-    said = datetime.fromtimestamp(utterance.at_ms / 1000, UTC)
-    return f"{said.day} {said:%B}, {said.year} ({said:%A}) {utterance.speaker}: "
+    at = datetime.fromtimestamp(utterance.at_ms / 1000, UTC)
+    return f"{at.day} {at:%B}, {at.year} ({at:%A}) {utterance.speaker}: "
 
 
 def cut(text: str, size: int = PART_CHARACTERS) -> list[str]:
@@ -120,7 +120,7 @@ def signature(vectors: Sequence[Vector]) -> str:
 
 @lru_cache(maxsize=4)
 def _projections(dimensions: int) -> list[tuple[int, ...]]:
-    """Return for each bit four dimensions to add and four to subtract: the same for ever, from a linear congruence.
+    """Return four dimensions to add and four to subtract per bit. Never changes: from a linear congruential generator.
 
     Source of the constants: https://doi.org/10.1090/S0025-5718-99-00996-5
     """

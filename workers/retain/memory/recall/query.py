@@ -1,4 +1,4 @@
-"""What code can tell about a query, without a model."""
+"""What code can find out about a query, without a model."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from retain.memory.recall.words import STOP, stem, without_runs, words
 MAX_QUERY_BYTES = 8 * 1024
 MAX_EXACT_TERMS = 8
 ROLES = frozenset(("user", "assistant", "system", "tool", "human", "ai"))
-"""Speakers whose name says nothing about who they are."""
+"""Speakers whose name does not identify a person."""
 QUOTATION = 0.1
-"""Weight of a quotation, which is often mere emphasis, against that of an address or an id."""
+"""Weight of a quotation, which is often mere emphasis; an address or an id has 1."""
 
 _CONVERSATIONAL = re.compile(r"\b(?:i|me|my|we|our|us|let's|you|your)\b", re.IGNORECASE)
 _WHEN = re.compile(r"\s*(?:when|how long|(?:what|which) (?:date|day|week|month|year|time))\b", re.IGNORECASE)
 _QUOTED = re.compile('["\u201c]([^"\u201c\u201d]{2,80})["\u201d]')
-# An address begins where a run of its characters does, and a word is judged once it is cut out: looking ahead from every
-# place would take quadratic time.
+# An address starts only at the start of a run of its characters, and a word is judged after it is matched: looking ahead
+# from every position would take quadratic time.
 _EXACT = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w|[\w-]{4,}|#\d{2,}")
 _QUANTITY = re.compile(r"\d+-?[a-z]+(?:-[a-z\d]+)*")
 _PERIOD = re.compile(r"\d{4}-\d\d(?:-\d\d)?|(?:19|20)\d\d-(?:19|20)\d\d")
-# What a number is the number of: behind such a word it is an id, and alone when it is long and not round.
+# A number is an id after one of these words, and anywhere when it is long and not round.
 _NUMBERED = re.compile(
     r"\b(?:accounts?|bookings?|cases?|claims?|contracts?|customers?|deliver(?:y|ies)|flights?|ids?|invoices?|issues?|"
     r"items?|members?|numbers?|orders?|parcels?|po|references?|ref|refunds?|reservations?|rma|rooms?|shipments?|sku|tickets?|"
@@ -37,11 +37,11 @@ _NUMBER = re.compile(r"(?<![\w$€£¥.,@+-])\d{5,}(?![\w%-]|[.,]\d)")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query taken apart.
+    """An analysed query.
 
-    stems: those it asks for, without stop words unless there is nothing else, in order. exact: addresses, ids (not
-    quantities as "12th" or "30-minute") and quotations as stems in order, with the weight of each. message: it belongs
-    to a running conversation ("we", "my"), rather than asking about a named third person. asks_when: it asks for a time.
+    stems: of its words in order, without stop words unless it has nothing else. exact: addresses, ids (not quantities
+    such as "12th" or "30-minute") and quotations as stems in order, with the weight of each. message: it belongs to an
+    ongoing conversation ("we", "my"), rather than asking about a named third person. asks_when: it asks for a time.
     times: the spans of time that it names.
     """
 
@@ -53,16 +53,16 @@ class Query:
     times: tuple[Interval, ...]
 
     def names(self, speaker: str | None) -> bool:
-        """Tell whether a word of the speaker's name is asked for; a role, as "user", names nobody."""
+        """Return whether the query contains a word of the speaker's name; a role, such as "user", is not a name."""
         if speaker is None or speaker.lower() in ROLES:
             return False
         return any(stem(word) in self.stems for word in words(speaker))
 
 
 def analyse(text: str, now_ms: int) -> Query:
-    """Take a query apart; its relative dates are relative to `now_ms`.
+    """Return the analysed query, its relative dates resolved against `now_ms`.
 
-    Raises: InvalidInput for an empty one, LimitExceeded for a too long one.
+    Raises: InvalidInput when it is empty, LimitExceeded when it is too long.
     """
     if not text.strip():
         raise InvalidInput("a recall needs a query", code="empty_query")
@@ -96,8 +96,8 @@ def _exact_terms(text: str) -> dict[tuple[str, ...], float]:
 
 
 def _is_exact(match: str) -> bool:
-    """Tell whether a match is an address, a numbered sign, a word of digits and letters that is no quantity, or digits
-    and hyphens that are no date.
+    """Return whether a match is an address, a number after "#", a word of digits and letters other than a quantity, or
+    digits and hyphens other than a date.
     """
     if "@" in match or match.startswith("#"):
         return True

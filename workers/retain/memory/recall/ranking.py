@@ -2,19 +2,19 @@
 
     score = vector     * cosine(query, the record's best part)
           + words      * (s * covered + (1 - s) * bm25 / the best possible bm25)
-          + following  * s * cosine(query, the next turn): who answers repeats what was said
+          + following  * s * cosine(query, the next turn): an answer repeats words of what it answers
           + related    * (1 - s) * heat of the most similar candidates
           + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query is a message of a conversation
           + temporal   if the query asks when and the record names a time
-          + dated      if the record was said, or became valid, in a span of time that the query names
+          + dated      if the record was uttered, or became valid, in a span of time that the query names
           + speaker    * s, if the query names who said it
-          + asking     * s * share of the record's sentences that are questions: who asks does not tell
+          + asking     * s * share of the record's sentences that are questions: a question is seldom an answer
           + exact      * share of the query's exact terms that the record has
           + importance * (importance - 0.5)
           + confidence * (confidence - 1)
 
 `s` (shortness) is 1 up to 400 characters and falls with the square of the length: a short turn means little without its
-neighbours, a long text means too much to lend its words to them. `covered` is the share of the query's words, weighed by
+neighbours, a long text covers too much to lend them its words. `covered` is the share of the query's words, weighed by
 inverse document frequency, that the record or, discounted by distance, its neighbours have.
 """
 
@@ -32,7 +32,7 @@ from retain.memory.recall.query import Query
 BM25_K1 = 1.2
 BM25_B = 0.75
 RELATED_POOL = 80
-"""Candidates among which relatedness is looked at."""
+"""How many of the best candidates are compared for relatedness."""
 RELATED_NEIGHBOURS = 10
 _LEAST = 0.02
 """Least similarity of a neighbour, and least norm."""
@@ -43,10 +43,10 @@ RECENCY_OFFSET = 3
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Everything that was chosen by measurement.
+    """The parameters that were chosen by measurement.
 
-    before, after: what a word counts that is one, two, three turns earlier or later: answers follow their questions.
-    short: characters up to which a record needs its neighbours.
+    before, after: how much a word counts that is one, two, three turns earlier or later: answers follow their questions.
+    short: the most characters of a record with shortness 1.
     """
 
     vector: float = 6.0
@@ -67,13 +67,13 @@ class Weights:
 
 
 class Place(NamedTuple):
-    """The position of a turn in a conversation. conversation: its id after that of its scope."""
+    """The position of a turn in a conversation. conversation: the scope's id, a colon and the conversation's id."""
 
     conversation: str
     position: int
 
     def moved(self, steps: int) -> Place:
-        """Return the place so many turns later, or earlier when negative."""
+        """Return the place this many turns later, or earlier when negative."""
         return Place(self.conversation, self.position + steps)
 
 
@@ -81,11 +81,11 @@ class Place(NamedTuple):
 class Candidate:
     """A record that may be an answer, with all that the formula needs.
 
-    content_hash: what it has in common with its copies in other scopes. place: None outside a conversation. has:
-    those of the query's stems that it has. order: the order in which it was recorded, by which recency ranks.
-    signature: see `preparation.signature`. by_named: the query names its speaker. at_ms: when it was said, else since
-    when it is valid. following: cosine of the query and the turn after it, 0 without one.
-    bm25, exact: 0 when the full text did not find it. score, components: what `rank` fills in.
+    content_hash: equal to that of its copies in other scopes. place: None outside a conversation. has: the query's stems
+    that it contains. order: its number in the order of recording, by which recency ranks. signature: see
+    `preparation.signature`. by_named: the query names its speaker. at_ms: when it was uttered, else when it became
+    valid. following: cosine of the query and the turn after it, 0 without one. bm25, exact: 0 when full text did not
+    find it. score, components: filled in by `rank`.
     """
 
     id: str
@@ -110,7 +110,7 @@ class Candidate:
 
 
 Turns = Mapping[tuple[str, int], frozenset[str]]
-"""By `Place`: those of the query's stems that the turn has."""
+"""By `Place`: the query's stems that the turn contains."""
 
 
 def inverse_frequency(total: int, having: int) -> float:
@@ -178,7 +178,7 @@ def _add(candidate: Candidate, component: str, value: float) -> None:
 
 
 def _shortness(length: int, weights: Weights) -> float:
-    """Return 1 for a turn, towards 0 for a document."""
+    """Return 1 for a turn, down to 0 for a document."""
     return 0.0 if length > WINDOW_LIMIT else min(1.0, weights.short / max(length, 1)) ** 2
 
 
@@ -200,7 +200,7 @@ def _covered(item: Candidate, turns: Turns, idf: Mapping[str, float], weights: W
 
 
 def _related(pool: Sequence[Candidate], short: Mapping[str, float]) -> dict[str, float]:
-    """Return how hot the most similar candidates of each long one are, 0 to 1: its score smoothed over its neighbours."""
+    """Return each long candidate's heat, 0 to 1: its score smoothed over its most similar neighbours."""
     long_ones = [number for number, candidate in enumerate(pool) if short[candidate.id] != 1.0]
     if len(pool) < 2 or not long_ones:
         return {}
@@ -221,8 +221,8 @@ def _related(pool: Sequence[Candidate], short: Mapping[str, float]) -> dict[str,
 class _Likeness:
     """How similar the members of a pool are, beyond what the whole pool has in common.
 
-    What all share, as a style or a speaker's manners, relates nothing. So the matrix of similarities is centred on the
-    pool's mean, as in classical scaling.
+    What all share, such as a style or a speaker's manner, does not make any two related. So the matrix of similarities is
+    centred on the pool's mean, as in classical scaling.
     Source: https://doi.org/10.1007/BF02288916
     """
 
@@ -234,7 +234,7 @@ class _Likeness:
         self._norms = [math.sqrt(max(1.0 - 2 * own + self._mean, _LEAST)) for own in self._means]
 
     def to(self, number: int) -> list[float]:
-        """Return the similarity of each member to one of them, by its number."""
+        """Return the similarity of each member to the one with this number."""
         offset, norm = self._means[number] - self._mean, self._norms[number]
         return [
             (cosine - own - offset) / (norm * other)

@@ -1,4 +1,4 @@
-"""Recall: the union of what words, vectors and neighbours find, ranked by one formula. No language model takes part."""
+"""Recall: the union of what words, vectors and neighbours find, ranked by one formula, without a language model."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from retain.ports import Clock, MetadataFilter, Sql, SqlResult, Vector, VectorIn
 
 MAX_TOP_K = 50
 KEEP = 80
-"""Candidates whose neighbours are read: the best by a first score of vectors, words and exact terms."""
+"""How many candidates' neighbours are read: the best by a first score of vectors, words and exact terms."""
 FRESH_MS = 300_000
 """How long a write may stay invisible in the vector index: for that long its signature is compared here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A found record. components: what the score is the sum of. Its sources are in `record.source`."""
+    """A found record. components: the terms whose sum is the score. Its source is in `record.source`."""
 
     record: Record
     score: float
@@ -46,7 +46,7 @@ class Hit:
 class RecallQuery:
     """What to recall.
 
-    top_k: 1 to 50. as_of_ms: what was known and valid then, None for now. filter: on metadata and fields, see
+    top_k: 1 to 50. as_of_ms: recall what was known and valid then, None for now. filter: on metadata and fields, see
     `retain.memory.filters`. below: search the scopes at and below, as an administrator does, instead of those visible.
 
     Raises: InvalidInput.
@@ -90,10 +90,10 @@ class Recall:
     async def search(self, wanted: RecallQuery) -> list[Hit]:
         """Return the best records, best first, ties by id. Four round trips to D1, one to the vector index.
 
-        With a reranker, the best twice `top_k` are put into its order.
-        A record is found as soon as its write was answered. One whose words are found is never dropped for its vector.
+        With a reranker, the best `2 * top_k` are put into its order.
+        A record can be found as soon as its write was answered. One found by its words is never dropped for its vector.
         Raises: InvalidInput, LimitExceeded for the query or its filter; NotFound (code `unknown_scope`) for a scope that
-            D1 does not have, or has elsewhere; Unavailable, UpstreamFailed.
+            D1 does not have, or has with other ancestors; Unavailable, UpstreamFailed.
         """
         at_ms = self._clock() if wanted.as_of_ms is None else wanted.as_of_ms
         query = analyse(wanted.text, at_ms)
@@ -111,7 +111,7 @@ class Recall:
     async def _find(
         self, wanted: RecallQuery, query: Query, vector: Vector, statistics: Statistics, visible: Visible
     ) -> Evidence:
-        """Ask the vector index and D1 at the same time, and return what they found together."""
+        """Query the vector index and D1 concurrently, and return what both found."""
         query_signature = int(signature([vector]), 16) if any(vector) else 0
         nearest = asyncio.ensure_future(self._nearest(vector, visible, wanted))
         try:
@@ -130,19 +130,19 @@ class Recall:
     async def _rank(
         self, query: Query, evidence: Evidence, idf: Mapping[str, float], visible: Visible
     ) -> list[Candidate]:
-        """Return the candidates and those next to them, best first, each content once."""
+        """Return the candidates and their neighbours, best first, each content once."""
         chosen = self._first_choice(evidence, sum(idf.values()) or 1.0)
         sql, values = sources.with_neighbours(visible, sorted(chosen))
         rows = _listed(await self._sql.run(sql, *values))
         candidates, turns = candidates_of(rows, query, chosen, evidence)
         ranked = rank(query, candidates, turns, idf, self._weights)
         once = distinct(ranked)
-        if len(once) < len(ranked):  # copies in several scopes must not lift each other, nor take others' places
+        if len(once) < len(ranked):  # copies in several scopes must not raise each other's scores, nor crowd out others
             return rank(query, once, turns, idf, self._weights)
         return ranked
 
     async def _reranked(self, reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
-        """Return the hits in the reranker's order, ties as they were; its relevance is shown as the component `rerank`."""
+        """Return the hits in the reranker's order, ties in the old one; its relevance becomes the component `rerank`."""
         relevance = await reranker.rerank(query, [hit.record.content for hit in hits])
         judged = [
             Hit(hit.record, hit.score, {**hit.components, "rerank": value})
@@ -151,7 +151,7 @@ class Recall:
         return sorted(judged, key=lambda hit: -hit.components["rerank"])
 
     async def _nearest(self, vector: Vector, visible: Visible, wanted: RecallQuery) -> tuple[dict[str, float], float]:
-        """Return each record's best part's cosine, and the least that was returned."""
+        """Return the cosine of each record's best part, and the floor (see `Evidence`)."""
         if not any(vector) or not visible.scope_ids:
             return {}, 0.0
         criteria: MetadataFilter = {
@@ -198,7 +198,7 @@ class Recall:
         )
 
     def _first_choice(self, evidence: Evidence, whole: float) -> frozenset[str]:
-        """Return the best by a first score, and what matches a filter. whole: the sum of the query's idf."""
+        """Return the ids of the best by a first score and those that match a filter. whole: the sum of the query's idf."""
         weights = self._weights
 
         def first(record_id: str) -> tuple[float, str]:
@@ -213,7 +213,7 @@ class Recall:
         return frozenset(nlargest(KEEP, everything, key=first)) | frozenset(evidence.matching)
 
     async def _hydrate(self, ranked: Sequence[Candidate], wanted: RecallQuery, visible: Visible) -> list[Hit]:
-        """Return the best twice `top_k` with their records; more are read only when too few of them were valid then."""
+        """Return the best `2 * top_k` with their records; more are read only when too few of these were valid then."""
         hits: list[Hit] = []
         seen: set[str] = set()
         start, count = 0, 2 * wanted.top_k
@@ -232,7 +232,7 @@ class Recall:
         return hits
 
     async def _records(self, ids: Sequence[str], visible: Visible) -> dict[str, Record]:
-        """Return those of the records that are visible, by id."""
+        """Return the visible ones of these records, by id."""
         where, values = visible.where()
         rows = (
             await self._sql.run(
@@ -247,7 +247,7 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What D1 found. fresh: cosines by signature; changed: those of them that the index may have wrong."""
+    """What D1 found. fresh: cosines estimated from signatures. changed: those that may be wrong in the index."""
 
     bm25: dict[str, float]
     exact: dict[str, float]
@@ -257,6 +257,6 @@ class _Found:
 
 
 def _listed(result: SqlResult) -> list[Any]:
-    """Return what a statement gave as one JSON array."""
+    """Return the elements of the JSON array that a statement returned."""
     listed: list[Any] = json.loads(result.rows[0]["found"])
     return listed

@@ -36,10 +36,10 @@ def _cvc(stem: str) -> bool:
 
 
 def porter_stem(w: str) -> str:  # noqa: C901 -- the algorithm, as it is published
-    """Return the stem of a folded word. Words outside ASCII, shorter than 3 or longer than 64 letters stay as they are."""
+    """Return the stem of a folded word. Words outside ASCII, shorter than 3 or longer than 64 letters stay unchanged."""
     if len(w) < 3 or len(w) > 64 or not w.isascii():
         return w
-    # An ending is shorter than its word: FTS5 stems `ies` and `eed` themselves by the shorter endings in them.
+    # An ending must be shorter than its word, as in FTS5: the words `ies` and `eed` are stemmed by their shorter endings.
     if (len(w) > 4 and w.endswith("sses")) or (len(w) > 3 and w.endswith("ies")):
         w = w[:-2]
     elif w.endswith("s") and not w.endswith("ss"):

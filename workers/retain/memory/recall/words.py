@@ -1,4 +1,4 @@
-"""Words of a text as the index sees them: folded, stemmed, behind their scope's tag."""
+"""Words of a text as the index has them: folded, stemmed and prefixed with their scope's tag."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STOP = frozenset(
         "yours ll m re ve d "
     ).split()
 )
-"""English words that say nothing about what a text is about."""
+"""English words that do not indicate what a text is about."""
 
 _UNSPACED = (
     "\u0e01-\u0e4e\u0e81-\u0ece\u0edc-\u0edf"  # Thai, Lao
@@ -29,7 +29,7 @@ _UNSPACED = (
     "\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Japanese
     "\u3105-\u312f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"  # Chinese
 )
-"""Letters, and signs on them, of scripts that put no spaces between words."""
+"""Letters, and signs on them, of scripts without spaces between words."""
 _WORD = re.compile(r"[^\W_]+")
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _WORD_OR_RUN = re.compile(f"([{_UNSPACED}]+)|(?:(?![{_UNSPACED}])[^\\W_])+")
@@ -38,7 +38,7 @@ _WORD_OR_RUN = re.compile(f"([{_UNSPACED}]+)|(?:(?![{_UNSPACED}])[^\\W_])+")
 def fold(text: str) -> str:
     """Return the text without case and diacritics, so that FTS5's `unicode61` finds nothing left to fold.
 
-    Lower case would not do: a word that ends in a Greek sigma has two of them.
+    Lower case would not be enough: it has two forms of the Greek sigma, one of them for the end of a word.
     """
     if text.isascii():
         return text.lower()
@@ -48,17 +48,17 @@ def fold(text: str) -> str:
 def words(text: str) -> list[str]:
     """Return the folded words of a text, in order.
 
-    A run of a script without spaces, as Chinese, Japanese and Thai are written, gives each two letters that follow on
-    each other, so that a word is found inside a sentence; a single letter gives itself. Signs above and below the letters
-    are left out, since FTS5 takes them for separators.
+    A run of a script without spaces (Chinese, Japanese, Thai …) becomes all pairs of adjacent letters, so that a word is
+    found inside a sentence; a run of one letter becomes that letter. Signs above and below the letters are left out,
+    since FTS5 takes them for separators.
     """
     return _taken_apart(text)[0]
 
 
 def indexed_words(text: str) -> list[str]:
-    """Return the words that the index holds of a text: its own, in order, then the letters of its runs, each once.
+    """Return the words that the index holds of a text: its words, in order, then the letters of its runs, each once.
 
-    The letters find a word of one letter in a sentence. They stand behind the words, so that phrases stay together.
+    The letters make one-letter words findable in a sentence. They come after the words, so that phrases stay together.
     """
     found, letters = _taken_apart(text)
     return [*found, *letters]
@@ -84,7 +84,7 @@ def _taken_apart(text: str) -> tuple[list[str], list[str]]:
 
 
 def without_runs(text: str) -> str:
-    """Return the text with spaces for its runs of scripts without spaces: ids and addresses stand between them."""
+    """Return the text with its runs of scripts without spaces blanked out, which leaves the ids and addresses between."""
     return text if text.isascii() else _RUN.sub(" ", text)
 
 
@@ -95,13 +95,13 @@ def stem(word: str) -> str:
 
 
 def scope_tag(tenant_id: str, scope_id: str) -> str:
-    """Return the eight letters that stand before every token of a scope in the full-text index.
+    """Return the eight letters that prefix every token of a scope in the full-text index.
 
-    Two scopes may share a tag (once in 2^40): what is found is asked for tenant and scope again.
+    Two scopes may share a tag (once in 2^40), so tenant and scope of what is found are checked again.
     """
     return b32encode(sha256(f"{tenant_id}:{scope_id}".encode()).digest()[:5]).decode().lower()
 
 
 def tagged(tag: str, stems: list[str]) -> str:
-    """Return stems as the full-text index holds them: each one token behind the tag."""
+    """Return stems as the full-text index holds them: each as one token after the tag."""
     return " ".join([tag + found for found in stems])

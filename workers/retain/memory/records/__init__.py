@@ -1,1 +1,1 @@
-"""Records: what is remembered, the events that made it so, and their place in D1."""
+"""Records: what is remembered, the events of which it is the fold, and their rows in D1."""

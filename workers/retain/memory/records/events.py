@@ -1,4 +1,4 @@
-"""Learning events: how a record came to be and changed. A record is the fold of its events, and nothing else."""
+"""Learning events: how a record came to be and changed. A record is the fold of its events and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from retain.memory.records.record import Record, Utterance
 
 EventKind = Literal["stored", "edited", "superseded", "invalidated", "restored", "deleted"]
 EventData = Mapping[str, Any]
-"""What an event says, as `LearningEvent` tells by kind: written by Retain, or checked by an import against its shape."""
+"""An event's data, as `LearningEvent` lists by kind: written by Retain, or checked against its shape by an import."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class LearningEvent:
     """One entry of the learning stream.
 
     data: by kind. `stored`: every field of the record. `edited`: the changed fields. `superseded`: {"by", "valid_to_ms"}.
-    `invalidated`: {"valid_to_ms"}. `restored`: {"valid_from_ms"} when it is valid again since then, and {"expires_at_ms"}
+    `invalidated`: {"valid_to_ms"}. `restored`: {"valid_from_ms"} when it is valid again from then on, and {"expires_at_ms"}
     when it had expired. `deleted`: nothing.
-    source: who caused it, as `Source.to_json`.
+    source: who caused it, as `RecordSource.to_json`.
     """
 
     event_id: str
@@ -34,15 +34,15 @@ class LearningEvent:
 
 @dataclass(frozen=True, slots=True)
 class KnownRecord:
-    """A record, and its last event: what the next one follows on."""
+    """A record and the id of its last event, which the next one follows."""
 
     record: Record
     last_event_id: str
 
     def follow(self, event: LearningEvent) -> LearningEvent:
-        """Return the event as the record's next one: its id is greater and its time not earlier than the last one's.
+        """Return the event as the record's next one: its id is greater than the last one's, its time not earlier.
 
-        Whatever the clocks of two isolates say, the order of ids is the order in which things happened.
+        So the order of ids is the order in which things happened, even if the clocks of two isolates differ.
         """
         return replace(
             event,
@@ -51,13 +51,13 @@ class KnownRecord:
         )
 
     def after(self, event: LearningEvent) -> tuple[Record, LearningEvent]:
-        """Return the record as the event leaves it, and the event as the record's next one, as `follow`."""
+        """Return the record after the event, and the event as the record's next one (see `follow`)."""
         following = self.follow(event)
         return changed(self.record, following), following
 
 
 def apply(record: Record | None, event: LearningEvent) -> Record | None:
-    """Return the record after the event; None when it does not exist (any more)."""
+    """Return the record after the event, None if it does not exist (any more)."""
     if event.kind == "stored":
         return stored(event.data)
     if record is None or event.kind == "deleted":
@@ -86,11 +86,11 @@ def changed(record: Record, event: LearningEvent) -> Record:
                 updated_at_ms=event.at_ms,
             )
         case "stored" | "deleted":
-            raise ValueError(f"an event of kind {event.kind} changes no record")
+            raise ValueError(f"an event of kind {event.kind} does not change a record")
 
 
 def fold(events: Iterable[LearningEvent]) -> Record | None:
-    """Return the record that the events, oldest first, make."""
+    """Return the fold of the events, oldest first: the record, None if it does not exist."""
     record: Record | None = None
     for event in events:
         record = apply(record, event)

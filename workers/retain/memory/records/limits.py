@@ -1,4 +1,4 @@
-"""What the fields of a record may hold. A field's limit is written once, in its annotation; `check` applies them all."""
+"""Limits of a record's fields. A field's limit is written once, in its annotation; `check` applies them all."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ Source: https://developers.cloudflare.com/vectorize/platform/limits/
 MAX_PART_BYTES = 512
 """Largest subject, predicate, object, conversation or speaker, in bytes."""
 END_OF_NUMBERS = 2**53
-"""Whole numbers below it are exact in JSON and in D1. Times in epoch milliseconds end before it."""
+"""Whole numbers below it are exact in JSON and in D1. Times in epoch milliseconds must be below it."""
 END_OF_DATES_MS = 253_402_300_800_000
-"""The year 10000 in epoch milliseconds. A time that is written out as a date comes before it."""
+"""The year 10000 in epoch milliseconds. A time that is formatted as a date must be below it."""
 
 
 @runtime_checkable
 class Limit(Protocol):
-    """What one field may hold."""
+    """The limit of one field's values."""
 
     def check(self, name: str, value: object) -> None:
-        """Raise InvalidInput or LimitExceeded for a value that the field `name` may not hold."""
+        """Raise InvalidInput or LimitExceeded for a value that the field `name` may not have."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ContentLimit:
-    """A text of at most `MAX_CONTENT_BYTES` bytes with more than white space, in valid Unicode and without NUL."""
+    """Valid Unicode text of at most `MAX_CONTENT_BYTES` bytes, not only white space, and without NUL."""
 
     def check(self, name: str, value: object) -> None:
-        """As `check_content`. name: not used, since the messages name the content."""
+        """Raise as `check_content`, whose messages name the content instead of the field; InvalidInput if not text."""
         if not isinstance(value, str):
-            raise InvalidInput(f"{name} must be a text", code="invalid_content")
+            raise InvalidInput(f"{name} must be text", code="invalid_content")
         check_content(value)
 
 
@@ -63,7 +63,7 @@ class MetadataLimit:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of some texts."""
+    """One of the given texts."""
 
     code: InvalidInputCode
     texts: tuple[str, ...]
@@ -88,7 +88,7 @@ class PartLimit:
 
 @dataclass(frozen=True, slots=True)
 class WholeLimit:
-    """A whole number from `first` to before `end`."""
+    """A whole number from `first` to `end`, exclusive."""
 
     code: InvalidInputCode = "invalid_input"
     first: int = 0
@@ -97,7 +97,7 @@ class WholeLimit:
     def check(self, name: str, value: object) -> None:
         """Raise InvalidInput for anything else."""
         if not isinstance(value, int) or isinstance(value, bool) or not self.first <= value < self.end:
-            raise InvalidInput(f"{name} must be a whole number from {self.first} to before {self.end}", code=self.code)
+            raise InvalidInput(f"{name} must be a whole number from {self.first} to {self.end - 1}", code=self.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +113,16 @@ class ShareLimit:
 
 
 _FieldLimit = tuple[str, bool, Limit | None]
-"""A field's name, whether it may be None, and its limit; None for a dataclass, which has limits of its own."""
+"""A field's name, whether it may be None, and its limit; None for a dataclass, whose own fields have limits."""
 _LIMITS: dict[type[Any], tuple[_FieldLimit, ...]] = {}
-"""The limits of each class that was checked, read from its annotations once."""
+"""The limits of each class checked so far, read from its annotations once."""
 
 
 def check(instance: object) -> None:
-    """Apply the limits of a dataclass's fields, in order, and those of the dataclasses in them.
+    """Check a dataclass's fields, in order, and those of the dataclasses in them.
 
-    A field that may be None is not limited when it is. Raises: InvalidInput, LimitExceeded, as the first limit that is
-    not kept.
+    None is always valid in a field that may be None. Raises: InvalidInput, LimitExceeded, for the first limit that is
+    exceeded.
     """
     kind: type[Any] = type(instance)
     if kind not in _LIMITS:
@@ -146,13 +146,13 @@ def check_content(content: str) -> None:
     except UnicodeEncodeError as error:
         raise InvalidInput("content must be valid Unicode", code="invalid_content") from error
     if "\x00" in content:
-        raise InvalidInput("content must not hold the character NUL", code="invalid_content")
+        raise InvalidInput("content must not contain the character NUL", code="invalid_content")
     if size > MAX_CONTENT_BYTES:
         raise LimitExceeded("the content is too long", code="content_too_large", limit_bytes=MAX_CONTENT_BYTES)
 
 
 def _limits(kind: type[Any]) -> tuple[_FieldLimit, ...]:
-    """Return the limited fields of a dataclass."""
+    """Return the limits of a dataclass's fields."""
     if not is_dataclass(kind):
         return ()
     hints = get_type_hints(kind, include_extras=True)

@@ -19,8 +19,8 @@ MAX_LIMIT = 200
 class Listing:
     """What to list.
 
-    filter: as in recall. held_at_ms: only records that hold at this time; None lists closed and expired ones as well.
-    cursor: from the page before. limit: 1 to 200.
+    filter: as in recall. held_at_ms: only records that are valid at this time; None lists closed and expired ones as well.
+    cursor: from the previous page. limit: 1 to 200.
 
     Raises: InvalidInput.
     """
@@ -40,7 +40,7 @@ class Listing:
 
 
 async def list_records(sql: Sql, scope: Scope, wanted: Listing) -> tuple[list[Record], str | None]:
-    """Return a page of the records at or below the scope, oldest first, and the cursor of the next page.
+    """Return a page of the records at or below the scope, oldest first, and the next page's cursor, None after the last.
 
     Raises: InvalidInput, LimitExceeded for the filter; Unavailable.
     """

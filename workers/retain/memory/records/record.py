@@ -1,7 +1,7 @@
 """Records as values: what is remembered, what a caller asks to remember, and where it came from.
 
-The fields of a record are spelled here and nowhere else: the columns of D1, the bodies of requests and the shapes of an
-export are made from these classes, with the limits in their annotations.
+The fields of a record are listed only here: the columns of D1, the bodies of requests and the shapes of an export are
+derived from these classes, with the limits in their annotations.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from retain.memory.records.limits import (
 Kind = Literal["fact", "event", "instruction", "task"]
 Origin = Literal["agent", "person", "ingest", "extraction", "import"]
 Attributes = JsonObject
-"""A JSON object that callers define: kept and filtered by, and otherwise opaque."""
+"""A JSON object that callers define: stored, filterable and otherwise opaque."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordSource:
     """Where a record came from.
 
-    origin: who wrote it. run_id, step: the run and its step, when there was one. message: id of the message it was said
-    in. record_id: the record it was drawn from.
+    origin: who wrote it. run_id, step: the run and its step, if any. message: id of the message that contains it.
+    record_id: the record it was derived from.
     """
 
     origin: Origin
@@ -46,16 +46,16 @@ class RecordSource:
     record_id: str | None = None
 
     def to_json(self) -> JsonObject:
-        """Return the source as stored, without what is absent."""
+        """Return the source as it is stored, without absent fields."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """The place of a record in a conversation.
+    """The position of a record in a conversation, with its speaker and time.
 
-    conversation: its id. position: its number there, from 0; below 0 for an earlier part that is stored after the rest.
-    speaker: who said it. at_ms: when, None when unknown.
+    conversation: its id. position: the record's number there, from 0; negative for an earlier part that was stored later.
+    speaker: who said it. at_ms: when, None if unknown.
     """
 
     conversation: Annotated[str, PartLimit("invalid_conversation")]
@@ -69,8 +69,8 @@ class EditableFields:
     """The fields of a record that a caller chooses, and that an edit may change.
 
     content: text of at most 64 KiB. metadata: JSON object of at most 10 KiB, filterable and otherwise opaque.
-    subject, predicate, object: the fact in parts, when it is one. confidence, importance: in [0, 1].
-    expires_at_ms: when it is to be forgotten, None for never.
+    subject, predicate, object: the parts of a fact, None for other content. confidence, importance: in [0, 1].
+    expires_at_ms: from when it is no longer recalled, None for never.
     """
 
     content: Annotated[str, ContentLimit()]
@@ -92,7 +92,7 @@ EDITABLE = tuple(one.name for one in fields(EditableFields))
 class NewRecord(EditableFields):
     """What a caller asks to remember.
 
-    valid_from_ms: since when it is valid, None for now. utterance: its place in a conversation, None outside one.
+    valid_from_ms: when it becomes valid, None for now. utterance: its position in a conversation, None outside one.
 
     Raises: InvalidInput, LimitExceeded.
     """
@@ -106,10 +106,10 @@ class NewRecord(EditableFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(EditableFields):
-    """A stored record. Times are epoch milliseconds; `valid_to_ms` is None while nothing closed it.
+    """A stored record. Times are epoch milliseconds; `valid_to_ms` is None until something closes it.
 
     recorded_at_ms: when it was stored. updated_at_ms: when it last changed. superseded_by: the record that replaced it.
-    edited: a person changed it, so no rule may. source: as `RecordSource.to_json`.
+    edited: a person changed it, so rules must not. source: as `RecordSource.to_json`.
     """
 
     id: str
@@ -126,17 +126,17 @@ class Record(EditableFields):
 
     @property
     def content_hash(self) -> str:
-        """What makes two records of a scope equal, see `content_hash`."""
+        """The hash by which two records of a scope are equal, see `content_hash`."""
         return content_hash(self.content, self.utterance)
 
     def to_json(self) -> dict[str, object]:
-        """Return the record as the interface shows it and as an export holds it."""
+        """Return the record as HTTP answers and exports have it."""
         shown = {name: getattr(self, name) for name in RECORD_FIELDS}
         shown["utterance"] = None if self.utterance is None else asdict(self.utterance)
         return shown
 
     def holds_at(self, at_ms: int) -> bool:
-        """Return whether the record is valid at a time, and neither expired nor recorded later."""
+        """Return whether the record is valid at a time, not expired by then, and not recorded later."""
         return (
             self.recorded_at_ms <= at_ms
             and self.valid_from_ms <= at_ms
@@ -154,9 +154,9 @@ RECORD_FIELDS = (
 
 
 def content_hash(content: str, utterance: Utterance | None) -> str:
-    """Return SHA-256 of the content in Unicode's NFC without outer white space, in hexadecimal.
+    """Return the SHA-256 of the content in Unicode's NFC without outer white space, in hexadecimal.
 
-    The same words said again at another place of a conversation are another record: the place is part of the hash.
+    The same words at another position of a conversation are another record: the position is part of the hash.
     """
     text = unicodedata.normalize("NFC", content).strip()
     if utterance is not None:

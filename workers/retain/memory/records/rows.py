@@ -1,4 +1,4 @@
-"""Records and learning events as rows of D1: reading them, and the statements that write them."""
+"""Read records and learning events from rows of D1, and make the statements that write them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from retain.ports import Row, SqlValue, Statement
 from retain.tenants.history import Change, HistoryEntry, event_digest
 
 _PLACE_COLUMNS = ("conversation", "position", "speaker", "said_at_ms")
-"""The fields of a record's utterance."""
+"""The columns of a record's utterance."""
 RECORD_COLUMNS = (
     *[column for name in RECORD_FIELDS for column in (_PLACE_COLUMNS if name == "utterance" else (name,))],
     "content_hash",
 )
-"""The columns of `memory_records` that hold a record."""
+"""The columns of `memory_records` that are written from a record."""
 LAST_EVENT = "(SELECT MAX(event_id) FROM memory_events WHERE record_id = r.id) AS last_event_id"
-"""Column of a query to `memory_records r`: what `known_of` needs."""
+"""A column for queries of `memory_records r`, which `known_of` needs."""
 _UPSERT_RECORD = f"""
 INSERT INTO memory_records ({", ".join(RECORD_COLUMNS)}) VALUES ({", ".join("?" * len(RECORD_COLUMNS))})
 ON CONFLICT (id) DO UPDATE SET {", ".join(f"{column} = excluded.{column}" for column in RECORD_COLUMNS[1:])}
@@ -37,25 +37,25 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The statements that write something, and what world history says of it."""
+    """The statements that write something, and its entry in world history."""
 
     statements: tuple[Statement, ...]
     entry: HistoryEntry
 
 
 def record_of(row: Row) -> Record:
-    """Return the record that a row of `memory_records` holds."""
+    """Return the record of a row of `memory_records`."""
     values = {name: row[name] if read is None else read(row[name]) for name, read in _readers()}
     return Record(**values, utterance=_utterance_of(row))
 
 
 def known_of(row: Row) -> KnownRecord:
-    """Return the record that a row of `memory_records r` holds, with its last event. The row has `LAST_EVENT`."""
+    """Return the record of a row of `memory_records r` that has the column `LAST_EVENT`, with its last event."""
     return KnownRecord(record_of(row), row["last_event_id"] or "")
 
 
 def event_of(row: Row) -> LearningEvent:
-    """Return the event that a row of `memory_events` holds."""
+    """Return the event of a row of `memory_events`."""
     return LearningEvent(
         event_id=row["event_id"],
         record_id=row["record_id"],
@@ -67,17 +67,17 @@ def event_of(row: Row) -> LearningEvent:
 
 
 def write_record(record: Record) -> Statement:
-    """Return the statement that makes the row of `memory_records` say what the record says."""
+    """Return the statement that inserts or updates the record's row of `memory_records`."""
     return _UPSERT_RECORD, tuple(_values(record))
 
 
 def remove_record(record_id: str) -> Statement:
-    """Return the statement that removes the row of `memory_records`."""
+    """Return the statement that deletes the record's row of `memory_records`."""
     return _DELETE_RECORD, (record_id,)
 
 
 def append_event(tenant_id: str, event: LearningEvent) -> Written:
-    """Return what appends the event to the learning stream and to world history."""
+    """Return the statement and the entry that append the event to the learning stream and to world history."""
     row: dict[str, str | int] = {
         "event_id": event.event_id,
         "tenant_id": tenant_id,
@@ -94,7 +94,7 @@ def append_event(tenant_id: str, event: LearningEvent) -> Written:
 
 
 def change_of(parts: Sequence[Written | Statement]) -> Change:
-    """Return the parts of a mutation, in order, as one change with its history entries."""
+    """Return the parts of a mutation, in order, as one change with their history entries."""
     statements: list[Statement] = []
     entries: list[HistoryEntry] = []
     for part in parts:
@@ -107,7 +107,7 @@ def change_of(parts: Sequence[Written | Statement]) -> Change:
 
 
 def as_stored(record: Record) -> Record:
-    """Return the record as its row gives it back: metadata and source through JSON."""
+    """Return the record as it reads from its row: with metadata and source converted through JSON."""
     return replace(
         record,
         metadata=json.loads(json.dumps(dict(record.metadata))),
@@ -131,15 +131,13 @@ def _values(record: Record) -> Iterator[SqlValue]:
 def _utterance_of(row: Row) -> Utterance | None:
     if row["conversation"] is None:
         return None
-    said_at_ms = row["said_at_ms"]
-    return Utterance(
-        row["conversation"], int(row["position"]), row["speaker"], None if said_at_ms is None else int(said_at_ms)
-    )
+    at_ms = row["said_at_ms"]
+    return Utterance(row["conversation"], int(row["position"]), row["speaker"], None if at_ms is None else int(at_ms))
 
 
 @cache
 def _readers() -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
-    """Return each field of a record that has a column of its own, and what makes its value of the column's if needed."""
+    """Return each field of a record that has its own column, and the function that converts the column's value, if any."""
     hints = get_type_hints(Record)
     return tuple((name, _reader(hints[name])) for name in RECORD_FIELDS if name != "utterance")
 
@@ -147,7 +145,7 @@ def _readers() -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
 def _reader(hint: Any) -> Callable[[Any], Any] | None:
     parts = [get_origin(part) or part for part in (hint, *get_args(hint))]
     kinds: tuple[type, ...] = (bool, int, float)
-    for kind in kinds:  # D1 gives a whole number for a real one, and numbers for what is true or false
+    for kind in kinds:  # D1 returns integers for whole reals, and numbers for booleans
         if hint is kind:
             read: Callable[[Any], Any] = kind
             return read

@@ -1,7 +1,7 @@
-"""Supersession: a closed record that is stored again becomes valid again; a fact that begins ends the one before it.
+"""Supersession: a closed record that is stored again becomes valid again; a new fact closes the one before it.
 
-Facts are about the same when scope, subject and predicate are equal. Which one ends another is a rule of their times and
-of nothing else, so the order in which they arrive makes no difference.
+Facts compete when scope, subject and predicate are equal. Which one closes another depends only on their times, so the
+order in which they arrive makes no difference.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BEGAN_LATER = f"{_SAME} AND valid_from_ms > ? ORDER BY valid_from_ms, id LIMIT 
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """What decides whether a known content is reopened when it is stored again."""
+    """What decides whether known content is reopened when it is stored again."""
 
     record_id: str
     valid_to_ms: int | None
@@ -47,9 +47,9 @@ class Validity:
 
 
 class Supersession:
-    """What one mutation stores in one scope, in order: each content sees what those before it did.
+    """Stores contents in one scope for one mutation, in order: each sees what the earlier ones did.
 
-    Reads, and collects in `parts` what is to be written.
+    Only reads; collects in `parts` what is to be written.
     """
 
     def __init__(self, sql: Sql, clock: Clock) -> None:
@@ -59,7 +59,7 @@ class Supersession:
         self.parts: list[Written | Statement] = []
 
     async def add(self, record: Record, indexes: Sequence[Statement]) -> None:
-        """Store a content that is not known. indexes: the statements that must follow the one that writes it."""
+        """Store content that is not known. indexes: the statements that must follow the one that writes the record."""
         older, newer = await self._around(record)
         if newer is not None:
             record = replace(record, valid_to_ms=newer.record.valid_from_ms, superseded_by=newer.record.id)
@@ -69,10 +69,10 @@ class Supersession:
         self._end(older, record)
 
     async def repeat(self, validity: Validity, stated: Record) -> bool:
-        """Store a known content again; return False when it is no longer known.
+        """Store known content again; return False when it is no longer known.
 
-        One that was closed before, or has expired, becomes valid again; nothing else about it changes. What a person
-        closed, only a person opens. stated: what it would be as a new record.
+        A record that was closed before, or has expired, becomes valid again; nothing else about it changes. What a
+        person closed, only a person reopens. stated: the content as a new record.
         """
         now = self._clock()
         known = self._changed.get(validity.record_id)
@@ -114,14 +114,14 @@ class Supersession:
     def _next(
         self, known: KnownRecord, kind: EventKind, data: EventData, source: Mapping[str, object]
     ) -> tuple[Record, LearningEvent]:
-        """Return the record's next event, and what it makes of the record."""
+        """Return the record after its next event, and that event."""
         return known.after(LearningEvent(new_id(), known.record.id, kind, data, source, self._clock()))
 
     async def _around(self, record: Record) -> tuple[KnownRecord | None, KnownRecord | None]:
-        """Return the facts about the same that hold when the record begins, and that begin after it."""
+        """Return the competing fact that is valid when the record begins, and the first one that begins after it."""
         if record.subject is None or record.predicate is None:
             return None, None
-        changed = [*self._changed, record.id]  # as this mutation leaves them: D1 does not show it yet
+        changed = [*self._changed, record.id]  # read from `_changed`: D1 does not show this mutation yet
         key = (record.tenant_id, record.scope_id, record.subject, record.predicate, json.dumps(changed))
         since = record.valid_from_ms
         older, newer = await self._sql.batch([(_HELD_BEFORE, (*key, since, since)), (_BEGAN_LATER, (*key, since))])
@@ -138,9 +138,9 @@ class Supersession:
 
 
 def _opening(record: Record, stated: Record, now_ms: int) -> EventData | None:
-    """Return the data of the event that reopens a record which is stored again; None when the record stays as it is.
+    """Return the data of the event that reopens a record that is stored again; None when the record stays unchanged.
 
-    It stays when it is valid, when the statement is of a time before it was closed, and when the statement has expired.
+    It stays unchanged when it is valid, and when the new statement dates from before it was closed or has expired.
     """
     expired = _has_expired(record.expires_at_ms, now_ms)
     if record.valid_to_ms is not None:
