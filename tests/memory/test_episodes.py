@@ -1,4 +1,4 @@
-"""Episodic memory in D1: which episodes a run gets, how many a tenant may have, and how old ones go."""
+"""Episodic memory in D1: which episodes a run gets, how many a tenant may have, and how old ones are pruned."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ async def sql() -> AsyncIterator[SqliteSql]:
 def appended(
     run_id: str, turn: int = 1, *, tenant: str = "acme", agent: str = "sdr", at_ms: int = 0, content: str = "text"
 ) -> Statement:
-    """Return the statement with which an instance's outbox brings an episode to D1."""
+    """Return the statement with which an instance's outbox writes an episode to D1."""
     owed = AppendEpisode(episode_id(run_id, turn), tenant, agent, "main", run_id, turn, content, at_ms)
     return owed.SQL, owed.values()
 
 
 async def counts(sql: SqliteSql) -> dict[str, int]:
-    """Return the kept counts that are not zero."""
+    """Return the stored counts that are not zero."""
     rows = (await sql.run("SELECT * FROM episode_counts WHERE episodes <> 0")).rows
     return {row["tenant_id"]: row["episodes"] for row in rows}
 
@@ -57,7 +57,7 @@ async def counted(sql: SqliteSql) -> dict[str, int]:
     return {row["tenant_id"]: row["n"] for row in rows}
 
 
-async def test_the_newest_come_oldest_first(sql: SqliteSql) -> None:
+async def test_the_newest_are_returned_oldest_first(sql: SqliteSql) -> None:
     await sql.batch([appended(f"run-{n}", at_ms=n, content=f"text {n}") for n in (3, 1, 5, 2, 4)])
     found = await last_episodes(sql, SDR, 3)
     assert found == [Episode(f"run-{n}.001", f"run-{n}", 1, f"text {n}", n) for n in (3, 4, 5)]
@@ -71,7 +71,7 @@ async def test_of_equal_times_the_greater_id_is_newer(sql: SqliteSql) -> None:
     assert found == [("a", 10), ("b", 1), ("b", 2), ("b", 12)]
 
 
-async def test_no_other_agent_s_and_no_other_tenant_s_come(sql: SqliteSql) -> None:
+async def test_episodes_of_other_agents_and_tenants_are_not_returned(sql: SqliteSql) -> None:
     await sql.batch([appended("mine"), appended("other-agent", agent="sdr2"), appended("other-tenant", tenant="acme2")])
     assert [one.run_id for one in await last_episodes(sql, SDR, 10)] == ["mine"]
 
@@ -96,7 +96,7 @@ rows = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(rows=rows, count=st.integers(0, 12))
-async def test_the_last_episodes_are_those_of_the_scope_by_time_and_id(
+async def test_the_newest_episodes_are_those_of_the_scope_by_time_and_id(
     rows: list[tuple[str, int, str, str, int]], count: int
 ) -> None:
     with closing(migrated_d1()) as sql:
@@ -120,7 +120,7 @@ def test_ids_sort_as_the_turns_do() -> None:
 
 
 @pytest.mark.parametrize("held", [MAX_PER_TENANT - 1, MAX_PER_TENANT, MAX_PER_TENANT + 1])
-async def test_invariant_8_a_tenant_that_holds_as_many_as_it_may_is_refused(sql: SqliteSql, held: int) -> None:
+async def test_invariant_8_a_tenant_at_its_limit_is_refused(sql: SqliteSql, held: int) -> None:
     await sql.run("INSERT INTO episode_counts VALUES ('acme', ?), ('rival', 5)", held)
     assert await last_episodes(sql, Scope("rival", "sdr"), 10) == []
     if held < MAX_PER_TENANT:
@@ -178,7 +178,7 @@ MANY = (
 
 
 class Watched:
-    """Implements `Sql` on another one, and notes how many episodes each statement deletes for "acme"."""
+    """Implements `Sql` on another one, and records how many episodes each statement deletes for "acme"."""
 
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
@@ -194,7 +194,7 @@ class Watched:
         return await self._sql.batch(statements)
 
 
-async def test_more_than_a_statement_may_delete_goes_in_slices(sql: SqliteSql) -> None:
+async def test_more_than_a_statement_may_delete_is_pruned_in_slices(sql: SqliteSql) -> None:
     await sql.batch([("INSERT INTO tenants VALUES ('acme', 0)", ()), (MANY, ()), appended("new", at_ms=NOW)])
     watched = Watched(sql)
     assert (await prune_episodes(watched, NOW))["acme"] == 2500
@@ -203,7 +203,7 @@ async def test_more_than_a_statement_may_delete_goes_in_slices(sql: SqliteSql) -
 
 
 @pytest.mark.parametrize("at", [2, 3, 4, 5])
-async def test_pruning_that_failed_goes_on_where_it_stopped(sql: SqliteSql, at: int) -> None:
+async def test_pruning_that_failed_resumes_where_it_stopped(sql: SqliteSql, at: int) -> None:
     await sql.batch([("INSERT INTO tenants VALUES ('acme', 0)", ()), (MANY, ()), appended("new", at_ms=NOW)])
     faults = Faults(lambda owner: None)
     faults.plan(Fault(Unavailable("D1 is down"), at, "sql.run"))
@@ -230,7 +230,7 @@ operations = st.lists(
 
 @settings(max_examples=50, deadline=None)
 @given(operations=operations)
-async def test_the_kept_counts_equal_the_rows_after_any_history(
+async def test_the_stored_counts_equal_the_rows_after_any_history(
     operations: list[tuple[str, object]],
 ) -> None:
     expected: dict[str, tuple[str, int]] = {}  # episode: tenant, time

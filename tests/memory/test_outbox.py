@@ -1,4 +1,4 @@
-"""The outbox: what an instance owes to D1 arrives once, in order, whatever fails on the way."""
+"""The outbox: an instance's pending writes reach D1 once and in order, whatever fails on the way."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Office:
         self.outbox = self.opened()
 
     def opened(self) -> Outbox:
-        """Return an outbox on the same storage, as an object that wakes up makes it."""
+        """Return an outbox on the same storage, created as by an object that wakes up."""
         life = self.faults.life("office")
         local = self.faults.wrap("local", self.storage, life)
         remote = self.faults.wrap("sql", self.sql, life, before=self.storage.commit)
@@ -95,7 +95,7 @@ async def office() -> AsyncIterator[Office]:
         yield made
 
 
-async def test_entries_arrive_in_the_order_in_which_they_came(office: Office) -> None:
+async def test_entries_arrive_in_the_order_in_which_they_were_added(office: Office) -> None:
     numbers = [(7 * n) % (2 * BATCH + 11) for n in range(2 * BATCH + 11)]
     office.add(*numbers)
     assert await office.outbox.flush() is True
@@ -105,13 +105,13 @@ async def test_entries_arrive_in_the_order_in_which_they_came(office: Office) ->
     assert len(batches) == 3
 
 
-async def test_an_empty_outbox_asks_d1_nothing(office: Office) -> None:
+async def test_an_empty_outbox_does_not_call_d1(office: Office) -> None:
     assert await office.outbox.flush() is True
     assert office.outbox.next_due_ms() is None
     assert [point for _, point in office.faults.trace if point.startswith("sql.")] == []
 
 
-async def test_what_d1_has_and_nobody_knows_is_written_again_without_effect(office: Office) -> None:
+async def test_an_entry_that_d1_already_has_is_written_again_without_effect(office: Office) -> None:
     office.add(1, 2, 3)
     office.faults.plan(Fault(Unavailable("the answer was lost"), point="sql.batch done"))
     assert await office.outbox.flush() is False
@@ -131,7 +131,7 @@ async def test_entries_outlive_the_object(office: Office) -> None:
     assert await office.delivered() == [1, 2]
 
 
-async def test_while_d1_is_down_entries_wait_longer_and_longer(office: Office) -> None:
+async def test_while_d1_is_down_the_pauses_between_attempts_grow(office: Office) -> None:
     office.add(1, 2)
     office.faults.down.add("sql")
     waits: list[int] = []
@@ -148,13 +148,13 @@ async def test_while_d1_is_down_entries_wait_longer_and_longer(office: Office) -
     assert await office.delivered() == [1, 2]
 
 
-async def test_an_entry_that_d1_refuses_is_put_aside_and_the_others_go_on(office: Office) -> None:
+async def test_an_entry_that_d1_refuses_is_set_aside_and_the_others_are_delivered(office: Office) -> None:
     office.add(1, 2)
     office.add(REFUSED, kind=Strict)
     office.add(3, 4)
     for attempt in range(1, MAX_REFUSALS):
         assert await office.outbox.flush() is False, attempt
-        assert await office.delivered() == [1, 2], "what came before it arrives, what came after it keeps its place"
+        assert await office.delivered() == [1, 2], "earlier entries arrive, later ones keep their order"
         assert await office.failures() == []
     assert await office.outbox.flush() is True
     assert await office.delivered() == [1, 2, 3, 4]
@@ -170,7 +170,7 @@ async def test_an_entry_that_d1_refuses_is_put_aside_and_the_others_go_on(office
     }
 
 
-async def test_several_refused_entries_are_each_put_aside(office: Office) -> None:
+async def test_several_refused_entries_are_each_set_aside(office: Office) -> None:
     for number in (1, 2, 3):
         office.add(REFUSED, kind=Strict)
         office.add(number)
@@ -182,13 +182,13 @@ async def test_several_refused_entries_are_each_put_aside(office: Office) -> Non
 
 
 @pytest.mark.parametrize("point", ["sql.run", "sql.run done"])
-async def test_an_entry_is_put_aside_once_though_d1_fails_meanwhile(office: Office, point: str) -> None:
+async def test_an_entry_is_set_aside_once_even_if_d1_fails_meanwhile(office: Office, point: str) -> None:
     office.add(REFUSED, kind=Strict)
     office.add(1)
     for _ in range(MAX_REFUSALS - 1):
         await office.outbox.flush()
-    # The entry's own statement is the first call of the next attempt; putting it aside is the second, or the first that
-    # ends.
+    # The entry's own statement is the first call of the next attempt; setting it aside is the second, or the first that
+    # completes.
     office.faults.plan(Fault(Unavailable("it failed"), 2 if point == "sql.run" else 1, point))
     assert await office.outbox.flush() is False
     assert len(office.owed()) == 2
@@ -197,7 +197,7 @@ async def test_an_entry_is_put_aside_once_though_d1_fails_meanwhile(office: Offi
     assert len(await office.failures()) == 1
 
 
-async def test_a_statement_that_this_version_does_not_know_waits_for_one_that_does(office: Office) -> None:
+async def test_a_statement_that_this_version_does_not_know_waits_for_a_version_that_does(office: Office) -> None:
     office.add(1)
     office.add(2, kind=OfTheFuture)
     office.add(3)
@@ -217,7 +217,7 @@ async def test_a_second_flush_waits_for_the_first_and_nothing_is_sent_twice(offi
     assert await office.failures() == []
 
 
-async def test_what_is_added_during_a_flush_is_delivered_by_it(office: Office) -> None:
+async def test_an_entry_added_during_a_flush_is_delivered_by_it(office: Office) -> None:
     office.add(1)
     flush = asyncio.create_task(office.outbox.flush())
     while not office.faults.trace[-1][1].startswith("sql."):

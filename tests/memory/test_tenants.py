@@ -1,4 +1,4 @@
-"""The register of tenants: nothing is asked of one that does not exist."""
+"""The register of tenants: a tenant that does not exist is refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Register:
 
     @property
     def asked(self) -> int:
-        """How often D1 was asked."""
+        """Return the number of calls to D1."""
         return sum(point == "sql.run" for _, point in self.faults.trace)
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ async def test_a_tenant_is_registered_once(register: Register) -> None:
     assert await register.tenants.require("acme") == "acme"
 
 
-async def test_the_default_tenant_is_there_from_the_beginning(register: Register) -> None:
+async def test_the_default_tenant_exists_from_the_beginning(register: Register) -> None:
     assert await register.tenants.require("default") == "default"
 
 
@@ -63,7 +63,7 @@ async def test_an_unknown_tenant_is_not_found_until_it_is_registered(register: R
 
 
 @pytest.mark.parametrize("tenant", ["", "*", "Acme", "a:b", "-a", "a" * 41, "a/b", "a\n", "%2e"])
-async def test_what_cannot_be_a_tenant_is_refused_and_d1_is_not_asked(register: Register, tenant: str) -> None:
+async def test_an_invalid_tenant_id_is_refused_without_asking_d1(register: Register, tenant: str) -> None:
     for refuse in (register.tenants.require, register.tenants.register):
         with pytest.raises(InvalidInput) as raised:
             await refuse(tenant)

@@ -22,7 +22,7 @@ HOUR_MS = 3_600_000
 
 
 class Desk:
-    """One instance's working memory on a database of its own. kv, clock: shared with other desks when given."""
+    """One instance's working memory on its own database. kv, clock: shared with other desks when given."""
 
     def __init__(
         self, tenant: str = "acme", instance: str = "main", kv: SqliteKv | None = None, clock: ManualClock | None = None
@@ -44,7 +44,7 @@ def desk() -> Iterator[Desk]:
         yield made
 
 
-async def test_a_value_lives_for_an_hour_and_not_longer(desk: Desk) -> None:
+async def test_a_value_lives_for_an_hour_and_no_longer(desk: Desk) -> None:
     await desk.memory.set("k", {"x": 1})
     desk.clock.advance(HOUR_MS - 1)
     assert (desk.memory.get("k"), desk.memory.all()) == ({"x": 1}, {"k": {"x": 1}})
@@ -54,7 +54,7 @@ async def test_a_value_lives_for_an_hour_and_not_longer(desk: Desk) -> None:
     assert await desk.kv.get("agent_working:acme:main:k") is None
 
 
-async def test_writing_again_begins_the_hour_anew(desk: Desk) -> None:
+async def test_writing_again_restarts_the_hour(desk: Desk) -> None:
     await desk.memory.set("k", 1)
     desk.clock.advance(HOUR_MS - 1)
     await desk.memory.set("k", 2)
@@ -69,7 +69,7 @@ async def test_a_value_outlives_its_object(desk: Desk) -> None:
     assert woken.get("k") == 1
 
 
-async def test_all_values_come_in_the_order_of_their_keys(desk: Desk) -> None:
+async def test_all_values_are_returned_in_the_order_of_their_keys(desk: Desk) -> None:
     for key in ("b", "a.1", "B", "a"):
         await desk.memory.set(key, key)
     assert list(desk.memory.all()) == ["B", "a", "a.1", "b"]
@@ -100,10 +100,10 @@ operations = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(operations=operations)
-async def test_a_value_is_taken_exactly_when_it_fits_beside_what_is_alive(
+async def test_a_value_is_accepted_exactly_when_it_fits_with_the_live_ones(
     operations: list[tuple[str, int, str] | int],
 ) -> None:
-    alive: dict[str, tuple[str, int, int]] = {}  # key: value, bytes, time of death
+    alive: dict[str, tuple[str, int, int]] = {}  # key: value, bytes, expiry
     with closing(Desk()) as desk:
         for operation in operations:
             if isinstance(operation, int):
@@ -137,7 +137,7 @@ json_values = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(value=json_values)
-async def test_any_json_value_comes_back_and_stands_in_kv(value: Any) -> None:
+async def test_any_json_value_is_read_back_and_is_in_kv(value: Any) -> None:
     with closing(Desk()) as desk:
         await desk.memory.set("k", value)
         assert desk.memory.get("k") == value
@@ -166,7 +166,7 @@ async def test_any_other_key_is_refused(desk: Desk, key: str) -> None:
     assert (await desk.kv.list("")).keys == []
 
 
-async def test_the_value_is_readable_when_kv_fails_and_the_call_may_be_repeated(
+async def test_the_value_is_readable_even_if_kv_fails_and_the_call_may_be_repeated(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(key: str, value: str, *, ttl_s: int | None = None) -> None:
@@ -199,7 +199,7 @@ async def test_clearing_removes_this_instance_s_keys_and_no_other_s(desk: Desk) 
         other.local.close()
 
 
-async def test_what_an_instance_keeps_is_its_own_though_all_share_kv(desk: Desk) -> None:
+async def test_an_instances_values_are_its_own_even_if_all_share_kv(desk: Desk) -> None:
     other = Desk("rival", "main", desk.kv, desk.clock)
     await desk.memory.set("k", "mine")
     assert other.memory.get("k") is None

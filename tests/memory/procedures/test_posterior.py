@@ -1,4 +1,4 @@
-"""Beliefs about workflows, and the choice between them."""
+"""Posteriors of workflows, and the choice between workflows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POSTERIORS = st.dictionaries(
 
 
 @given(st.lists(SCORES, max_size=30))
-def test_every_outcome_is_counted_once_in_parts_that_sum_to_one(scores: list[float]) -> None:
+def test_each_outcome_adds_a_success_and_a_failure_share_that_sum_to_one(scores: list[float]) -> None:
     belief = Posterior()
     for score in scores:
         belief = belief.after(score)
@@ -39,7 +39,7 @@ def test_the_order_of_outcomes_does_not_matter(scores: list[float]) -> None:
 
 
 @given(st.integers(0, 10_000), SCORES)
-def test_what_others_learned_keeps_its_mean_and_counts_for_little(count: int, mean: float) -> None:
+def test_a_prior_from_others_keeps_its_mean_and_has_little_weight(count: int, mean: float) -> None:
     begun = prior(mean * count, count)
     strength = begun.alpha + begun.beta - 2
     assert strength == pytest.approx(min(count, PRIOR_STRENGTH))
@@ -47,7 +47,9 @@ def test_what_others_learned_keeps_its_mean_and_counts_for_little(count: int, me
 
 
 @given(POSTERIORS, st.integers())
-def test_the_same_seed_chooses_the_same_whatever_the_order(posteriors: dict[str, Posterior], seed: int) -> None:
+def test_the_same_seed_makes_the_same_choice_in_any_order_of_workflows(
+    posteriors: dict[str, Posterior], seed: int
+) -> None:
     backwards = dict(reversed(posteriors.items()))
     assert choose(posteriors, Random(seed)) == choose(backwards, Random(seed))
 
@@ -66,7 +68,7 @@ def test_equal_draws_are_decided_by_id() -> None:
     assert choose({"b": Posterior(), "a": Posterior()}, Level()) == "a"
 
 
-def test_there_is_no_choice_between_nothing() -> None:
+def test_a_choice_among_no_workflows_is_refused() -> None:
     with pytest.raises(ValueError, match="empty"):
         choose({}, Random(0))
 

@@ -27,7 +27,7 @@ SDR = Scope("acme", "sdr", "sales")
 
 
 class World:
-    """Instances with one D1. An object can be lost and made anew."""
+    """Instances with one D1. An object can be lost and created again."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -41,7 +41,7 @@ class World:
             storage.lose_turn()
 
     def instance(self, name: str = "main", scope: Scope = SDR) -> ProceduralMemory:
-        """Return the instance's memory, as an object that wakes up makes it."""
+        """Return the instance's memory, created as by an object that wakes up."""
         storage = self.storages.setdefault(name, ObjectStorage())
         life = self.faults.life(name)
         local = self.faults.wrap("local", storage, life)
@@ -77,7 +77,7 @@ def world() -> Iterator[World]:
         yield made
 
 
-async def test_a_new_instance_begins_with_uniform_beliefs_and_a_choice_among_the_workflows(world: World) -> None:
+async def test_a_new_instance_starts_with_uniform_posteriors_and_chooses_one_of_the_workflows(world: World) -> None:
     memory = world.instance()
     choice = await memory.select_workflow("outreach", OUTREACH, "run-1")
     assert choice.spec == OUTREACH[choice.workflow_id]
@@ -93,27 +93,27 @@ async def test_the_same_run_is_given_the_same_workflow_again(world: World) -> No
     assert set(first) == set(OUTREACH), "twenty runs try each of three unknown workflows"
 
 
-async def test_an_outcome_moves_the_belief_by_its_score(world: World) -> None:
+async def test_an_outcome_moves_the_posterior_by_its_score(world: World) -> None:
     memory = world.instance()
     await memory.select_workflow("outreach", OUTREACH, "run-1")
     assert await memory.record_outcome("run-1", "outreach", "question", 0.25) == Posterior(1.25, 1.75)
 
 
-async def test_an_outcome_told_twice_counts_once_and_a_corrected_one_replaces_the_first(world: World) -> None:
+async def test_an_outcome_reported_twice_counts_once_and_a_corrected_one_replaces_the_first(world: World) -> None:
     memory = world.instance()
     await memory.select_workflow("outreach", OUTREACH, "run-1")
     for score, belief in ((1.0, Posterior(2, 1)), (1.0, Posterior(2, 1)), (0.5, Posterior(1.5, 1.5))):
         assert await memory.record_outcome("run-1", "outreach", "question", score) == belief
 
 
-async def test_outcomes_told_at_once_are_each_counted_once(world: World) -> None:
+async def test_outcomes_reported_at_once_are_each_counted_once(world: World) -> None:
     memory = world.instance()
     await memory.select_workflow("outreach", OUTREACH, "run-1")
     await asyncio.gather(*(memory.record_outcome("run-1", "outreach", "question", 1.0) for _ in range(5)))
     assert memory.posteriors()["outreach"]["question"] == Posterior(2, 1)
 
 
-async def test_a_score_that_is_none_changes_nothing(world: World) -> None:
+async def test_an_invalid_score_changes_nothing(world: World) -> None:
     memory = world.instance()
     await memory.select_workflow("outreach", OUTREACH, "run-1")
     with pytest.raises(InvalidInput):
@@ -124,7 +124,7 @@ async def test_a_score_that_is_none_changes_nothing(world: World) -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(OUTREACH)), st.sampled_from([0, 0.25, 0.5, 1])), max_size=12))
 def test_a_lost_object_is_rebuilt_to_the_same_posterior(outcomes: list[tuple[str, float]]) -> None:
-    async def told() -> None:
+    async def report() -> None:
         with world_of_instances() as world:
             elder = world.instance("elder")
             for number in range(3):
@@ -141,10 +141,10 @@ def test_a_lost_object_is_rebuilt_to_the_same_posterior(outcomes: list[tuple[str
             await reborn.select_workflow("outreach", OUTREACH, "next")
             assert reborn.posteriors() == before
 
-    asyncio.run(told())
+    asyncio.run(report())
 
 
-async def test_what_was_told_to_a_lost_object_is_in_its_next_belief(world: World) -> None:
+async def test_what_was_reported_to_a_lost_object_is_in_its_next_posterior(world: World) -> None:
     memory = world.instance()
     await memory.select_workflow("outreach", OUTREACH, "run-1")
     await world.outboxes["main"].flush()
@@ -155,7 +155,7 @@ async def test_what_was_told_to_a_lost_object_is_in_its_next_belief(world: World
     assert reborn.posteriors()["outreach"]["question"] == Posterior(2, 1)
 
 
-async def test_a_new_instance_begins_with_what_its_house_learned_weakened(world: World) -> None:
+async def test_a_new_instance_starts_with_a_weakened_prior_from_its_house(world: World) -> None:
     elder = world.instance("elder", Scope("acme", "closer", "sales"))
     for number in range(40):
         await elder.record_outcome(f"run-{number}", "outreach", "direct_roi", 0.75)
@@ -196,7 +196,7 @@ async def test_without_a_house_instances_of_the_same_agent_teach_each_other(worl
     assert memory.posteriors()["outreach"]["direct_roi"] == Posterior(2, 1)
 
 
-async def test_task_types_are_learned_apart_though_their_workflows_share_a_name(world: World) -> None:
+async def test_task_types_are_learned_separately_even_if_their_workflows_share_a_name(world: World) -> None:
     await world.instance("elder").record_outcome("run-1", "follow_up", "direct_roi", 1.0)
     await world.outboxes["elder"].flush()
     memory = world.instance()
@@ -224,7 +224,7 @@ async def test_a_crash_at_any_point_neither_loses_nor_doubles_an_outcome(world: 
 
 
 @pytest.mark.parametrize("point", ["sql.batch", "sql.run"])
-async def test_without_d1_nothing_is_learned_and_the_caller_is_told(world: World, point: str) -> None:
+async def test_without_d1_nothing_is_learned_and_the_caller_gets_an_error(world: World, point: str) -> None:
     memory = world.instance()
     await memory.select_workflow("outreach", OUTREACH, "run-1")
     world.faults.plan(Fault(Unavailable("D1 is away"), point=point))

@@ -1,4 +1,4 @@
-"""The regret of Thompson sampling grows slower than that of choosing uniformly or greedily."""
+"""The regret of Thompson sampling grows more slowly than that of a uniform or a greedy choice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from benchmarks.procedures import RULES, mean_regrets
 ROUNDS, WORLDS = 1600, 20
 
 
-def test_regret_grows_slower_than_uniform_and_than_greedy() -> None:
+def test_regret_grows_more_slowly_than_uniform_and_greedy() -> None:
     growth = {}
     for name, rule in RULES.items():
         course = mean_regrets(rule, ROUNDS, WORLDS)

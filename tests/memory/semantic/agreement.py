@@ -1,4 +1,4 @@
-"""What must agree: records with their events, both indexes with the records, counters with rows, history with itself."""
+"""Check consistency: records with events, both indexes with records, counters with rows, the history with itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.memory.semantic.substrate import Substrate
 
 
 async def check_agreement(substrate: Substrate, *, settled: bool = True) -> None:
-    """Check the whole substrate. settled: nothing is owed, so the vector index has to agree as well."""
+    """Check the whole substrate. settled: no index debt is left, so the vector index must agree as well."""
     records = await check_records(substrate)
     await check_search_rows(substrate, records)
     await check_counters(substrate)
@@ -40,7 +40,7 @@ async def check_records(substrate: Substrate) -> list[Record]:
 
 
 async def check_search_rows(substrate: Substrate, records: list[Record]) -> None:
-    """Check that each record has exactly one search row and one full text, and that both say what the record says."""
+    """Check that each record has exactly one search row and one full text, and that both agree with the record."""
     search = await substrate.rows(
         "SELECT r.id, s.* FROM memory_search s LEFT JOIN memory_records r ON r.number = s.number ORDER BY s.number"
     )
@@ -66,7 +66,7 @@ async def check_search_rows(substrate: Substrate, records: list[Record]) -> None
 
 
 async def check_counters(substrate: Substrate) -> None:
-    """Check that the counters of each scope equal what is counted."""
+    """Check that each scope's counters equal its row counts."""
     wrong = await substrate.rows(
         "SELECT c.* FROM scopes c WHERE (c.records, c.words) IS NOT ("
         " SELECT COUNT(*), COALESCE(SUM(s.words), 0) FROM memory_search s"
@@ -76,7 +76,7 @@ async def check_counters(substrate: Substrate) -> None:
 
 
 async def check_history(substrate: Substrate) -> None:
-    """Check that each tenant's chain verifies, has no gap, and tells of every event once."""
+    """Check that each tenant's chain verifies, has no gap, and contains every event once."""
     for row in await substrate.rows("SELECT tenant_id, COUNT(*) AS n FROM memory_events GROUP BY tenant_id"):
         verdict = await WorldHistory(substrate.d1, substrate.clock).verify(row["tenant_id"], page=7)
         assert verdict.broken_at is None
@@ -84,7 +84,7 @@ async def check_history(substrate: Substrate) -> None:
 
 
 async def check_vectors(substrate: Substrate, records: list[Record]) -> None:
-    """Check that the vector index holds exactly the parts of the records, each with its own vector and scope."""
+    """Check that the vector index has exactly the records' parts, each with the right vector and scope."""
     entries = await substrate.vectors.entries()
     expected = {
         f"{record.id}#{number}": (record, vector)
@@ -94,7 +94,7 @@ async def check_vectors(substrate: Substrate, records: list[Record]) -> None:
     assert entries.keys() == expected.keys()
     for vector_id, (record, vector) in expected.items():
         entry = entries[vector_id]
-        assert list(entry.values) == array("f", vector).tolist(), f"{vector_id} is another content's vector"
+        assert list(entry.values) == array("f", vector).tolist(), f"{vector_id} is the vector of another content"
         assert entry.namespace == f"agent_memory_semantic:{record.tenant_id}"
         assert entry.metadata["tenant_id"] == record.tenant_id
         assert entry.metadata["scope_id"] == record.scope_id
@@ -103,6 +103,6 @@ async def check_vectors(substrate: Substrate, records: list[Record]) -> None:
 
 
 async def vectors_of(substrate: Substrate, record: Record) -> list[Vector]:
-    """Return the vectors that the index is to hold for a record."""
+    """Return the vectors that the index must have for a record."""
     parts = prepare(record.content, record.utterance).parts
     return [vector for vector in await substrate.embedder.embed(parts) if any(vector)]

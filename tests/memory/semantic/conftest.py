@@ -15,12 +15,12 @@ pytest.register_assert_rewrite("tests.memory.semantic.agreement")
 
 @pytest.fixture(scope="session", autouse=True)
 def _table() -> None:
-    """Read the embedding model's table before the first test, so that no test's deadline pays for it."""
+    """Read the embedding model's table before the first test, so that no test's deadline includes it."""
     shipped_embedder().table()
 
 
 @pytest.fixture
 def substrate() -> Iterator[Substrate]:
-    """A substrate of the test's own."""
+    """Return a new substrate for the test."""
     with closing(Substrate()) as made:
         yield made

@@ -12,7 +12,7 @@ from tests.memory.semantic.substrate import ListedIndex
 
 
 class _Passing:
-    """Passes everything on."""
+    """Forwards every call."""
 
     def __init__(self, index: VectorIndex) -> None:
         self.inner = index
@@ -44,7 +44,7 @@ class _Passing:
 
 
 class HostileIndex(_Passing):
-    """Ignores namespace and filter: whatever is asked, it returns every vector that there is, as a perfect hit."""
+    """Ignores namespace and filter: it answers every query with all vectors, as perfect matches."""
 
     def __init__(self, index: ListedIndex) -> None:
         super().__init__(index)
@@ -56,7 +56,7 @@ class HostileIndex(_Passing):
 
 
 class WatchingIndex(_Passing):
-    """Remembers what it was asked."""
+    """Records its queries."""
 
     def __init__(self, index: VectorIndex) -> None:
         super().__init__(index)
@@ -68,14 +68,14 @@ class WatchingIndex(_Passing):
 
 
 class SilentIndex(_Passing):
-    """Takes writes and never finds anything."""
+    """Accepts writes and never finds anything."""
 
     async def query(self, vector: Vector, **asked: object) -> list[VectorMatch]:
         return []
 
 
 class LaggingIndex(_Passing):
-    """Applies a write a while after it was answered, as Vectorize does."""
+    """Applies a write some time after answering it, as Vectorize does."""
 
     def __init__(self, index: VectorIndex, clock: ManualClock, lag_ms: int) -> None:
         super().__init__(index)
@@ -102,7 +102,7 @@ class LaggingIndex(_Passing):
 
 
 class RefusingIndex(_Passing):
-    """Refuses whatever touches a vector of some records."""
+    """Refuses every call that concerns a vector of certain records."""
 
     def __init__(self, index: VectorIndex, refused: set[str]) -> None:
         super().__init__(index)

@@ -1,4 +1,4 @@
-"""Tasks that take turns at each call of a port, in an order that the test gives."""
+"""Interleave tasks at each call of a port, in an order that the test gives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Turns:
 
     def __init__(self, dies: Mapping[int, int] | None = None) -> None:
         self.calls = [0, 0, 0]
-        """How many calls each task made."""
+        """The number of calls that each task made."""
         self._dies = dies or {}
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._done: set[int] = set()
@@ -41,10 +41,10 @@ class Turns:
             raise Crash
 
     async def run(self, order: Iterable[int], operations: Sequence[Callable[[], Awaitable[object]]]) -> list[Outcome]:
-        """Run the operations to their ends; return what each returned or raised.
+        """Run the operations to completion; return what each returned or raised.
 
-        order: whose turn it is, one entry a call. A turn of a task that has ended is skipped; after the last one the
-        tasks go on one after another.
+        order: which task runs next, one entry per call. An entry of a task that has ended is skipped; after the last entry
+        the tasks continue one after another.
         """
         tasks = [asyncio.ensure_future(self._run(number, make)) for number, make in enumerate(operations)]
         turns = iter(order)

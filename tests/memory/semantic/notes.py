@@ -1,4 +1,4 @@
-"""Notes that the tests of recall store, and how."""
+"""The notes that the recall tests store."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ LONG = "Our delivery terms changed. " + " ".join(
 
 
 async def fill(substrate: Substrate, contents: tuple[str, ...] = NOTES, scope: Scope = AGENT, **fields: Any) -> None:
-    """Store the contents at once. fields: of each."""
+    """Store the contents in one call. fields: given to each record."""
     await substrate.memory(scope).store_all([NewRecord(content, **fields) for content in contents], AGENT_SOURCE)

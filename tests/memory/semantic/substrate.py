@@ -30,11 +30,11 @@ PERSON = RecordSource("person")
 
 
 class ListedIndex(SqliteVectorIndex):
-    """The host's vector index, which can also say all that it holds."""
+    """The host's vector index, which can also list all its entries."""
 
     @classmethod
     def opened(cls, dimensions: int) -> ListedIndex:
-        """Open a new one in memory."""
+        """Open a new index in memory."""
         return cast("ListedIndex", cls.open(dimensions))
 
     def held(self) -> dict[str, str]:
@@ -49,7 +49,7 @@ class ListedIndex(SqliteVectorIndex):
 
 
 class Substrate:
-    """One deployment's stores. `sql`, `index` and `embedder` are what its memories get: a test may wrap them."""
+    """One deployment's stores. Its memories use `sql`, `index` and `embedder`: a test may wrap them."""
 
     def __init__(self) -> None:
         self.d1 = migrated_d1()
@@ -75,11 +75,11 @@ class Substrate:
     async def store(
         self, content: str, scope: Scope = AGENT, source: RecordSource = AGENT_SOURCE, **fields: Any
     ) -> str:
-        """Remember a content and return its id. fields: of `NewRecord`."""
+        """Store a content and return the record's id. fields: of `NewRecord`."""
         return (await self.memory(scope).store(NewRecord(content, **fields), source)).id
 
     async def hits(self, query: str, scope: Scope = AGENT, **wanted: Any) -> list[Hit]:
-        """Return what a recall finds. wanted: of `RecallQuery`."""
+        """Return the hits of a recall. wanted: fields of `RecallQuery`."""
         return await self.memory(scope).search(RecallQuery(query, **wanted))
 
     async def found(self, query: str, scope: Scope = AGENT, **wanted: Any) -> list[str]:
@@ -87,7 +87,7 @@ class Substrate:
         return [hit.record.content for hit in await self.hits(query, scope, **wanted)]
 
     async def listed(self, scope: Scope = TENANT) -> list[Record]:
-        """Return every record at or below a scope, oldest first, closed ones as well."""
+        """Return every record at or below a scope, oldest first, including closed ones."""
         records, cursor = await list_records(self.d1, scope, Listing(limit=200))
         assert cursor is None, "more than one page"
         return records
@@ -101,7 +101,7 @@ class Substrate:
         return (await self.memory(TENANT).get(record_id))[0]
 
     async def reconcile(self) -> None:
-        """Let the grace time pass, and settle what is owed."""
+        """Let the grace time pass, and settle the index debts."""
         self.clock.advance(GRACE_MS + 1)
         settled = await self.indexer().reconcile()
         assert settled.failed == 0

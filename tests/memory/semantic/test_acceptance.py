@@ -30,7 +30,7 @@ OUTCOMES = (
     ("urgency", "negatively"),
     ("a free trial", "negatively"),
 )
-"""What thirteen contacts responded to, and how."""
+"""What each of thirteen contacts responded to, and how."""
 RIGHT = [number for number, outcome in enumerate(OUTCOMES) if outcome == ("direct ROI framing", "positively")]
 
 
@@ -51,7 +51,7 @@ def fact(number: int) -> Fact:
 
 
 async def test_recall_returns_relevant_facts_in_top_5_after_10_and_more_runs(deployment: Deployment) -> None:
-    """Each contact's response comes in with a run of its own."""
+    """Each contact's response is learned in its own run."""
     for number, (framing, how) in enumerate(OUTCOMES):
         result = await deployment.run("sdr", f"Contact {123456 + number} responded {how} to {framing}.")
         assert result["status"] == "completed"

@@ -61,7 +61,7 @@ def memories(api: httpx.Client, tenant: Callable[[], str]) -> Memories:
     return Memories(api, tenant())
 
 
-def test_a_memory_is_stored_once_and_shown_with_all_that_is_known_of_it(memories: Memories) -> None:
+def test_a_memory_is_stored_once_and_shown_with_all_its_fields(memories: Memories) -> None:
     before = int(time.time() * 1000)
     body = {
         "content": BERLIN, "metadata": {"checked": True, "by": {"name": "Bo"}}, "kind": "fact", "confidence": 0.75,
@@ -136,7 +136,7 @@ def test_a_deleted_memory_is_gone(memories: Memories) -> None:
     assert memories.store(BERLIN) != record_id
 
 
-def test_a_newer_fact_takes_over_and_the_past_is_readable(memories: Memories) -> None:
+def test_a_newer_fact_supersedes_and_the_past_is_readable(memories: Memories) -> None:
     old = memories.store(BERLIN, valid_from_ms=1_600_000_000_000, **CITY)
     recorded_at_ms = memories.get(old)["recorded_at_ms"]
     new = memories.store(MUNICH, **CITY)
@@ -166,7 +166,7 @@ def test_a_recall_is_explained_filtered_and_bounded(memories: Memories) -> None:
     ]
 
 
-def test_a_recall_of_an_agent_sees_what_that_agent_sees(memories: Memories) -> None:
+def test_a_recall_in_an_agents_scope_sees_what_that_agent_sees(memories: Memories) -> None:
     contents = {"sdr": "Ann likes green tea.", "refund_decision": "Ann likes black tea.", None: "Ann likes tea."}
     for agent_type, content in contents.items():
         memories.store(content, **({} if agent_type is None else {"agent_type": agent_type}))
@@ -181,7 +181,7 @@ def test_a_recall_of_an_agent_sees_what_that_agent_sees(memories: Memories) -> N
     assert (seeded.status_code, seeded.json()["created"]) == (201, 0)
 
 
-def test_another_tenant_reaches_none_of_it(memories: Memories, tenant: Callable[[], str]) -> None:
+def test_another_tenant_cannot_reach_it(memories: Memories, tenant: Callable[[], str]) -> None:
     record_id, other = memories.store(BERLIN), Memories(memories.api, tenant())
     assert other.recalled("Ann") == other.contents(all="true") == []
     for response in (
@@ -259,7 +259,7 @@ def test_a_value_that_a_memory_cannot_have_is_refused_by_an_edit(
     assert len(memories.get(record_id)["events"]) == 1
 
 
-def test_an_edit_to_what_the_scope_holds_already_is_a_conflict(memories: Memories) -> None:
+def test_an_edit_to_content_that_the_scope_already_has_is_a_conflict(memories: Memories) -> None:
     memories.store(BERLIN)
     record_id = memories.store(MUNICH)
     response = memories.patch(record_id, {"content": BERLIN})
@@ -267,7 +267,7 @@ def test_an_edit_to_what_the_scope_holds_already_is_a_conflict(memories: Memorie
     assert memories.contents() == [BERLIN, MUNICH]
 
 
-def test_texts_of_every_script_travel_unharmed(memories: Memories) -> None:
+def test_texts_of_every_script_are_returned_unchanged(memories: Memories) -> None:
     contents = ["Заказ отменён", "Λόγος σαφής", "客户的订单已取消", "👩‍👧 naïve \u202e\u0007 \"quoted\" 'x' \\"]
     for content in contents:
         assert memories.get(memories.store(content))["content"] == content

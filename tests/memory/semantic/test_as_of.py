@@ -1,4 +1,4 @@
-"""`as_of_ms` reads both times: what held then, as far as it was known then."""
+"""`as_of_ms` applies to both times: what was valid then, as far as it was known then."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ async def test_a_supersession_is_not_known_before_it_was_recorded(substrate: Sub
     assert await known_at(substrate, None) == [MUNICH]
 
 
-async def test_a_fact_told_late_held_before_and_was_not_known_before(substrate: Substrate) -> None:
-    """She moved an hour before anybody said so: in between Berlin was what was known, and it held, as far as known."""
+async def test_a_fact_stored_late_was_valid_before_but_not_known_before(substrate: Substrate) -> None:
+    """She moved an hour before anybody recorded it: in between, Berlin was known, and valid as far as known."""
     start = substrate.clock()
     await substrate.store(BERLIN, **CITY)
     substrate.clock.advance(2 * HOUR)
     await substrate.store(MUNICH, valid_from_ms=start + HOUR, **CITY)
-    told = substrate.clock()
+    stored_at = substrate.clock()
     substrate.clock.advance(HOUR)
-    assert await known_at(substrate, told - 1) == [BERLIN]
-    assert await known_at(substrate, told) == [MUNICH]
+    assert await known_at(substrate, stored_at - 1) == [BERLIN]
+    assert await known_at(substrate, stored_at) == [MUNICH]
     [berlin, munich] = await substrate.listed()
     assert (berlin.valid_to_ms, munich.valid_from_ms) == (start + HOUR, start + HOUR)
 
@@ -56,8 +56,8 @@ async def test_an_edit_is_not_known_before_it_was_recorded(substrate: Substrate)
     assert hit.record.updated_at_ms == edited - HOUR
 
 
-async def test_every_state_of_a_record_is_readable(substrate: Substrate) -> None:
-    """Each change an hour apart: what was known at any time is what the record said at that time."""
+async def test_every_past_state_of_a_record_is_readable(substrate: Substrate) -> None:
+    """The changes are an hour apart: what was known at a time is the record's state at that time."""
     record_id = await substrate.store(BERLIN)
     memory, start = substrate.memory(), substrate.clock()
     substrate.clock.advance(HOUR)
@@ -82,7 +82,7 @@ async def test_what_was_closed_for_an_earlier_time_was_known_until_it_was_closed
     assert await known_at(substrate, None) == []
 
 
-async def test_what_was_recorded_later_is_not_known_though_it_held(substrate: Substrate) -> None:
+async def test_what_was_recorded_later_is_not_known_even_if_it_was_valid(substrate: Substrate) -> None:
     start = substrate.clock()
     substrate.clock.advance(HOUR)
     await substrate.store(BERLIN, valid_from_ms=start - HOUR)
@@ -90,7 +90,7 @@ async def test_what_was_recorded_later_is_not_known_though_it_held(substrate: Su
     assert await known_at(substrate, start + HOUR) == [BERLIN]
 
 
-async def test_what_was_deleted_is_gone_from_every_time(substrate: Substrate) -> None:
+async def test_what_was_deleted_is_gone_as_of_every_time(substrate: Substrate) -> None:
     record_id = await substrate.store(BERLIN)
     start = substrate.clock()
     substrate.clock.advance(HOUR)
@@ -98,7 +98,7 @@ async def test_what_was_deleted_is_gone_from_every_time(substrate: Substrate) ->
     assert await known_at(substrate, start) == []
 
 
-async def test_an_expired_memory_is_recalled_no_more_and_was_before(substrate: Substrate) -> None:
+async def test_an_expired_memory_is_recalled_only_as_of_a_time_before_its_expiry(substrate: Substrate) -> None:
     start = substrate.clock()
     await substrate.store(BERLIN, expires_at_ms=start + HOUR)
     assert await known_at(substrate, None) == [BERLIN]
@@ -109,7 +109,7 @@ async def test_an_expired_memory_is_recalled_no_more_and_was_before(substrate: S
     assert await known_at(substrate, start + HOUR - 1) == [BERLIN]
 
 
-async def test_the_past_is_filtered_by_what_it_was(substrate: Substrate) -> None:
+async def test_the_past_is_filtered_by_its_values_at_that_time(substrate: Substrate) -> None:
     record_id = await substrate.store(BERLIN, metadata={"state": "open"})
     start = substrate.clock()
     substrate.clock.advance(HOUR)
@@ -119,7 +119,7 @@ async def test_the_past_is_filtered_by_what_it_was(substrate: Substrate) -> None
     ] == [0.5]
 
 
-async def test_the_past_is_filtered_by_the_metadata_it_had(substrate: Substrate) -> None:
+async def test_the_past_is_filtered_by_its_metadata_at_that_time(substrate: Substrate) -> None:
     record_id = await substrate.store(BERLIN, metadata={"state": "open"})
     start = substrate.clock()
     substrate.clock.advance(HOUR)
@@ -136,8 +136,10 @@ async def test_the_past_is_the_same_from_the_tenant_as_from_the_agent(substrate:
     assert await substrate.found(QUERY, TENANT, as_of_ms=start, below=True) == [BERLIN]
 
 
-async def test_what_had_ended_by_then_and_changed_since_does_not_crowd_out_what_held_then(substrate: Substrate) -> None:
-    """What changed since is let through to be judged by its events: a dozen of them fill more than one page."""
+async def test_what_had_ended_by_then_and_changed_since_does_not_crowd_out_what_was_valid_then(
+    substrate: Substrate,
+) -> None:
+    """Records that changed since pass the query and are judged by their events: a dozen fill more than one page."""
     ended = [await substrate.store(f"Ann lives in city number {number}.") for number in range(12)]
     await substrate.store("Ann has a dog, and it lives with her.")
     substrate.clock.advance(HOUR)
@@ -151,8 +153,8 @@ async def test_what_had_ended_by_then_and_changed_since_does_not_crowd_out_what_
     assert found == ["Ann has a dog, and it lives with her."]
 
 
-async def test_superseded_facts_do_not_crowd_out_what_held_then(substrate: Substrate) -> None:
-    """Twenty later states of the same fact rank like the one that held: none of them takes its place."""
+async def test_superseded_facts_do_not_crowd_out_what_was_valid_then(substrate: Substrate) -> None:
+    """Twenty later states of the same fact rank like the one that was valid: none of them displaces it."""
     start = substrate.clock()
     await substrate.store("Ann lives in city number 0.", **CITY)
     for number in range(1, 21):

@@ -1,4 +1,4 @@
-"""Two and three writers of one tenant, interleaved at each call of a port: serialised, and everything agrees after."""
+"""Two and three writers of one tenant, interleaved at each port call, are serialised and leave everything consistent."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ PAIRS = [
     ("store again", "invalidate"),
     ("store again", "delete"),
 ]
-TOLD = {
+EVENT_KIND = {
     "store": "stored",
     "store milk": "stored",
     "store again": "stored",
@@ -86,14 +86,14 @@ TOLD = {
     "restore": "restored",
     "delete": "deleted",
 }
-"""The kind of event that tells of an operation."""
+"""The kind of event that records each operation."""
 MOST_CALLS = 24
-"""More than any of the operations makes undisturbed."""
+"""More calls than any of the operations makes undisturbed."""
 
 
 @dataclass
 class Race:
-    """Writers on one substrate, where a record with `TEA` was before. record_id: its id. closed: it did not hold."""
+    """Writers on one substrate that already has a record with `TEA`. record_id: its id. closed: it was not valid."""
 
     substrate: Substrate
     closed: bool = False
@@ -101,7 +101,7 @@ class Race:
     turns: Turns = field(default_factory=Turns)
 
     async def run(self, order: Sequence[int], names: Sequence[str]) -> list[Outcome]:
-        """Run the operations in this order of calls, each with ports of its own."""
+        """Run the operations in this order of calls, each with its own ports."""
         self.record_id = await self.substrate.store(TEA, **LIKES)
         if self.closed:
             await self.substrate.memory().invalidate(self.record_id, self.substrate.clock(), AGENT_SOURCE)
@@ -118,10 +118,10 @@ class Race:
 
 
 async def check_after(race: Race, names: Sequence[str], outcomes: Sequence[Outcome]) -> None:
-    """Check what must hold however the writers met."""
+    """Check what must be true in any interleaving of the writers."""
     substrate, events = race.substrate, await race.substrate.rows("SELECT * FROM memory_events ORDER BY rowid")
-    # What was closed and told again holds anew: that the agent's events tell, and a person's of what was restored by hand.
-    told = Counter(
+    # Storing closed content again restores it, with the agent as the source: only a person's restorations count here.
+    recorded = Counter(
         event["kind"]
         for event in events
         if event["record_id"] == race.record_id and (event["kind"] != "restored" or '"person"' in event["source"])
@@ -130,7 +130,7 @@ async def check_after(race: Race, names: Sequence[str], outcomes: Sequence[Outco
     died: Counter[str] = Counter()
     for name, outcome in zip(names, outcomes, strict=True):
         if isinstance(outcome, Crash):
-            died[TOLD[name]] += 1
+            died[EVENT_KIND[name]] += 1
         elif isinstance(outcome, NotFound):
             assert "delete" in names
         elif isinstance(outcome, Conflict):
@@ -139,11 +139,13 @@ async def check_after(race: Race, names: Sequence[str], outcomes: Sequence[Outco
         elif isinstance(outcome, BaseException):
             raise outcome
         else:
-            answered[TOLD[name]] += 1
+            answered[EVENT_KIND[name]] += 1
     for kind in ("edited", "invalidated", "restored", "deleted"):
-        assert answered[kind] <= told[kind] <= answered[kind] + died[kind], "each that was answered is told once"
-    assert told["stored"] == 1
-    assert told["superseded"] <= 2
+        assert answered[kind] <= recorded[kind] <= answered[kind] + died[kind], (
+            "each answered operation is recorded once"
+        )
+    assert recorded["stored"] == 1
+    assert recorded["superseded"] <= 2
     await check_records(substrate)
     await check_history(substrate)
     await substrate.reconcile()
@@ -156,7 +158,7 @@ async def test_two_writers_are_serialised_wherever_one_waits_for_the_other(first
     pauses = [(one, other) for one in range(MOST_CALLS) for other in range(MOST_CALLS)]
     for one, other in pauses:
         if one > ends[0] or other > ends[1]:
-            continue  # nobody is left to wait
+            continue  # no operation is left to wait
         with closing(Substrate()) as substrate:
             race = Race(substrate)
             outcomes = await race.run([0] * one + [1] * other + [0] * 99, (first, second))
@@ -171,25 +173,27 @@ async def test_two_writers_are_serialised_wherever_one_waits_for_the_other(first
                 raise
 
 
-async def test_what_is_deleted_while_it_is_told_again_is_a_new_memory() -> None:
+async def test_what_is_deleted_while_it_is_stored_again_becomes_a_new_memory() -> None:
     created: set[bool] = set()
     for one in range(MOST_CALLS):
         with closing(Substrate()) as substrate:
             race = Race(substrate, closed=True)
-            told, deleted = await race.run([0] * one + [1] * 99, ("store again", "delete"))
-            assert isinstance(told, StoreResult)
+            again, deleted = await race.run([0] * one + [1] * 99, ("store again", "delete"))
+            assert isinstance(again, StoreResult)
             assert deleted is None
-            assert told.created == (told.id != race.record_id)
-            assert [record.id for record in await substrate.listed()] == ([told.id] if told.created else [])
-            assert await substrate.found("tea") == ([TEA] if told.created else [])
+            assert again.created == (again.id != race.record_id)
+            assert [record.id for record in await substrate.listed()] == ([again.id] if again.created else [])
+            assert await substrate.found("tea") == ([TEA] if again.created else [])
             await substrate.reconcile()
             await check_agreement(substrate)
-            created.add(told.created)
+            created.add(again.created)
     assert created == {True, False}
 
 
 @pytest.mark.parametrize(("first", "second"), [pair for pair in PAIRS if pair[0] not in ("invalidate", "restore")])
-async def test_a_writer_that_dies_while_another_one_finishes_leaves_nothing_wrong(first: str, second: str) -> None:
+async def test_a_writer_that_dies_while_another_one_finishes_leaves_everything_consistent(
+    first: str, second: str
+) -> None:
     for one in range(MOST_CALLS):
         with closing(Substrate()) as substrate:
             race = Race(substrate, turns=Turns(dies={0: one + 1}))
@@ -209,15 +213,13 @@ async def test_a_writer_that_dies_while_another_one_finishes_leaves_nothing_wron
     names=st.lists(st.sampled_from(sorted(OPERATIONS)), min_size=3, max_size=3),
     order=st.lists(st.integers(0, 2), max_size=50),
 )
-async def test_three_writers_are_serialised_in_whatever_order_they_take_turns(
-    names: list[str], order: list[int]
-) -> None:
+async def test_three_writers_are_serialised_in_any_interleaving(names: list[str], order: list[int]) -> None:
     with closing(Substrate()) as substrate:
         race = Race(substrate)
         await check_after(race, names, await race.run(order, names))
 
 
-async def test_equal_content_stored_at_once_is_one_record_with_one_id() -> None:
+async def test_equal_content_stored_concurrently_is_one_record_with_one_id() -> None:
     for one in range(MOST_CALLS):
         with closing(Substrate()) as substrate:
             race = Race(substrate)
@@ -229,7 +231,7 @@ async def test_equal_content_stored_at_once_is_one_record_with_one_id() -> None:
             assert await substrate.contents() == [TEA, COFFEE]
 
 
-async def test_no_edit_is_lost_when_two_change_different_fields() -> None:
+async def test_no_edit_is_lost_when_two_writers_change_different_fields() -> None:
     for one in range(MOST_CALLS):
         with closing(Substrate()) as substrate:
             race = Race(substrate)
@@ -239,7 +241,7 @@ async def test_no_edit_is_lost_when_two_change_different_fields() -> None:
             assert await substrate.found("coffee") == [COFFEE]
 
 
-async def test_of_facts_stored_at_once_one_closes_the_other() -> None:
+async def test_of_two_facts_stored_concurrently_one_closes_the_other() -> None:
     for one in range(MOST_CALLS):
         with closing(Substrate()) as substrate:
             race = Race(substrate)

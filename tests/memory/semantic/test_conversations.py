@@ -1,4 +1,4 @@
-"""Turns of a conversation: found through their neighbours, and through nothing else."""
+"""Turns of a conversation are found through their neighbours, and through no other record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HOLIDAY = talk(
 
 
 async def test_a_turn_is_found_through_its_neighbours(substrate: Substrate) -> None:
-    """The answer has no word of the query, and no vector finds it: the question before it does."""
+    """The answer has no word of the query, and no vector finds it: it is found through the question before it."""
     substrate.index = SilentIndex(substrate.vectors)
     await substrate.memory().store_all(HOLIDAY, AGENT_SOURCE)
     substrate.clock.advance(3_600_000)
@@ -58,10 +58,10 @@ async def test_turns_that_do_not_belong_together_lend_each_other_nothing(
 @pytest.mark.parametrize(
     ("scope", "conversation"), [(HOUSE, "chat-1"), (AGENT, "chat-2")], ids=["scope", "conversation"]
 )
-async def test_turns_of_another_conversation_lend_nothing_though_both_are_found(
+async def test_turns_of_another_conversation_lend_nothing_even_if_both_are_found(
     substrate: Substrate, scope: Scope, conversation: str
 ) -> None:
-    """Alike in all but the conversation: beside its question the answer has all the words, elsewhere its own only."""
+    """Only the conversation differs: next to its question the answer has all the words, elsewhere only its own."""
     await substrate.memory().store_all(talk("Where did you spend your holidays?", start=2), AGENT_SOURCE)
     await substrate.memory().store_all(talk("Lisbon was lovely.", start=3), AGENT_SOURCE)
     await substrate.memory(scope).store_all(
@@ -71,7 +71,7 @@ async def test_turns_of_another_conversation_lend_nothing_though_both_are_found(
     assert words["Lisbon was lovely!"] < 0.6 * words["Lisbon was lovely."]
 
 
-async def test_the_same_words_at_another_place_are_another_memory(substrate: Substrate) -> None:
+async def test_the_same_words_at_another_position_are_another_memory(substrate: Substrate) -> None:
     results = await substrate.memory().store_all(
         [*talk("Yes.", "No.", "Yes."), *talk("Yes.", conversation="c")], PERSON
     )
@@ -80,7 +80,7 @@ async def test_the_same_words_at_another_place_are_another_memory(substrate: Sub
     assert [result.id for result in again] == [result.id for result in results[:3]]
 
 
-async def test_a_turn_that_no_longer_holds_lends_no_words(substrate: Substrate) -> None:
+async def test_a_turn_that_is_not_valid_any_more_lends_no_words(substrate: Substrate) -> None:
     substrate.index = SilentIndex(substrate.vectors)
     stored = await substrate.memory().store_all(HOLIDAY, AGENT_SOURCE)
     substrate.clock.advance(3_600_000)

@@ -1,4 +1,4 @@
-"""Each write of semantic memory fails at each call of each port in turn: nothing is half-visible, nothing is lost.
+"""Make each write of semantic memory fail at each port call in turn: nothing is half-visible, nothing is lost.
 
 A call fails before its effect, or after it (the answer is lost), or the process dies there, or all stores go down from
 there on. Invariant 4 (a crash between two stores loses nothing and shows nothing half-done).
@@ -31,9 +31,9 @@ Operation = Callable[[Substrate, str], Awaitable[object]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A content that is there before, and what is done: with its id, if it concerns it.
+    """An existing content, and an operation: with the content's record id, if it concerns that record.
 
-    closed: the content does not hold any more when it is done.
+    closed: the content is not valid any more when the operation runs.
     """
 
     before: str
@@ -108,7 +108,7 @@ State = tuple[list[object], dict[str, list[str]]]
 
 @asynccontextmanager
 async def begun(scenario: Scenario) -> AsyncIterator[tuple[Substrate, str]]:
-    """Give a substrate with the content that is there before, settled."""
+    """Yield a substrate that has the existing content, settled."""
     with closing(Substrate()) as substrate:
         record_id = await substrate.store(scenario.before, **LIKES)
         if scenario.closed:
@@ -119,7 +119,7 @@ async def begun(scenario: Scenario) -> AsyncIterator[tuple[Substrate, str]]:
 
 
 async def state_of(substrate: Substrate) -> State:
-    """Return what can be seen: records as they are listed and read with their events, and what recalls find."""
+    """Return what can be seen: records as listed and as read with their events, and the hits of recalls."""
     memory = substrate.memory(TENANT)
     seen: list[object] = []
     for listed in await substrate.listed():
@@ -131,17 +131,17 @@ async def state_of(substrate: Substrate) -> State:
 
 
 async def undisturbed(scenario: Scenario) -> tuple[State, State, list[str]]:
-    """Return the state before and after the operation, and the points that it passes."""
+    """Return the states before and after the operation, and the fault points that it passes."""
     async with begun(scenario) as (substrate, record_id):
         before = await state_of(substrate)
         faults = broken(substrate)
         await scenario.operation(substrate, record_id)
-        mended(substrate)
+        repaired(substrate)
         return before, await state_of(substrate), [point for _, point in faults.trace]
 
 
 def broken(substrate: Substrate) -> Faults:
-    """Let the substrate's ports be failed, and return what fails them."""
+    """Wrap the substrate's ports in fault injection, and return its control."""
     faults = Faults(lambda owner: None)
     life = faults.life("writer")
     substrate.sql = faults.wrap("sql", substrate.d1, life)
@@ -150,8 +150,8 @@ def broken(substrate: Substrate) -> Faults:
     return faults
 
 
-def mended(substrate: Substrate) -> None:
-    """Give the substrate its own ports back."""
+def repaired(substrate: Substrate) -> None:
+    """Restore the substrate's original ports."""
     substrate.sql, substrate.index, substrate.embedder = substrate.d1, substrate.vectors, shipped_embedder()
 
 
@@ -174,12 +174,12 @@ async def test_a_write_interrupted_at_any_call_is_seen_whole_or_not_at_all_and_r
             faults.plan(Fault(FAILURES[failure](), number))
             raised = await _outcome(scenario.operation(substrate, record_id))
             assert faults.trace[number - 1][1] == point, "the points are not the same each time"
-            mended(substrate)
+            repaired(substrate)
             where = f"{failure} at {number}: {point}"
             seen = await state_of(substrate)
             assert seen in (before, after), where
             if raised is None:
-                assert seen == after, f"{where}: an answered write is not there"
+                assert seen == after, f"{where}: an answered write is missing"
             await check_in_d1(substrate)
             await substrate.reconcile()
             assert await state_of(substrate) == seen, f"{where}: the repair changed what is seen"
@@ -204,7 +204,7 @@ async def test_a_write_during_which_every_store_goes_down_is_seen_whole_or_not_a
             for _ in range(100):  # from this call on, each
                 faults.plan(Fault(Unavailable("every store is down"), number))
             await _outcome(scenario.operation(substrate, record_id))
-            mended(substrate)
+            repaired(substrate)
             seen = await state_of(substrate)
             assert seen in (before, after), f"down from {number}: {point}"
             await substrate.reconcile()
@@ -213,7 +213,7 @@ async def test_a_write_during_which_every_store_goes_down_is_seen_whole_or_not_a
 
 
 @pytest.mark.parametrize("name", STORES)
-async def test_any_failure_of_a_store_leaves_no_entry(name: str) -> None:
+async def test_a_failed_store_leaves_everything_as_it_was(name: str) -> None:
     scenario = STORES[name]
     before, _, points = await undisturbed(scenario)
     tried = 0
@@ -224,23 +224,23 @@ async def test_any_failure_of_a_store_leaves_no_entry(name: str) -> None:
             broken(substrate).plan(Fault(Unavailable("the test fails this call"), number))
             with pytest.raises(Unavailable):
                 await scenario.operation(substrate, record_id)
-            mended(substrate)
+            repaired(substrate)
             assert await state_of(substrate) == before, f"{number}: {point}"
             await check_agreement(substrate, settled=point != "sql.batch")
             assert (await substrate.vectors.entries()).keys() <= {f"{record_id}#{part}" for part in range(9)}, (
-                f"{number}: {point} left a vector behind"
+                f"{number}: {point} left an orphaned vector"
             )
             tried += 1
     assert tried >= 5
 
 
-async def test_a_store_whose_vectors_were_written_and_whose_process_died_shows_nothing_and_leaves_no_vector() -> None:
+async def test_a_store_whose_process_died_after_writing_vectors_shows_nothing_and_leaves_no_vector() -> None:
     with closing(Substrate()) as substrate:
         faults = broken(substrate)
         faults.plan(Fault(Crash(), point="index.upsert done"))
         with pytest.raises(Crash):
             await substrate.store(SHORT)
-        mended(substrate)
+        repaired(substrate)
         assert len(substrate.vectors.held()) == 1
         assert await substrate.found("green tea") == []
         await substrate.reconcile()
@@ -248,17 +248,17 @@ async def test_a_store_whose_vectors_were_written_and_whose_process_died_shows_n
         await check_agreement(substrate)
 
 
-async def test_what_is_owed_is_left_alone_while_its_write_may_still_be_under_way() -> None:
+async def test_an_index_debt_is_left_alone_while_its_write_may_still_be_under_way() -> None:
     with closing(Substrate()) as substrate:
         broken(substrate).plan(Fault(Crash(), point="index.upsert done"))
         with pytest.raises(Crash):
             await substrate.store(SHORT)
-        mended(substrate)
+        repaired(substrate)
         assert (await substrate.indexer().reconcile()).settled == 0
         assert len(substrate.vectors.held()) == 1
 
 
-async def test_what_cannot_be_settled_stays_owed_with_its_reason_and_is_settled_later() -> None:
+async def test_a_debt_that_cannot_be_settled_is_kept_with_its_error_and_settled_later() -> None:
     with closing(Substrate()) as substrate:
         record_id = await substrate.store(SHORT)
         faults = broken(substrate)
@@ -267,7 +267,7 @@ async def test_what_cannot_be_settled_stays_owed_with_its_reason_and_is_settled_
         [owed] = await substrate.rows("SELECT state, attempts, last_error FROM memory_outbox")
         assert (owed["state"], owed["last_error"]) == ("owed", "index_unavailable")
         assert owed["attempts"] >= 1
-        mended(substrate)
+        repaired(substrate)
         assert await substrate.found("green tea") == []
         await substrate.reconcile()
         await check_agreement(substrate)

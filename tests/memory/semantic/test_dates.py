@@ -1,4 +1,4 @@
-"""Dates in a query become intervals of time, relative to a clock, by code alone."""
+"""Dates in a query become time intervals relative to a clock, without a model."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ CASES: dict[str, list[tuple[str, str]]] = {
 @pytest.mark.parametrize("text", CASES)
 def test_a_date_is_the_time_that_a_person_means(text: str) -> None:
     found = [(interval.from_ms, interval.to_ms) for interval in dates(f"What was {text}?", WEDNESDAY)]
-    until_now = {WEDNESDAY + 1: WEDNESDAY}  # a span that reaches until now contains now
+    until_now = {WEDNESDAY + 1: WEDNESDAY}  # an interval that extends to now contains now
     assert [(start, until_now.get(end, end)) for start, end in found] == [(at(a), at(b)) for a, b in CASES[text]]
 
 
@@ -101,7 +101,7 @@ def test_case_and_white_space_do_not_matter() -> None:
     assert dates("TWO  days\nAGO", WEDNESDAY) == dates("two days ago", WEDNESDAY) != ()
 
 
-def test_several_dates_count_in_order_each_once_up_to_a_limit() -> None:
+def test_several_dates_are_returned_in_order_each_once_up_to_a_limit() -> None:
     found = dates("today, yesterday, today, 2024-05-01, 2024-05-02, 2024-05-03", WEDNESDAY)
     assert len(found) == MAX_DATES
     assert found[:2] == (*dates("today", WEDNESDAY), *dates("yesterday", WEDNESDAY))
@@ -116,7 +116,7 @@ def midnight(day: date) -> int:
 
 
 @given(day=_dates, now_ms=_nows)
-def test_a_full_date_is_its_day_however_written_and_whenever_asked(day: date, now_ms: int) -> None:
+def test_a_full_date_is_its_day_in_any_notation_and_at_any_time(day: date, now_ms: int) -> None:
     expected = (Interval(midnight(day), midnight(day + timedelta(days=1))),)
     for text in (day.isoformat(), f"{day.day} {day:%B} {day.year}", f"{day:%b} {day.day}, {day.year}"):
         assert dates(text, now_ms) == expected
@@ -130,7 +130,7 @@ def test_a_month_has_its_days_in_leap_years_too(day: date, now_ms: int) -> None:
 
 
 @given(now_ms=_nows, count=st.integers(min_value=1, max_value=400))
-def test_so_long_ago_contains_that_time_and_goes_back_with_the_count(now_ms: int, count: int) -> None:
+def test_n_units_ago_contains_that_time_and_moves_back_with_n(now_ms: int, count: int) -> None:
     for unit, size in (("minute", HOUR_MS // 60), ("hour", HOUR_MS), ("day", DAY_MS), ("week", 7 * DAY_MS)):
         [interval] = dates(f"{count} {unit}s ago", now_ms)
         [earlier] = dates(f"{count + 1} {unit}s ago", now_ms)
@@ -140,15 +140,15 @@ def test_so_long_ago_contains_that_time_and_goes_back_with_the_count(now_ms: int
 
 
 @given(now_ms=_nows, later_ms=st.integers(min_value=0, max_value=800 * DAY_MS), text=st.sampled_from(sorted(CASES)))
-def test_a_later_question_never_means_an_earlier_time(now_ms: int, later_ms: int, text: str) -> None:
-    if "this " in text:  # this winter, asked in autumn, is the one to come
+def test_a_later_query_never_means_an_earlier_time(now_ms: int, later_ms: int, text: str) -> None:
+    if "this " in text:  # "this winter" in autumn means the coming one
         return
     for before, after in zip(dates(text, now_ms), dates(text, now_ms + later_ms), strict=False):
         assert before.from_ms <= after.from_ms
 
 
 @given(now_ms=_nows, text=st.sampled_from(sorted(CASES)))
-def test_an_interval_is_never_empty_and_the_last_ones_are_over(now_ms: int, text: str) -> None:
+def test_an_interval_is_never_empty_and_those_named_last_are_over(now_ms: int, text: str) -> None:
     for interval in dates(text, now_ms):
         assert interval.from_ms < interval.to_ms
         if text.startswith(("last w", "last m", "last M", "last s", "last W", "yesterday")):
@@ -164,8 +164,8 @@ def test_last_this_and_next_follow_each_other(now_ms: int) -> None:
 
 @given(text=st.text(max_size=60), now_ms=st.integers(min_value=-(2**60), max_value=2**60))
 def test_any_text_at_any_time_has_dates_or_none(text: str, now_ms: int) -> None:
-    for said in (text, f"{text} last winter, 999 years ago, next December, 31 June, since 29 February"):
-        assert len(dates(said, now_ms)) <= MAX_DATES
+    for query in (text, f"{text} last winter, 999 years ago, next December, 31 June, since 29 February"):
+        assert len(dates(query, now_ms)) <= MAX_DATES
 
 
 @pytest.mark.timeout(30)

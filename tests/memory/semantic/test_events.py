@@ -1,4 +1,4 @@
-"""Learning events as values: their fold, their order, and what a record may be."""
+"""Learning events as values: their fold, their order, and the limits of a record."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_stored_event_holds_the_whole_record(record: Record) -> None:
 
 
 @given(record=_records, at_ms=_times, until=_times, person=st.booleans())
-def test_an_event_changes_what_it_says_and_nothing_else(record: Record, at_ms: int, until: int, person: bool) -> None:
+def test_an_event_changes_only_the_fields_it_names(record: Record, at_ms: int, until: int, person: bool) -> None:
     source = {"origin": "person" if person else "agent"}
 
     def after(kind: Any, data: dict[str, Any]) -> dict[str, Any]:
@@ -81,14 +81,14 @@ def test_an_event_changes_what_it_says_and_nothing_else(record: Record, at_ms: i
     assert apply(record, LearningEvent(new_id(), record.id, "deleted", {}, source, at_ms)) is None
 
 
-def test_events_of_a_record_that_does_not_exist_make_none() -> None:
+def test_events_without_a_stored_event_make_no_record() -> None:
     for kind, data in (("edited", {"content": "x"}), ("restored", {}), ("deleted", {})):
         event = LearningEvent(new_id(), "x", kind, data, {"origin": "agent"}, 0)  # type: ignore[arg-type]
         assert fold([event]) is None
     assert fold([]) is None
 
 
-async def test_events_are_told_in_the_order_in_which_they_happened_whatever_the_clocks_said(
+async def test_events_are_listed_in_the_order_in_which_they_happened_whatever_the_clocks(
     substrate: Substrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two isolates write in turn, and the first one's clock is an hour ahead: its ids sort last."""
@@ -112,7 +112,7 @@ async def test_events_are_told_in_the_order_in_which_they_happened_whatever_the_
     await check_agreement(substrate)
 
 
-async def test_the_past_is_told_in_order_when_a_later_writers_clock_is_behind(substrate: Substrate) -> None:
+async def test_the_past_is_in_order_even_if_a_later_writers_clock_is_slow(substrate: Substrate) -> None:
     record_id = await substrate.store("Ann likes tea.")
     start = substrate.clock()
     substrate.clock.advance(10_000)
@@ -127,7 +127,7 @@ async def test_the_past_is_told_in_order_when_a_later_writers_clock_is_behind(su
 
 
 async def test_the_events_of_one_call_are_in_order(substrate: Substrate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ids of one millisecond are random: here each is less than the one before."""
+    """Ids within one millisecond are random: here each is smaller than the previous one."""
     falling = iter(f"01ARZ3NDEKTSV4RRFFQ69G5F{letters}" for letters in ("ZZ", "YY", "XX", "WW", "VV", "TT", "SS", "RR"))
     for module in (semantic, supersession):
         monkeypatch.setattr(module, "new_id", lambda: next(falling))
@@ -281,7 +281,7 @@ async def test_what_cannot_be_remembered_is_refused_by_store_and_edit_alike(subs
         "year 10000",
     ],
 )
-def test_a_place_in_a_conversation_has_bounds(place: Utterance, code: str) -> None:
+def test_a_position_in_a_conversation_has_bounds(place: Utterance, code: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         NewRecord("Yes.", utterance=place)
     assert raised.value.code == code
@@ -293,7 +293,7 @@ def test_a_place_in_a_conversation_has_bounds(place: Utterance, code: str) -> No
                 {"metadata": None}],
     ids=str,
 )  # fmt: skip
-async def test_an_edit_changes_editable_fields_alone(substrate: Substrate, changes: dict[str, Any]) -> None:
+async def test_an_edit_changes_only_editable_fields(substrate: Substrate, changes: dict[str, Any]) -> None:
     record_id = await substrate.store("Ann likes tea.")
     with pytest.raises(InvalidInput) as raised:
         await substrate.memory().edit(record_id, changes, PERSON)
@@ -337,7 +337,7 @@ async def test_a_memory_that_does_not_exist_cannot_be_changed(substrate: Substra
 
 
 @pytest.mark.parametrize("record_id", ["", "x", "01ARZ3NDEKTSV4RRFFQ69G5FA", "01ARZ3NDEKTSV4RRFFQ69G5FAV#0", "*"])
-async def test_an_id_that_is_none_is_refused(substrate: Substrate, record_id: str) -> None:
+async def test_an_invalid_id_is_refused(substrate: Substrate, record_id: str) -> None:
     memory = substrate.memory(TENANT)
     for attempt in (memory.get(record_id), memory.delete(record_id, PERSON), memory.restore(record_id, PERSON)):
         with pytest.raises(InvalidInput):

@@ -1,4 +1,4 @@
-"""Addresses, ids and quotations: a line about the wrong one never stands above a line about the right one."""
+"""Addresses, ids and quotations: a line about the wrong one never ranks above a line about the right one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.memory.semantic.substrate import Substrate
 
 @dataclass(frozen=True)
 class Case:
-    """Lines about the right and the wrong one, in whatever order they were stored."""
+    """Lines about the right one and the wrong one, stored in any order."""
 
     query: str
     right: tuple[str, ...]
@@ -74,7 +74,7 @@ CASES = {
 @pytest.mark.parametrize("stored", ["right first", "wrong first"])
 @pytest.mark.parametrize("index", ["index", "silent index"])
 @pytest.mark.parametrize("name", CASES)
-async def test_the_wrong_ones_line_never_stands_above_the_right_ones(
+async def test_a_line_about_the_wrong_one_never_ranks_above_the_right_one(
     substrate: Substrate, name: str, index: str, stored: str
 ) -> None:
     case = CASES[name]
@@ -96,14 +96,14 @@ async def test_a_term_in_another_case_is_the_same_term(substrate: Substrate) -> 
     assert [hit.components["exact"] > 0 for hit in hits] == [True, False]
 
 
-async def test_an_address_is_a_phrase_and_not_its_words(substrate: Substrate) -> None:
+async def test_an_address_is_matched_as_a_phrase_and_not_as_its_words(substrate: Substrate) -> None:
     await substrate.store("The com of example is what sara wrote at length.")
     [hit] = await substrate.hits("sara@example.com")
     assert hit.components["exact"] == 0.0
     assert hit.components["words"] > 0.0
 
 
-async def test_two_terms_count_each(substrate: Substrate) -> None:
+async def test_each_of_two_terms_counts(substrate: Substrate) -> None:
     for line in ("AB-1001 only.", "CD-2002 only.", "AB-1001 and CD-2002.", "Neither."):
         await substrate.store(line)
     exact = {hit.record.content: hit.components["exact"] for hit in await substrate.hits("AB-1001 or CD-2002")}

@@ -1,4 +1,4 @@
-"""Metadata filters, compared with a naive model of what each operator means."""
+"""Metadata filters, compared with a naive model of each operator."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _records = st.builds(
 
 
 def value_of(record: Record, name: str) -> Any:
-    """Return what a name stands for in a record, None for nothing. Booleans are 0 and 1, as in the filter."""
+    """Return a record's value for a name, None when it has none. Booleans are 0 and 1, as in the filter."""
     if name in FIELDS:
         place = record.utterance
         value = getattr(place, name, None) if name in ("conversation", "speaker") else getattr(record, name)
@@ -69,7 +69,7 @@ def value_of(record: Record, name: str) -> Any:
 
 
 def passes(record: Record, wanted: Mapping[str, Any]) -> bool:
-    """Tell whether a record passes a filter: the naive model."""
+    """Return whether a record passes a filter: the naive model."""
     for name, criterion in wanted.items():
         value = value_of(record, name)
         operators = criterion if isinstance(criterion, Mapping) else {"$eq": criterion}
@@ -96,7 +96,7 @@ def _holds(value: Any, given: str, operand: Any) -> bool:
 @example(new=NewRecord("x", confidence=0.5), wanted={"confidence": {"$in": ["0.5"]}})
 @example(new=NewRecord("x", metadata={"a": "1"}), wanted={"a": 1})
 @example(new=NewRecord("x", metadata={"a": "b"}), wanted={"a": {"$gt": 1}})
-async def test_a_filter_lets_pass_what_the_model_lets_pass(new: NewRecord, wanted: dict[str, Any]) -> None:
+async def test_a_filter_passes_the_same_records_as_the_model(new: NewRecord, wanted: dict[str, Any]) -> None:
     with closing(Substrate()) as substrate:
         await substrate.memory().store(new, AGENT_SOURCE)
         [record] = await substrate.listed()
@@ -183,7 +183,7 @@ async def test_each_operator(substrate: Substrate, wanted: dict[str, Any], expec
     ],
     ids=str,
 )
-def test_a_filter_that_is_not_valid_is_refused(wanted: dict[str, Any]) -> None:
+def test_an_invalid_filter_is_refused(wanted: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as raised:
         compile_filter(wanted)
     assert raised.value.code == "invalid_filter"
@@ -215,7 +215,7 @@ def test_a_filter_that_is_too_large_is_refused(wanted: dict[str, Any]) -> None:
     ids=["$ne", "$eq", "$in", "fields"],
 )
 async def test_the_largest_filters_are_answered(substrate: Substrate, wanted: dict[str, Any]) -> None:
-    """D1 binds at most 100 values: what a recall adds to those of the filter has to fit as well."""
+    """D1 binds at most 100 values: the filter's values and those that a recall adds must fit together."""
     metadata = {name: 1 for name in wanted if name.startswith("a") and wanted[name] == 1}
     metadata |= {"a": 3, "b": 4} if "b" in wanted else {}
     await substrate.store("An order.", metadata=metadata)

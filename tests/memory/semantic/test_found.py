@@ -1,4 +1,4 @@
-"""What is remembered is found: at once, by words or by meaning, in any script."""
+"""Records are found immediately, by words or by meaning, in any script."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tests.memory.semantic.substrate import PERSON, Substrate
 from tests.support.faults import Crash, Fault, Faults
 
 
-async def test_a_write_is_found_at_once_by_its_words_though_the_index_lags(substrate: Substrate) -> None:
+async def test_a_write_is_found_immediately_by_its_words_even_if_the_index_lags(substrate: Substrate) -> None:
     substrate.index = LaggingIndex(substrate.vectors, substrate.clock, 30_000)
     await fill(substrate)
     assert substrate.vectors.held() == {}
     assert (await substrate.found("Who repairs engines?"))[0] == "Bob repairs engines of old ships."
 
 
-async def test_a_write_is_found_at_once_by_its_meaning_alone_though_the_index_lags(substrate: Substrate) -> None:
+async def test_a_write_is_found_immediately_by_its_meaning_alone_even_if_the_index_lags(substrate: Substrate) -> None:
     """The query has no word in common with any note."""
     substrate.index = LaggingIndex(substrate.vectors, substrate.clock, 30_000)
     await fill(substrate)
@@ -28,7 +28,7 @@ async def test_a_write_is_found_at_once_by_its_meaning_alone_though_the_index_la
     assert len(substrate.vectors.held()) == len(NOTES)
 
 
-async def test_a_fresh_write_is_found_by_meaning_among_many_that_the_index_shows_already(substrate: Substrate) -> None:
+async def test_a_fresh_write_is_found_by_meaning_among_many_that_the_index_already_shows(substrate: Substrate) -> None:
     await fill(substrate, tuple(f"Invoice {number} is paid within thirty days." for number in range(150)))
     substrate.clock.advance(3_600_000)
     await substrate.indexer().reconcile()
@@ -37,7 +37,7 @@ async def test_a_fresh_write_is_found_by_meaning_among_many_that_the_index_shows
     assert (await substrate.found("feline napping", top_k=1)) == ["The cat of Ann sleeps on the sofa."]
 
 
-async def test_a_deleted_memory_is_not_found_though_the_index_still_has_it(substrate: Substrate) -> None:
+async def test_a_deleted_memory_is_not_found_even_if_the_index_still_has_it(substrate: Substrate) -> None:
     substrate.index = LaggingIndex(substrate.vectors, substrate.clock, 0)
     record_id = await substrate.store(NOTES[0])
     assert await substrate.found("bicycle") == [NOTES[0]]
@@ -47,7 +47,7 @@ async def test_a_deleted_memory_is_not_found_though_the_index_still_has_it(subst
     assert await substrate.found("bicycle") == []
 
 
-async def test_what_a_memory_means_since_an_edit_is_found_at_once_though_the_index_shows_what_it_meant(
+async def test_an_edited_memory_is_found_immediately_by_its_new_meaning_even_if_the_index_shows_the_old(
     substrate: Substrate,
 ) -> None:
     substrate.index = LaggingIndex(substrate.vectors, substrate.clock, 30_000)
@@ -63,7 +63,7 @@ async def test_what_a_memory_means_since_an_edit_is_found_at_once_though_the_ind
     later = await substrate.hits("feline napping", top_k=1)
     assert [hit.record.id for hit in at_once] == [hit.record.id for hit in later] == [record_id]
     assert at_once[0].components["vector"] == pytest.approx(later[0].components["vector"], abs=0.6)
-    assert old[record_id] < 1.0, "it is not taken for what it was"
+    assert old[record_id] < 1.0, "it is not ranked by its old meaning"
 
 
 @pytest.mark.parametrize("text_first", [False, True], ids=["metadata", "text, then metadata"])
@@ -82,10 +82,10 @@ async def test_a_fresh_write_is_found_by_its_meaning_after_an_edit_of_something_
     assert await substrate.found("feline napping", top_k=1) == [NOTES[1]]
 
 
-async def test_an_edit_of_something_else_than_its_meaning_leaves_a_memory_as_similar_as_it_was(
+async def test_an_edit_that_keeps_its_meaning_leaves_a_memory_as_similar_as_it_was(
     substrate: Substrate,
 ) -> None:
-    """The index shows its vector as before: the rough estimate from the signature must not take its place."""
+    """The index shows its vector as before: the rough estimate from the signature must not replace it."""
     await fill(substrate, NOTES)
     record_id = await substrate.store("Ships have engines.")
     [before] = await substrate.hits("ship engine", top_k=1)
@@ -95,7 +95,7 @@ async def test_an_edit_of_something_else_than_its_meaning_leaves_a_memory_as_sim
     assert after.components["vector"] == before.components["vector"]
 
 
-async def test_an_edit_whose_writer_died_is_found_by_what_it_means_before_and_after_it_is_settled(
+async def test_an_edit_whose_writer_died_is_found_by_its_meaning_before_and_after_it_is_settled(
     substrate: Substrate,
 ) -> None:
     index = LaggingIndex(substrate.vectors, substrate.clock, 30_000)
@@ -112,7 +112,7 @@ async def test_an_edit_whose_writer_died_is_found_by_what_it_means_before_and_af
     with pytest.raises(Crash):
         await substrate.memory().edit(record_id, {"content": NOTES[1]}, PERSON)
     substrate.sql = substrate.d1
-    substrate.index = LaggingIndex(substrate.vectors, substrate.clock, 30_000)  # what was under way is lost with it
+    substrate.index = LaggingIndex(substrate.vectors, substrate.clock, 30_000)  # its pending writes are lost as well
     assert (await substrate.record(record_id)).content == NOTES[1]
     assert await substrate.found("feline napping", top_k=1) == [NOTES[1]]
     substrate.clock.advance(GRACE_MS + 1)
@@ -121,7 +121,7 @@ async def test_an_edit_whose_writer_died_is_found_by_what_it_means_before_and_af
     assert (await substrate.hits("ship engine", top_k=50))[0].record.id != record_id
 
 
-async def test_what_a_memory_says_since_an_edit_is_found_at_once(substrate: Substrate) -> None:
+async def test_an_edited_memory_is_found_immediately_by_its_new_words(substrate: Substrate) -> None:
     record_id = await substrate.store(NOTES[0])
     await substrate.memory().edit(record_id, {"content": "Ann sold her piano."}, PERSON)
     assert await substrate.found("piano") == ["Ann sold her piano."]
@@ -136,7 +136,7 @@ async def test_what_only_words_find_is_never_dropped(substrate: Substrate) -> No
         assert (await substrate.found(query, top_k=1)) == [expected]
 
 
-async def test_a_text_that_the_model_finds_nothing_in_is_found_by_its_words(substrate: Substrate) -> None:
+async def test_a_text_without_a_vector_is_found_by_its_words(substrate: Substrate) -> None:
     contents = ("Заказ отменён покупателем", "Παραγγελία του πελάτη ακυρώθηκε χθες", "주문이 취소되었습니다")
     await fill(substrate, contents)
     await fill(substrate)
@@ -150,7 +150,7 @@ async def test_a_text_that_the_model_finds_nothing_in_is_found_by_its_words(subs
             assert (await substrate.found(word))[0] == content, word
 
 
-async def test_a_query_that_the_model_finds_nothing_in_finds_by_words_alone(substrate: Substrate) -> None:
+async def test_a_query_without_a_vector_finds_by_words_alone(substrate: Substrate) -> None:
     await fill(substrate)
     await substrate.store("Ann grüßt Jürgen aus Ætna.")
     assert (await substrate.found("Ætna"))[0] == "Ann grüßt Jürgen aus Ætna."
@@ -172,7 +172,7 @@ async def test_a_query_that_the_model_finds_nothing_in_finds_by_words_alone(subs
     ],
     ids=lambda value: value,
 )
-async def test_words_meet_across_their_forms(substrate: Substrate, stored: str, query: str) -> None:
+async def test_words_match_across_their_forms(substrate: Substrate, stored: str, query: str) -> None:
     substrate.index = SilentIndex(substrate.vectors)
     await fill(substrate)
     await substrate.store(stored)

@@ -1,4 +1,4 @@
-"""Records are the fold of their events, whatever happens in whatever order, and everything else agrees with them."""
+"""Records are the fold of their events after any sequence of operations, and everything else agrees with them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LearningStream(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.substrate = Substrate()
         self.known: dict[str, Key] = {}
-        """What must be remembered: scope, content and place of each record."""
+        """What must be remembered: scope, content and position of each record."""
 
     def teardown(self) -> None:
         self.substrate.close()
@@ -169,7 +169,7 @@ class LearningStream(RuleBasedStateMachine):
         self.runner.run(self.learn_what_happened())
 
     async def learn_what_happened(self) -> None:
-        """Take over what an interrupted operation did after all."""
+        """Adopt what an interrupted operation did despite the interruption."""
         by_id = {(scope.tenant_id, scope.scope_id): scope for scope in SCOPES}
         self.known = {
             record.id: (by_id[record.tenant_id, record.scope_id], record.content, record.utterance)

@@ -58,7 +58,7 @@ async def test_a_memory_is_remembered_recalled_edited_and_forgotten(
         assert await failure(client, "get", id=made["id"]) == "no_such_memory"
 
 
-async def test_the_address_alone_says_whose_memory_it_is(api: httpx.Client, tenant: Callable[[], str]) -> None:
+async def test_the_address_alone_determines_whose_memory_it_is(api: httpx.Client, tenant: Callable[[], str]) -> None:
     mine, other = tenant(), tenant()
     async with connected(address(api, mine, "?agent_type=sdr"), mode="legacy") as sdr:
         made = await called(sdr, "remember", content="Bea prefers mornings.")

@@ -1,4 +1,4 @@
-"""What a write indexes of a text: parts that lose nothing, and signatures that are as near as their vectors."""
+"""What a write indexes of a text: parts that lose nothing, and signatures as similar to each other as their vectors."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def test_a_part_is_about_as_long_as_it_should_be(text: str) -> None:
     ["a", "a ", "a. ", "a" * 401 + ". ", "a. " + "b" * 400 + " " + "b" * 800 + ". ", "a" * 399 + " ", "é", "\n", "日"],
     ids=lambda unit: f"{unit[:4]!r} of {len(unit)}",
 )
-def test_the_largest_content_is_cut_without_leaving_anything_out(unit: str) -> None:
+def test_the_largest_content_is_cut_without_losing_anything(unit: str) -> None:
     size = len(unit.encode())
     text = "x" + unit * ((MAX_CONTENT_BYTES - 1) // size)
     parts = cut(text)
-    assert len(parts) < MAX_PARTS, "the last part is not one that was cut off"
+    assert len(parts) < MAX_PARTS, "the last part is not a cut-off one"
     assert visible("".join(parts)) == visible(text)
 
 
@@ -105,7 +105,7 @@ def test_every_part_carries_the_head() -> None:
     ],
     ids=["a turn", "a long turn", "no conversation"],
 )
-def test_only_a_turn_short_enough_has_neighbours(length: int, utterance: Utterance | None, span: int) -> None:
+def test_only_a_short_turn_has_neighbours(length: int, utterance: Utterance | None, span: int) -> None:
     prepared = prepare("x" * length, utterance)
     assert prepared.span == span
     assert (prepared.terms == "") == (length > WINDOW_LIMIT)
@@ -126,7 +126,7 @@ def test_only_a_turn_short_enough_has_neighbours(length: int, utterance: Utteran
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_what_names_a_time_is_noted(content: str, names_time: bool) -> None:
+def test_a_content_that_names_a_time_is_marked(content: str, names_time: bool) -> None:
     assert prepare(content, None).names_time == names_time
 
 
@@ -135,15 +135,15 @@ def test_what_names_a_time_is_noted(content: str, names_time: bool) -> None:
     [("Tea?", 1.0), ("Tea.", 0.0), ("Tea? Yes.", 0.5), ("Really?? Yes. No. Ok.", 0.5), ("no end", 0.0), ("???", 1.0)],
     ids=str,
 )
-def test_the_share_of_questions_is_noted(content: str, asking: float) -> None:
+def test_the_share_of_questions_is_recorded(content: str, asking: float) -> None:
     assert prepare(content, None).asking == asking
 
 
 SIGNATURE_DIGEST = "4da20b0985ead5e662dd2c5bc0485735bb2d2f86d94d9766e6ffb978615c5dbb"
 
 
-def test_the_signature_of_a_vector_is_the_same_for_ever() -> None:
-    """Signatures stand in the database: another projection would make every stored one meaningless."""
+def test_the_signature_of_a_vector_never_changes() -> None:
+    """Signatures are stored in the database: another projection would make every stored one meaningless."""
     vector = [math.sin(number) for number in range(256)]
     found = signature([vector])
     assert hashlib.sha256(found.encode()).hexdigest() == SIGNATURE_DIGEST
@@ -153,7 +153,7 @@ def test_the_signature_of_a_vector_is_the_same_for_ever() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10_000), scale=st.sampled_from([0.25, 4.0]))
-def test_a_signature_depends_on_the_direction_alone(seed: int, scale: float) -> None:
+def test_a_signature_depends_only_on_the_direction(seed: int, scale: float) -> None:
     vector = random_vector(seed)
     assert signature([vector]) == signature([[value * scale for value in vector]]) == signature([vector, vector])
     assert 0 < int(signature([vector]), 16) < 2**SIGNATURE_BITS
@@ -167,7 +167,7 @@ def random_vector(seed: int) -> list[float]:
     return [numbers.gauss(0.0, 1.0) for _ in range(256)]
 
 
-async def test_signatures_are_about_as_near_as_their_vectors() -> None:
+async def test_signatures_are_about_as_similar_as_their_vectors() -> None:
     texts = [
         "The cat sleeps on the sofa.",
         "A kitten naps on the couch.",

@@ -1,4 +1,4 @@
-"""Queries are text and nothing else: any of them is answered, or refused with a code."""
+"""A query is only text: any query is answered, or refused with a code."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_any_text_is_answered_or_refused_with_a_code(query: str) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(content=st.text(min_size=1, max_size=80))
-async def test_any_text_that_can_be_stored_is_found_by_itself(content: str) -> None:
+async def test_any_text_that_can_be_stored_is_found_by_the_same_text(content: str) -> None:
     with closing(Substrate()) as substrate:
         try:
             await substrate.store(content)
@@ -108,8 +108,8 @@ async def test_the_longest_queries_are_answered(substrate: Substrate, query: str
 @pytest.mark.parametrize(
     "unit", ["a", "a-", "1-", "a1-", "a.", "a@", "a@a.", '"', "#", "#1", "_", "@.", '"a', "1", "id:"]
 )
-def test_a_query_is_taken_apart_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looking again from every place would take hours for these: a model may write any query."""
+def test_a_query_is_parsed_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searching again from every position would take hours for these: a model may write any query."""
     monkeypatch.setattr(query_module, "MAX_QUERY_BYTES", 1_000_000)
     assert len(analyse(unit * (500_000 // len(unit)) + " x", NOW).exact) <= MAX_EXACT_TERMS
 
@@ -164,7 +164,7 @@ def test_addresses_ids_and_quotations_are_exact_terms(query: str, exact: list[tu
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_code_tells_what_a_query_wants(query: str, message: bool, asks_when: bool) -> None:
+def test_the_intent_of_a_query_is_found_without_a_model(query: str, message: bool, asks_when: bool) -> None:
     analysed = analyse(query, NOW)
     assert (analysed.message, analysed.asks_when) == (message, asks_when)
 

@@ -1,4 +1,4 @@
-"""The reconciler takes what is owed by turn: what cannot be settled keeps nothing else from it."""
+"""The reconciler takes index debts in turn: one that cannot be settled does not hold up the others."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tests.memory.semantic.substrate import PERSON, Substrate
 
 
 async def owed(substrate: Substrate) -> dict[str, int]:
-    """Return what is owed, by record, with how often it failed."""
+    """Return the index debts: each record's number of failures."""
     rows = await substrate.rows("SELECT record_id, attempts FROM memory_outbox WHERE state = 'owed'")
     return {row["record_id"]: row["attempts"] for row in rows}
 
 
 async def owe(substrate: Substrate, record_ids: list[str]) -> None:
-    """Owe the index these records, one a millisecond, as writers that died left them."""
+    """Leave index debts for these records, one per millisecond, as writers that died would."""
     for record_id in record_ids:
         await substrate.d1.batch([substrate.indexer().owe(await substrate.record(record_id), 1)])
         substrate.clock.advance(1)
     substrate.clock.advance(GRACE_MS)
 
 
-async def test_those_that_fail_do_not_keep_others_from_their_turn(substrate: Substrate) -> None:
+async def test_debts_that_fail_do_not_hold_up_others(substrate: Substrate) -> None:
     ids = [await substrate.store(f"Parcel number {number} is late.") for number in range(7)]
     substrate.clock.advance(3_600_000)
     await substrate.indexer().reconcile()
@@ -46,8 +46,8 @@ async def test_those_that_fail_do_not_keep_others_from_their_turn(substrate: Sub
     await check_agreement(substrate)
 
 
-async def test_new_ones_do_not_keep_those_that_failed_from_their_turn(substrate: Substrate) -> None:
-    """However many are owed later: who waits longest comes first."""
+async def test_new_debts_do_not_hold_up_those_that_failed(substrate: Substrate) -> None:
+    """However many are added later, the one that has waited longest comes first."""
     first = await substrate.store("Parcel number 0 is late.")
     index = RefusingIndex(substrate.vectors, {first})
     substrate.index = index

@@ -1,4 +1,4 @@
-"""The fields of a record are spelled once: everything that reads or writes them has the same ones."""
+"""A record's fields are defined once: everything that reads or writes them has the same fields."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def test_a_filter_names_fields_that_exist() -> None:
     ],
     ids=["stored over HTTP", "edited over HTTP", "fixture", "stored in an export", "edited in an export", "place"],
 )
-def test_an_edge_takes_the_fields_of_the_core(model: Any, names: set[str]) -> None:
+def test_an_edge_accepts_the_fields_of_the_core(model: Any, names: set[str]) -> None:
     assert set(model.model_fields) == names
 
 
 @pytest.mark.parametrize("kept", [{}, {"edited": True}, {"utterance": Utterance("c", -3, "Ann", 5)}, {"confidence": 0}])
-def test_a_row_gives_the_record_back(kept: dict[str, Any]) -> None:
+def test_a_record_survives_its_row(kept: dict[str, Any]) -> None:
     wanted = record(metadata={"a": [1]}, subject="Ann", expires_at_ms=9, **kept)
     _, values = write_record(wanted)
     found = record_of(dict(zip(RECORD_COLUMNS, values, strict=True)))
@@ -89,14 +89,14 @@ def test_a_row_gives_the_record_back(kept: dict[str, Any]) -> None:
     ],
     ids=["text", "share", "no time", "time too late", "time too early", "inside the utterance"],
 )
-def test_a_record_that_arrives_whole_is_held_to_the_same_limits(changes: dict[str, Any], code: str) -> None:
+def test_an_imported_record_has_the_same_limits(changes: dict[str, Any], code: str) -> None:
     check(record())
     with pytest.raises(InvalidInput) as raised:
         check(record(**changes))
     assert raised.value.code == code
 
 
-def test_one_function_makes_the_vector_namespace() -> None:
+def test_only_one_function_builds_the_vector_namespace() -> None:
     """It is an isolation boundary: a second spelling could leave one of the two unguarded."""
     found = {
         path.name

@@ -1,8 +1,8 @@
-"""What is recalled, now and as of any time before, whatever happens to it in whatever order.
+"""What is recalled, now and as of any earlier time, after any sequence of operations.
 
-A machine tells, changes and forgets memories while the vector index lags behind and writers die, and after each step asks
-for each of them. The laws need no second implementation of the rules: what holds is found first by what it says, what
-does not is not found, and what was found at some time is found as of that time ever after, unless it was deleted.
+A state machine stores, changes and deletes memories while the vector index lags and writers die, and queries each of them
+after each step. The laws need no second implementation of the rules: what is valid is found first by its own words, what
+is not valid is not found, and what was found at some time is always found as of that time, unless it was deleted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CONTENTS = (
     "客户的订单已取消",
     "ลูกค้าชอบกาแฟ",
 )
-"""No two have a word in common."""
+"""No two contents share a word."""
 STATES = ("open", "shut")
 LAG_MS = 30_000
 
@@ -50,7 +50,7 @@ Past = dict[str, dict[str, str]]
 
 
 class Remembering(RuleBasedStateMachine):
-    """One agent's memory, told and asked."""
+    """One agent's memory, written and recalled."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Remembering(RuleBasedStateMachine):
         self.deleted: set[str] = set()
 
     def teardown(self) -> None:
-        """Once everything had its turn, both indexes agree with the records."""
+        """Check that both indexes agree with the records once everything is settled."""
         try:
             for _ in range(2):
                 self.substrate.clock.advance(3_600_000)
@@ -94,7 +94,7 @@ class Remembering(RuleBasedStateMachine):
         return closing[-1].source["origin"] if closing else None
 
     @rule(content=contents, fact=facts, state=states, source=sources, lives_ms=st.none() | st.integers(1, 90_000))
-    def tell(self, content: str, fact: dict[str, Any], state: str, source: RecordSource, lives_ms: int | None) -> None:
+    def store(self, content: str, fact: dict[str, Any], state: str, source: RecordSource, lives_ms: int | None) -> None:
         now = self.substrate.clock()
         before = next((record for record in self.records() if record.content == content), None)
         shut = before is not None and before.valid_to_ms is not None and self.closed_by(before) == "person"
@@ -113,11 +113,11 @@ class Remembering(RuleBasedStateMachine):
         elif not begins_later and (before is None or before.valid_to_ms is None or before.valid_to_ms <= now):
             assert after.holds_at(max(now, after.recorded_at_ms))
         if before is not None and before.holds_at(now):
-            assert after == before, "saying again what holds changes nothing"
+            assert after == before, "storing again what is valid changes nothing"
 
     @rule(several=st.lists(contents, min_size=2, max_size=5), source=sources)
-    def tell_several_about_the_same(self, several: list[str], source: RecordSource) -> None:
-        """The last one that may hold does, and nothing else of what was told."""
+    def store_several_about_the_same(self, several: list[str], source: RecordSource) -> None:
+        """Store several facts in one call: of those, only the last one that may be valid is."""
         news = [NewRecord(content, subject="ann", predicate="does") for content in several]
         known = {record.content: record for record in self.records()}
         self.run(self.substrate.memory().store_all(news, source))
@@ -159,7 +159,7 @@ class Remembering(RuleBasedStateMachine):
         assert self.run(self.substrate.indexer().reconcile()).failed == 0
 
     @rule(
-        what=st.sampled_from(("tell", "edit", "invalidate", "delete")),
+        what=st.sampled_from(("store", "edit", "invalidate", "delete")),
         content=contents,
         number=numbers,
         error=st.sampled_from((Unavailable("the test fails this call"), Crash())),
@@ -167,9 +167,9 @@ class Remembering(RuleBasedStateMachine):
         done=st.booleans(),
     )
     def be_interrupted(self, what: str, content: str, number: int, error: BaseException, nth: int, done: bool) -> None:
-        """A writer fails or dies at some call of a port; nobody repairs it before the reconciler's next turn."""
+        """A writer fails or dies at some call of a port; nothing repairs it before the reconciler's next run."""
         listed = self.records()
-        if not listed and what != "tell":
+        if not listed and what != "store":
             return
         record_id = listed[number % len(listed)].id if listed else ""
         substrate, faults = self.substrate, Faults(lambda owner: None)
@@ -179,7 +179,7 @@ class Remembering(RuleBasedStateMachine):
         faults.plan(Fault(error, nth))
         memory = substrate.memory()
         operations: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
-            "tell": lambda: memory.store(NewRecord(content, metadata={"state": "open"}), AGENT_SOURCE),
+            "store": lambda: memory.store(NewRecord(content, metadata={"state": "open"}), AGENT_SOURCE),
             "edit": lambda: memory.edit(record_id, {"content": content}, PERSON),
             "invalidate": lambda: memory.invalidate(record_id, substrate.clock(), PERSON),
             "delete": lambda: memory.delete(record_id, PERSON),
@@ -194,7 +194,7 @@ class Remembering(RuleBasedStateMachine):
         self.run(check_records(self.substrate))
 
     @invariant()
-    def what_holds_is_found_first_and_nothing_else_is_found(self) -> None:
+    def what_is_valid_is_found_first_and_nothing_else_is_found(self) -> None:
         now = self.substrate.clock()
         held = {record.id: record for record in self.records() if record.holds_at(now)}
         for record in held.values():
@@ -215,7 +215,7 @@ class Remembering(RuleBasedStateMachine):
         self.past[now] = self.found(None)
 
     def found(self, as_of_ms: int | None) -> Past:
-        """Return what is recalled by the words of all contents, by filter."""
+        """Return what a query with the words of all contents recalls, by filter."""
         memory = self.substrate.memory()
         past: Past = {}
         for name, condition in {"": {}, **{state: {"state": state} for state in STATES}}.items():

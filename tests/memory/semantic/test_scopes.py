@@ -1,6 +1,6 @@
-"""Scope is structural: what is visible is the scope and what is around it, what may be changed lies at or below it.
+"""Scope is structural: a scope and its ancestors are visible; only what is at or below the scope may be changed.
 
-Invariant 3: a search or delete without a scope cannot be expressed, and nothing crosses, whatever the index returns.
+Invariant 3: a search or delete without a scope cannot be expressed, and nothing crosses scopes, whatever the index returns.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ instances = st.sampled_from(["desk", "sdr", "a.b-c_D"])
 
 @st.composite
 def forests(draw: st.DrawFn) -> list[Scope]:
-    """Draw scopes of several tenants; an agent is in one house, or in none, for as long as the test lasts."""
+    """Draw scopes of several tenants; an agent is in one house, or in none, for the whole test."""
     found: list[Scope] = []
     for tenant in draw(st.lists(tenants, min_size=1, max_size=2, unique=True)):
         house_of = {agent: draw(houses) for agent in ("sdr", "triage", "sales")}
@@ -67,7 +67,7 @@ def key_of(scope: Scope) -> tuple[str, str]:
 
 
 def visible_from(scope: Scope) -> set[tuple[str, str]]:
-    """Return the scopes that are visible from a scope, as the documentation says: itself and what is around it."""
+    """Return the scopes that are visible from a scope, as documented: itself and its ancestors."""
     around = [Scope(scope.tenant_id)]
     if scope.house is not None:
         around.append(Scope(scope.tenant_id, house=scope.house))
@@ -78,7 +78,7 @@ def visible_from(scope: Scope) -> set[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Forest:
-    """Scopes with one memory each, all of equal words. stored: the scope of each id."""
+    """Scopes with one memory each, all with the same words. stored: the scope of each id."""
 
     substrate: Substrate
     stored: dict[str, Scope]
@@ -103,7 +103,7 @@ class Forest:
 
 @settings(max_examples=40, deadline=None)
 @given(scopes=forests(), stranger=forests())
-async def test_a_recall_sees_its_scope_and_what_is_around_it_whatever_the_index_returns(
+async def test_a_recall_sees_its_scope_and_the_ancestors_whatever_the_index_returns(
     scopes: list[Scope], stranger: list[Scope]
 ) -> None:
     with closing(Substrate()) as substrate:
@@ -116,7 +116,7 @@ async def test_a_recall_sees_its_scope_and_what_is_around_it_whatever_the_index_
 
 @settings(max_examples=25, deadline=None)
 @given(scopes=forests())
-async def test_what_can_be_read_listed_changed_and_deleted_lies_at_or_below_the_scope(scopes: list[Scope]) -> None:
+async def test_only_what_is_at_or_below_the_scope_can_be_read_listed_changed_and_deleted(scopes: list[Scope]) -> None:
     with closing(Substrate()) as substrate:
         forest = await Forest.planted(substrate, scopes)
         for scope in scopes:
@@ -145,7 +145,7 @@ async def test_what_can_be_read_listed_changed_and_deleted_lies_at_or_below_the_
 
 @dataclass
 class CountingSql:
-    """A database that remembers what it was asked, and in how many round trips."""
+    """A database that records its statements, and counts round trips."""
 
     inner: Sql
     statements: list[Statement] = field(default_factory=list)
@@ -177,7 +177,7 @@ async def _check_out_of_reach(memory: SemanticMemory, record_id: str) -> None:
 
 
 def _houses_agree(scope: Scope, scopes: list[Scope]) -> bool:
-    """Whether the scope's agent is in the house in which the others have it."""
+    """Return whether the scope's agent is in the same house as in the other scopes."""
     known = {(one.tenant_id, one.agent_type): one.house for one in scopes if one.agent_type is not None}
     return scope.agent_type is None or known.get((scope.tenant_id, scope.agent_type), scope.house) == scope.house
 
@@ -207,7 +207,7 @@ async def test_private_and_shared_memories_are_seen_as_documented(
     assert sorted(await substrate.found("What does Emil like?", reader)) == expected
 
 
-async def test_an_agent_that_moved_sees_its_new_house_at_once_and_its_old_one_no_more(substrate: Substrate) -> None:
+async def test_an_agent_that_moved_immediately_sees_its_new_house_and_not_its_old_one(substrate: Substrate) -> None:
     await substrate.store("Sales closes at five.", Scope("acme", house="sales"))
     await substrate.store("Support closes at six.", Scope("acme", house="support"))
     await substrate.store("Emil closes the window.", Scope("acme", "sdr", "sales"))
@@ -218,7 +218,7 @@ async def test_an_agent_that_moved_sees_its_new_house_at_once_and_its_old_one_no
     assert len(await substrate.contents(Scope("acme", house="support"))) == 3
 
 
-async def test_a_house_that_nothing_was_stored_for_and_no_agent_belongs_to_is_refused(substrate: Substrate) -> None:
+async def test_a_house_without_records_and_agents_is_refused(substrate: Substrate) -> None:
     await substrate.store("Emil likes tea.", TENANT)
     memory, wanted = substrate.memory(HOUSE), RecallQuery("tea")
     with raises(NotFound, code="unknown_scope"):
@@ -284,7 +284,7 @@ async def test_the_chain_is_walked_in_the_round_trip_that_reads_the_statistics(s
         ("agent.", "tenant", "agent"),
     ],
 )
-async def test_no_row_can_make_a_chain_that_does_not_end(
+async def test_no_row_can_make_an_endless_chain(
     substrate: Substrate, scope_id: str, parent_id: str | None, kind: str
 ) -> None:
     insert = "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind) VALUES ('acme', ?, ?, ?)"
@@ -316,7 +316,7 @@ hostile = st.sampled_from(
 async def test_the_sql_predicate_and_the_vector_filter_select_the_same(
     reach: Reach, rows: list[tuple[str, str]]
 ) -> None:
-    """Up to 64 bytes, which is all that the vector index compares: a scope's id has no more."""
+    """Scope ids have up to 64 bytes, which is all that the vector index compares."""
     short = Reach(reach.tenant_id, tuple(one for one in reach.scope_ids if len(one.encode()) <= 64))
     rows = [row for row in rows if max(len(text.encode()) for text in row) <= 64]
     with closing(sqlite3.connect(":memory:")) as database:
@@ -330,7 +330,7 @@ async def test_the_sql_predicate_and_the_vector_filter_select_the_same(
     assert selected == found == wanted
 
 
-def test_the_runtime_alone_makes_scopes() -> None:
+def test_only_the_runtime_makes_scopes() -> None:
     """No tool, route or model adapter constructs one: they get it from the modules listed here."""
     makers = set()
     for path in Path("workers").rglob("*.py"):
@@ -340,19 +340,19 @@ def test_the_runtime_alone_makes_scopes() -> None:
     assert makers == {
         "admin/context.py",
         "agents/identity.py",
-        "evaluation/case_run.py",  # of a case's own scratch tenant
-        "ingest/jobs.py",  # from the job's own row
+        "evaluation/case_run.py",  # for a case's scratch tenant
+        "ingest/jobs.py",  # from the job's row
     }
 
 
-async def test_a_sub_agent_has_a_scope_of_its_own(substrate: Substrate) -> None:
+async def test_a_sub_agent_has_its_own_scope(substrate: Substrate) -> None:
     caller, delegate = Scope("acme", "order_triage"), Scope("acme", "refund_decision")
     await substrate.store(SECRET, delegate)
     assert await substrate.found(SECRET, caller) == []
     assert await substrate.found(SECRET, delegate) == [SECRET]
 
 
-async def test_equal_content_is_one_record_a_scope(substrate: Substrate) -> None:
+async def test_equal_content_is_one_record_per_scope(substrate: Substrate) -> None:
     ids = [await substrate.store(SECRET, scope) for scope in (TENANT, HOUSE, AGENT, INSTANCE, AGENT, TENANT)]
     assert len(set(ids)) == 4
     assert (ids[4], ids[5]) == (ids[2], ids[0])
@@ -367,7 +367,7 @@ def test_a_delete_or_search_without_scope_is_refused_since_no_memory_can_be_made
     assert inspect.signature(list_records).parameters["scope"].default is inspect.Parameter.empty
 
 
-def test_no_operation_takes_a_scope_a_tenant_or_the_indexs_own_filter() -> None:
+def test_no_operation_accepts_a_scope_a_tenant_or_the_index_filter() -> None:
     for name, method in inspect.getmembers(SemanticMemory, inspect.isfunction):
         if not name.startswith("_"):
             parameters = set(inspect.signature(method).parameters)
@@ -394,7 +394,7 @@ async def test_a_search_that_omits_its_filter_is_refused_since_each_carries_one(
 
 @pytest.mark.parametrize("name", ["tenant_id", "scope_id", "agent_type", "id", "number", "r.tenant_id", "content_hash"])
 async def test_a_filter_cannot_name_a_scope_or_widen_it(substrate: Substrate, name: str) -> None:
-    """Such a name is looked up in the record's own metadata, which has no such thing."""
+    """Such a name is looked up in the record's own metadata, which does not have it."""
     try:
         assert await substrate.found(SECRET, Scope("other"), filter={name: {"$ne": "acme"}}) == []
         await substrate.store(SECRET, Scope("other"), metadata={})
@@ -441,7 +441,7 @@ names = st.from_regex(r"[a-z][a-z0-9_]{0,31}", fullmatch=True)
 
 @given(first=ids, second=ids)
 def test_two_tenants_with_ids_that_share_64_bytes_cannot_exist(first: str, second: str) -> None:
-    """The vector index compares 64 bytes of a namespace and of a string: both always tell two tenants apart."""
+    """The vector index compares 64 bytes of a namespace and of a string: both always distinguish two tenants."""
     spaces = [vector_namespace(tenant) for tenant in (first, second)]
     assert all(utf8_bytes(space) <= 64 for space in spaces)
     assert (spaces[0] == spaces[1]) == (first == second)
@@ -493,7 +493,7 @@ async def test_a_listing_pages_through_one_scope_and_no_other(substrate: Substra
 
 
 @pytest.mark.parametrize("cursor", ["", "-1", "1e3", "x", "٣", "1" * 17, "1;--"])
-def test_a_cursor_that_no_listing_gave_is_refused(cursor: str) -> None:
+def test_a_cursor_that_no_listing_returned_is_refused(cursor: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         Listing(cursor=cursor)
     assert raised.value.code == "invalid_cursor"
@@ -506,7 +506,7 @@ def test_a_listing_has_a_limit(limit: int) -> None:
     assert raised.value.code == "invalid_limit"
 
 
-async def test_a_recall_leaves_no_scope_behind_of_a_tenant_that_was_erased(substrate: Substrate) -> None:
+async def test_a_recall_leaves_no_scope_of_an_erased_tenant(substrate: Substrate) -> None:
     await substrate.d1.run("INSERT INTO erased_tenants (tenant_id, last_run_id, closed) VALUES ('acme', '', 1)")
     with raises(NotFound, code="unknown_scope"):
         await substrate.found(SECRET, AGENT)

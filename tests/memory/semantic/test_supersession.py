@@ -1,4 +1,4 @@
-"""A newer fact of equal scope, subject and predicate closes the older one's validity; both stay readable."""
+"""A newer fact with equal scope, subject and predicate closes the validity of the older one; both stay readable."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.memory.semantic.substrate import AGENT, AGENT_SOURCE, HOUSE, PERSON, 
 
 CITY: dict[str, Any] = {"subject": "ann", "predicate": "lives_in"}
 START = 1_700_000_000_000
-"""Where the substrate's clock stands."""
+"""The time of the substrate's clock."""
 
 Span = tuple[int, int | None]
 
 
 @dataclass(frozen=True)
-class Told:
-    """A fact that is told: since when it holds, in milliseconds after the first."""
+class Stated:
+    """A fact to be stored. since: when it became valid, in milliseconds."""
 
     city: str
     since: int
@@ -35,7 +35,7 @@ class Told:
 
 
 async def spans(substrate: Substrate) -> dict[str, Span]:
-    """Return by city from when to when it holds."""
+    """Return by city when its fact becomes valid, and when it stops, or None."""
     return {
         record.content.removeprefix("Ann lives in ").removesuffix("."): (
             record.valid_from_ms - START + 1_000,
@@ -45,49 +45,49 @@ async def spans(substrate: Substrate) -> dict[str, Span]:
     }
 
 
-BERLIN, MUNICH, PARIS, ROME = Told("Berlin", 10), Told("Munich", 20), Told("Paris", 30), Told("Rome", 40)
+BERLIN, MUNICH, PARIS, ROME = Stated("Berlin", 10), Stated("Munich", 20), Stated("Paris", 30), Stated("Rome", 40)
 IN_ORDER = {"Berlin": (10, 20), "Munich": (20, 30), "Paris": (30, None)}
 
 ARRIVALS = {
     "one": ([BERLIN], {"Berlin": (10, None)}),
     "two, in order": ([BERLIN, MUNICH], {"Berlin": (10, 20), "Munich": (20, None)}),
     "two, the older one arrives later": ([MUNICH, BERLIN], {"Berlin": (10, 20), "Munich": (20, None)}),
-    "two of equal time: what is told later holds": (
-        [BERLIN, Told("Munich", 10)],
+    "two of equal time: the one stored later is valid": (
+        [BERLIN, Stated("Munich", 10)],
         {"Berlin": (10, 10), "Munich": (10, None)},
     ),
     "three of equal time": (
-        [BERLIN, Told("Munich", 10), Told("Paris", 10)],
+        [BERLIN, Stated("Munich", 10), Stated("Paris", 10)],
         {"Berlin": (10, 10), "Munich": (10, 10), "Paris": (10, None)},
     ),
     "the same again": ([BERLIN, MUNICH, MUNICH, BERLIN], {"Berlin": (10, 20), "Munich": (20, None)}),
-    "true again": ([BERLIN, MUNICH, Told("Berlin", 30)], {"Berlin": (30, None), "Munich": (20, 30)}),
+    "true again": ([BERLIN, MUNICH, Stated("Berlin", 30)], {"Berlin": (30, None), "Munich": (20, 30)}),
     "true again and again": (
-        [BERLIN, MUNICH, Told("Berlin", 30), Told("Munich", 40), Told("Berlin", 50)],
+        [BERLIN, MUNICH, Stated("Berlin", 30), Stated("Munich", 40), Stated("Berlin", 50)],
         {"Berlin": (50, None), "Munich": (40, 50)},
     ),
 } | {
-    f"three, told as {', '.join(told.city for told in order)}": (list(order), IN_ORDER)
+    f"three, stored as {', '.join(fact.city for fact in order)}": (list(order), IN_ORDER)
     for order in itertools.permutations([BERLIN, MUNICH, PARIS])
 }
 
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
 @pytest.mark.parametrize("arrival", ARRIVALS)
-async def test_each_fact_holds_until_the_next_one_does(substrate: Substrate, arrival: str, at_once: bool) -> None:
-    told, expected = ARRIVALS[arrival]
+async def test_each_fact_is_valid_until_the_next_one_is(substrate: Substrate, arrival: str, at_once: bool) -> None:
+    facts, expected = ARRIVALS[arrival]
     if at_once:
-        await substrate.memory().store_all([fact.new for fact in told], AGENT_SOURCE)
+        await substrate.memory().store_all([fact.new for fact in facts], AGENT_SOURCE)
     else:
-        for fact in told:
+        for fact in facts:
             await substrate.memory().store(fact.new, AGENT_SOURCE)
     assert await spans(substrate) == expected
     await check_agreement(substrate)
 
 
 @settings(max_examples=25, deadline=None)
-@given(order=st.permutations([Told(city, since * 10) for since, city in enumerate("ABCDEF")]), cut=st.integers(0, 6))
-async def test_the_order_of_arrival_makes_no_difference(order: list[Told], cut: int) -> None:
+@given(order=st.permutations([Stated(city, since * 10) for since, city in enumerate("ABCDEF")]), cut=st.integers(0, 6))
+async def test_the_order_of_arrival_makes_no_difference(order: list[Stated], cut: int) -> None:
     substrate = Substrate()
     try:
         if order[:cut]:
@@ -118,7 +118,7 @@ KEPT_APART: dict[str, tuple[Scope, dict[str, Any], Scope, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", KEPT_APART)
-async def test_a_fact_of_something_else_closes_nothing(substrate: Substrate, case: str) -> None:
+async def test_a_fact_about_something_else_closes_nothing(substrate: Substrate, case: str) -> None:
     first_scope, first, second_scope, second = KEPT_APART[case]
     await substrate.store("Ann lives in Berlin.", first_scope, **first)
     substrate.clock.advance(1_000)
@@ -127,7 +127,7 @@ async def test_a_fact_of_something_else_closes_nothing(substrate: Substrate, cas
     assert [record.valid_to_ms for record in records] == [None, None]
 
 
-async def test_the_superseded_fact_says_by_what_and_why(substrate: Substrate) -> None:
+async def test_a_superseded_fact_names_its_successor_and_the_reason(substrate: Substrate) -> None:
     old = await substrate.store("Ann lives in Berlin.", **CITY)
     substrate.clock.advance(1_000)
     new = await substrate.store("Ann lives in Munich.", **CITY)
@@ -138,7 +138,7 @@ async def test_the_superseded_fact_says_by_what_and_why(substrate: Substrate) ->
     assert (await substrate.record(new)).superseded_by is None
 
 
-async def test_what_is_superseded_is_recalled_no_more_and_still_listed(substrate: Substrate) -> None:
+async def test_what_is_superseded_is_not_recalled_but_still_listed(substrate: Substrate) -> None:
     await substrate.store("Ann lives in Berlin.", **CITY)
     substrate.clock.advance(1_000)
     await substrate.store("Ann lives in Munich.", **CITY)
@@ -156,7 +156,7 @@ async def test_restoring_a_superseded_fact_opens_it_again(substrate: Substrate) 
     assert [event.kind for event in (await substrate.memory().get(old))[1]] == ["stored", "superseded", "restored"]
 
 
-async def test_a_fact_that_was_closed_by_hand_is_not_opened_by_an_older_one(substrate: Substrate) -> None:
+async def test_a_fact_that_was_closed_by_hand_is_not_reopened_by_an_older_one(substrate: Substrate) -> None:
     paris = (await substrate.memory().store(PARIS.new, AGENT_SOURCE)).id
     await substrate.memory().invalidate(paris, START - 1_000 + 35, PERSON)
     await substrate.memory().store(BERLIN.new, AGENT_SOURCE)
@@ -165,7 +165,7 @@ async def test_a_fact_that_was_closed_by_hand_is_not_opened_by_an_older_one(subs
     assert await spans(substrate) == {"Berlin": (10, 30), "Paris": (30, 35), "Rome": (40, None)}
 
 
-async def test_what_was_said_in_a_conversation_holds_from_when_it_was_said(substrate: Substrate) -> None:
+async def test_a_statement_in_a_conversation_is_valid_from_the_time_of_its_turn(substrate: Substrate) -> None:
     for position, (city, at_ms) in enumerate([("Berlin", START - 500), ("Munich", START - 300)]):
         await substrate.store(f"I live in {city}.", utterance=Utterance("chat-1", position, "Ann", at_ms), **CITY)
     assert [(record.valid_from_ms, record.valid_to_ms) for record in await substrate.listed()] == [
@@ -194,35 +194,35 @@ async def test_a_fact_that_becomes_true_again_was_not_true_in_between(substrate:
     await check_agreement(substrate)
 
 
-async def test_a_fact_told_again_of_a_time_before_the_newest_one_changes_nothing(substrate: Substrate) -> None:
-    """One record holds once: that it held a second time in between is not kept."""
-    for told in (BERLIN, MUNICH, ROME, Told("Berlin", 30)):
-        await substrate.memory().store(told.new, AGENT_SOURCE)
+async def test_a_fact_stored_again_with_a_time_before_the_newest_one_changes_nothing(substrate: Substrate) -> None:
+    """A record has one span of validity: a second one in between is not kept."""
+    for fact in (BERLIN, MUNICH, ROME, Stated("Berlin", 30)):
+        await substrate.memory().store(fact.new, AGENT_SOURCE)
     assert await spans(substrate) == {"Berlin": (10, 20), "Munich": (20, 40), "Rome": (40, None)}
 
 
-CLOSED_AND_TOLD: dict[str, tuple[RecordSource, RecordSource, bool]] = {
-    "an agent tells again what it closed": (AGENT_SOURCE, AGENT_SOURCE, True),
-    "a person tells again what an agent closed": (AGENT_SOURCE, PERSON, True),
-    "a person tells again what a person closed": (PERSON, PERSON, True),
-    "an agent tells again what a person closed": (PERSON, AGENT_SOURCE, False),
-    "ingest tells again what a person closed": (PERSON, RecordSource("ingest", message="m-1"), False),
-    "an import tells again what a person closed": (PERSON, RecordSource("import"), False),
-    "ingest tells again what a rule closed": (RecordSource("extraction"), RecordSource("ingest"), True),
+CLOSED_AND_STORED_AGAIN: dict[str, tuple[RecordSource, RecordSource, bool]] = {
+    "an agent stores again what it closed": (AGENT_SOURCE, AGENT_SOURCE, True),
+    "a person stores again what an agent closed": (AGENT_SOURCE, PERSON, True),
+    "a person stores again what a person closed": (PERSON, PERSON, True),
+    "an agent stores again what a person closed": (PERSON, AGENT_SOURCE, False),
+    "ingest stores again what a person closed": (PERSON, RecordSource("ingest", message="m-1"), False),
+    "an import stores again what a person closed": (PERSON, RecordSource("import"), False),
+    "ingest stores again what a rule closed": (RecordSource("extraction"), RecordSource("ingest"), True),
 }
 
 
-@pytest.mark.parametrize("case", CLOSED_AND_TOLD)
-async def test_what_was_closed_holds_anew_when_it_is_told_anew_unless_a_person_closed_it(
+@pytest.mark.parametrize("case", CLOSED_AND_STORED_AGAIN)
+async def test_a_closed_record_becomes_valid_again_when_stored_again_unless_a_person_closed_it(
     substrate: Substrate, case: str
 ) -> None:
-    closer, teller, opened = CLOSED_AND_TOLD[case]
+    closer, writer, opened = CLOSED_AND_STORED_AGAIN[case]
     record_id = await substrate.store("The office is closed.")
     substrate.clock.advance(1_000)
     await substrate.memory().invalidate(record_id, substrate.clock(), closer)
     assert await substrate.found("office") == []
     substrate.clock.advance(1_000)
-    result = await substrate.memory().store(NewRecord("The office is closed."), teller)
+    result = await substrate.memory().store(NewRecord("The office is closed."), writer)
     assert (result.id, result.created) == (record_id, False)
     assert await substrate.found("office") == (["The office is closed."] if opened else [])
     [record] = await substrate.listed()
@@ -231,8 +231,8 @@ async def test_what_was_closed_holds_anew_when_it_is_told_anew_unless_a_person_c
     await check_agreement(substrate)
 
 
-async def test_the_last_closing_counts(substrate: Substrate) -> None:
-    """A person closed it once, and opened it again; then an agent did."""
+async def test_the_last_one_who_closed_it_counts(substrate: Substrate) -> None:
+    """A person closed it and restored it; then an agent closed it."""
     record_id = await substrate.store("The office is closed.")
     memory = substrate.memory()
     for closer in (PERSON, AGENT_SOURCE):
@@ -244,7 +244,7 @@ async def test_the_last_closing_counts(substrate: Substrate) -> None:
     assert await substrate.found("office") == ["The office is closed."]
 
 
-async def test_what_a_person_closed_stays_closed_beside_others_of_one_call(substrate: Substrate) -> None:
+async def test_what_a_person_closed_stays_closed_among_others_of_one_call(substrate: Substrate) -> None:
     berlin = await substrate.store("Ann lives in Berlin.", **CITY)
     substrate.clock.advance(1_000)
     await substrate.memory().invalidate(berlin, substrate.clock(), PERSON)
@@ -255,14 +255,14 @@ async def test_what_a_person_closed_stays_closed_beside_others_of_one_call(subst
 
 
 @pytest.mark.parametrize("known", [0, 1, 2, 3])
-async def test_what_is_told_at_once_is_told_in_its_order(substrate: Substrate, known: int) -> None:
-    """As one by one: of facts that become true in turn the last one holds, whichever of them were known before."""
-    told = ["Berlin", "Munich", "Berlin", "Rome", "Munich"]
+async def test_facts_stored_in_one_call_are_stored_in_their_order(substrate: Substrate, known: int) -> None:
+    """As when stored one by one: of facts that become true in turn the last one is valid, whichever were known before."""
+    cities = ["Berlin", "Munich", "Berlin", "Rome", "Munich"]
     for city in ("Munich", "Rome", "Berlin")[:known]:
         await substrate.store(f"Ann lives in {city}.", **CITY)
         substrate.clock.advance(1_000)
     start = substrate.clock()
-    news = [NewRecord(f"Ann lives in {city}.", valid_from_ms=start + n, **CITY) for n, city in enumerate(told)]
+    news = [NewRecord(f"Ann lives in {city}.", valid_from_ms=start + n, **CITY) for n, city in enumerate(cities)]
     substrate.clock.advance(1_000)
     results = await substrate.memory().store_all(news, AGENT_SOURCE)
     assert await substrate.found("Where does Ann live?") == ["Ann lives in Munich."]
@@ -276,7 +276,7 @@ async def test_what_is_told_at_once_is_told_in_its_order(substrate: Substrate, k
     await check_agreement(substrate)
 
 
-async def test_what_is_told_of_a_time_before_it_was_closed_stays_closed(substrate: Substrate) -> None:
+async def test_what_is_stored_with_a_time_before_it_was_closed_stays_closed(substrate: Substrate) -> None:
     record_id = await substrate.store("The office is closed.")
     await substrate.memory().invalidate(record_id, START + 5_000, PERSON)
     substrate.clock.advance(10_000)
@@ -284,7 +284,7 @@ async def test_what_is_told_of_a_time_before_it_was_closed_stays_closed(substrat
     assert await substrate.found("office") == []
 
 
-async def test_what_has_expired_is_remembered_again_when_it_is_told_again(substrate: Substrate) -> None:
+async def test_what_has_expired_is_recalled_again_when_it_is_stored_again(substrate: Substrate) -> None:
     await substrate.store("The lift is broken.", expires_at_ms=START + 1_000)
     substrate.clock.advance(2_000)
     assert await substrate.found("lift") == []
@@ -292,9 +292,9 @@ async def test_what_has_expired_is_remembered_again_when_it_is_told_again(substr
     assert await substrate.found("lift") == ["The lift is broken."]
 
 
-@pytest.mark.parametrize("ends", [None, 500, 5_000], ids=["no end", "an end that passed", "an end to come"])
+@pytest.mark.parametrize("ends", [None, 500, 5_000], ids=["no expiry", "a past expiry", "a future expiry"])
 @pytest.mark.parametrize("kind", ["fact", "task"])
-async def test_what_has_expired_gets_the_end_that_it_is_told_with(
+async def test_what_has_expired_gets_the_expiry_that_it_is_stored_with(
     substrate: Substrate, kind: Kind, ends: int | None
 ) -> None:
     record_id = await substrate.store("The lift is broken.", expires_at_ms=START + 1_000, kind=kind)
@@ -314,13 +314,13 @@ async def test_what_has_expired_gets_the_end_that_it_is_told_with(
     await check_agreement(substrate)
 
 
-async def test_what_has_not_expired_keeps_its_end_when_it_is_told_again(substrate: Substrate) -> None:
+async def test_what_has_not_expired_keeps_its_expiry_when_it_is_stored_again(substrate: Substrate) -> None:
     record_id = await substrate.store("The lift is broken.", expires_at_ms=START + 1_000)
     await substrate.store("The lift is broken.")
     assert (await substrate.record(record_id)).expires_at_ms == START + 1_000
 
 
-async def test_a_fact_that_will_hold_later_is_not_recalled_before(substrate: Substrate) -> None:
+async def test_a_fact_that_becomes_valid_later_is_not_recalled_before(substrate: Substrate) -> None:
     await substrate.store("Ann lives in Berlin.", **CITY)
     await substrate.store("Ann lives in Munich.", valid_from_ms=START + 5_000, **CITY)
     assert await substrate.found("Where does Ann live?") == ["Ann lives in Berlin."]

@@ -1,4 +1,4 @@
-"""A query that names a time, or who said it, prefers such records, and drops no other."""
+"""A query that names a time or a speaker prefers records of that time or speaker, and drops no others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CALLS = {"Ann called about her contract again.": 9, "Ann called about her contra
 
 
 async def record_calls(substrate: Substrate) -> None:
-    """Record a call each so many days before `NOW`."""
+    """Store one call for each of these numbers of days before `NOW`."""
     for content, days in CALLS.items():
         substrate.clock.set(NOW - days * DAY_MS)
         await substrate.store(content)
@@ -30,7 +30,7 @@ async def record_calls(substrate: Substrate) -> None:
         ("on 17 March 2026", "Ann called about her contract."),
     ],
 )
-async def test_what_was_recorded_then_stands_first_and_nothing_is_dropped(
+async def test_what_was_recorded_then_ranks_first_and_nothing_is_dropped(
     substrate: Substrate, when: str, first: str
 ) -> None:
     await record_calls(substrate)
@@ -40,7 +40,7 @@ async def test_what_was_recorded_then_stands_first_and_nothing_is_dropped(
     assert [hit.components["dated"] > 0 for hit in hits] == [True, False, False]
 
 
-async def test_a_query_without_a_date_gives_no_record_a_gain(substrate: Substrate) -> None:
+async def test_a_query_without_a_date_raises_no_score(substrate: Substrate) -> None:
     await record_calls(substrate)
     assert {hit.components["dated"] for hit in await substrate.hits("Why did Ann call?")} == {0.0}
 
@@ -53,7 +53,7 @@ async def test_yesterday_is_relative_to_the_time_that_is_asked_about(substrate: 
     ]
 
 
-async def test_it_counts_when_a_turn_was_said_not_when_it_was_stored(substrate: Substrate) -> None:
+async def test_the_time_of_a_turn_counts_not_the_time_of_its_storage(substrate: Substrate) -> None:
     substrate.clock.set(NOW)
     turns = [
         NewRecord(content, utterance=Utterance("chat", place, "Ann", NOW - days * DAY_MS))
@@ -66,7 +66,7 @@ async def test_it_counts_when_a_turn_was_said_not_when_it_was_stored(substrate: 
     assert dated["The lamp broke."] > 0.0 == dated["The lamp broke!"] == dated["The lamp broke?"]
 
 
-async def test_a_turn_by_whom_the_query_names_gains(substrate: Substrate) -> None:
+async def test_a_turn_by_a_speaker_whom_the_query_names_gains(substrate: Substrate) -> None:
     turns = [
         NewRecord("The lamp broke.", utterance=Utterance(f"chat-{speaker}", 0, speaker))
         for speaker in ("Ann", "Bob", "user")
@@ -80,10 +80,10 @@ async def test_a_turn_by_whom_the_query_names_gains(substrate: Substrate) -> Non
     assert speaker["Bob"] > 0.0 == speaker["Ann"] == speaker["user"]
 
 
-async def test_a_turn_gains_by_a_near_answer(substrate: Substrate) -> None:
-    """Who answers repeats what was said; what was said before is lent nothing, nor anything outside a conversation."""
-    said = ("Nice to see you.", "I did it at last!", "Congratulations on buying the bicycle!")
-    turns = [NewRecord(text, utterance=Utterance("chat", place, "Ann")) for place, text in enumerate(said)]
+async def test_a_turn_gains_from_a_close_answer(substrate: Substrate) -> None:
+    """An answer repeats words of its question; nothing is lent to earlier turns, or outside a conversation."""
+    texts = ("Nice to see you.", "I did it at last!", "Congratulations on buying the bicycle!")
+    turns = [NewRecord(text, utterance=Utterance("chat", place, "Ann")) for place, text in enumerate(texts)]
     await substrate.memory().store_all(turns, AGENT_SOURCE)
     await substrate.store("The bicycle was bought.")
     substrate.clock.advance(HOUR_MS)

@@ -1,4 +1,4 @@
-"""Words as the full-text index holds them: SQLite's tokenizers find in them exactly what was put there."""
+"""Words as the full-text index stores them: SQLite's tokenizers find in them exactly what was stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Tokens:
-    """What FTS5 makes of texts with one of its tokenizers."""
+    """The tokens that FTS5 makes of texts with one of its tokenizers."""
 
     def __init__(self, tokenizer: str) -> None:
         self._connection = sqlite3.connect(":memory:")
@@ -59,7 +59,7 @@ def documented_words() -> list[str]:
     return sorted(found)
 
 
-def test_the_stems_of_documented_words_are_those_of_fts5s_porter_tokenizer(porter: Tokens) -> None:
+def test_the_stems_of_documented_words_equal_those_of_fts5s_porter_tokenizer(porter: Tokens) -> None:
     listed = documented_words()
     assert len(listed) > 2_000
     expected = [tokens[0] for tokens in porter.of(listed)]
@@ -86,18 +86,20 @@ _words = st.builds(
 )
 @example(listed=["yyed", "yying", "zloyying", "ies", "sses", "eed", "aeed"])
 @example(listed=["x" * 64, "x" * 65, "x" * 63 + "s", "x" * 64 + "s", "x" * 65 + "s", "oed", "ees", "aies"])
-def test_the_stem_of_any_word_is_that_of_fts5s_porter_tokenizer(porter: Tokens, listed: list[str]) -> None:
+def test_the_stem_of_any_word_equals_that_of_fts5s_porter_tokenizer(porter: Tokens, listed: list[str]) -> None:
     assert [porter_stem(word) for word in listed] == [tokens[0] for tokens in porter.of(listed)]
 
 
 @settings(max_examples=300, deadline=None)
 @given(listed=st.lists(st.text("abeilnorstyz0189", min_size=1, max_size=12), min_size=1, max_size=30))
-def test_the_stem_of_letters_and_digits_is_that_of_fts5s_porter_tokenizer(porter: Tokens, listed: list[str]) -> None:
+def test_the_stem_of_letters_and_digits_equals_that_of_fts5s_porter_tokenizer(
+    porter: Tokens, listed: list[str]
+) -> None:
     assert [porter_stem(word) for word in listed] == [tokens[0] for tokens in porter.of(listed)]
 
 
 def test_nothing_is_left_to_fold_in_a_word_of_any_letter(plain: Tokens) -> None:
-    """Every character of the basic plane inside a word: what is asked for later is what stands in the index.
+    """Every character of the basic plane inside a word: what a query looks for is what the index has.
 
     Some vowels of New Tai Lue and two Vedic signs became letters later than SQLite's tables: such words are found by
     the vector index alone.
@@ -113,7 +115,7 @@ def test_nothing_is_left_to_fold_in_a_word_of_any_letter(plain: Tokens) -> None:
 @given(text=st.text(max_size=60), tag=st.sampled_from([scope_tag("acme", "tenant"), scope_tag("a", "agent.b")]))
 @example(text="Λόγος ΤΗΣ ΟΔΟΥ", tag="abcdefgh")
 @example(text="\u017ftraße İstanbul ǅur ﬁ µm K Å", tag="abcdefgh")
-def test_every_token_of_the_index_is_a_stem_behind_its_tag(plain: Tokens, text: str, tag: str) -> None:
+def test_every_token_of_the_index_is_a_tag_followed_by_a_stem(plain: Tokens, text: str, tag: str) -> None:
     stems = list(prepare(text, None).stems)
     if any("\u19b0" <= character <= "\u19c9" or character in "\u1cf2\u1cf3" for character in text) or not all(
         ord(character) < 0x10000 for character in text
@@ -162,8 +164,8 @@ UNSPACED = "客户的订单已取消お茶がกำลังລາວကမြ�
 
 
 @given(sentence=st.text(UNSPACED, min_size=1, max_size=12), data=st.data())
-def test_every_part_of_a_run_without_spaces_is_found_in_it(sentence: str, data: st.DataObject) -> None:
-    """Word by word and in order, as full text looks for a phrase; a single letter by itself."""
+def test_every_part_of_a_run_without_spaces_is_found(sentence: str, data: st.DataObject) -> None:
+    """Word by word and in order, as full text matches a phrase; a single letter alone."""
     [letters] = ["".join(filter(str.isalnum, fold(sentence)))]
     if not letters:
         return
@@ -175,17 +177,17 @@ def test_every_part_of_a_run_without_spaces_is_found_in_it(sentence: str, data: 
 
 
 @given(text=st.text(st.characters(max_codepoint=0x0DFF), max_size=60))
-def test_a_text_with_spaces_is_indexed_as_its_words(text: str) -> None:
+def test_a_text_with_spaces_is_indexed_by_its_words(text: str) -> None:
     assert prepare(text, None).stems == tuple(stem(word) for word in words(text))
 
 
-def test_stop_words_are_words_and_few() -> None:
+def test_stop_words_are_few_words() -> None:
     assert all(words(word) == [word] for word in STOP)
     assert {"the", "of", "is"} <= STOP
     assert STOP.isdisjoint({"refund", "when", "time", "first", "new", "good"} - {"when"})
 
 
-def test_scopes_have_tags_of_eight_letters_of_their_own() -> None:
+def test_each_scope_has_its_own_tag_of_eight_letters() -> None:
     pairs = [(f"tenant-{number}", scope) for number in range(300) for scope in ("tenant", "agent.sdr", "house.sales")]
     tags = {scope_tag(*pair) for pair in pairs}
     assert len(tags) == len(pairs)

@@ -1,4 +1,4 @@
-"""What one write leaves in the stores, spelled out: no code of the library computes what is expected here."""
+"""What one write leaves in the stores, as literals: no library code computes what is expected here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTENT = "Ann prefers the blue running shoes."
 
 
 class CountingEmbedder:
-    """Counts what it is asked to embed."""
+    """Counts the texts that it embeds."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -24,7 +24,7 @@ class CountingEmbedder:
         self.asked: list[list[str]] = []
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Embed, and note the texts."""
+        """Embed the texts, and record them."""
         self.asked.append(list(texts))
         return await self._embedder.embed(texts)
 
@@ -72,13 +72,13 @@ async def test_a_vector_carries_this_metadata_in_this_namespace(substrate: Subst
     }
 
 
-async def test_a_vector_of_the_tenants_own_memory_names_no_agent(substrate: Substrate) -> None:
+async def test_a_vector_in_the_tenants_scope_names_no_agent(substrate: Substrate) -> None:
     await substrate.store(CONTENT, TENANT)
     [entry] = (await substrate.vectors.entries()).values()
     assert (entry.metadata["agent_id"], entry.metadata["agent_type"]) == ("", "")
 
 
-async def test_a_recall_gives_five_hits_unless_it_asks_for_another_number(substrate: Substrate) -> None:
+async def test_a_recall_returns_five_hits_unless_it_asks_for_another_number(substrate: Substrate) -> None:
     for number in range(7):
         await substrate.store(f"Ann likes tea number {number}.")
     assert RecallQuery("tea").top_k == 5
