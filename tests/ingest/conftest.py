@@ -13,12 +13,12 @@ from tests.support.instances import shipped_embedder
 
 @pytest.fixture(scope="session", autouse=True)
 def _table() -> None:
-    """Read the embedding model's table before the first test, so that no test's deadline pays for it."""
+    """Read the embedding model's table before the first test, so that no test's deadline includes it."""
     shipped_embedder().table()
 
 
 @pytest.fixture
 def substrate() -> Iterator[IngestSubstrate]:
-    """A substrate of the test's own."""
+    """Return a new substrate for the test."""
     with closing(IngestSubstrate()) as made:
         yield made

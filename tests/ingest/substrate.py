@@ -1,4 +1,4 @@
-"""Ingest on the host: the substrate of semantic memory, and conversations that are sent to it.
+"""Ingest on the host: the substrate of semantic memory, and conversations to send to it.
 
 with closing(IngestSubstrate()) as substrate:
     job = await substrate.ingest("chat", turns("Bea: I live in Paris.", "Tom: Nice!"))
@@ -22,7 +22,7 @@ Turn = dict[str, Any]
 
 
 def turns(*lines: str, first_id: int | None = None, at_ms: int | None = None) -> list[Turn]:
-    """Return messages from lines as "Bea: Hello". first_id: numbers their ids. at_ms: the first one's, a minute apart."""
+    """Return messages from lines like "Bea: Hello". first_id: of the first message. at_ms: of the first, a minute apart."""
     found: list[Turn] = []
     for number, line in enumerate(lines):
         speaker, _, content = line.partition(": ")
@@ -36,7 +36,7 @@ def turns(*lines: str, first_id: int | None = None, at_ms: int | None = None) ->
 
 
 class IngestSubstrate(Substrate):
-    """One deployment's stores, with ingest on them. extractor: what makes the extractor."""
+    """One deployment's stores, with ingest on them. extractor: creates the extractor."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,30 +47,30 @@ class IngestSubstrate(Substrate):
         return Ingestion(self.memory(scope), self.sql, self.extractor, self.clock)
 
     async def ingest(self, conversation: str, messages: Sequence[object], scope: Scope = AGENT) -> IngestJob:
-        """Send a request and work it off, as its route does."""
+        """Send a request and process it, as its route does."""
         ingestion = self.ingestion(scope)
         return await ingestion.work((await ingestion.receive(conversation, messages)).job.job_id)
 
-    async def said(self, conversation: str, scope: Scope = AGENT) -> list[str]:
-        """Return what the scope holds of a conversation, in its order, as "Bea: Hello"."""
+    async def texts(self, conversation: str, scope: Scope = AGENT) -> list[str]:
+        """Return the scope's records of a conversation, in its order, as "Bea: Hello"."""
         records = [record for record in await self.listed(scope) if record.utterance is not None]
         here = [record for record in records if record.utterance and record.utterance.conversation == conversation]
         here.sort(key=lambda record: record.utterance.position if record.utterance else 0)
         places = [record.utterance.position for record in here if record.utterance]
-        assert len(places) == len(set(places)), "two messages have one place"
+        assert len(places) == len(set(places)), "two messages have one position"
         return [f"{record.utterance.speaker}: {record.content}" for record in here if record.utterance]
 
     async def facts(self, scope: Scope = AGENT) -> list[Record]:
-        """Return the facts that were drawn, oldest first, closed ones as well."""
+        """Return the extracted facts, oldest first, including closed ones."""
         return [record for record in await self.listed(scope) if record.source.get("origin") == "extraction"]
 
     async def true_facts(self, scope: Scope = AGENT) -> list[str]:
-        """Return the contents of the facts that hold."""
+        """Return the contents of the facts that are valid."""
         return sorted(record.content for record in await self.facts(scope) if record.valid_to_ms is None)
 
 
 class FixedExtractor:
-    """Gives every message the facts that its content is mapped to, and counts its calls."""
+    """Returns for every message the facts that its content is mapped to, and counts its calls."""
 
     batch = 10
 

@@ -41,7 +41,7 @@ def recall(api: httpx.Client, tenant_id: str, query: str, **body: Any) -> list[d
     return memories
 
 
-def test_a_conversation_is_recalled_at_once_with_its_facts(api: httpx.Client, tenant: Callable[[], str]) -> None:
+def test_a_conversation_is_recalled_immediately_with_its_facts(api: httpx.Client, tenant: Callable[[], str]) -> None:
     tenant_id = tenant()
     request = {"conversation": "chat-1", "agent_type": "sdr", "messages": turns(*LINES, first_id=1, at_ms=10**12)}
     response = post(api, tenant_id, **request)
@@ -77,7 +77,7 @@ def test_an_overlapping_window_adds_what_is_new(
     assert [f"Bea: {row['content']}" for row in rows] == lines
 
 
-def test_five_hundred_messages_go_on_after_the_answer(api: httpx.Client, tenant: Callable[[], str]) -> None:
+def test_five_hundred_messages_are_processed_after_the_response(api: httpx.Client, tenant: Callable[[], str]) -> None:
     tenant_id = tenant()
     lines = [f"Bea: Line {number} of what I had to say, and I own a boat." for number in range(500)]
     response = post(api, tenant_id, conversation="long", messages=turns(*lines, first_id=0))
@@ -100,12 +100,12 @@ def test_a_bad_message_is_listed_and_the_others_are_stored(api: httpx.Client, te
     assert all("hates tea" not in memory["content"] for memory in recall(api, tenant_id, "Does Bea like tea?"))
 
 
-def test_a_request_of_megabytes_is_taken_and_a_larger_one_is_refused(
+def test_a_request_of_megabytes_is_accepted_and_a_larger_one_is_refused(
     api: httpx.Client, tenant: Callable[[], str], state: LocalState
 ) -> None:
     tenant_id = tenant()
     large = [{"speaker": "Bea", "content": f"{number} " + "z" * 32_700} for number in range(500)]
-    # What recall quotes is left out: the request is as large as one may be, and there is little to store.
+    # Text quoted from recall is left out: the request has the maximum size, and there is little to store.
     fence = '<memory section="records" note="n">{}</memory>'
     quoted = [{**one, "content": fence.format(one["content"][:32_600])} for one in large[10:]]
     response = post(api, tenant_id, conversation="c", messages=large[:10] + quoted)
@@ -148,7 +148,7 @@ def test_a_request_without_a_body_is_refused(api: httpx.Client, tenant: Callable
     ],
     ids=["too many", "none", "no id", "no conversation", "no list", "another tenant", "no such agent", "two scopes"],
 )
-def test_a_request_that_cannot_be_taken_is_refused(
+def test_an_invalid_request_is_refused(
     api: httpx.Client, tenant: Callable[[], str], body: dict[str, Any], status: int, code: str
 ) -> None:
     response = post(api, tenant(), **body)
@@ -167,7 +167,7 @@ def test_a_job_of_another_tenant_does_not_exist(api: httpx.Client, tenant: Calla
         assert (response.status_code, response.json()["code"]) == (status, code)
 
 
-def test_an_interrupted_job_goes_on_when_it_is_looked_at_and_by_the_daily_cron(
+def test_an_interrupted_job_resumes_when_it_is_read_and_by_the_daily_cron(
     api: httpx.Client, tenant: Callable[[], str], state: LocalState
 ) -> None:
     tenant_id = tenant()
@@ -183,7 +183,7 @@ def test_an_interrupted_job_goes_on_when_it_is_looked_at_and_by_the_daily_cron(
 
 
 def _interrupt(state: LocalState, tenant_id: str) -> None:
-    """Let the tenant's jobs look as if their Worker had ended after it stored the messages and before it said so."""
+    """Leave the tenant's jobs as if their Worker had stopped after storing the messages and before recording that."""
     with state.d1_transaction() as database:
         database.execute(
             "UPDATE ingest_jobs SET state = 'running', stored = 0, lease_until_ms = 1, completed_at_ms = NULL"

@@ -1,4 +1,4 @@
-"""How facts are named."""
+"""The names of facts: subjects, predicates and keys."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ def _no_model() -> object:
 
 
 @pytest.mark.parametrize("name", ["Dr. Bea  Lang", "dr bea lang", " DR. BEA LANG ", "\uff24r. Bea Lang"])
-def test_a_speaker_is_one_subject_however_the_name_is_written(name: str) -> None:
+def test_a_speaker_is_one_subject_in_any_spelling_of_the_name(name: str) -> None:
     assert subject_of(name) == "speaker:dr_bea_lang"
 
 
-def test_subjects_of_any_length_fit_and_stay_apart() -> None:
+def test_subjects_of_any_length_fit_and_stay_distinct() -> None:
     long = ["x" * 512, "x" * 511, "ü" * 256, "!" * 512]
     assert len({subject_of(name) for name in long}) == 4
     assert all(len(subject_of(name).encode()) <= 512 for name in long)
     assert entity("Bea") == "entity:bea"
 
 
-def test_what_holds_of_one_thing_at_a_time_keeps_its_predicate() -> None:
+def test_a_predicate_with_one_value_at_a_time_is_used_without_its_object() -> None:
     assert predicate_of("lives_in", "Paris") == "lives_in"
     assert predicate_of("likes", "Green Tea!") == "likes:green_tea"
     assert predicate_of("favorite_color", "red", functional=True) == "favorite_color"
 
 
-def test_long_objects_make_keys_that_stay_apart() -> None:
+def test_long_objects_make_keys_that_stay_distinct() -> None:
     one, other = key_of("to call " + "mom " * 50), key_of("to call " + "mom " * 51)
     assert one != other
     assert max(len(one), len(other)) <= 80
 
 
-def test_machines_are_known_by_their_names() -> None:
+def test_machines_are_recognised_by_their_names() -> None:
     assert is_machine("Assistant")
     assert not is_machine("Bea")
 
 
-async def test_speakers_of_the_longest_names_are_learned_about(substrate: IngestSubstrate) -> None:
+async def test_speakers_with_the_longest_names_get_facts(substrate: IngestSubstrate) -> None:
     job = await substrate.ingest("chat", turns(f"{'x' * 512}: I live in Paris."))
     assert (job.state, job.extracted) == ("completed", 1)
 

@@ -1,4 +1,4 @@
-"""Conversations become episodes-of-record, once, and recall finds them at once."""
+"""Conversations become episodes-of-record, once, and recall finds them immediately."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ LINES = (
 )
 
 
-async def test_messages_are_found_at_once_with_their_place_and_source(substrate: IngestSubstrate) -> None:
+async def test_messages_are_found_immediately_with_their_position_and_source(substrate: IngestSubstrate) -> None:
     job = await substrate.ingest("chat", turns(*LINES, first_id=1, at_ms=1_600_000_000_000))
     assert (job.state, job.stored, job.duplicate, job.extracted) == ("completed", 10, 0, 1)
-    assert await substrate.said("chat") == list(LINES)
+    assert await substrate.texts("chat") == list(LINES)
     best, *_ = await substrate.hits("what stands in the attic?")
     place = best.record.utterance
     assert best.record.kind == "event"
@@ -48,7 +48,7 @@ async def test_an_ingest_twice_changes_nothing(substrate: IngestSubstrate, first
     job = await substrate.ingest("chat", request)
     before = await _substrate_rows(substrate)
     assert await substrate.ingest("chat", request) == job
-    # The same messages in another request are another job, which has nothing to do.
+    # The same messages in another request make another job, which has nothing to do.
     again = await substrate.ingest("chat", [*request[:9], {**request[9], "at_ms": None}])
     assert again.job_id != job.job_id
     assert (again.state, again.stored, again.duplicate, again.extracted) == ("completed", 0, 10, 0)
@@ -56,23 +56,23 @@ async def test_an_ingest_twice_changes_nothing(substrate: IngestSubstrate, first
 
 
 @pytest.mark.parametrize("first_id", [1, None], ids=["with ids", "without ids"])
-async def test_overlapping_windows_double_nothing(substrate: IngestSubstrate, first_id: int | None) -> None:
+async def test_overlapping_windows_duplicate_nothing(substrate: IngestSubstrate, first_id: int | None) -> None:
     talk = turns(*LINES, first_id=first_id)
     jobs = [await substrate.ingest("chat", window) for window in (talk[:6], talk[3:9], talk[7:], talk)]
     assert [(job.stored, job.duplicate) for job in jobs] == [(6, 0), (3, 3), (1, 2), (0, 10)]
-    assert await substrate.said("chat") == list(LINES)
+    assert await substrate.texts("chat") == list(LINES)
 
 
-async def test_an_earlier_window_comes_before_what_is_there(substrate: IngestSubstrate) -> None:
+async def test_an_earlier_window_is_placed_before_the_known_messages(substrate: IngestSubstrate) -> None:
     talk = turns(*LINES)
     await substrate.ingest("chat", talk[4:])
     await substrate.ingest("chat", talk[:7])
-    assert await substrate.said("chat") == list(LINES)
+    assert await substrate.texts("chat") == list(LINES)
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(windows=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted), min_size=1, max_size=4))
-async def test_whatever_windows_come_each_message_is_stored_once(windows: list[list[int]]) -> None:
+async def test_in_any_windows_each_message_is_stored_once(windows: list[list[int]]) -> None:
     substrate = IngestSubstrate()
     try:
         talk = turns(*LINES, first_id=1)
@@ -81,13 +81,13 @@ async def test_whatever_windows_come_each_message_is_stored_once(windows: list[l
             job = await substrate.ingest("chat", talk[start : end + 1])
             stored[job.job_id] = job.stored
         wanted = sorted({n for start, end in windows for n in range(start, end + 1)})
-        assert sorted(await substrate.said("chat")) == sorted(LINES[n] for n in wanted)
+        assert sorted(await substrate.texts("chat")) == sorted(LINES[n] for n in wanted)
         assert sum(stored.values()) == len(wanted)
     finally:
         substrate.close()
 
 
-async def test_the_same_words_in_another_conversation_or_scope_are_messages_of_their_own(
+async def test_the_same_words_in_another_conversation_or_scope_are_separate_messages(
     substrate: IngestSubstrate,
 ) -> None:
     talk = turns(*LINES[:3])
@@ -99,12 +99,12 @@ async def test_the_same_words_in_another_conversation_or_scope_are_messages_of_t
     assert len(await substrate.listed(Scope("globex"))) == 3
 
 
-async def test_a_message_of_a_known_id_with_other_words_is_rejected(substrate: IngestSubstrate) -> None:
+async def test_a_message_with_a_known_id_and_other_words_is_rejected(substrate: IngestSubstrate) -> None:
     await substrate.ingest("chat", turns("Bea: Hi", first_id=1))
     job = await substrate.ingest("chat", turns("Bea: Hello", "Bea: Bye", first_id=1))
     assert (job.state, job.stored, job.duplicate) == ("completed", 1, 0)
     assert [(rejection.index, rejection.code) for rejection in job.rejections] == [(0, "message_changed")]
-    assert await substrate.said("chat") == ["Bea: Hi", "Bea: Bye"]
+    assert await substrate.texts("chat") == ["Bea: Hi", "Bea: Bye"]
 
 
 async def test_bad_messages_are_listed_and_the_others_stored(substrate: IngestSubstrate) -> None:
@@ -114,7 +114,7 @@ async def test_bad_messages_are_listed_and_the_others_stored(substrate: IngestSu
         (1, "invalid_content"),
         (2, "invalid_message"),
     ]
-    assert await substrate.said("chat") == ["Bea: Hi", "Tom: Hello"]
+    assert await substrate.texts("chat") == ["Bea: Hi", "Tom: Hello"]
 
 
 async def test_recalled_text_in_a_conversation_is_not_learned_again(substrate: IngestSubstrate) -> None:
@@ -128,22 +128,22 @@ async def test_recalled_text_in_a_conversation_is_not_learned_again(substrate: I
         "chat", turns(f"Bea: {fence}", f"Bea: {answer}", f"Bea: {fence}\nI work at Acme.", "Bea: I live in Paris.")
     )
     assert [rejection.code for rejection in job.rejections] == ["recalled_text", "recalled_text"]
-    assert await substrate.said("chat") == ["Bea: I work at Acme.", "Bea: I live in Paris."]
+    assert await substrate.texts("chat") == ["Bea: I work at Acme.", "Bea: I live in Paris."]
     assert await substrate.true_facts() == ["Bea lives in Paris", "Bea works at Acme"]
     assert (await substrate.record(known)).valid_to_ms is None
 
 
-async def test_a_conversation_that_was_imported_goes_on_where_it_is(substrate: IngestSubstrate) -> None:
+async def test_an_imported_conversation_continues_where_it_is(substrate: IngestSubstrate) -> None:
     await substrate.ingest("chat", turns(*LINES[:6], first_id=1))
-    # An import restores records, not the inbox.
+    # An import restores the records but not the inbox.
     await substrate.d1.run("DELETE FROM ingest_messages")
     await substrate.d1.run("DELETE FROM ingest_jobs")
     job = await substrate.ingest("chat", turns(*LINES, first_id=1))
     assert (job.stored, job.duplicate) == (4, 6)
-    assert await substrate.said("chat") == list(LINES)
+    assert await substrate.texts("chat") == list(LINES)
 
 
-async def test_a_forgotten_message_does_not_come_back_with_the_next_window(substrate: IngestSubstrate) -> None:
+async def test_a_forgotten_message_does_not_reappear_with_the_next_window(substrate: IngestSubstrate) -> None:
     await substrate.ingest("chat", turns(*LINES))
     secret = next(record for record in await substrate.listed() if record.content.startswith("My birthday"))
     await substrate.memory().delete(secret.id, PERSON)
@@ -164,7 +164,7 @@ async def test_an_erased_message_leaves_nothing_in_the_inbox(substrate: IngestSu
     assert (await substrate.ingest("chat", turns(*LINES[4:], "Tom: Wait!"))).stored == 1
 
 
-async def test_nothing_comes_in_for_a_tenant_that_was_erased(substrate: IngestSubstrate) -> None:
+async def test_nothing_is_received_for_a_tenant_that_was_erased(substrate: IngestSubstrate) -> None:
     await substrate.d1.run("INSERT INTO erased_tenants (tenant_id, last_run_id, closed) VALUES ('acme', '', 1)")
     with raises(Unavailable, code="contended"):
         await substrate.ingest("chat", turns(*LINES))
@@ -173,7 +173,7 @@ async def test_nothing_comes_in_for_a_tenant_that_was_erased(substrate: IngestSu
     )
 
 
-async def test_the_text_leaves_the_inbox_when_the_record_holds_it(substrate: IngestSubstrate) -> None:
+async def test_the_text_leaves_the_inbox_when_the_record_has_it(substrate: IngestSubstrate) -> None:
     await substrate.ingest("chat", turns(*LINES))
     rows = await substrate.rows("SELECT * FROM ingest_messages")
     assert {(row["state"], row["content"], row["speaker"], row["facts"]) for row in rows} == {
@@ -192,7 +192,7 @@ async def test_five_hundred_messages_are_stored_in_order(substrate: IngestSubstr
 
 
 async def test_messages_of_the_largest_size_are_stored(substrate: IngestSubstrate) -> None:
-    # Control characters take six times their size as JSON.
+    # Control characters take six times their size in JSON.
     contents = [f"{number} " + "\x01" * (32 * 1024 - 2) for number in range(3)]
     job = await substrate.ingest("large", [{"speaker": "Bea", "content": content} for content in contents])
     assert (job.state, job.stored) == ("completed", 3)

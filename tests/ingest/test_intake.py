@@ -1,4 +1,4 @@
-"""Large requests: their text waits in D1 until one transaction opens the job, and nothing is lost or left on the way."""
+"""Large requests: their text waits in D1 until one transaction opens the job, and nothing is lost or left over."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def arrive(substrate: IngestSubstrate, messages: list[Any], conversation: 
     return await substrate.ingestion().receive(conversation, messages)
 
 
-async def test_a_large_request_is_put_down_on_the_way_and_received_in_order(substrate: IngestSubstrate) -> None:
+async def test_a_large_request_is_stored_as_it_arrives_and_received_in_order(substrate: IngestSubstrate) -> None:
     intake = Intake(substrate.sql, "acme", substrate.clock)
     held = []
     for message in BODIES:
@@ -66,7 +66,7 @@ async def test_the_same_large_request_is_the_same_job_and_an_overlapping_one_add
     ]
     assert await substrate.rows(UPLOADS) == []
     await substrate.ingestion().work(first.job.job_id)
-    assert await substrate.said("chat") == [f"Bea: {one['content']}" for one in BODIES]
+    assert await substrate.texts("chat") == [f"Bea: {one['content']}" for one in BODIES]
 
 
 async def test_a_large_request_that_is_interrupted_anywhere_is_received_when_it_is_sent_again() -> None:
@@ -77,7 +77,7 @@ async def test_a_large_request_that_is_interrupted_anywhere_is_received_when_it_
 
 
 async def _interrupted_at(nth: int) -> bool:
-    """Return whether the request met the fault; then it is sent again."""
+    """Return whether the fault interrupted the request; if so, it is sent again."""
     substrate = IngestSubstrate()
     try:
         faults = Faults(lambda _: None)
@@ -104,7 +104,7 @@ async def _interrupted_at(nth: int) -> bool:
         substrate.close()
 
 
-async def test_an_upload_that_was_forgotten_meanwhile_is_not_taken_for_received(substrate: IngestSubstrate) -> None:
+async def test_an_upload_that_was_deleted_meanwhile_does_not_count_as_received(substrate: IngestSubstrate) -> None:
     intake = Intake(substrate.sql, "acme", substrate.clock)
     for message in BODIES:
         await intake.add(message)
@@ -116,7 +116,7 @@ async def test_an_upload_that_was_forgotten_meanwhile_is_not_taken_for_received(
     assert await substrate.rows("SELECT * FROM ingest_messages") == []
 
 
-async def test_what_is_not_taken_is_discarded(substrate: IngestSubstrate) -> None:
+async def test_an_upload_that_is_refused_is_discarded(substrate: IngestSubstrate) -> None:
     intake = Intake(substrate.sql, "acme", substrate.clock)
     for message in BODIES:
         await intake.add(message)
@@ -128,7 +128,7 @@ async def test_what_is_not_taken_is_discarded(substrate: IngestSubstrate) -> Non
     assert await substrate.rows(UPLOADS) == []
 
 
-async def test_an_upload_is_forgotten_when_it_is_old(substrate: IngestSubstrate) -> None:
+async def test_an_old_upload_is_deleted(substrate: IngestSubstrate) -> None:
     intake = Intake(substrate.sql, "acme", substrate.clock)
     for message in BODIES:
         await intake.add(message)
@@ -140,9 +140,7 @@ async def test_an_upload_is_forgotten_when_it_is_old(substrate: IngestSubstrate)
 
 
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
-async def test_equal_requests_have_equal_digests_and_others_have_not(
-    substrate: IngestSubstrate, order: list[int]
-) -> None:
+async def test_only_equal_requests_have_equal_digests(substrate: IngestSubstrate, order: list[int]) -> None:
     async def digest(*messages: object) -> str:
         intake = Intake(substrate.sql, "acme", substrate.clock)
         for message in messages:

@@ -23,7 +23,7 @@ FACTS = {"I live in Paris.": [("lives_in", "Paris")]}
 
 
 class Breaking:
-    """An extractor that fails as long as it is broken."""
+    """An extractor that fails while its error is set."""
 
     batch = 100
 
@@ -32,13 +32,13 @@ class Breaking:
         self.calls = 0
 
     async def extract(self, messages: Sequence[Said]) -> list[ExtractedFact]:
-        """Fail, or find one fact in each message."""
+        """Raise the error, or return one fact per message."""
         self.calls += 1
         if self.error is not None:
             raise self.error
         return [
-            ExtractedFact("entity:x", f"p:{said.content}", "o", f"x {said.content}", "fact", 0.5, said.id)
-            for said in messages
+            ExtractedFact("entity:x", f"p:{message.content}", "o", f"x {message.content}", "fact", 0.5, message.id)
+            for message in messages
         ]
 
 
@@ -55,7 +55,7 @@ async def test_a_failed_job_is_never_shown_as_completed(substrate: IngestSubstra
     assert job.error == {"stage": "extraction", "code": "malformed_extraction", "message": "the model talks nonsense"}
     assert (job.stored, job.extracted, job.completed_at_ms) == (2, 0, None)
     assert await job_of(substrate, job) == job
-    # What was stored is there, and the same request goes on where it stopped.
+    # The stored messages are there, and the same request resumes where it stopped.
     assert await substrate.found("One") != []
     broken.error = None
     done = await substrate.ingest("chat", request)
@@ -72,7 +72,7 @@ async def test_a_job_with_work_left_cannot_be_completed(substrate: IngestSubstra
 
 
 @pytest.mark.parametrize("port", ["sql", "index", "embedder"])
-async def test_a_store_that_fails_is_a_failed_job_until_it_is_repeated(substrate: IngestSubstrate, port: str) -> None:
+async def test_a_failing_store_fails_the_job_until_it_is_repeated(substrate: IngestSubstrate, port: str) -> None:
     request = turns(*LINES)
     receipt = await substrate.ingestion().receive("chat", request)
     faults = Faults(lambda _: None)
@@ -89,11 +89,11 @@ async def test_a_store_that_fails_is_a_failed_job_until_it_is_repeated(substrate
     substrate.sql, substrate.index, substrate.embedder = healthy
     done = await substrate.ingest("chat", request)
     assert (done.state, done.stored, done.duplicate) == ("completed", 31, 0)
-    assert await substrate.said("chat") == LINES
+    assert await substrate.texts("chat") == LINES
 
 
-async def test_a_request_goes_on_wherever_it_was_interrupted() -> None:
-    """Die before and after every call of every port, send the request again, and compare with an undisturbed one."""
+async def test_a_request_resumes_wherever_it_was_interrupted() -> None:
+    """Crash before and after every port call, send the request again, and compare with an undisturbed one."""
     nth, request = 0, turns(*LINES[-3:], "Bea: I love jazz.", first_id=1)
     undisturbed = await _interrupted_at(None, request)
     assert undisturbed is not None
@@ -103,7 +103,7 @@ async def test_a_request_goes_on_wherever_it_was_interrupted() -> None:
 
 
 async def _interrupted_at(nth: int | None, request: list[dict[str, object]]) -> object:
-    """Return what there is in the end, None when the request was done before the fault came."""
+    """Return the final state, None when the request completed before the fault."""
     substrate = IngestSubstrate()
     try:
         faults = Faults(lambda _: None)
@@ -130,7 +130,7 @@ async def _interrupted_at(nth: int | None, request: list[dict[str, object]]) -> 
         records = [
             (record.content, record.kind, record.subject, record.predicate) for record in await substrate.listed()
         ]
-        return sorted(map(str, records)), await substrate.said("chat")
+        return sorted(map(str, records)), await substrate.texts("chat")
     finally:
         substrate.close()
 
@@ -143,19 +143,19 @@ async def test_the_same_request_is_the_same_job_and_is_done_once(substrate: Inge
     done = await job_of(substrate, first)
     assert (done.state, done.stored, done.duplicate, done.extracted) == ("completed", 31, 0, 1)
     assert len(extractor.seen) == 31
-    assert await substrate.said("chat") == LINES
+    assert await substrate.texts("chat") == LINES
 
 
-async def test_windows_that_come_at_once_get_places_of_their_own(substrate: IngestSubstrate) -> None:
+async def test_concurrent_windows_get_different_positions(substrate: IngestSubstrate) -> None:
     jobs = await asyncio.gather(
         *[substrate.ingest("chat", turns(*LINES[start : start + 10], first_id=start)) for start in (0, 5, 10, 20)]
     )
     assert {job.state for job in jobs} == {"completed"}
     assert sum(job.stored for job in jobs) == 30
-    assert sorted(await substrate.said("chat")) == sorted(LINES[:30])
+    assert sorted(await substrate.texts("chat")) == sorted(LINES[:30])
 
 
-async def test_the_cron_takes_an_interrupted_job_up_when_its_lease_is_over(substrate: IngestSubstrate) -> None:
+async def test_the_cron_resumes_an_interrupted_job_when_its_lease_has_expired(substrate: IngestSubstrate) -> None:
     receipt = await substrate.ingestion().receive("chat", turns(*LINES))
     assert await Jobs(substrate.d1, substrate.clock).lease(receipt.job)
     nothing = {"completed": 0, "running": 0, "failed": 0}
@@ -167,7 +167,7 @@ async def test_the_cron_takes_an_interrupted_job_up_when_its_lease_is_over(subst
     assert await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion) == nothing
 
 
-async def test_the_cron_gives_a_hopeless_job_up_and_says_so(substrate: IngestSubstrate) -> None:
+async def test_the_cron_gives_up_a_hopeless_job_and_reports_it(substrate: IngestSubstrate) -> None:
     broken = Breaking(Unavailable("the model is away", code="model_unavailable"))
     substrate.extractor = lambda: broken
     job = await substrate.ingest("chat", turns("Bea: One."))
@@ -176,12 +176,12 @@ async def test_the_cron_gives_a_hopeless_job_up_and_says_so(substrate: IngestSub
     job = await job_of(substrate, job)
     assert (job.state, job.stored) == ("failed", 1)
     assert broken.calls == MAX_ATTEMPTS + 1
-    # It is still there for whoever sends the request again.
+    # It is still there when the request is sent again.
     broken.error = None
     assert (await substrate.ingest("chat", turns("Bea: One."))).state == "completed"
 
 
-async def test_a_job_that_only_dies_is_shown_as_failed_in_the_end(substrate: IngestSubstrate) -> None:
+async def test_a_job_that_always_crashes_is_finally_shown_as_failed(substrate: IngestSubstrate) -> None:
     receipt = await substrate.ingestion().receive("chat", turns("Bea: One."))
     jobs = Jobs(substrate.d1, substrate.clock)
     for _ in range(MAX_ATTEMPTS):
@@ -206,7 +206,7 @@ async def test_a_message_that_is_forgotten_before_it_is_read_gives_no_facts(subs
     assert await substrate.true_facts() == ["x Two."]
 
 
-async def test_a_job_is_its_tenants_own(substrate: IngestSubstrate) -> None:
+async def test_a_job_is_visible_only_to_its_tenant(substrate: IngestSubstrate) -> None:
     job = await substrate.ingest("chat", turns("Bea: One."))
     jobs = Jobs(substrate.d1, substrate.clock)
     assert (await jobs.get("acme", job.job_id)).scope == AGENT
@@ -220,7 +220,7 @@ async def test_a_job_is_its_tenants_own(substrate: IngestSubstrate) -> None:
         await substrate.ingestion(TENANT).work(job.job_id)
 
 
-async def test_completed_jobs_are_forgotten_after_90_days_and_their_messages_stay_known(
+async def test_completed_jobs_are_deleted_after_90_days_and_their_messages_stay_known(
     substrate: IngestSubstrate,
 ) -> None:
     broken = Breaking(Unavailable("the model is away", code="model_unavailable"))

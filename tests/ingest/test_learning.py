@@ -1,4 +1,4 @@
-"""Facts become records by rule: the newer closes the older, repetition changes nothing, and nothing else is touched."""
+"""Facts become records by rule: the newer closes the older, repetition changes nothing, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ async def test_speakers_do_not_close_each_others_facts(substrate: IngestSubstrat
     assert await substrate.true_facts() == ["Bea lives in Paris", "Tom lives in Rome"]
 
 
-async def test_what_was_said_earlier_and_comes_later_closes_nothing(substrate: IngestSubstrate) -> None:
+async def test_an_earlier_statement_that_arrives_later_closes_nothing(substrate: IngestSubstrate) -> None:
     await say(substrate, 9, "Bea: I live in Rome.")
     await say(substrate, 0, "Bea: I live in Paris.")
     assert await substrate.true_facts() == ["Bea lives in Rome"]
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["in one request", "day by day"])
-async def test_what_is_true_again_holds_anew(substrate: IngestSubstrate, *, together: bool) -> None:
-    said = [
+async def test_what_is_true_again_becomes_valid_again(substrate: IngestSubstrate, *, together: bool) -> None:
+    talk = [
         turn
         for day, place in enumerate(("Paris", "Rome", "Paris", "Paris"))
         for turn in turns(f"Bea: I live in {place}.", at_ms=START + day * DAY)
     ]
-    for request in [said] if together else [[turn] for turn in said]:
+    for request in [talk] if together else [[turn] for turn in talk]:
         assert (await substrate.ingest("chat", request)).state == "completed"
     assert [(record.content, record.valid_from_ms, record.valid_to_ms) for record in await substrate.facts()] == [
         ("Bea lives in Paris", START + 2 * DAY, None),
@@ -79,7 +79,7 @@ async def test_a_fact_that_a_person_closed_is_not_learned_again(substrate: Inges
     assert await substrate.true_facts() == []
 
 
-async def test_dislike_closes_the_like_of_the_same_thing_and_the_other_way_round(substrate: IngestSubstrate) -> None:
+async def test_a_dislike_closes_the_like_of_the_same_thing_and_vice_versa(substrate: IngestSubstrate) -> None:
     await say(substrate, 0, "Bea: I like tea.", "Bea: I like coffee.")
     await say(substrate, 1, "Bea: I don't like tea.")
     assert await substrate.true_facts() == ["Bea dislikes tea", "Bea likes coffee"]
@@ -121,7 +121,7 @@ async def test_learning_twice_changes_nothing(substrate: IngestSubstrate) -> Non
     assert await substrate.rows("SELECT * FROM memory_events ORDER BY event_id") == before
 
 
-def test_facts_about_the_same_are_written_one_after_the_other_by_their_time() -> None:
+def test_facts_about_the_same_thing_are_written_one_after_another_by_their_time() -> None:
     facts = [
         _fact("lives_in", "Rome", 2),
         _fact("lives_in", "Paris", 1),
@@ -134,5 +134,5 @@ def test_facts_about_the_same_are_written_one_after_the_other_by_their_time() ->
 
 def _fact(predicate: str, value: str, day: int, record_id: str = "01HF0000000000000000000000") -> SourcedFact:
     content = f"Bea {predicate.partition(':')[0]} {value}"
-    said = ExtractedFact("speaker:bea", predicate, value, content, "fact", 0.8, record_id)
-    return SourcedFact(said, record_id, None, START + day * DAY)
+    fact = ExtractedFact("speaker:bea", predicate, value, content, "fact", 0.8, record_id)
+    return SourcedFact(fact, record_id, None, START + day * DAY)

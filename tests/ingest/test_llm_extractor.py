@@ -1,4 +1,4 @@
-"""The model's extractor, against a server that speaks the wire format: what it believes and what it refuses."""
+"""The model's extractor, against a server with the real wire format: what it accepts and what it refuses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.ingest.substrate import IngestSubstrate, turns
 from tests.ports import raises
 from tests.support.model_server import Failure, ModelServer
 
-SAID = (Said("01A", "Bea", "I live in Paris."), Said("01B", "Tom", "Ida hates rain."))
+MESSAGES = (Said("01A", "Bea", "I live in Paris."), Said("01B", "Tom", "Ida hates rain."))
 FACT: dict[str, Any] = {
     "message": 0,
     "subject": "bea ",
@@ -57,10 +57,10 @@ def script(answer: object) -> Any:
 
 @asynccontextmanager
 async def extracting(answer: object) -> AsyncIterator[tuple[LlmExtractor, ModelServer]]:
-    """Yield an extractor whose model gives this answer."""
+    """Yield an extractor whose model returns this answer."""
 
     async def no_wait(_: float, /) -> None:
-        """Try again at once."""
+        """Retry immediately."""
 
     fetch = HostFetch()
     try:
@@ -76,7 +76,7 @@ async def extracting(answer: object) -> AsyncIterator[tuple[LlmExtractor, ModelS
         await fetch.close()
 
 
-async def test_the_facts_of_a_valid_answer_are_believed_a_little_less_than_wholly() -> None:
+async def test_the_facts_of_a_valid_answer_have_a_confidence_a_little_below_one() -> None:
     about_ida = {
         **FACT,
         "message": 1,
@@ -86,7 +86,7 @@ async def test_the_facts_of_a_valid_answer_are_believed_a_little_less_than_wholl
         "content": "Ida hates rain.",
     }
     async with extracting({"facts": [{**about_ida, "confidence": 0.5}, FACT, FACT]}) as (llm, server):
-        facts = await llm.extract(SAID)
+        facts = await llm.extract(MESSAGES)
     assert [(fact.subject, fact.predicate, fact.object, fact.confidence, fact.message) for fact in facts] == [
         ("speaker:bea", "lives_in", "Paris", 0.9, "01A"),
         ("entity:ida", "dislikes:rain", "Rain", 0.5, "01B"),
@@ -98,31 +98,31 @@ async def test_the_facts_of_a_valid_answer_are_believed_a_little_less_than_wholl
     assert json.loads(user["content"])[1] == {"message": 1, "speaker": "Tom", "content": "Ida hates rain."}
 
 
-async def test_no_facts_are_an_answer() -> None:
+async def test_an_answer_without_facts_is_valid() -> None:
     async with extracting({"facts": []}) as (llm, _):
-        assert await llm.extract(SAID) == []
+        assert await llm.extract(MESSAGES) == []
 
 
-async def test_nothing_is_asked_about_no_messages() -> None:
+async def test_without_messages_the_model_is_not_called() -> None:
     async with extracting("must not be asked") as (llm, server):
         assert await llm.extract([]) == []
         assert server.received == []
 
 
 def test_a_fenced_answer_is_read() -> None:
-    assert len(read_facts(f"```json\n{json.dumps({'facts': [FACT]})}\n```\n", SAID)) == 1
+    assert len(read_facts(f"```json\n{json.dumps({'facts': [FACT]})}\n```\n", MESSAGES)) == 1
 
 
 @pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
-async def test_an_answer_that_is_not_what_was_asked_for_is_an_error(answer: object) -> None:
+async def test_an_answer_of_another_form_is_an_error(answer: object) -> None:
     async with extracting(answer) as (llm, _):
         with raises(UpstreamFailed, code="malformed_extraction"):
-            await llm.extract(SAID)
+            await llm.extract(MESSAGES)
 
 
 def test_the_error_does_not_repeat_the_answer() -> None:
     with pytest.raises(UpstreamFailed) as caught:
-        read_facts(json.dumps({"facts": [{**FACT, "kind": "secret-4711"}]}), SAID)
+        read_facts(json.dumps({"facts": [{**FACT, "kind": "secret-4711"}]}), MESSAGES)
     assert "4711" not in caught.value.message + str(caught.value.details)
     assert "facts.0.kind" in caught.value.message
 
@@ -134,10 +134,10 @@ async def test_an_invalid_answer_fails_the_job_and_the_messages_stay_stored(subs
     assert job.error is not None
     assert (job.state, job.stored, job.extracted) == ("failed", 1, 0)
     assert (job.error["stage"], job.error["code"]) == ("extraction", "malformed_extraction")
-    assert await substrate.said("chat") == ["Bea: I live in Paris."]
+    assert await substrate.texts("chat") == ["Bea: I live in Paris."]
 
 
-async def test_a_model_that_is_away_fails_the_job_which_then_goes_on(substrate: IngestSubstrate) -> None:
+async def test_an_unavailable_model_fails_the_job_which_then_resumes(substrate: IngestSubstrate) -> None:
     async with extracting({"facts": [FACT]}) as (llm, server):
         substrate.extractor = lambda: llm
         server.fail(Failure(status=503), times=2)

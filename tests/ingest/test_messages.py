@@ -1,4 +1,4 @@
-"""Messages are checked one by one: a bad one does not cost the others."""
+"""Messages are checked one by one: a bad message does not affect the others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BAD: dict[str, tuple[object, str]] = {
 
 
 async def read(raw: list[object]) -> tuple[list[IncomingMessage], list[Rejection]]:
-    """Return the messages that can be stored, and the others."""
+    """Return the valid messages, and the rejected ones."""
     with closing(migrated_d1()) as sql:
         intake = Intake(sql, "acme", ManualClock())
         for one in raw:
@@ -57,7 +57,7 @@ async def test_a_bad_message_is_rejected_with_its_index_and_the_others_are_read(
     assert rejected.message
 
 
-async def test_a_message_of_the_limits_is_read() -> None:
+async def test_a_message_at_the_limits_is_read() -> None:
     limit = {"id": "i" * 512, "speaker": "s" * 512, "content": "x" * 32_768, "at_ms": MAX_AT_MS}
     [message], rejected = await read([limit])
     assert (message.id, message.speaker, message.content, message.at_ms) == (*limit.values(),)

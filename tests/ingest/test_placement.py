@@ -1,4 +1,4 @@
-"""Where messages belong: repeated requests, overlapping windows, gaps, and messages that only look alike."""
+"""The positions of messages: repeated requests, overlapping windows, gaps, and messages that only look alike."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def message(text: str, message_id: str | None = None, at_ms: int | None = None) 
 
 
 class Conversation:
-    """What a conversation holds, as the inbox keeps it: position to message."""
+    """A conversation as the inbox has it: position to message."""
 
     def __init__(self) -> None:
         self.held: dict[int, IncomingMessage | None] = {}
 
     def send(self, messages: list[IncomingMessage]) -> MessagePlacement:
-        """Place messages, and keep the new ones."""
+        """Place messages, and store the new ones."""
         known = [
             PlacedMessage(position, None, "", None)
             if one is None
@@ -50,21 +50,21 @@ def test_the_same_messages_again_are_known() -> None:
     assert conversation.texts() == [one.content for one in TALK]
 
 
-def test_an_overlapping_window_adds_what_is_new_although_words_recur() -> None:
+def test_an_overlapping_window_adds_what_is_new_even_if_words_recur() -> None:
     conversation = Conversation()
     for start, end in ((0, 6), (3, 9), (4, 10), (0, 10)):
         conversation.send(TALK[start:end])
     assert conversation.texts() == [one.content for one in TALK]
 
 
-def test_an_earlier_window_leads_up_to_the_conversation() -> None:
+def test_an_earlier_window_is_placed_before_the_conversation() -> None:
     conversation = Conversation()
     conversation.send(TALK[4:])
     conversation.send(TALK[:7])
     assert conversation.texts() == [one.content for one in TALK]
 
 
-def test_a_window_over_a_gap_fills_it_at_the_end_and_doubles_nothing() -> None:
+def test_a_window_over_a_gap_fills_it_at_the_end_and_duplicates_nothing() -> None:
     talk = [message(f"the message of number {number}") for number in range(15)]
     conversation = Conversation()
     for window in (talk[:5], talk[10:], talk[3:12], talk):
@@ -72,20 +72,20 @@ def test_a_window_over_a_gap_fills_it_at_the_end_and_doubles_nothing() -> None:
     assert sorted(conversation.texts()) == sorted(one.content for one in talk)
 
 
-def test_new_words_that_were_said_before_are_new() -> None:
+def test_new_messages_with_earlier_words_are_new() -> None:
     conversation = Conversation()
     conversation.send([message("hi"), message("ok"), message("fine")])
     assert len(conversation.send([message("shall I?"), message("ok"), message("thanks")]).new) == 3
 
 
-def test_one_equal_word_at_the_beginning_is_no_overlap() -> None:
+def test_one_equal_word_at_the_beginning_is_not_an_overlap() -> None:
     conversation = Conversation()
     conversation.send([message("ok"), message("bye")])
     conversation.send([message("shall I?"), message("ok")])
     assert conversation.texts() == ["ok", "bye", "shall I?", "ok"]
 
 
-def test_the_last_words_again_are_the_same_message() -> None:
+def test_the_last_words_repeated_are_the_same_message() -> None:
     conversation = Conversation()
     conversation.send([message("hi"), message("ok")])
     assert not conversation.send([message("ok")]).new
@@ -99,7 +99,7 @@ def test_the_same_words_at_another_time_are_another_message() -> None:
     assert not conversation.send([message("ok", at_ms=1), message("ok", at_ms=2)]).new
 
 
-def test_an_id_decides_against_words_and_order() -> None:
+def test_an_id_overrides_words_and_order() -> None:
     conversation = Conversation()
     conversation.send([message("ok", "a"), message("ok", "b")])
     placement = conversation.send([message("ok", "b"), message("ok", "c"), message("ok", "a")])
@@ -113,13 +113,13 @@ def test_an_id_with_other_words_is_changed_and_a_repeated_one_is_known() -> None
     assert placement == MessagePlacement({2: 1}, {1: 1}, frozenset({0, 3}))
 
 
-def test_messages_that_came_without_ids_are_found_when_they_come_with_them() -> None:
+def test_messages_stored_without_ids_are_recognised_when_sent_with_ids() -> None:
     conversation = Conversation()
     conversation.send([message("hi"), message("hello"), message("bye")])
     assert not conversation.send([message("hi", "a"), message("hello", "b"), message("bye", "c")]).new
 
 
-def test_an_erased_message_is_not_learned_again_when_its_neighbours_show_its_place() -> None:
+def test_an_erased_message_is_not_learned_again_when_its_neighbours_show_its_position() -> None:
     conversation = Conversation()
     conversation.send(TALK)
     conversation.held[4] = None
@@ -132,7 +132,7 @@ windows = st.lists(st.tuples(numbers, numbers).map(sorted), min_size=1, max_size
 
 
 @given(windows=windows, with_ids=st.booleans())
-def test_windows_in_any_order_hold_every_message_once(windows: list[list[int]], *, with_ids: bool) -> None:
+def test_windows_in_any_order_store_every_message_once(windows: list[list[int]], *, with_ids: bool) -> None:
     talk = [message(f"this is what was said as number {n}", f"m{n}" if with_ids else None) for n in range(13)]
     conversation = Conversation()
     for start, end in windows:
@@ -142,10 +142,10 @@ def test_windows_in_any_order_hold_every_message_once(windows: list[list[int]], 
 
 
 @given(words=st.lists(st.sampled_from(["ok", "yes", "no"]), min_size=1, max_size=20), data=st.data())
-def test_a_growing_window_of_recurring_words_doubles_nothing_and_loses_nothing(
+def test_a_growing_window_of_recurring_words_duplicates_nothing_and_loses_nothing(
     words: list[str], data: st.DataObject
 ) -> None:
-    """Each request repeats the whole conversation so far: places are certain, however alike the words are."""
+    """Each request repeats the whole conversation so far: positions are certain, however similar the words are."""
     talk = [message(word) for word in words]
     conversation = Conversation()
     end = 0

@@ -1,4 +1,4 @@
-"""What came from recall is recognised, whatever happened to it on the way."""
+"""Text from recall is recognised, however it was changed on the way."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_recalled_text_is_left_out(text: str, kept: str) -> None:
 
 
 @pytest.mark.parametrize("text", UNTOUCHED.values(), ids=UNTOUCHED)
-def test_a_text_of_ones_own_stays_as_it_is(text: str) -> None:
+def test_original_text_is_not_changed(text: str) -> None:
     assert without_recalled(text) is text
 
 
@@ -64,13 +64,13 @@ pieces = st.sampled_from(
 
 
 @given(before=own, lines=st.lists(st.text(max_size=40), max_size=4), after=own)
-def test_whatever_was_remembered_leaves_a_context_without_a_trace(before: str, lines: list[str], after: str) -> None:
+def test_any_recalled_content_is_removed_from_a_context_completely(before: str, lines: list[str], after: str) -> None:
     text = f"{before}\n{fenced('records', lines)}\n{after}"
     assert without_recalled(text) == "\n".join(part for part in (before, after) if part)
 
 
 @given(st.lists(pieces, max_size=12).map("".join))
-def test_what_is_left_holds_nothing_recalled(text: str) -> None:
+def test_the_remaining_text_has_nothing_recalled(text: str) -> None:
     kept = without_recalled(text)
     assert without_recalled(kept) is kept
     assert FENCE not in kept
@@ -78,7 +78,7 @@ def test_what_is_left_holds_nothing_recalled(text: str) -> None:
 
 
 HOSTILE_BYTES = 128 * 1024
-"""Four times the largest message. Linear work takes about a second; work that grows with the square takes minutes."""
+"""Four times the largest message. Linear work takes about a second, quadratic work minutes."""
 
 
 @pytest.mark.timeout(30)
@@ -92,18 +92,18 @@ HOSTILE_BYTES = 128 * 1024
         pytest.param(ANSWER, False, id="answers"),
     ],
 )
-def test_reading_hostile_repetition_takes_work_that_grows_with_its_length(piece: str, kept: bool) -> None:
+def test_reading_hostile_repetition_takes_linear_work(piece: str, kept: bool) -> None:
     text = piece * (HOSTILE_BYTES // len(piece))
     assert without_recalled(text) == (text if kept else "")
 
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("piece", ['{"memories": [', '{"memories":[{"id":'])
-def test_reading_the_largest_message_of_nested_answers_comes_to_an_end(piece: str) -> None:
+def test_reading_the_largest_message_of_nested_answers_terminates(piece: str) -> None:
     text = piece * (HOSTILE_BYTES // 4 // len(piece))
     assert without_recalled(text) is text
 
 
 @pytest.mark.parametrize("text", ["Bea likes tea", " - bea  likes TEA.", '"Bea likes tea!"', "\uff22ea likes tea"])
-def test_texts_that_say_the_same_are_one(text: str) -> None:
+def test_texts_that_differ_only_in_form_are_equal(text: str) -> None:
     assert normalised(text) == "bea likes tea"

@@ -1,4 +1,4 @@
-"""A request is read as it arrives: whatever its pieces, the same members come, and long values are not kept."""
+"""A request is read as it arrives: however it is cut, it has the same members, and long values are not kept."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ bodies = st.fixed_dictionaries({"messages": st.lists(values, max_size=4)}) | st.
 
 
 async def pieces_of(text: bytes, cuts: Sequence[int] = ()) -> AsyncIterator[bytes]:
-    """Yield the text in pieces, cut at these places."""
+    """Yield the text in pieces, cut at these positions."""
     places = sorted({min(cut, len(text)) for cut in cuts})
     for start, end in zip([0, *places], [*places, len(text)], strict=True):
         yield text[start:end]
@@ -37,7 +37,7 @@ async def read(text: bytes, cuts: Sequence[int] = ()) -> list[Member]:
 
 
 def rebuilt(members: list[Member]) -> dict[str, Any]:
-    """Return the object that has these members."""
+    """Return the object with these members."""
     found: dict[str, Any] = {member.name: member.value for member in members if not member.item}
     items = [member.value for member in members if member.item]
     return {**found, "messages": items} if items else found
@@ -60,7 +60,7 @@ def expected(body: dict[str, Any]) -> list[Member]:
     ascii_only=st.booleans(),
     indent=st.sampled_from([None, 1]),
 )
-async def test_every_object_is_read_as_it_is_wherever_its_pieces_end(
+async def test_every_object_is_read_unchanged_wherever_it_is_cut(
     body: dict[str, Any], cuts: list[int], ascii_only: bool, indent: int | None
 ) -> None:
     text = json.dumps(body, ensure_ascii=ascii_only, indent=indent).encode()
@@ -114,7 +114,7 @@ async def test_what_the_standard_library_refuses_is_refused(body: dict[str, Any]
     ],
     ids=range(26),
 )
-async def test_a_broken_text_is_refused_wherever_it_breaks(text: bytes) -> None:
+async def test_a_malformed_text_is_refused_wherever_it_is_malformed(text: bytes) -> None:
     for cuts in ((), range(min(len(text), 200))):
         with pytest.raises(ValueError):  # noqa: PT011 -- of any message
             await read(text, cuts)
@@ -129,7 +129,7 @@ async def test_a_broken_text_is_refused_wherever_it_breaks(text: bytes) -> None:
     ],
     ids=["text", "list", "number"],
 )
-async def test_a_value_that_is_too_long_is_told_from_others_and_not_kept(long: str) -> None:
+async def test_a_value_that_is_too_long_is_marked_and_not_kept(long: str) -> None:
     text = f'{{"messages": [1, {long}, 2, {long[:-1]}{long[-1]}], "conversation": "c"}}'.encode()
     _, first, one, second, other, last = await read(text, range(0, len(text), 7001))
     assert (first.value, second.value, last.value) == (1, 2, "c")
@@ -140,7 +140,7 @@ async def test_a_value_that_is_too_long_is_told_from_others_and_not_kept(long: s
     assert third.value != one.value
 
 
-async def test_what_is_held_does_not_grow_with_the_request() -> None:
+async def test_memory_use_does_not_grow_with_the_request() -> None:
     message = json.dumps({"speaker": "Bea", "content": "\n" * 32_000}).encode()
 
     async def arriving(count: int) -> AsyncIterator[bytes]:

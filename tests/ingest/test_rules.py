@@ -1,4 +1,4 @@
-"""What the rules draw from a message, and above all what they leave alone."""
+"""The facts that the rules extract from a message, and above all what they ignore."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("I'm lactose intolerant.", ("has_condition:lactose_intolerant=lactose intolerant",)),
     ("I'm a vegetarian.", ("diet=vegetarian",)),
     ("I don't eat pork.", ("avoids:pork=pork",)),
-    # How to reach somebody.
+    # Contact details.
     ("My email is anna.s@example.com.", ("email=anna.s@example.com",)),
     ("My work e-mail address is a.schmidt@acme.example", ("work_email=a.schmidt@acme.example",)),
     ("You can reach me at anna@example.org, thanks!", ("email=anna@example.org",)),
@@ -94,7 +94,7 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Never call me before nine.",
         ("instruction:never_call_me_before_nine=Never call me before nine",),
     ),
-    # What the others leave.
+    # What the other rules leave.
     ("I go by Max.", ("preferred_name=Max",)),
     ("My employer is Initech.", ("works_at=Initech",)),
     ("My work phone is 030 1234567.", ("work_phone=030 1234567",)),
@@ -108,7 +108,7 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "I'm flying to Oslo on Friday, so dinner is out.",
         ("plans:flying_to_oslo_on_friday=flying to Oslo on Friday",),
     ),
-    # Several at once.
+    # Several facts in one message.
     (
         "Hi! My name is Anna and I live in Paris, but I'm originally from Lyon.",
         ("name=Anna", "lives_in=Paris", "comes_from=Lyon"),
@@ -116,7 +116,7 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 NOTHING: tuple[str, ...] = (
-    # Denied.
+    # Negations.
     "I don't live in Paris anymore.",
     "My name is not Bob.",
     "I'm not a doctor.",
@@ -126,7 +126,7 @@ NOTHING: tuple[str, ...] = (
     "I no longer live in Rome.",
     "Nobody calls me Bob.",
     "It's not true that I live in Paris.",
-    # Asked.
+    # Questions.
     "Do I live in Paris?",
     "What is my name?",
     "Is my email anna@example.com?",
@@ -149,7 +149,7 @@ NOTHING: tuple[str, ...] = (
     "Let's pretend for a moment: my name is Bob.",
     "I live in Paris, supposedly.",
     "In my next novel, I live in Paris.",
-    # What others said, quotations, transcripts, mails, code.
+    # Reported speech, quotations, transcripts, emails, code.
     "She said my name is Bob.",
     "He told me I love drama.",
     'The sign says "I live in Paris".',
@@ -165,7 +165,7 @@ NOTHING: tuple[str, ...] = (
     "In the song he is called Bob.",
     "He lives in Paris.",
     "You live in Paris.",
-    # What only looks like it.
+    # What only looks like a fact.
     "I live in a small house.",
     "I live in fear.",
     "I live in the UK team's channel.",
@@ -217,18 +217,18 @@ def test_a_plain_statement_gives_its_facts(text: str, expected: tuple[str, ...])
 
 
 @pytest.mark.parametrize("text", NOTHING)
-def test_what_is_not_plainly_stated_gives_nothing(text: str) -> None:
+def test_what_is_not_plainly_stated_gives_no_facts(text: str) -> None:
     assert [fact.content for fact in _facts(text)] == []
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
-def test_every_rule_is_tried_and_is_never_certain(rule: ExtractionRule) -> None:
+def test_every_rule_is_tested_and_is_never_certain(rule: ExtractionRule) -> None:
     assert 0 < rule.confidence < 1
     texts = [text.replace("\u2019", "'").rstrip(".!") for text, _ in FACTS]
     assert any(compiled(rule.pattern).search(text) for text in texts)
 
 
-def test_the_kind_says_what_is_to_be_done_and_what_happens() -> None:
+def test_facts_tasks_events_and_instructions_get_their_kind() -> None:
     kinds = {
         "I live in Paris.": "fact",
         "Remind me to call mom.": "task",
@@ -238,7 +238,7 @@ def test_the_kind_says_what_is_to_be_done_and_what_happens() -> None:
     assert {text: _facts(text)[0].kind for text in kinds} == kinds
 
 
-def test_a_fact_stands_by_itself_and_names_its_speaker_and_message() -> None:
+def test_a_fact_is_self_contained_and_names_its_speaker_and_message() -> None:
     [fact] = facts_of(Said("01MESSAGE", "Dr. Bea Lang", "I live in Paris.", 5))
     assert fact.content == "Dr. Bea Lang lives in Paris"
     assert fact.subject == "speaker:dr_bea_lang"
@@ -246,7 +246,7 @@ def test_a_fact_stands_by_itself_and_names_its_speaker_and_message() -> None:
 
 
 @pytest.mark.parametrize("speaker", ["assistant", "System", "tool", " AI "])
-async def test_what_a_machine_says_of_itself_is_no_fact(speaker: str) -> None:
+async def test_what_a_machine_says_about_itself_is_not_a_fact(speaker: str) -> None:
     assert await RuleExtractor().extract([Said("m", speaker, "My name is Max. I live in Paris.")]) == []
 
 
@@ -273,23 +273,21 @@ def test_any_text_can_be_read(text: str) -> None:
 
 
 HOSTILE_BYTES = 128 * 1024
-"""Four times the largest message. Linear work takes about a second; work that grows with the square takes minutes."""
+"""Four times the largest message. Linear work takes about a second, quadratic work minutes."""
 
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(
     "piece", ["my name is A ", "I like a and ", "<memory ", "Hi, and so ", '"', "my dog A-", "I. ", "I work at A "]
 )
-def test_reading_hostile_repetition_takes_work_that_grows_with_its_length(piece: str) -> None:
+def test_reading_hostile_repetition_takes_linear_work(piece: str) -> None:
     facts_of(Said("m", "Bea", piece * (HOSTILE_BYTES // len(piece))))
 
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("filling", ["a ", "A ", "A-", "Aa, ", "and ", "a and ", "'s "])
 @pytest.mark.parametrize("start", ["My name is ", "I live in ", "I work at ", "I like ", "My dog ", "I was born in "])
-def test_the_longest_sentence_that_rules_read_needs_no_search_through_all_its_readings(
-    start: str, filling: str
-) -> None:
+def test_the_longest_sentence_that_rules_read_needs_no_exponential_search(start: str, filling: str) -> None:
     room = MAX_SENTENCE - len(start)
     facts_of(Said("m", "Bea", start + (filling * room)[:room]))
 

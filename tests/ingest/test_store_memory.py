@@ -1,4 +1,4 @@
-"""Recalled text is not learned again: not by an agent that stores what it read, whatever scope it came from."""
+"""Recalled text is not learned again: not even when an agent stores what it read, from whatever scope."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ async def test_recalled_text_is_not_learned_again(substrate: IngestSubstrate, sc
 
 
 async def test_a_recalled_message_of_a_conversation_is_not_learned_again(substrate: IngestSubstrate) -> None:
-    said = await substrate.store(TEXT, HOUSE, kind="event", utterance=Utterance("chat", 0, "Bea"))
+    message = await substrate.store(TEXT, HOUSE, kind="event", utterance=Utterance("chat", 0, "Bea"))
     stored = await StoreMemory(substrate.memory(AGENT)).call({"content": TEXT}, CALL)
-    assert json.loads(stored.content) == {"id": said, "created": False}
+    assert json.loads(stored.content) == {"id": message, "created": False}
 
 
 async def test_recalled_text_of_any_length_is_not_learned_again(substrate: IngestSubstrate) -> None:
@@ -48,19 +48,19 @@ async def test_recalled_text_of_any_length_is_not_learned_again(substrate: Inges
     assert json.loads(stored.content) == {"id": known, "created": False}
 
 
-async def test_what_another_agent_remembers_is_no_reason_to_forget(substrate: IngestSubstrate) -> None:
+async def test_a_record_that_the_agent_cannot_see_does_not_prevent_storing(substrate: IngestSubstrate) -> None:
     await substrate.store(TEXT, INSTANCE)
     stored = await StoreMemory(substrate.memory(AGENT)).call({"content": TEXT}, CALL)
     assert json.loads(stored.content)["created"] is True
 
 
-async def test_a_fence_is_taken_out_of_what_is_stored(substrate: IngestSubstrate) -> None:
+async def test_a_fence_is_removed_from_what_is_stored(substrate: IngestSubstrate) -> None:
     text = f"Bea wants vouchers from now on.\n{fenced('records', ['Bea was refunded.', 'Bea was angry.'])}"
     await StoreMemory(substrate.memory(AGENT)).call({"content": text}, CALL)
     assert await substrate.contents() == ["Bea wants vouchers from now on."]
 
 
-async def test_a_fence_alone_is_refused(substrate: IngestSubstrate) -> None:
+async def test_a_text_that_is_only_a_fence_is_refused(substrate: IngestSubstrate) -> None:
     with raises(InvalidInput, code="recalled_text"):
         await StoreMemory(substrate.memory(AGENT)).call({"content": fenced("records", ["Bea was angry."])}, CALL)
     assert await substrate.contents() == []

@@ -1,4 +1,4 @@
-"""A deployment with something to erase in every store."""
+"""A deployment with data to erase in every store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAIL = f"From {ANN}: I want a refund of order AB-1003."
 
 @cache
 def filled() -> Snapshot:
-    """Return a tenant with something in every store, and a neighbour with the same."""
+    """Return a tenant with data in every store, and a neighbour with the same data."""
 
     async def made() -> Snapshot:
         with living() as world:
@@ -37,12 +37,12 @@ def filled() -> Snapshot:
             await world.rest()
             return world.snapshot()
 
-    with ThreadPoolExecutor(1) as thread:  # a loop of its own, wherever the first test runs
+    with ThreadPoolExecutor(1) as thread:  # with its own event loop, wherever the first test runs
         return thread.submit(asyncio.run, made()).result()
 
 
 async def fill(world: World, tenant: str) -> None:
-    """Leave something of a tenant in every store."""
+    """Store data of a tenant in every store."""
     await world.sql.run("INSERT OR IGNORE INTO tenants (tenant_id, created_at_ms) VALUES (?, 0)", tenant)
     await world.seed("refund_decision", [f"Refund approved for {ANN}: order AB-1001."], tenant=tenant)
     await world.store(f"{ANN} likes tea.", tenant=tenant, subject=ANN, predicate="likes", object="tea")
@@ -70,8 +70,8 @@ async def fill(world: World, tenant: str) -> None:
     with_ann = f"chat with {ANN}"
     world.plant("ingest_jobs", **place, conversation=with_ann, state="running")
     for number, (conversation, content) in enumerate([(with_ann, "Hi."), ("chat-2", MAIL), ("chat-2", "Bye.")]):
-        said = {"conversation": conversation, "position": number, "speaker": "Bob", "content": content}
-        world.plant("ingest_messages", **place, **said, message_index=number, state="received")
+        message = {"conversation": conversation, "position": number, "speaker": "Bob", "content": content}
+        world.plant("ingest_messages", **place, **message, message_index=number, state="received")
         world.plant("ingest_uploads", tenant_id=tenant, upload_id=f"up-{tenant}", message_index=number, content=content)
     world.plant(
         "outbox_failures", instance_key=f"order_triage:{tenant}:main", tenant_id=tenant, parameters=json.dumps([MAIL])
@@ -79,17 +79,17 @@ async def fill(world: World, tenant: str) -> None:
 
 
 async def remember(world: World, tenant: str) -> None:
-    """Leave conversations and documents of a tenant: what names the subject, and what says "content" and "user"."""
+    """Store conversations and documents of a tenant: some name the subject, some have the words "content" and "user"."""
     mails, others = Namespace("desk", tenant, "mails"), Namespace("desk", tenant, "others")
-    said = [
+    messages = [
         ChatMessage("user", MAIL),
         ChatMessage("assistant", "", (ToolCall("1", "ship", {"to": [ANN]}),)),
         ChatMessage("user", "Hi."),
     ]
     for memory in (SqlChatMemory(world.sql, mails), KvChatMemory(world.kv, mails)):
-        await memory.save(said)
+        await memory.save(messages)
     for memory in (SqlChatMemory(world.sql, others), KvChatMemory(world.kv, others)):
-        await memory.save(said[2:])
+        await memory.save(messages[2:])
     texts = [f"A letter from {ANN}.", "A lamp."]
     kept = [
         VectorDocument(f"document-{number}", text, vector, {"kind": "letter"})
@@ -100,7 +100,7 @@ async def remember(world: World, tenant: str) -> None:
 
 
 async def erased(world: World, tenant: str | None = None, subject: str = ANN, match: Any = "mention") -> Outcome:
-    """Call until the erasure is complete."""
+    """Repeat the call until the erasure is complete; return its outcome."""
     erasure = Erasure(world.stores())
     for _ in range(60):
         outcome = await (erasure.erase_tenant(tenant) if tenant else erasure.erase_subject("acme", subject, match))
@@ -111,7 +111,7 @@ async def erased(world: World, tenant: str | None = None, subject: str = ANN, ma
 
 
 def rows_of(world: World, tenant: str, without: tuple[str, ...] = ()) -> dict[str, list[Any]]:
-    """Return the rows that name a tenant, of every store but its history."""
+    """Return the rows that name a tenant in every store except its history."""
     return {
         table: mine
         for table, rows in world.everything().items()

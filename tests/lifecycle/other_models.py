@@ -1,4 +1,4 @@
-"""Embedding models beside the shipped one, for what has to notice the difference."""
+"""Embedding models other than the shipped one, to test what must detect a change of model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.instances import shipped_embedder
 
 
 class OtherModel:
-    """The shipped model under another name, with other numbers. refuses: a word whose texts it cannot embed."""
+    """The shipped model under another name, with other numbers. refuses: it cannot embed texts with this word."""
 
     def __init__(self, model: str = "another-model", refuses: str | None = None) -> None:
         self.model = model
@@ -18,7 +18,7 @@ class OtherModel:
         self.asked = 0
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return the shipped model's vectors backwards."""
+        """Return the shipped model's vectors reversed."""
         self.asked += len(texts)
         if self.refuses is not None and any(self.refuses in text for text in texts):
             raise UpstreamFailed("the model refused a text")

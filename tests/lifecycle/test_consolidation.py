@@ -1,4 +1,4 @@
-"""Consolidation: what rules do over night, and what they must not."""
+"""Consolidation: what the rules do each night, and what they must not do."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _TWINS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("first", "second"), _TWINS, ids=[str(second) for _, second in _TWINS])
-async def test_what_differs_in_more_than_words_that_say_nothing_stays(
+async def test_records_that_differ_in_more_than_fillers_are_kept(
     world: World, first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     ids = [await world.store(**first), await world.store(**second)]
@@ -94,7 +94,7 @@ async def test_what_differs_in_more_than_words_that_say_nothing_stays(
 
 
 @pytest.mark.parametrize(
-    ("said", "one", "other"),
+    ("template", "one", "other"),
     [
         ("Customer Ann Miller asked that the refund of {} euros for the broken lamp be sent"
          " to the card that she paid with last week", "50", "60"),
@@ -106,9 +106,9 @@ async def test_what_differs_in_more_than_words_that_say_nothing_stays(
     ids=["amount", "verb", "negation"],
 )  # fmt: skip
 async def test_similarity_of_words_and_vectors_would_merge_what_differs_in_a_value(
-    world: World, said: str, one: str, other: str
+    world: World, template: str, one: str, other: str
 ) -> None:
-    texts = [said.format(one), said.format(other)]
+    texts = [template.format(one), template.format(other)]
     stems = [{stem(word) for word in words(text)} for text in texts]
     assert len(stems[0] & stems[1]) / len(stems[0] | stems[1]) >= 0.9
     a, b = await shipped_embedder().embed(texts)
@@ -129,7 +129,7 @@ async def test_scopes_and_turns_of_conversations_are_not_compared(world: World) 
     assert len(ids) == len(set(ids))
 
 
-async def test_what_a_person_wrote_or_edited_is_not_touched(world: World) -> None:
+async def test_what_a_person_wrote_or_edited_is_not_changed(world: World) -> None:
     machine = await world.store("Bob likes tea.")
     world.clock.advance(1)
     written = await world.store("Bob likes tea!", source=PERSON)
@@ -154,7 +154,7 @@ async def test_repetition_does_not_raise_trust(world: World) -> None:
     assert [(hit.record.id, hit.record.confidence) for hit in await world.recall("tea")] == [(kept, 0.4)]
 
 
-async def test_a_duplicate_that_comes_later_is_found_and_a_changed_one_is_looked_at_again(world: World) -> None:
+async def test_a_later_duplicate_is_found_and_a_changed_record_is_examined_again(world: World) -> None:
     kept = await world.store("Bob likes tea.")
     other = await world.store("Bob likes coffee.")
     assert (await consolidate(world.stores())).compared == 2
@@ -164,7 +164,7 @@ async def test_a_duplicate_that_comes_later_is_found_and_a_changed_one_is_looked
     assert await _superseded(world, kept, other) == [None, kept]
 
 
-async def test_a_superseded_duplicate_can_be_restored_and_stays(world: World) -> None:
+async def test_a_superseded_duplicate_can_be_restored_and_stays_restored(world: World) -> None:
     await world.store("Bob likes tea.")
     other = await world.store("Bob likes teas.")
     await consolidate(world.stores())
@@ -191,14 +191,14 @@ async def test_expired_tasks_are_closed_and_other_expired_records_deleted(world:
     assert await consolidate(world.stores()) == Consolidated()
 
 
-async def test_an_end_that_was_moved_meanwhile_counts(world: World) -> None:
+async def test_an_expiry_that_was_moved_meanwhile_counts(world: World) -> None:
     fact = await world.store("The code is 1234.", expires_at_ms=world.clock() + 1)
     world.clock.advance(10)
     await world.memory().edit(fact, {"expires_at_ms": world.clock() + HOUR_MS}, PERSON)
     assert (await consolidate(world.stores())).deleted == 0
 
 
-async def test_a_run_is_bounded_and_the_next_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_is_bounded_and_the_next_one_continues(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consolidation, "COMPARED_PER_RUN", 4)
     monkeypatch.setattr(consolidation, "EXPIRED_PER_RUN", 3)
     monkeypatch.setattr(consolidation, "CHUNK", 2)
@@ -266,12 +266,12 @@ _WORDS = st.lists(st.sampled_from(["ann", "bob", "owes", "not", "5", "6", "tea",
 
 
 @given(one=_WORDS, other=_WORDS)
-def test_near_duplicates_have_the_same_words_but_articles_in_the_same_order(one: list[str], other: list[str]) -> None:
-    def said(words: list[str]) -> list[str]:
+def test_near_duplicates_have_the_same_words_in_order_except_articles(one: list[str], other: list[str]) -> None:
+    def stripped(words: list[str]) -> list[str]:
         return [word for word in words if word not in ("the", "a")]
 
     alike = likeness(_made(" ".join(one))) == likeness(_made(" ".join(other)))
-    assert alike == (said(one) == said(other))
+    assert alike == (stripped(one) == stripped(other))
 
 
 def _made(content: str) -> Record:

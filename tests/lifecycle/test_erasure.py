@@ -1,4 +1,4 @@
-"""Erasure: nothing of it is left in any store, and a receipt proves it."""
+"""Erasure: nothing erased is left in any store, and a receipt proves it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def world() -> Iterator[World]:
         yield world
 
 
-async def test_erasing_a_tenant_leaves_nothing_of_it_in_any_store_and_its_neighbour_whole(world: World) -> None:
+async def test_erasing_a_tenant_leaves_nothing_of_it_in_any_store_and_its_neighbour_intact(world: World) -> None:
     neighbour = rows_of(world, "neighbour")
     assert {table.partition("/")[0] for table in rows_of(world, "acme")} >= {"d1", "kv", "r2", "vectors"}
     outcome = await erased(world, "acme")
@@ -44,7 +44,7 @@ async def test_erasing_a_tenant_leaves_nothing_of_it_in_any_store_and_its_neighb
     assert {name.partition(".")[0] for name in counts} == {"d1", "kv", "r2", "vectorize", "durable_objects"}
 
 
-async def test_an_erased_tenants_full_text_is_gone_though_it_names_no_tenant(world: World) -> None:
+async def test_an_erased_tenants_full_text_is_gone_even_though_it_names_no_tenant(world: World) -> None:
     texts = world.sql_now("SELECT COUNT(*) AS n FROM memory_text")[0]["n"]
     await erased(world, "acme")
     assert world.sql_now("SELECT COUNT(*) AS n FROM memory_text")[0]["n"] == texts // 2
@@ -53,7 +53,7 @@ async def test_an_erased_tenants_full_text_is_gone_though_it_names_no_tenant(wor
     )
 
 
-async def test_history_verifies_after_an_erasure_and_names_it(world: World) -> None:
+async def test_history_verifies_after_an_erasure_and_records_it(world: World) -> None:
     for tenant, kind in ((None, "subject_erased"), ("acme", "tenant_erased")):
         outcome = await erased(world, tenant)
         verdict = await world.stores().history().verify("acme")
@@ -69,7 +69,7 @@ async def test_erasing_by_mention_leaves_the_term_in_no_store(world: World) -> N
     }
     await erased(world)
     left = [row for rows in rows_of(world, "acme").values() for row in rows if ANN in str(row).lower()]
-    # What remains is another's address, of which the subject's is a part.
+    # What remains is another address that contains the subject's.
     assert [row for row in left if f"jo{ANN}.com" not in str(row)] == []
     for name, rows in world.everything().items():
         if name.startswith("object") and ":acme:" in name:
@@ -77,7 +77,7 @@ async def test_erasing_by_mention_leaves_the_term_in_no_store(world: World) -> N
     assert world.mentions(ANN, tenant="neighbour")
 
 
-async def test_erasing_by_mention_keeps_what_does_not_mention(world: World) -> None:
+async def test_erasing_by_mention_keeps_what_does_not_mention_the_subject(world: World) -> None:
     await erased(world)
     hits = {hit.record.content for hit in await world.recall("Bob Rome lamp fact", top_k=50)}
     assert {content for content in hits if "Fact" not in content} == {"Lives in Rome.", f"Bob likes jo{ANN}.com."}
@@ -91,7 +91,7 @@ async def test_erasing_by_mention_keeps_what_does_not_mention(world: World) -> N
     assert len(kept) == 1
 
 
-async def test_erasing_by_mention_takes_messages_and_documents_that_name_the_subject_and_leaves_the_others(
+async def test_erasing_by_mention_erases_only_messages_and_documents_that_name_the_subject(
     world: World,
 ) -> None:
     mails, others = Namespace("desk", "acme", "mails"), Namespace("desk", "acme", "others")
@@ -99,7 +99,7 @@ async def test_erasing_by_mention_takes_messages_and_documents_that_name_the_sub
     hi = [ChatMessage("user", "Hi.")]
     assert await SqlChatMemory(world.sql, mails).load() == hi
     assert await SqlChatMemory(world.sql, others).load() == await KvChatMemory(world.kv, others).load() == hi
-    assert await KvChatMemory(world.kv, mails).load() == [], "KV holds a conversation as one value"
+    assert await KvChatMemory(world.kv, mails).load() == [], "KV stores a conversation as one value"
     documents = [
         await IndexedVectorMemory(world.sql, world.index, world.clock, mails, dimensions=256).documents(),
         await SqlVectorMemory(world.sql, others, dimensions=256).documents(),
@@ -111,14 +111,14 @@ async def test_erasing_by_mention_takes_messages_and_documents_that_name_the_sub
 
 
 @pytest.mark.parametrize("term", ["user", "content", "role", "assistant", "arguments"])
-async def test_the_names_of_a_messages_fields_name_no_subject(world: World, term: str) -> None:
+async def test_field_names_of_messages_do_not_count_as_mentions(world: World, term: str) -> None:
     place = Namespace("desk", "acme", "mails")
     before = await SqlChatMemory(world.sql, place).load(), await KvChatMemory(world.kv, place).load()
     await erased(world, subject=term)
     assert (await SqlChatMemory(world.sql, place).load(), await KvChatMemory(world.kv, place).load()) == before
 
 
-async def test_an_erased_tenant_takes_no_conversations_and_no_documents(world: World) -> None:
+async def test_an_erased_tenant_accepts_no_conversations_and_no_documents(world: World) -> None:
     await erased(world, "acme")
     place = Namespace("desk", "acme", "mails")
     with pytest.raises(Conflict):
@@ -127,7 +127,7 @@ async def test_an_erased_tenant_takes_no_conversations_and_no_documents(world: W
         await SqlVectorMemory(world.sql, place, dimensions=2).store([VectorDocument("a", "a", [1.0, 0.0])])
 
 
-async def test_erasing_by_subject_takes_its_records_and_their_past_alone(world: World) -> None:
+async def test_erasing_by_subject_erases_only_its_records_and_their_past(world: World) -> None:
     records = {row["id"]: row for row in world.sql_now("SELECT * FROM memory_records WHERE tenant_id = 'acme'")}
     outcome = await erased(world, match="subject")
     left = {row["id"]: row for row in world.sql_now("SELECT * FROM memory_records WHERE tenant_id = 'acme'")}
@@ -148,7 +148,7 @@ async def test_erasing_by_subject_takes_its_records_and_their_past_alone(world: 
     )
 
 
-async def test_a_record_that_is_about_another_now_keeps_its_present_state(world: World) -> None:
+async def test_a_record_whose_subject_has_changed_keeps_its_present_state(world: World) -> None:
     [before] = world.sql_now("SELECT * FROM memory_records WHERE tenant_id = 'acme' AND content = 'Lives in Rome.'")
     await erased(world, match="subject")
     record, events = await world.memory().get(before["id"])
@@ -157,7 +157,7 @@ async def test_a_record_that_is_about_another_now_keeps_its_present_state(world:
     assert world.sql_now("SELECT * FROM memory_records WHERE id = ?", before["id"]) == [before]
 
 
-async def test_the_receipt_says_nothing_of_whom_it_is_about_but_to_who_holds_the_salt(world: World) -> None:
+async def test_the_receipt_identifies_the_subject_only_with_the_salt(world: World) -> None:
     outcome = await erased(world, match="subject")
     [row] = world.sql_now("SELECT * FROM erasure_receipts")
     assert ANN not in str(row)
@@ -175,7 +175,7 @@ async def test_erasing_again_finds_nothing(world: World) -> None:
     assert rows_of(world, "acme") == before
 
 
-async def test_a_subject_without_words_is_refused_for_a_mention(world: World) -> None:
+async def test_a_mention_without_words_is_refused(world: World) -> None:
     for subject, match in (("…", "mention"), (" ", "subject"), ("x" * 513, "subject")):
         with pytest.raises(InvalidInput):
             await erased(world, subject=subject, match=match)
@@ -191,7 +191,7 @@ def test_every_table_with_a_tenants_rows_is_declared_by_one_area(world: World) -
 
 
 @pytest.mark.parametrize("table", TENANT_TABLES, ids=[table.name for table in TENANT_TABLES])
-def test_a_declared_table_has_the_columns_that_are_declared_of_it(world: World, table: TenantTable) -> None:
+def test_a_declared_table_has_its_declared_columns(world: World, table: TenantTable) -> None:
     columns = {row["name"] for row in world.sql_now(f"SELECT name FROM pragma_table_info('{table.name}')")}
     texts = table.texts
     assert table.keys
@@ -207,7 +207,7 @@ def test_a_declared_table_has_the_columns_that_are_declared_of_it(world: World, 
 
 
 @pytest.mark.parametrize("word", ["eval_", "agent_runs", "run_events", "chat_messages", "ingest_", "procedure_"])
-def test_the_eraser_learns_of_the_areas_tables_from_their_declarations_alone(word: str) -> None:
+def test_the_eraser_knows_the_areas_tables_only_from_their_declarations(word: str) -> None:
     sources = list((ROOT / "workers" / "retain" / "lifecycle" / "erasure").glob("*.py"))
     assert len(sources) > 5
     assert [path.name for path in sources if word in path.read_text()] == []

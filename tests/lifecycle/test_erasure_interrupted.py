@@ -1,4 +1,4 @@
-"""Erasure, whatever happens on the way: crashes, failures, runs and writes that are under way, late writes."""
+"""Erasure despite crashes, failures, runs and writes under way, and late writes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_an_erasure_that_stops_anywhere_is_finished_by_the_next_call(
         undisturbed = await _end_state(world)
     points = 0
     while True:
-        points += 2  # after each call: before the next one is the same place
+        points += 2  # only after each call: before the next one is the same point
         with living(filled()) as world:
             world.faults.plan(Fault(error, nth=points, owner="lifecycle"))
             with suppress(Crash, RetainError):
@@ -60,7 +60,7 @@ async def test_an_erasure_that_stops_anywhere_is_finished_by_the_next_call(
 
 
 async def _end_state(world: World) -> dict[str, Any]:
-    """Return what an erasure leaves, without what names no person and differs by chance: ids, times and digests."""
+    """Return what an erasure leaves, without what varies at random and names no person: ids, times and digests."""
     await world.rest()
     found = {
         name: sorted(map(str, rows))
@@ -72,7 +72,7 @@ async def _end_state(world: World) -> dict[str, Any]:
     entries = {row["kind"] for row in world.sql_now("SELECT kind FROM world_history WHERE tenant_id = 'acme'")}
     return {
         **found,
-        # Called again after its last answer was lost, a subject's erasure finds nothing and says so.
+        # Called again after its last answer was lost, a subject's erasure finds nothing and reports that.
         "receipts": [{**row, "counts": counts} for row in receipts if (counts := _counts(row))],
         "entries": entries,
         "events": sorted((e["record_id"], e["kind"]) for e in world.sql_now("SELECT * FROM memory_events")),
@@ -82,17 +82,17 @@ async def _end_state(world: World) -> dict[str, Any]:
 
 
 def _counts(receipt: dict[str, Any]) -> dict[str, int]:
-    """Return what was erased, but for the instances that were asked: an erasure that finds nothing asks them, too."""
+    """Return the erased counts without the instances that were asked: an erasure that finds nothing asks them, too."""
     return {name: n for name, n in json.loads(receipt["counts"]).items() if name != "durable_objects"}
 
 
-async def test_what_an_unknown_instance_still_owes_is_not_resurrected_by_its_late_outbox(world: World) -> None:
+async def test_the_late_outbox_of_an_unknown_instance_resurrects_nothing(world: World) -> None:
     await world.run("sdr", "Write to ann@shop.example.", tenant="acme", instance="late")
     world.faults.down = {"sql"}
     await world.settled()
     world.faults.down = set()
     assert world.local("sdr:acme:late", "SELECT * FROM outbox") != []
-    await world.sql.run("DELETE FROM agent_runs WHERE instance_id = 'late'")  # D1 never heard of it
+    await world.sql.run("DELETE FROM agent_runs WHERE instance_id = 'late'")  # D1 does not know the instance
     await erased(world, "acme")
     await world.recover()
     assert world.local("sdr:acme:late", "SELECT * FROM outbox") == []
@@ -104,7 +104,7 @@ async def test_what_an_unknown_instance_still_owes_is_not_resurrected_by_its_lat
 
 
 async def _run_while_d1_is_down(world: World) -> None:
-    """Run an instance that D1 knows, and let it owe D1 what it did."""
+    """Run an instance that D1 knows, and leave its writes in its outbox."""
     world.faults.plan(Fault(Unavailable("down"), point="sql.batch", nth=3, owner="order_triage:acme:main"))
     await world.run("order_triage", f"{MAIL} And of AB-1004.", tenant="acme")
     world.faults.down = {"sql"}
@@ -114,7 +114,7 @@ async def _run_while_d1_is_down(world: World) -> None:
     assert world.local("order_triage:acme:main", "SELECT * FROM outbox") != []
 
 
-async def test_a_known_instance_drops_what_it_owes_when_its_tenant_is_erased(world: World) -> None:
+async def test_a_known_instance_drops_its_outbox_when_its_tenant_is_erased(world: World) -> None:
     await _run_while_d1_is_down(world)
     await erased(world, "acme")
     assert world.local("order_triage:acme:main", "SELECT * FROM outbox") == []
@@ -123,7 +123,7 @@ async def test_a_known_instance_drops_what_it_owes_when_its_tenant_is_erased(wor
     assert rows_of(world, "acme") == {}
 
 
-async def test_an_instance_writes_what_it_owes_before_a_mention_is_looked_for(world: World) -> None:
+async def test_an_instance_flushes_its_outbox_before_mentions_are_searched(world: World) -> None:
     await _run_while_d1_is_down(world)
     await erased(world)
     await world.recover()
@@ -150,7 +150,7 @@ async def test_what_arrives_before_the_erasure_completes_is_erased_as_well(
     assert rows_of(world, "acme") == {}
 
 
-async def test_rows_of_runs_that_began_while_the_tenant_was_erased_are_ignored_when_they_arrive(
+async def test_rows_of_runs_that_began_during_the_erasure_are_ignored_when_they_arrive(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = iter(["01HF7YAT00", "01HF7YAT09"])
@@ -201,7 +201,7 @@ async def test_an_erasure_waits_for_a_write_that_may_be_under_way(world: World, 
 
 
 async def _once(world: World, tenant: str | None) -> Outcome:
-    """Call until the erasure waits."""
+    """Repeat the call until the erasure waits."""
     erasure = Erasure(world.stores())
     for _ in range(20):
         outcome = await (erasure.erase_tenant(tenant) if tenant else erasure.erase_subject("acme", ANN, "subject"))
@@ -210,7 +210,7 @@ async def _once(world: World, tenant: str | None) -> Outcome:
     raise AssertionError("it never waits")
 
 
-async def test_vectors_that_nothing_in_d1_leads_to_are_erased_with_the_tenant(world: World) -> None:
+async def test_vectors_unknown_to_d1_are_erased_with_the_tenant(world: World) -> None:
     vector = [1.0] + [0.0] * (world.embedder.dimensions - 1)
     strays = [VectorEntry(f"stray#{n}", vector, vector_namespace("acme"), {"tenant_id": "acme"}) for n in range(150)]
     await world.index.upsert(strays)
@@ -267,7 +267,7 @@ async def test_an_erased_tenant_answers_with_its_receipt_when_asked_again(world:
 
 async def test_a_record_stored_while_a_subject_is_erased_is_erased_with_it(world: World) -> None:
     erasure = Erasure(world.stores())
-    for number in range(250):  # more than one slice reads
+    for number in range(250):  # more than one slice
         await world.store(f"{ANN} visited shop {number}.", subject=ANN)
     await world.rest()
     stored = 0
@@ -285,7 +285,7 @@ async def test_a_record_stored_while_a_subject_is_erased_is_erased_with_it(world
     assert world.sql_now("SELECT * FROM memory_records WHERE tenant_id = 'acme' AND subject = ?", ANN) == []
 
 
-async def test_a_record_stored_in_the_last_moment_of_an_erasure_is_erased_with_it(
+async def test_a_record_stored_at_the_last_moment_of_an_erasure_is_erased_with_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finish = subject._finish
@@ -311,13 +311,13 @@ async def test_erasing_more_than_one_page_of_everything_counts_all_of_it(world: 
         await world.objects_store.put(f"tenants/acme/more/{number:03d}", MAIL.encode())
     await world.rest()
     outcome = await erased(world)
-    # Of KV: 90 notes, the mail of before, and a conversation.
+    # In KV: 90 notes, the earlier mail, and a conversation.
     assert [outcome.receipt.counts[name] for name in ("kv", "r2", "d1.memory_records")] == [92, 91, 256]
     assert [row for row in world.everything()["kv/kv"] if b"acme" in row[0] and ANN in row[1]] == []
 
 
 @pytest.mark.parametrize(("tenant", "match"), [("acme", None), (None, "mention"), (None, "subject")])
-async def test_two_who_go_on_with_the_same_erasure_count_everything_once(
+async def test_two_concurrent_continuations_of_an_erasure_count_everything_once(
     world: World, tenant: str | None, match: str | None
 ) -> None:
     with living(filled()) as alone:

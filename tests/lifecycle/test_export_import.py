@@ -1,4 +1,4 @@
-"""Export and import: what goes out comes in again, once, whole, and ranked as before."""
+"""Export and import: what is exported is imported once, completely, and ranked as before."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def ranked(world: World, tenant: str, query: str) -> list[tuple[str, float
     return [(hit.record.content, hit.score) for hit in await world.recall(query, tenant=tenant)]
 
 
-async def test_an_import_into_an_empty_tenant_gives_equal_recall(world: World) -> None:
+async def test_recall_is_equal_after_an_import_into_an_empty_tenant(world: World) -> None:
     await fill(world)
     await take(world, await pages(world), "other")
     for query in QUERIES:
@@ -89,7 +89,7 @@ async def test_an_import_into_an_empty_tenant_gives_equal_recall(world: World) -
         assert await ranked(world, "other", query) == await ranked(world, "acme", query)
 
 
-async def test_a_restore_elsewhere_keeps_ids_history_and_what_was_known_when(world: World) -> None:
+async def test_a_restore_elsewhere_keeps_ids_history_and_past_knowledge(world: World) -> None:
     ids = await fill(world)
     exported = await pages(world)
     with living() as elsewhere:
@@ -159,7 +159,7 @@ async def test_an_import_into_the_tenant_itself_changes_nothing(world: World) ->
     assert world.everything() == before
 
 
-async def test_a_later_export_brings_what_happened_since(world: World) -> None:
+async def test_a_later_export_adds_what_happened_since(world: World) -> None:
     ids = await fill(world)
     await take(world, await pages(world), "other")
     await world.memory().edit(ids["tea"], {"content": "Bob likes green tea."}, PERSON)
@@ -176,7 +176,7 @@ def _vector_counts(world: World, tenant: str) -> list[str]:
     return sorted(str(v["created_at"]) for v in world.vectors().values() if v["tenant_id"] == tenant)
 
 
-async def test_edits_on_both_sides_are_united_by_time(world: World) -> None:
+async def test_edits_on_both_sides_are_merged_by_time(world: World) -> None:
     tea = await world.store("Bob likes tea.")
     await take(world, await pages(world), "other")
     [(other, _)] = [(hit.record.id, hit.score) for hit in await world.recall("tea", tenant="other")]
@@ -187,7 +187,7 @@ async def test_edits_on_both_sides_are_united_by_time(world: World) -> None:
     assert (record.importance, record.confidence, len(events)) == (0.9, 0.2, 3)
 
 
-async def test_a_content_that_the_scope_has_already_is_left_out_as_a_duplicate(world: World) -> None:
+async def test_content_that_the_scope_already_has_is_left_out_as_a_duplicate(world: World) -> None:
     await fill(world)
     exported = await pages(world)
     mine = await world.store("Bob likes coffee.", tenant="other")
@@ -197,7 +197,7 @@ async def test_a_content_that_the_scope_has_already_is_left_out_as_a_duplicate(w
     assert [hit.record.id for hit in hits if hit.record.content == "Bob likes coffee."] == [mine]
 
 
-async def test_a_record_with_more_events_than_a_page_holds_goes_out_in_parts(world: World) -> None:
+async def test_a_record_with_more_events_than_fit_on_a_page_is_exported_in_parts(world: World) -> None:
     long = await world.store("0 " + "word " * 6000)
     for number in range(1, 20):
         await world.memory().edit(long, {"content": f"{number} " + "word " * 6000}, PERSON)
@@ -285,7 +285,7 @@ async def test_a_bad_line_is_named_and_nothing_of_the_request_is_applied(
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "17", '{"kind": "record", "version": NaN}', "[" * 100_000])
-async def test_a_line_that_is_no_object_is_named(world: World, text: str) -> None:
+async def test_a_line_that_is_not_an_object_is_named(world: World, text: str) -> None:
     with pytest.raises(InvalidInput, match="line 3"):
         await import_lines(world.stores(), "acme", f"\n\n{text}\n")
 
@@ -301,7 +301,7 @@ async def test_an_id_of_another_tenant_cannot_be_taken_over(world: World) -> Non
     assert world.everything() == before
 
 
-async def test_an_event_that_says_something_else_under_a_known_id_is_refused(world: World) -> None:
+async def test_an_event_with_a_known_id_and_other_data_is_refused(world: World) -> None:
     await world.store("The truth.")
     exported = await pages(world)
     with pytest.raises(InvalidInput, match="line 1"):
@@ -315,7 +315,7 @@ async def test_more_lines_or_bytes_than_allowed_are_refused(world: World) -> Non
         await import_lines(world.stores(), "acme", " " * 1_048_577)
 
 
-async def test_two_imports_of_the_same_lines_at_once_take_them_once(world: World) -> None:
+async def test_two_concurrent_imports_of_the_same_lines_import_them_once(world: World) -> None:
     await fill(world)
     exported = await pages(world)
     done = await asyncio.gather(*[take(world, exported, "other") for _ in range(3)])
@@ -343,7 +343,7 @@ async def test_an_import_that_stops_anywhere_is_finished_by_the_next(world: Worl
     undisturbed = _state(world)
     points = 0
     while True:
-        points += 2  # after each call: before the next one is the same place
+        points += 2  # only after each call: before the next one is the same point
         with living(base) as crashed:
             crashed.faults.plan(Fault(error, nth=points))
             with suppress(Crash, Unavailable):

@@ -1,4 +1,4 @@
-"""World history: whatever is tampered with shows."""
+"""World history: any tampering is detected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVENT_COLUMNS = ("event_id", "tenant_id", "record_id", "kind", "data", "source",
 
 @pytest.fixture(scope="module")
 def lived() -> Snapshot:
-    """A tenant that stored, edited, deleted and erased; its head is kept."""
+    """Return a tenant that stored, edited, deleted and erased; its head is stored."""
 
     async def made() -> Snapshot:
         with living() as world:
@@ -80,7 +80,7 @@ def test_a_change_to_any_column_of_any_row_is_detected(lived: Snapshot, data: st
         taken = [
             r for r in rows if tuple({**row, column: new}[k] for k in key) == tuple(r[k] for k in key) and r is not row
         ]
-        for other in taken:  # a meddler may overwrite a row as well
+        for other in taken:  # an attacker may overwrite a row as well
             world.sql_now(f"DELETE FROM {table} WHERE {where}", *(other[name] for name in key))
         world.sql_now(f"UPDATE {table} SET {column} = ? WHERE {where}", new, *(row[name] for name in key))
         assert _problem(world) is not None
@@ -101,7 +101,7 @@ def test_a_removed_row_is_detected(lived: Snapshot, data: st.DataObject) -> None
 
 @given(count=st.integers(1, 9))
 @settings(max_examples=9, deadline=None)
-def test_a_history_cut_off_with_its_events_shows_against_the_kept_head(lived: Snapshot, count: int) -> None:
+def test_a_history_truncated_with_its_events_is_detected_against_the_stored_head(lived: Snapshot, count: int) -> None:
     with living(lived) as world:
         cut = world.sql_now("SELECT * FROM world_history ORDER BY seq DESC LIMIT ?", count)
         for entry in cut:
@@ -110,12 +110,12 @@ def test_a_history_cut_off_with_its_events_shows_against_the_kept_head(lived: Sn
         assert _problem(world) is not None
 
 
-async def test_a_history_written_anew_shows_and_stays_broken_when_the_next_head_is_kept(world: World) -> None:
+async def test_a_rewritten_history_is_detected_and_stays_broken_after_the_next_head_is_stored(world: World) -> None:
     last = world.sql_now("SELECT * FROM world_history ORDER BY seq DESC LIMIT 1")[0]
     world.sql_now("DELETE FROM world_history WHERE seq = ?", last["seq"])
     world.sql_now("DELETE FROM memory_events WHERE digest = ?", last["digest"])
     world.sql_now("DELETE FROM memory_records WHERE content = 'The last word.'")
-    assert (await world.stores().history().verify("acme")).problem is None  # by itself it looks whole
+    assert (await world.stores().history().verify("acme")).problem is None  # on its own it looks intact
     await world.store("Another last word.")
     await world.store("And one more.")
     for _ in range(2):
@@ -124,7 +124,7 @@ async def test_a_history_written_anew_shows_and_stays_broken_when_the_next_head_
         world.clock.advance(86_400_000)
 
 
-async def test_heads_are_kept_by_day_and_the_others_go_on(world: World) -> None:
+async def test_heads_are_stored_per_day_and_histories_continue(world: World) -> None:
     await world.store("Elsewhere.", tenant="other")
     world.clock.advance(86_400_000)
     assert await keep_heads(world.stores()) == []
@@ -138,7 +138,7 @@ async def test_heads_are_kept_by_day_and_the_others_go_on(world: World) -> None:
     assert (await verified(world.stores(), "other")).problem is None
 
 
-async def test_a_head_that_the_caller_kept_is_compared(world: World) -> None:
+async def test_a_head_that_the_caller_stored_is_compared(world: World) -> None:
     rows = world.sql_now("SELECT * FROM world_history ORDER BY seq")
     third = Head(3, rows[2]["hash"])
     assert (await verified(world.stores(), "acme", third)).problem is None
@@ -146,7 +146,7 @@ async def test_a_head_that_the_caller_kept_is_compared(world: World) -> None:
     assert (await verified(world.stores(), "acme", Head(999, third.hash))).broken_at == 999
 
 
-async def test_an_event_that_comes_back_after_its_erasure_is_detected(world: World) -> None:
+async def test_an_event_that_reappears_after_its_erasure_is_detected(world: World) -> None:
     await world.store("Cora has a cat.", subject="cora")
     [event] = world.sql_now("SELECT * FROM memory_events WHERE data LIKE '%Cora%'")
     await Erasure(world.stores()).erase_subject("acme", "cora", "subject")

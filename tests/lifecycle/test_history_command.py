@@ -1,4 +1,4 @@
-"""`retain history`: verifies a history that a server answers, or that a file holds."""
+"""`retain history` verifies a history from a server or from a file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_honest_history_verifies_and_its_head_is_printed(entries: Rows, capsy
     assert capsys.readouterr().out.splitlines()[0] == f"5 entries, head 5:{entries[-1]['hash']}"
 
 
-def test_a_kept_head_is_compared(entries: Rows, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stored_head_is_compared(entries: Rows, capsys: pytest.CaptureFixture[str]) -> None:
     assert _verify(entries, "--head", f"3:{entries[2]['hash']}") == 0
     assert _verify(entries[:2], "--head", f"3:{entries[2]['hash']}") == 1
     assert _verify(entries, "--head", f"3:{entries[1]['hash']}") == 1
@@ -56,7 +56,7 @@ def test_a_kept_head_is_compared(entries: Rows, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("column", ["seq", "kind", "subject_id", "digest", "at_ms", "previous_hash", "hash"])
-def test_a_change_is_found_whatever_the_server_says(
+def test_a_change_is_found_whatever_the_server_reports(
     entries: Rows, column: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries[2][column] = entries[2][column] + 1 if isinstance(entries[2][column], int) else "changed"
@@ -87,5 +87,5 @@ def test_what_cannot_be_read_is_an_error(entries: Rows, tmp_path: Path, capsys: 
     assert main(["verify", "--file", str(tmp_path / "absent"), "--tenant", "acme"]) == 1
     assert main(["verify", "--url", "http://retain.example", "--tenant", "nobody"], _connected(entries)) == 1
     assert main(["verify", "--url", "http://retain.example", "--tenant", "A B"], _connected(entries)) == 1
-    said = capsys.readouterr().err
-    assert [code in said for code in ("invalid_dump", "server_failed", "invalid_tenant")] == [True, True, True]
+    printed = capsys.readouterr().err
+    assert [code in printed for code in ("invalid_dump", "server_failed", "invalid_tenant")] == [True, True, True]

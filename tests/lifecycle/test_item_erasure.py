@@ -1,4 +1,4 @@
-"""Erasure of a user, a mention and a tenant goes across the tiers, and stands in the receipt."""
+"""Erasing a user, a mention or a tenant covers all tiers, and is in the receipt."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _memory(world: World, tenant: str = "acme", session: str = "s-1", *, write_t
 
 
 async def _fill(world: World, tenant: str) -> None:
-    """Leave items of Ann, of Bob and of nobody in every tier."""
+    """Store items of Ann, of Bob and of no user in every tier."""
     memory = _memory(world, tenant)
     for user in (ANN, "bob"):
         name = user.split("@")[0]
@@ -93,7 +93,7 @@ async def test_a_users_items_are_erased_from_every_tier_and_counted_in_the_recei
     assert await _memory(world).get("order_history", "bob") == "bob's second order"
 
 
-async def test_by_mention_what_names_the_user_goes_as_well_in_whichever_tier_and_sealed_or_not(world: World) -> None:
+async def test_by_mention_what_names_the_user_is_erased_in_every_tier_sealed_or_not(world: World) -> None:
     await _fill(world, "acme")
     await _erased(world, "mention")
     assert _items(world, "acme") == {
@@ -105,7 +105,7 @@ async def test_by_mention_what_names_the_user_goes_as_well_in_whichever_tier_and
     assert "kv/kv" not in world.mentions(ANN)
 
 
-async def test_a_mention_cannot_be_erased_past_items_that_cannot_be_opened(world: World) -> None:
+async def test_a_mention_cannot_be_erased_while_there_are_items_that_cannot_be_opened(world: World) -> None:
     await _fill(world, "acme")
     with pytest.raises(Misconfigured):
         await Erasure(world.stores()).erase_subject("acme", ANN, "mention")
@@ -139,7 +139,7 @@ async def test_a_copy_that_a_read_leaves_during_the_erasure_is_erased_as_well(wo
     assert (await world.kv.list("")).keys == []
 
 
-async def test_an_erasure_that_stops_anywhere_is_gone_on_with_and_counts_once() -> None:
+async def test_an_erasure_that_stops_anywhere_resumes_and_counts_once() -> None:
     nth = 0
     while True:
         nth += 1
@@ -161,7 +161,7 @@ async def test_an_erasure_that_stops_anywhere_is_gone_on_with_and_counts_once() 
             assert _items(world, "acme") == set()
             assert (await world.objects_store.list("")).keys == []
             assert (await world.kv.list("")).keys == []
-            if outcome.receipt.counts:  # else the first erasure had completed, and this one found nothing
+            if outcome.receipt.counts:  # otherwise the first erasure had completed, and this one found nothing
                 assert outcome.receipt.counts == {"d1.memory_items": 2, "kv": 1, "r2": 1}
         if not happened:
             break

@@ -1,4 +1,4 @@
-"""What the daily brief does for the life cycle of memory."""
+"""What the daily brief does for the lifecycle of memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def world() -> Iterator[World]:
         yield world
 
 
-async def test_a_brief_reports_what_was_kept_up(world: World) -> None:
+async def test_a_brief_reports_the_maintenance(world: World) -> None:
     await world.store("Bob likes tea.")
     await world.store("Bob likes teas.")
     stores = world.stores()
@@ -33,7 +33,7 @@ async def test_a_brief_reports_what_was_kept_up(world: World) -> None:
     assert (await world.objects_store.list("history_heads/")).keys != []
 
 
-async def test_open_jobs_go_on_and_one_that_fails_does_not_stop_the_others(world: World) -> None:
+async def test_open_jobs_continue_and_one_that_fails_does_not_stop_the_others(world: World) -> None:
     for tenant in ("acme", "other"):
         await world.sql.run("INSERT INTO tenants VALUES (?, 0)", tenant)
         await world.store_all([NewRecord(f"{tenant} has lamp {n}.", subject="lamps") for n in range(30)], tenant=tenant)
@@ -48,7 +48,7 @@ async def test_open_jobs_go_on_and_one_that_fails_does_not_stop_the_others(world
         with pytest.raises(Unavailable):
             await Erasure(world.stores()).erase_subject(tenant, "lamps", "mention")
         world.faults.cancel()
-    world.clock.advance(2 * MINUTE_MS)  # else what the reindexings owe may be a write under way
+    world.clock.advance(2 * MINUTE_MS)  # otherwise the reindexings' debts may be writes under way
     world.faults.plan(Fault(Unavailable("down"), point="index.delete_by_ids"))
     done = await keep_up(world.stores())
     assert done["erasures"] == {"stopped": 1, "completed": 1}

@@ -1,4 +1,4 @@
-"""Reindexing: from records alone, in slices, while recall goes on; and verification, which says whether it was needed."""
+"""Reindexing: from records alone, in slices, while recall continues; and verification, which reports whether to do it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_an_index_that_was_lost_is_rebuilt_from_the_records(world: World) 
     assert _index(world) == index
 
 
-async def test_a_job_goes_on_from_call_to_call_and_shows_its_progress(world: World) -> None:
+async def test_a_job_continues_from_call_to_call_and_shows_its_progress(world: World) -> None:
     await fill(world, lamps=280)
     jobs = [await Reindexing(world.stores()).advance("acme") for _ in range(2)]
     assert [(job.state, job.done, job.total) for job in jobs] == [("running", 200, 281), ("completed", 281, 281)]
@@ -80,7 +80,7 @@ async def test_a_job_goes_on_from_call_to_call_and_shows_its_progress(world: Wor
     assert (await Reindexing(world.stores()).advance("acme")).job_id != jobs[0].job_id
 
 
-async def test_another_model_takes_over_while_recall_goes_on(world: World) -> None:
+async def test_another_model_takes_over_while_recall_continues(world: World) -> None:
     await fill(world, lamps=150)
     world.embedder = OtherModel()
     assert [hit.record.content[:7] for hit in await world.recall("lamp 120", top_k=1)] == ["Lamp 12"]  # by words alone
@@ -98,12 +98,12 @@ async def test_another_model_takes_over_while_recall_goes_on(world: World) -> No
     assert (await world.recall("lamp 120", top_k=1))[0].components["vector"] > 0
 
 
-async def test_what_is_written_and_deleted_meanwhile_is_neither_lost_nor_brought_back(world: World) -> None:
+async def test_what_is_written_meanwhile_is_not_lost_and_what_is_deleted_not_restored(world: World) -> None:
     await fill(world, lamps=280)
     before = world.embedder
     world.embedder = OtherModel()
     await Reindexing(world.stores()).advance("acme")
-    world.embedder = before  # an isolate that has not heard of the new model
+    world.embedder = before  # an isolate that does not know the new model yet
     late = await world.store("A chair, written late.")
     edited = (await world.recall("lamp 7", top_k=1))[0].record.id
     await world.memory().edit(edited, {"content": "Lamp 7 was given back."}, PERSON)
@@ -118,7 +118,7 @@ async def test_what_is_written_and_deleted_meanwhile_is_neither_lost_nor_brought
     assert f"{gone}#0" not in world.vectors()
 
 
-async def test_a_job_that_refuses_a_record_never_completes_until_it_does_not(world: World) -> None:
+async def test_a_job_completes_only_when_no_record_is_refused_any_more(world: World) -> None:
     await fill(world)
     cursed = await world.store("The cursed lamp.")
     model = OtherModel(refuses="cursed")
@@ -135,7 +135,7 @@ async def test_a_job_that_refuses_a_record_never_completes_until_it_does_not(wor
     assert (await completed(world)).job_id == job.job_id
 
 
-async def test_a_job_whose_store_fails_says_so_and_goes_on(world: World) -> None:
+async def test_a_job_whose_store_fails_reports_it_and_continues(world: World) -> None:
     await fill(world)
     world.faults.plan(Fault(Unavailable("down", code="vector_index_unavailable"), point="index.upsert"))
     with pytest.raises(Unavailable):
@@ -145,7 +145,7 @@ async def test_a_job_whose_store_fails_says_so_and_goes_on(world: World) -> None
     assert (await completed(world)).job_id == row["job_id"]
 
 
-async def test_two_who_reindex_at_once_are_one_job(world: World) -> None:
+async def test_two_concurrent_reindexings_are_one_job(world: World) -> None:
     await fill(world, lamps=120)
     world.embedder = OtherModel()
     jobs = await asyncio.gather(*[completed(world) for _ in range(3)])
@@ -255,7 +255,7 @@ async def test_word_statistics_that_drifted_are_found_and_repaired(world: World)
     assert await ranked(world) == before
 
 
-async def test_rows_without_a_record_are_surplus_and_another_tenants_are_left_alone(world: World) -> None:
+async def test_rows_without_a_record_are_surplus_and_those_of_another_tenant_are_left_alone(world: World) -> None:
     await fill(world)
     index = _index(world)
     row = world.sql_now("SELECT * FROM memory_search WHERE tenant_id = 'acme' LIMIT 1")[0] | {"number": 9999}
@@ -281,7 +281,7 @@ async def test_rows_without_a_record_are_surplus_and_another_tenants_are_left_al
         ("DELETE FROM memory_records WHERE id = ?", "record_missing"),
     ],
 )
-async def test_a_record_that_its_events_do_not_make_is_reported_and_left_to_a_person(
+async def test_a_record_that_differs_from_its_events_is_reported_and_left_to_a_person(
     world: World, tamper: str, kind: str
 ) -> None:
     await fill(world)
@@ -292,7 +292,7 @@ async def test_a_record_that_its_events_do_not_make_is_reported_and_left_to_a_pe
         assert report.drift[kind] == [lamp]
 
 
-async def test_what_the_outbox_knows_to_be_behind_is_no_drift(world: World) -> None:
+async def test_an_index_debt_is_not_drift(world: World) -> None:
     await fill(world)
     fresh = await world.store("Just now: a chair.")
     await world.index.delete_by_ids([f"{fresh}#0"])
@@ -300,7 +300,7 @@ async def test_what_the_outbox_knows_to_be_behind_is_no_drift(world: World) -> N
     assert (report.drift, report.behind) == ({}, 1)
 
 
-async def test_vectors_of_a_deleted_record_that_are_still_owed_are_found_and_repaired(world: World) -> None:
+async def test_vectors_of_a_deleted_record_with_an_index_debt_are_found_and_repaired(world: World) -> None:
     await fill(world)
     chair = await world.store("A chair.")
     world.faults.down = {"index"}

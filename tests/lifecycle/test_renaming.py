@@ -1,4 +1,4 @@
-"""Ids of memories that move to another tenant."""
+"""The ids of memories that are moved to another tenant."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _TENANTS = st.from_regex(r"[a-z0-9][a-z0-9-]{0,39}", fullmatch=True)
 
 
 @given(_IDS, _TENANTS)
-def test_an_id_stays_in_its_own_tenant(memory_id: str, tenant: str) -> None:
+def test_an_id_is_unchanged_in_its_own_tenant(memory_id: str, tenant: str) -> None:
     assert renamed_id(memory_id, tenant, tenant) == memory_id
 
 
 @given(_IDS, _IDS, _TENANTS)
-def test_ids_keep_their_order_and_stay_different_elsewhere(one: str, other: str, tenant: str) -> None:
+def test_ids_keep_their_order_and_stay_distinct_elsewhere(one: str, other: str, tenant: str) -> None:
     moved = [renamed_id(memory_id, "source.of.all", tenant) for memory_id in (one, other)]
     assert (moved[0] < moved[1], moved[0] == moved[1]) == (one < other, one == other)
     assert [check_id(memory_id) for memory_id in moved] == moved
@@ -32,7 +32,7 @@ def test_an_id_has_another_one_in_each_tenant_and_the_same_each_time(memory_id: 
 
 
 @given(_IDS, _TENANTS)
-def test_the_time_of_an_id_moves_by_at_most_a_millisecond(memory_id: str, tenant: str) -> None:
+def test_the_time_of_an_id_changes_by_at_most_a_millisecond(memory_id: str, tenant: str) -> None:
     def time(ulid: str) -> int:
         number = 0
         for letter in ulid[:10]:

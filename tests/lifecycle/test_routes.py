@@ -1,4 +1,4 @@
-"""The life cycle through the real Worker: routes, Durable Objects, the daily brief."""
+"""The lifecycle on the real Worker: routes, Durable Objects, the daily brief."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _erased(api: httpx.Client, tenant: str, body: dict[str, Any]) -> dict[str, A
     raise AssertionError("the erasure never completes")
 
 
-def test_what_is_exported_is_recalled_alike_where_it_is_imported(api: httpx.Client, tenant: Tenant) -> None:
+def test_an_import_is_recalled_like_its_export(api: httpx.Client, tenant: Tenant) -> None:
     first, second = tenant(), tenant()
     lamp = _store(api, first, "Ann's lamp SO-4411 was refunded.", metadata={"order": "SO-4411"})
     _store(api, first, "Bob likes tea, \u2028 and “cake”.", agent_type="sdr")
@@ -135,7 +135,7 @@ def test_a_mention_and_then_the_tenant_are_erased_from_every_store(
 
 
 def _rows(state: LocalState, tenant: str) -> list[dict[str, Any]]:
-    """Return all rows of a tenant in D1, but those that an erasure keeps."""
+    """Return all rows of a tenant in D1 except those that an erasure keeps."""
     tables = state.d1(
         "SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'tenant_id'"
         " AND m.name NOT IN ('tenants', 'world_history', 'erasure_receipts', 'erased_tenants')"
@@ -143,7 +143,7 @@ def _rows(state: LocalState, tenant: str) -> list[dict[str, Any]]:
     return [row for table in tables for row in state.d1(f"SELECT * FROM {table['name']} WHERE tenant_id = ?", tenant)]
 
 
-def test_the_daily_brief_consolidates_and_keeps_the_heads_that_the_command_compares(
+def test_the_daily_brief_consolidates_and_stores_the_heads_that_the_command_compares(
     api: httpx.Client, tenant: Tenant, state: LocalState, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = tenant()
@@ -153,7 +153,7 @@ def test_the_daily_brief_consolidates_and_keeps_the_heads_that_the_command_compa
     heads = json.loads(state.r2("history_heads/latest.json")["history_heads/latest.json"])
     [brief] = [json.loads(content) for content in state.r2("briefs/").values()]
     assert brief["consolidation"]["failed"] == 0
-    assert "failed" not in {**brief["erasures"], **brief["reindexings"]}  # other tests' may have gone on
+    assert "failed" not in {**brief["erasures"], **brief["reindexings"]}  # those of other tests may have continued
     assert brief["histories_that_lost_their_head"] == []
     seq, digest = heads[name]
     page = api.get(f"/admin/tenants/{name}/history", params={"limit": 1}).json()

@@ -1,4 +1,4 @@
-"""Two who settle a record at once: the last one leaves the truth, whatever came between."""
+"""Concurrent settlements of a record: the last one leaves the index correct, whatever happened in between."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def world() -> Iterator[World]:
 
 
 class Interrupted:
-    """The vector index, with something that happens before or after its next upsert."""
+    """The vector index, with a coroutine that runs before or after its next upsert."""
 
     def __init__(self, world: World, happens: Callable[[], Awaitable[object]], *, before: bool) -> None:
         self._index = world.index
@@ -30,7 +30,7 @@ class Interrupted:
         self._before = before
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:
-        """Write the vectors, and let it happen once."""
+        """Write the vectors, and run the coroutine once."""
         happens, self._happens = self._happens, None
         if happens is not None and self._before:
             await happens()

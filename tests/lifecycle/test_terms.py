@@ -1,4 +1,4 @@
-"""Exact terms: what names them and what does not."""
+"""Exact terms: which texts name them and which do not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_term_is_named_by_its_words_in_order(term: str, text: str, named: bool
     assert Term.of(term).in_stored(text) is named
 
 
-def test_strings_that_stand_beside_each_other_do_not_name_a_term_together() -> None:
+def test_adjacent_strings_do_not_name_a_term_together() -> None:
     assert not Term.of("ann smith").in_json(["ann", "smith"])
 
 

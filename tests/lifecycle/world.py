@@ -1,4 +1,4 @@
-"""A deployment on the host whose every store can be looked into, copied, and made to fail."""
+"""A deployment on the host whose every store can be inspected, copied, and made to fail."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Snapshot = dict[str, bytes]
 
 
 class World(Deployment):
-    """Agents on the host, with an object store beside them, and the life cycle's view of it all."""
+    """Agents on the host, an object store, and all stores as the lifecycle sees them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class World(Deployment):
         self.objects_store.close()
 
     def stores(self) -> Stores:
-        """Return every store, each call of which may fail."""
+        """Return every store; each call of a store may fail."""
         life = self.faults.life("lifecycle")
         wrap = self.faults.wrap
         return Stores(
@@ -59,7 +59,7 @@ class World(Deployment):
         )
 
     def memory(self, tenant: str = "acme", agent_type: str | None = None, **more: Any) -> SemanticMemory:
-        """Return the semantic memory of a scope, without faults."""
+        """Return the semantic memory of a scope, without injected faults."""
         return SemanticMemory(Scope(tenant, agent_type, **more), self.sql, self.index, self.embedder, self.clock)
 
     async def store(
@@ -83,7 +83,7 @@ class World(Deployment):
         return await self.memory(tenant).search(RecallQuery(query, below=True, **{"top_k": 20, **more}))
 
     async def rest(self) -> None:
-        """Let ten minutes and the reconciler pass, so that nothing is owed and nothing is fresh."""
+        """Advance ten minutes and reconcile, so that there are no index debts and no fresh writes."""
         self.clock.advance(11 * MINUTE_MS)
         await self.stores().indexer().reconcile()
 
@@ -103,12 +103,12 @@ class World(Deployment):
             return refusal(error)
 
     def sql_now(self, sql: str, *values: object) -> list[dict[str, Any]]:
-        """Run a statement on D1 past the port, as nobody but a meddler would; return its rows."""
+        """Run a statement on D1 bypassing the port, as only an attacker would; return its rows."""
         cursor = _connection(self.sql).execute(sql, cast("Any", values))
         return [dict(zip([column[0] for column in cursor.description or ()], row, strict=True)) for row in cursor]
 
     def plant(self, table: str, **values: object) -> None:
-        """Insert a row into a table of D1, with something harmless in the columns that need a value and have none."""
+        """Insert a row into a table of D1, with harmless values in the remaining required columns."""
         for column in self.sql_now(f"SELECT * FROM pragma_table_info('{table}')"):
             if column["notnull"] and column["dflt_value"] is None:
                 values.setdefault(column["name"], 0 if column["type"] == "INTEGER" else "[]")
@@ -130,7 +130,7 @@ class World(Deployment):
         return found
 
     def mentions(self, text: str, *, tenant: str | None = None) -> list[str]:
-        """Return the tables that hold a text, letter by letter and whatever its case."""
+        """Return the tables that contain a text, literally and in any case."""
         sought = text.lower()
         return [
             table
@@ -144,14 +144,14 @@ class World(Deployment):
         ]
 
     def snapshot(self) -> Snapshot:
-        """Return everything that is stored, to be restored elsewhere."""
+        """Return all stored data, to be restored elsewhere."""
         return {"clock": str(self.clock()).encode()} | {
             name: connection.serialize() for name, connection in self._connections().items()
         }
 
     @classmethod
     def restored(cls, snapshot: Mapping[str, bytes]) -> World:
-        """Return a new deployment that holds what the snapshot does."""
+        """Return a new deployment with the data of the snapshot."""
         world = cls()
         for name in snapshot:
             if name.startswith("object "):
