@@ -61,23 +61,31 @@ _TEST = '''\
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
-from tools.local_server import serving
+from tools.local_server import LocalServer, serving
 
 pytestmark = pytest.mark.workerd
 
 
 @pytest.fixture(scope="module")
-def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """The agent, on a local server with a fresh state."""
-    with (
-        serving(tmp_path_factory.mktemp("state")) as server,
-        httpx.Client(base_url=f"{server.base_url}/v1/agents/default/AGENT", timeout=60, trust_env=False) as client,
-    ):
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    """A local server with a fresh state."""
+    with serving(tmp_path_factory.mktemp("state")) as running:
+        yield running
+
+
+@pytest.fixture
+def agent(server: LocalServer) -> Iterator[httpx.Client]:
+    """The agent, in a tenant that remembers nothing yet: tests may run in any order."""
+    tenant = f"t-{uuid.uuid4()}"
+    httpx.put(f"{server.base_url}/admin/tenants/{tenant}", trust_env=False).raise_for_status()
+    base_url = f"{server.base_url}/v1/agents/{tenant}/AGENT"
+    with httpx.Client(base_url=base_url, timeout=60, trust_env=False) as client:
         yield client
 
 
