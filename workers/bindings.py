@@ -1,8 +1,9 @@
 """The platform behind Retain's ports: `env` is unpacked here, once, into a frozen dataclass.
 
-The adapters are in `adapters/`. Each refuses what the platform's documented limits forbid before it calls
-(`retain.limits.storage`), because the local simulators enforce few of them, and others with an error that says nothing.
-Bindings give and take Python values; work handed to waitUntil must be a future, or it is lost.
+The adapters are in `adapters/`. Before it calls, each refuses what the platform's documented limits forbid
+(`retain.limits.storage`), because local simulators enforce few of them, and some with an uninformative error.
+
+Bindings take and return Python values; work passed to waitUntil must be a future, or it is lost.
 Source: https://developers.cloudflare.com/workers/languages/python/
 """
 
@@ -55,16 +56,17 @@ _log = logging.getLogger("retain.bindings")
 
 
 def now_ms() -> int:
-    """Return the current time in epoch milliseconds. It does not advance between waits, and never goes back.
+    """Return the current time in epoch milliseconds. It advances only while waiting, and never goes back.
 
-    Not `time.time()`: in workerd that runs a millisecond ahead with each call of a turn, and falls back after it.
+    Not `time.time()`: in workerd that advances a millisecond per call within an event loop turn, and falls back after
+    it.
     Source: https://github.com/cloudflare/workerd/blob/main/src/pyodide/internal/builtin_wrappers.ts (monotonicDateNow)
     """
     return int(js.Date.now())
 
 
 def in_background(work: Coroutine[Any, Any, None]) -> None:
-    """Run the coroutine to its end after the answer was sent; log its failure."""
+    """Run the coroutine to completion after the answer was sent; log its failure."""
 
     async def guarded() -> None:
         try:
@@ -79,7 +81,7 @@ def in_background(work: Coroutine[Any, Any, None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """Everything a request may work with, as ports. Made once per isolate; the settings hold the secrets."""
+    """Everything that a request may use, as ports. Made once per isolate; the settings hold the secrets."""
 
     kv: Kv
     sql: Sql
@@ -92,7 +94,7 @@ class Platform:
 
 
 def platform_of(env: Env) -> Platform:
-    """Unpack `env`. Raises: Misconfigured for a setting that cannot be read."""
+    """Unpack `env`. Raises: Misconfigured for an invalid setting."""
     variables = {name: value for name in SETTING_NAMES if isinstance(value := getattr(env, name, None), str)}
     return Platform(
         kv=WorkersKv(env.KV),

@@ -1,6 +1,7 @@
-"""The Worker: routes requests to the gateway, the agents or the administrator's side, and scheduled events to their work.
+"""The Worker: routes requests to the gateway, the agents or the administrator's side, and scheduled events to their
+work.
 
-Thin: it turns the platform's request into a value, asks who may, and turns the answer or the error back.
+Thin: it converts the platform's request into a value, checks who may ask, and converts the answer or the error back.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from workers import WorkerEntrypoint
 __all__ = ["AgentRuntime", "Default"]
 
 MAX_DISCARDED_BYTES = 100 * 1024 * 1024
-"""Largest body that is received and thrown away, so that its sender reads the answer instead of a broken connection."""
+"""Largest body that is received and discarded, so that its sender reads the answer instead of a broken connection."""
 
 _log = logging.getLogger("retain.entry")
 
@@ -46,7 +47,7 @@ class Default(WorkerEntrypoint):
             return platform_response(answer, request_id)
 
     async def scheduled(self, controller: Any, env: Any = None, ctx: Any = None) -> None:  # noqa: ARG002
-        """Do what the cron expression is for. An expression without work is an error."""
+        """Do the work of the cron expression. An expression without work is an error."""
         from retain.admin import maintenance
 
         assembly = assembly_of(self.env)
@@ -91,7 +92,7 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Respons
 
 
 def _match(assembly: Assembly, method: str, path: str) -> Match:
-    """Return what the request asks for. Only the area that the path begins with is loaded."""
+    """Return the request's route. Only the area that the path begins with is loaded."""
     if path == "/mcp" or path.startswith("/api/v1/"):
         return assembly.gateway.match(method, path)
     if path.startswith("/v1/agents/"):
@@ -108,7 +109,7 @@ def _match(assembly: Assembly, method: str, path: str) -> Match:
 
 
 async def _guarded(assembly: Assembly, match: Match, request: Request) -> Response:
-    """Answer a request. Who may ask is checked here for Cloudflare Access, by the gateway for API keys."""
+    """Answer a request. Cloudflare Access is checked here; API keys are checked by the gateway."""
     if match.guard != "Access":
         return await match.answer(request)
     from retain.admin.access import authorise
@@ -118,7 +119,7 @@ async def _guarded(assembly: Assembly, match: Match, request: Request) -> Respon
 
 
 async def _announced(incoming: Any, limit: int) -> None:
-    """Raise LimitExceeded when the request says that it is longer."""
+    """Raise LimitExceeded when the declared length is over the limit."""
     announced = incoming.js_object.headers.get("content-length")
     if isinstance(announced, str) and announced.isdecimal() and int(announced) > limit:
         if int(announced) <= MAX_DISCARDED_BYTES:
@@ -127,7 +128,7 @@ async def _announced(incoming: Any, limit: int) -> None:
 
 
 async def _body(incoming: Any, limit: int) -> str:
-    """Return the request's text. Raises: LimitExceeded before reading when its length says so, else after."""
+    """Return the request's text. Raises: LimitExceeded, before reading if the declared length is over the limit."""
     await _announced(incoming, limit)
     text: str = await incoming.js_object.text()
     if len(text) > limit or len(text.encode("utf-8", "replace")) > limit:

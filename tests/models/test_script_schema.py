@@ -51,7 +51,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     "a text that everything contains": (rule(when={"says": ""}, reply={"text": "x"}), "says"),
     "a group with a given name": (
         rule(when={"find": {"user": "(?P<result>x)"}}, reply={"text": "x"}),
-        "a meaning already",
+        "is a reserved name",
     ),
     "a given name in a pattern": (rule(when={"find": {"user": "{user}"}}, reply={"text": "x"}), "{user} is used"),
     "the rest of nothing that is said": (rule(reply={"text": "{n} {rest}"}), "{rest} is used"),

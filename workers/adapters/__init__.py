@@ -1,1 +1,1 @@
-"""The platform's adapters of the ports. With `bindings.py`, which hands them out, the only code that knows the platform."""
+"""The platform's adapters of the ports. Only they and `bindings.py`, which creates them, know the platform."""

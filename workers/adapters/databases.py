@@ -56,7 +56,7 @@ def _d1_result(result: D1Result) -> SqlResult:
 class DurableSql:
     """`ObjectSql` on a Durable Object's SQLite.
 
-    It calls the platform's object, and not the SDK's wrapper, whose conversions take longer than the statement.
+    It calls the platform's object, not the SDK's wrapper, whose conversions take longer than the statement.
     """
 
     def __init__(self, storage: DurableStorage) -> None:
@@ -82,7 +82,7 @@ class DurableSql:
             try:
                 work()
             except Exception as error:
-                raised.append(error)  # the platform would keep its text alone
+                raised.append(error)  # the platform would keep only its text
                 raise
 
         callback = create_proxy(guarded)
@@ -97,7 +97,7 @@ class DurableSql:
             raise raised[0]
 
     def _total_changes(self) -> int:
-        """Return how many rows were ever changed. The cursor's `rowsWritten` counts those of indexes as well."""
+        """Return how many rows this connection has changed. The cursor's `rowsWritten` counts rows of indexes as well."""
         return int(self._sql.exec("SELECT total_changes() AS n").one().n)
 
 

@@ -1,4 +1,4 @@
-"""What a failure of the platform becomes."""
+"""The errors that failures of the platform become."""
 
 from __future__ import annotations
 

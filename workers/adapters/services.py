@@ -77,6 +77,6 @@ class WorkersAi:
 
 
 async def _cancelled(reader: StreamReader) -> None:
-    """Give up the rest of a stream. One that has failed has none."""
+    """Abandon the rest of a stream. A stream that has failed has none."""
     with suppress(JsException):
         await reader.cancel()

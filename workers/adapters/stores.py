@@ -24,7 +24,7 @@ class WorkersKv:
     async def get(self, key: str) -> str | None:
         check_kv_key(key)
         try:
-            value = await self._direct.get(key)  # not through the SDK's wrapper: the proxy does this three times a call
+            value = await self._direct.get(key)  # not the SDK's wrapper: the proxy does this three times per call
         except JsException as error:
             raise unavailable("KV", error, "kv_unavailable") from error
         return None if value is jsnull else str(value)
@@ -78,7 +78,7 @@ class R2:
         check_object_key(key)
         metadata = {"contentType": content_type}
         try:
-            # "*" matches any object: R2 answers null when there is one.
+            # "*" matches any object: R2 returns null when one exists.
             put = await self._bucket.put(key, value, httpMetadata=metadata, onlyIf={"etagDoesNotMatch": "*"})
         except JsException as error:
             raise unavailable("R2", error, "r2_unavailable") from error

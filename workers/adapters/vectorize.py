@@ -29,7 +29,7 @@ _log = logging.getLogger("retain.bindings")
 class Vectorize:
     """`VectorIndex` on a Vectorize binding, or on the stand-in bound under its name.
 
-    It calls the platform's object, and not the SDK's wrapper, which inspects every number of every vector: two seconds
+    It calls the platform's object, not the SDK's wrapper, which inspects every number of every vector: two seconds
     for a batch of a thousand.
     """
 
@@ -64,7 +64,7 @@ class Vectorize:
         )
         options: dict[str, Any] = {"topK": top_k, "namespace": namespace}
         options["returnMetadata"] = "all" if with_metadata else "none"
-        if filter:  # an empty one is refused
+        if filter:  # the platform refuses an empty filter
             options["filter"] = {
                 name: dict(value) if isinstance(value, Mapping) else value for name, value in filter.items()
             }
@@ -84,7 +84,7 @@ class Vectorize:
         return str(answers[-1]["mutationId"])
 
     async def dimensions(self) -> int:
-        if self._dimensions is None:  # an index keeps those it was made with
+        if self._dimensions is None:  # they never change
             self._dimensions = int((await self._answer(self._index.describe()))["dimensions"])
         return self._dimensions
 

@@ -21,7 +21,7 @@ _log = logging.getLogger("retain.web")
 
 
 class Headers(Mapping[str, str]):
-    """Headers of a request or response, read one by one: converting all of them costs more than the proxy's own work."""
+    """The headers of a request or response, read one by one: converting all of them costs more than the proxy's own work."""
 
     def __init__(self, headers: js.Headers) -> None:
         self._headers = headers
@@ -43,7 +43,7 @@ _TRANSPORT_HEADERS = frozenset({"content-encoding", "content-length", "transfer-
 
 
 class ReceivedHeaders(Headers):
-    """A response's headers without those that describe the body as it travelled: it was decoded."""
+    """A response's headers without those that describe the encoded body, which has been decoded."""
 
     def __getitem__(self, name: str) -> str:
         if name in _TRANSPORT_HEADERS:
@@ -55,7 +55,7 @@ class ReceivedHeaders(Headers):
 
 
 def platform_response(answer: Response, request_id: str) -> js.Response:
-    """Return the platform's response, without the SDK's, which takes longer than the proxy's own work."""
+    """Return the platform's response. The SDK's wrapper would take longer than the proxy's own work."""
     headers = js.Headers.new()
     for name, value in answer.headers.items():
         headers.set(name, value)
@@ -71,7 +71,7 @@ def platform_response(answer: Response, request_id: str) -> js.Response:
 def _streamed(pieces: AsyncIterator[str]) -> js.ReadableStream:
     """Return a readable stream of the pieces. It is fed after the response was returned.
 
-    A client that goes away ends the pieces, which is no error.
+    A client that disconnects ends the stream, which is not an error.
     """
     pipe = js.TransformStream.new()
     writer = pipe.writable.getWriter()
@@ -93,7 +93,7 @@ def _streamed(pieces: AsyncIterator[str]) -> js.ReadableStream:
 
 
 async def discarded(request: js.Request) -> None:
-    """Receive what is left of a request's body without keeping it. A sender that gives up meanwhile is not an error."""
+    """Receive and discard the rest of a request's body. A sender that gives up meanwhile is not an error."""
     if not request.body:
         return
     with contextlib.suppress(JsException):
@@ -105,11 +105,11 @@ PIECE_BYTES = 64 * 1024
 
 
 async def arriving(request: js.Request, limit_bytes: int) -> AsyncGenerator[bytes, None]:
-    """Yield a request's body as it arrives, in pieces. What was not read when the reading ends early is left.
+    """Yield a request's body as it arrives, in pieces. When reading stops early, the rest is left unread.
 
-    One buffer serves all pieces: those that JavaScript would make anew stay in memory until it collects them.
-    Raises: LimitExceeded (code `body_too_large`) when more arrives; Unavailable (code `body_interrupted`) when the sender
-        went away.
+    One buffer serves all pieces: new ones would stay in memory until JavaScript collects them.
+    Raises: LimitExceeded (code `body_too_large`) when more arrives; Unavailable (code `body_interrupted`) when the
+        sender disconnects.
     """
     if not request.body:
         return
@@ -120,7 +120,7 @@ async def arriving(request: js.Request, limit_bytes: int) -> AsyncGenerator[byte
             try:
                 piece = await reader.read(view)
             except JsException as error:
-                raise errors.Unavailable("the body did not arrive whole", code="body_interrupted") from error
+                raise errors.Unavailable("the body did not arrive completely", code="body_interrupted") from error
             if piece.done:
                 return
             content = piece.value.to_bytes()
@@ -157,7 +157,7 @@ async def fetch(
 async def fetch_stream(
     method: str, url: str, *, headers: Mapping[str, str], body: str | None, silence_ms: int, timeout_ms: int
 ) -> AsyncIterator[StreamedResponse]:
-    """Send one request and hand on the answer as it comes: the port `FetchStream`."""
+    """Send one request and pass on the answer as it arrives: the port `FetchStream`."""
     given_up = js.AbortController.new()
     options: dict[str, Any] = {
         "method": method,
@@ -183,7 +183,7 @@ async def fetch_stream(
 async def stream_chunks(reader: js.StreamReader | None, silence_ms: int) -> AsyncIterator[bytes]:
     """Yield what the reader of a ReadableStream reads, nothing without one.
 
-    Raises: Unavailable (code `upstream_timeout`, `upstream_unreachable`) when it does not come to its end.
+    Raises: Unavailable (code `upstream_timeout`, `upstream_unreachable`) when the stream breaks off.
     """
     while reader is not None:
         try:
@@ -207,7 +207,7 @@ async def _soon(promise: Awaitable[_T], silence_ms: int) -> _T:
 
 def _failed(url: str, error: JsException) -> errors.RetainError:
     if not url.startswith(("http://", "https://")) or not js.URL.canParse(url):
-        return errors.InvalidInput("the address is not a valid one for HTTP", code="invalid_url")
+        return errors.InvalidInput("the address is not a valid HTTP address", code="invalid_url")
     return _broken(error)
 
 
@@ -249,7 +249,7 @@ class WebCrypto:
         return bool(await js.crypto.subtle.verify(algorithm, key, to_js(signature), to_js(message)))
 
     async def _aes_key(self, key: bytes, use: str) -> js.CryptoKey:
-        if len(key) != _AES_KEY_BYTES:  # shorter keys would silently mean a weaker cipher
+        if len(key) != _AES_KEY_BYTES:  # a shorter key would silently select a weaker cipher
             raise errors.Misconfigured(
                 f"the encryption key must have {_AES_KEY_BYTES} bytes", code="invalid_encryption_key"
             )
@@ -261,7 +261,7 @@ def _unusable_jwk() -> errors.InvalidInput:
 
 
 def converted(value: object) -> JsProxy:
-    """Return a Python value as a JavaScript one; mappings become plain objects."""
+    """Return a Python value as a JavaScript value; mappings become plain objects."""
     return to_js(value, dict_converter=js.Object.fromEntries)
 
 

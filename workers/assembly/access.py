@@ -1,4 +1,4 @@
-"""Cloudflare Access: what the deployment says about it, and what checks its tokens."""
+"""Cloudflare Access: the deployment's settings for it, and the check of its tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from retain.admin.access import AccessSettings, AccessVerifier
 
 
 class AccessParts:
-    """Who may call the routes that Cloudflare Access protects."""
+    """Decides who may call the routes that Cloudflare Access protects."""
 
     def __init__(self, platform: Platform) -> None:
         settings = platform.settings

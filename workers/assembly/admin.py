@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def admin_context(root: Assembly) -> AdminContext:
-    """Return the context. What only some routes need is made when a request asks for it."""
+    """Return the context. What only some routes need is made when a request needs it."""
     return AdminContext(
         tenants=root.directory.tenants,
         house_of=root.directory.house_of,

@@ -1,4 +1,4 @@
-"""The agents and the tenants that there are."""
+"""The existing agents and tenants."""
 
 from __future__ import annotations
 

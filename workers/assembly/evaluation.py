@@ -1,4 +1,4 @@
-"""Evaluations of agents: what carries them out, and the judge of their answers."""
+"""Evaluations of agents: what runs them, and the judge of their answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class EvaluationParts:
         self._root = root
 
     def runner(self) -> Runner:
-        """Return what continues evaluations."""
+        """Return the runner that continues evaluations."""
         root = self._root
         ports = EvaluationPorts(
             stores=root.lifecycle.stores,

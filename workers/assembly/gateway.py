@@ -1,4 +1,4 @@
-"""The gateway: it gets KV, a fetch, cryptography, a clock and its own settings, and nothing else."""
+"""The gateway: it gets only KV, an HTTP client, cryptography, a clock and its own settings."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class InstanceParts:
         )
 
     async def _stubs(self, tenant_id: str) -> Stubs | None:
-        from retain.evaluation.stubs import stubs_of  # for runs alone: an erasure or an alarm does not load it
+        from retain.evaluation.stubs import stubs_of  # only for runs: an erasure or an alarm does not load it
 
         return await stubs_of(self._root.platform.sql, tenant_id)
 

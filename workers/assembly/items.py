@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ItemParts:
-    """Tiered memory. Legacy patterns that cannot be used are refused, as Misconfigured, by what needs them."""
+    """Tiered memory. Whatever needs the legacy patterns raises Misconfigured when they are unusable."""
 
     def __init__(self, root: Assembly) -> None:
         self._root = root
@@ -47,7 +47,7 @@ class ItemParts:
         )
 
     def demotion(self) -> Demotion:
-        """Return what demotes items, by the built-in policy."""
+        """Return the demotion of items, by the built-in policy."""
         cold = ObjectsCold(self._platform.objects)
         return Demotion(self._platform.sql, cold, self._placements, bindings.now_ms, AgedDemotion())
 
@@ -56,7 +56,7 @@ class ItemParts:
         return Migration(self._platform.sql, bindings.now_ms, self._namespacing)
 
     def backfill(self) -> Backfill:
-        """Return what copies legacy values under canonical keys."""
+        """Return the backfill, which copies legacy values to canonical keys."""
         sql, objects = self._platform.sql, self._platform.objects
         sources: dict[str, LegacySource] = {
             "warm": WarmSource(sql, bindings.now_ms),
@@ -77,9 +77,9 @@ class ItemParts:
         return Reads(self._platform.sql, bindings.now_ms, bindings.in_background)
 
     def _catalogue(self, tenant_id: str) -> ItemCatalogue:
-        """Return a tenant's warm tier, over legacy keys as well where the deployment has some.
+        """Return a tenant's warm tier, over legacy keys as well if the deployment has any.
 
-        Hot copies have canonical keys alone: they carry the version of what this catalogue knows.
+        Hot copies have only canonical keys: each carries the version that this catalogue knows.
         """
         sql = self._platform.sql
         warm = SqlWarm(sql, tenant_id, bindings.now_ms)

@@ -1,4 +1,4 @@
-"""Every store in which a tenant leaves something, and what seals the PII in them."""
+"""Every store that holds a tenant's data, and the sealer of the PII in them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LifecycleParts:
-    """Everything in which a tenant leaves something. sealer: seals the PII of tiered memory."""
+    """Every store that holds a tenant's data. sealer: seals the PII of tiered memory."""
 
     def __init__(self, root: Assembly) -> None:
         platform, settings = root.platform, root.platform.settings

@@ -35,7 +35,7 @@ class MemoryParts:
         return Ingestion(self.semantic(scope), self._platform.sql, self._extractor, bindings.now_ms)
 
     def indexer(self) -> Indexer:
-        """Return what makes the vector index agree with D1."""
+        """Return the indexer, which makes the vector index agree with D1."""
         return Indexer(self._platform.sql, self._platform.index, self._root.models.embedder, bindings.now_ms)
 
     def _extractor(self) -> Extractor:

@@ -44,11 +44,11 @@ class ModelParts:
         return reranker(self._settings.rerank_model, self._ai, allow_requests=self._settings.chat.allow_requests)
 
     def chat(self, definition: AgentDefinition) -> ChatModel:
-        """Return the chat model that the agent names, the deployment's when it names none."""
+        """Return the chat model that the agent names, or the deployment's when it names none."""
         wish = definition.model
         settings = chosen_chat(self._settings, provider=wish.provider, name=wish.name)
         return chat_model(settings, self._chat_ports, lambda: self._root.directory.catalogue.script(wish.script))
 
     def deployment_chat(self, script: str) -> ChatModel:
-        """Return the deployment's chat model. script: what it plays when it is the scripted one."""
+        """Return the deployment's chat model. script: the one that it follows if it is the scripted model."""
         return chat_model(self._settings.chat, self._chat_ports, lambda: self._root.directory.catalogue.script(script))

@@ -1,4 +1,4 @@
-"""The parts of one isolate, by area. An area and its imports are loaded on first use and kept for the isolate's life."""
+"""The parts of one isolate, by area. An area and its imports are loaded on first use and kept for the isolate's lifetime."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Assembly:
 
     @cached_property
     def access(self) -> AccessParts:
-        """Who may call the routes that Cloudflare Access protects."""
+        """Decides who may call the routes that Cloudflare Access protects."""
         from assembly.access import AccessParts
 
         return AccessParts(self.platform)
@@ -71,7 +71,7 @@ class Assembly:
 
     @cached_property
     def directory(self) -> Directory:
-        """The agents and the tenants that there are."""
+        """The existing agents and tenants."""
         from assembly.directory import Directory
 
         return Directory(self.platform)
@@ -106,7 +106,7 @@ class Assembly:
 
     @cached_property
     def lifecycle(self) -> LifecycleParts:
-        """Everything in which a tenant leaves something."""
+        """Every store that holds a tenant's data."""
         from assembly.lifecycle import LifecycleParts
 
         return LifecycleParts(self)

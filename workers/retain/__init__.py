@@ -1,9 +1,9 @@
 """Retain: agents that remember, on Cloudflare Workers.
 
-The library. It never imports the platform: what it needs of it comes in as the ports of `retain.ports`.
+The library. It never imports the platform: what it needs from it is passed in through the ports of `retain.ports`.
 
 The names in `__all__` are its public interface, which docs/library.md shows with examples. Each is imported when it is
-first used, so `import retain` costs nothing, and a program loads only what it works with.
+first used, so `import retain` is cheap, and a program loads only what it uses.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _MODULES = {
     "tool": "retain.agents.tools.functions",
 }
 
-if not TYPE_CHECKING:  # a type checker would take any name for a public one
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
 
     def __getattr__(name: str) -> object:
         """Import a public name when it is first used. Raises: AttributeError."""

@@ -1,4 +1,4 @@
-"""Pydantic models that take their fields from a dataclass, so that an edge does not spell them a second time."""
+"""Pydantic models that take their fields from a dataclass, so that an edge does not declare them a second time."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def with_fields_of(
 ) -> Callable[[type[Model]], type[Model]]:
     """Return a class decorator that adds a dataclass's fields to a pydantic model, after the model's own.
 
-    The types come without the dataclass's own annotations: its limits stay with it, and it checks them itself. A type
+    Constraints annotated on the dataclass are not copied: it checks them itself. A type
     checker does not see the added fields: read them with `model_dump`.
 
-    omit: fields that are left out. presence: `declared`, a field may be absent when the dataclass has a default for it;
-    `required`, none may; `optional`, each may: then `model_dump(exclude_unset=True)` gives those that were there, and the
-    value of an absent one means nothing.
+    omit: fields to leave out. presence: `declared`, a field may be absent if the dataclass has a default for it;
+    `required`, none may; `optional`, any may: then `model_dump(exclude_unset=True)` gives those that were present, and
+    the value of an absent one has no meaning.
     """
     hints = get_type_hints(source)
     added: dict[str, Any] = {
@@ -47,5 +47,5 @@ def _presence_of(one: Field[Any], presence: Presence) -> Any:
 
 
 def _without_default(schema: dict[str, Any]) -> None:
-    """Take the default out of the schema of a field whose default means nothing."""
+    """Remove the default from the schema of a field whose default has no meaning."""
     schema.pop("default", None)

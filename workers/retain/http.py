@@ -20,7 +20,7 @@ class Request:
 
     path: percent-encoded, without the query. headers: names in lower case. body: the whole text, "" when there is none.
     arriving: the body's pieces instead, for a route that reads it as it arrives; they can be read once.
-    caller: who asks, as Cloudflare Access names them; "" where nobody was asked to say so.
+    caller: who is asking, as Cloudflare Access names them; "" where Access was not asked.
     """
 
     method: str
@@ -34,7 +34,7 @@ class Request:
     caller: str = ""
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the body piece by piece, however it came."""
+        """Yield the body piece by piece, whether it is whole or arriving."""
         if self.arriving is None:
             yield self.body.encode("utf-8", "surrogatepass")
         else:
@@ -44,7 +44,7 @@ class Request:
     def json(self) -> Any:
         """Return the parsed body.
 
-        Raises: InvalidInput (code `malformed_json`), also for one that is nested too deeply to be read safely.
+        Raises: InvalidInput (code `malformed_json`), also for a body nested too deeply to be read safely.
         """
         try:
             return read_json(self.body)
@@ -54,7 +54,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One response. body: text, or bytes passed on as they are. stream: pieces of text that follow the body, in time."""
+    """One response. body: text, or bytes sent unchanged. stream: pieces of text sent after the body, in time."""
 
     status: int
     body: str | bytes
@@ -63,7 +63,7 @@ class Response:
 
 
 def idempotency_key(request: Request) -> str | None:
-    """Return the header `idempotency-key`, None without it. Raises: InvalidInput (code `invalid_idempotency_key`)."""
+    """Return the header `idempotency-key`, or None. Raises: InvalidInput (code `invalid_idempotency_key`)."""
     key = request.headers.get("idempotency-key")
     if key is not None and not 1 <= len(key.encode()) <= 255:
         raise errors.InvalidInput("an idempotency key has 1 to 255 bytes", code="invalid_idempotency_key")

@@ -58,10 +58,10 @@ def new_id() -> str:
 
 
 def id_after(new: str, last: str) -> str:
-    """Return the new ULID if it is greater than the last one, else the one that follows on the last.
+    """Return the new ULID if it is greater than the last one, else the successor of the last one.
 
-    Clocks of several machines differ: what happens after something else gets a greater id all the same.
-    Raises: InvalidInput when no id follows on the last one.
+    The clocks of machines differ: this gives a later event the greater id even so.
+    Raises: InvalidInput when the last one has no successor.
     """
     if new > last:
         return new
@@ -75,7 +75,7 @@ def id_after(new: str, last: str) -> str:
 def check_segment(value: object, what: str = "segment") -> str:
     """Return the segment of a canonical key, or raise InvalidInput (code `invalid_namespace`).
 
-    Every agent type, tenant and instance id is one. Wildcards and the delimiter are not in its grammar.
+    Every agent type, tenant and instance id is a valid segment. Wildcards and the delimiter are not in the grammar.
     """
     if not isinstance(value, str) or SEGMENT.fullmatch(value) is None:
         raise InvalidInput(f"not a valid {what}: it must match {SEGMENT.pattern}", code="invalid_namespace")
@@ -83,10 +83,10 @@ def check_segment(value: object, what: str = "segment") -> str:
 
 
 def namespace_key(service: str, tenant_id: str, session_id: str) -> str:
-    """Return the canonical namespace key `<service>:<tenantId>:<sessionId>`, of an instance as of a memory's session.
+    """Return the canonical namespace key `<service>:<tenantId>:<sessionId>`, of an instance or of a memory's session.
 
-    Raises: InvalidInput (code `invalid_namespace`) for an empty or wildcard segment, or one that holds the delimiter or
-        another character outside the grammar; (code `invalid_tenant`).
+    Raises: InvalidInput (code `invalid_namespace`) for an empty or wildcard segment, or one with the delimiter or
+        another character outside the grammar; InvalidInput (code `invalid_tenant`).
     """
     for what, segment in (("service", service), ("tenant id", tenant_id), ("session id", session_id)):
         check_segment(segment, what)

@@ -1,7 +1,7 @@
-"""Jobs in D1: work in slices, each of which can be repeated, continued by whoever calls next or by cron.
+"""Jobs in D1: work in repeatable slices, continued by the next caller or by cron.
 
-A job is a row that says what is asked for and how far it came. Where two workers would waste work, a lease keeps the
-second one away; where each slice is one transaction, the row's cursor or revision does.
+A job is a row that says what to do and how far it has got. Where a second worker would waste work, a lease excludes it;
+where each slice is one transaction, the row's cursor or revision does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from retain.errors.codes import Code, ForeignCode
 from retain.ports import Sql, Statement
 
 LEASE_MS = 120_000
-"""How long nobody else takes up a job after its worker last made progress."""
+"""How long a job stays reserved for its worker after the worker last made progress."""
 CALLS_PER_JOB = 5
 """How often cron calls a job: each call does as much as one request does."""
 
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Continued:
-    """What one call did to a job. state: the job's. more: whether another call can continue at once."""
+    """What one call did to a job. state: the job's new state. more: whether another call can continue at once."""
 
     state: str
     more: bool
@@ -37,7 +37,7 @@ class Continued:
 class Leases:
     """The leases of a table of jobs, with the columns tenant_id, state, lease_until_ms and updated_at_ms.
 
-    key: the column with the job's id. also: further assignments when a lease is taken.
+    key: the column with the job's id. also: further SQL assignments to make when a lease is taken.
     """
 
     table: str
@@ -45,7 +45,7 @@ class Leases:
     also: str = ""
 
     async def take(self, sql: Sql, tenant_id: str, job_id: str, now_ms: int) -> bool:
-        """Take the lease of a job; return False when somebody else has it, or the job is completed."""
+        """Take the lease of a job; return False when another worker has it, or the job is completed."""
         assignments = ", ".join(filter(None, (self.also, "lease_until_ms = ?", "updated_at_ms = ?")))
         statement = (
             f"UPDATE {self.table} SET {assignments} WHERE {self.key} = ? AND tenant_id = ?"  # noqa: S608
@@ -54,13 +54,13 @@ class Leases:
         return bool((await sql.run(statement, now_ms + LEASE_MS, now_ms, job_id, tenant_id, now_ms)).rows)
 
     def extended(self, job_id: str, now_ms: int) -> Statement:
-        """Return the statement that lets a lease begin again, for whoever has it."""
+        """Return the statement that renews a lease, for its holder."""
         statement = f"UPDATE {self.table} SET lease_until_ms = ?, updated_at_ms = ? WHERE {self.key} = ?"  # noqa: S608
         return statement, (now_ms + LEASE_MS, now_ms, job_id)
 
 
 async def noted(what: str, job_id: str, code: Code | ForeignCode, note: Awaitable[object]) -> None:
-    """Log what stopped a job, and note it in the job's row. A note that fails is logged, and hides nothing."""
+    """Log what stopped a job, and note it in the job's row. If noting fails, that is logged and nothing is raised."""
     _log.error("%s stopped", what, extra={"job_id": job_id, "code": code})
     try:
         await note
@@ -71,9 +71,9 @@ async def noted(what: str, job_id: str, code: Code | ForeignCode, note: Awaitabl
 async def continue_open(
     jobs: Iterable[Job], call: Callable[[Job], Awaitable[Continued]], *, stopped: str = "stopped"
 ) -> dict[str, int]:
-    """Continue each of the jobs for up to five calls; return how many are in which state now.
+    """Continue each of the jobs for up to five calls; return how many are now in each state.
 
-    A job that raises is counted as `stopped`, and the others are continued. What stopped it was logged by `noted`.
+    A job that raises is counted as `stopped`, and the others continue. `noted` has logged what stopped it.
     """
     states: Counter[str] = Counter()
     for job in jobs:

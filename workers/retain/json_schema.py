@@ -1,4 +1,4 @@
-"""JSON Schema: a value is checked by a function that is compiled from the schema once."""
+"""JSON Schema: values are checked by a function that is compiled from the schema once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Where a value breaks its schema, and how. path: a JSON Pointer, cut to 200 characters. It holds no value."""
+    """Where a value breaks its schema, and how. path: a JSON Pointer, cut to 200 characters. The value is not quoted."""
 
     path: str
     problem: str
@@ -33,28 +33,28 @@ class _RefusedReferences(dict[str, Callable[[str], Any]]):
 
 
 def compile_schema(schema: Mapping[str, object]) -> Check:
-    """Return a function that returns the first violation of the schema by a value, or None.
+    """Return a function that returns a value's first violation of the schema, or None.
 
     Understands drafts 4, 6, 7 and 2019-09. Defaults are not filled in. References may point only inside the schema.
 
     Raises: ValueError for a schema that cannot be compiled.
     Source: https://horejsek.github.io/python-fastjsonschema/
     """
-    # Here, and not above: the compiler takes long to import, and only the first use needs it.
+    # Imported here because the compiler is slow to import, and only the first use needs it.
     import fastjsonschema
 
     try:
         validate = fastjsonschema.compile(dict(schema), handlers=_RefusedReferences(), use_default=False)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, SyntaxError, re.error) as error:
-        # fastjsonschema does not check a schema as a whole: a wrong one fails wherever it stumbles.
-        raise ValueError("this is no JSON Schema that can be used") from error
+        # fastjsonschema does not validate the schema itself: an invalid one can raise anything.
+        raise ValueError("this is not a usable JSON Schema") from error
     violation = fastjsonschema.JsonSchemaValueException
 
     def check(value: object) -> Violation | None:
         try:
             validate(value)
         except violation as error:
-            # Without its text: it holds the value.
+            # Not the exception's own text: it quotes the value.
             return _described(error.path, error.rule, error.rule_definition)
         return None
 

@@ -1,7 +1,7 @@
-"""JSON as a type, and JSON from outside: refused before its depth can do harm.
+"""JSON as a type, and JSON from outside: refused before its nesting can do harm.
 
-In Pyodide a text nested some thousands of levels deep overflows WebAssembly's stack inside the JSON decoder. That is no
-RecursionError: it ends the isolate, with every request in it.
+In Pyodide a text nested some thousands of levels deep overflows WebAssembly's stack inside the JSON decoder. That does
+not raise RecursionError: it ends the isolate, with every request in it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read_json(text: str) -> object:
 
     Raises: ValueError when it is not JSON, or nested deeper than MAX_NESTING.
     """
-    # Few brackets cannot nest deeply: the usual text is not scanned.
+    # Few brackets cannot nest deeply, so most texts need no scan.
     if text.count("[") + text.count("{") > MAX_NESTING and _is_too_deep(text):
         raise ValueError(f"nested deeper than {MAX_NESTING} levels")
     return json.loads(text)

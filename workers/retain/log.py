@@ -1,7 +1,7 @@
-"""Structured logs: one JSON object a line on stdout, without secrets.
+"""Structured logs: one JSON object per line on stdout, without secrets.
 
-Modules log through the standard library (`logging.getLogger(__name__)`, fields in `extra`). `configure` decides how it
-looks, `bind` adds what all lines of a request or run have in common.
+Modules log through the standard library (`logging.getLogger(__name__)`, fields in `extra`). `configure` sets the
+format, `bind` adds the fields that all lines of a request or run share.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from contextvars import ContextVar
 
 REDACTED = "[redacted]"
 MAX_TEXT_CHARACTERS = 8_192
-"""Longest text in a line; the rest is cut off. Workers keeps 256 KB of logs a request.
+"""Longest text in a line; the rest is cut off. Workers keeps 256 KB of logs per request.
 
 Source: https://developers.cloudflare.com/workers/observability/logs/workers-logs/#limits
 """
 MAX_DEPTH = 8
-"""Deepest nesting shown, so that a value that holds itself ends."""
+"""Deepest nesting shown, so that a value that contains itself is cut off."""
 
 _SECRET_NAME = re.compile(
     r"authori[sz]ation|(?:api|private|access|signing)key|token|passw|passphrase|secret|credential|cookie|bearer|jwt|assertion"
@@ -49,7 +49,7 @@ _context: ContextVar[Mapping[str, object]] = ContextVar("retain_log_context", de
 
 
 def bound(name: str) -> object:
-    """Return a field that is bound here, None when it is not: for handing it on to another object."""
+    """Return a field that is bound in this context, or None: for passing it to another object."""
     return _context.get().get(name)
 
 
@@ -64,7 +64,7 @@ def bind(**fields: object) -> Iterator[None]:
 
 
 def configure(level: int = logging.INFO) -> None:
-    """Send the logs of "retain" and below to stdout as JSON lines, and nowhere else. Idempotent."""
+    """Send the logs of "retain" and its children to stdout as JSON lines, and nowhere else. Idempotent."""
     logger = logging.getLogger("retain")
     logger.setLevel(level)
     logger.propagate = False  # a handler of the root logger would print what is redacted here
@@ -75,16 +75,16 @@ def configure(level: int = logging.INFO) -> None:
 
 
 def redact_text(text: str) -> str:
-    """Return the text with everything that looks like a credential replaced, and cut to the longest allowed."""
+    """Return the text with everything that looks like a credential replaced, cut to the maximum length."""
     clean = _SECRET_TEXT.sub(REDACTED, text)
     return clean if len(clean) <= MAX_TEXT_CHARACTERS else clean[:MAX_TEXT_CHARACTERS] + "…"
 
 
 def redact(value: object, depth: int = 0) -> object:
-    """Return the value as JSON can hold it, with secrets replaced by "[redacted]".
+    """Return the value in a form that JSON can hold, with secrets replaced by "[redacted]".
 
-    Secret are values under a name that says so (authorization, api_key, token, password, …; a number under a name with
-    "token" is a count and stays), and texts that look like an API key, a bearer token or a JWT, wherever they are.
+    Secrets are values under a name that says so (authorization, api_key, token, password, …; a number under a name with
+    "token" is a count and stays), and texts anywhere that look like an API key, a bearer token or a JWT.
     """
     if value is None or isinstance(value, bool | int):
         return value
@@ -137,13 +137,13 @@ class JsonFormatter(logging.Formatter):
 
 
 class _StdoutHandler(logging.Handler):
-    """Writes to what `sys.stdout` is at the time, which the platform and tests replace."""
+    """Writes to the current `sys.stdout`, which the platform and tests replace."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
             line = self.format(record)
         except Exception as error:  # noqa: BLE001 -- a value that cannot be shown must not fail the one who logs it
-            # `handleError` would print the record as it is, secrets and all.
+            # `handleError` would print the record unredacted.
             line = json.dumps(
                 {"level": "error", "logger": record.name, "message": f"unloggable: {type(error).__name__}"}
             )

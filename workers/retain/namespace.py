@@ -1,6 +1,6 @@
 """Canonical keys: `<service>:<tenantId>:<sessionId>`, and `<namespaceKey>:<memoryKind>:<entityId>` for one item in it.
 
-The memory kind is the item's data type. One parser and one formatter; formatting what was parsed gives the same text.
+The memory kind is the item's data type. One parser and one formatter; formatting a parsed key gives the same text.
 `:` is a delimiter only.
 """
 
@@ -17,7 +17,7 @@ class Namespace:
     """Where the items of one session live. str() gives the namespace key.
 
     Raises: InvalidInput (codes `invalid_namespace`, `invalid_tenant`) for an empty or wildcard segment, a delimiter or
-        another character that a segment must not hold.
+        another character that a segment must not contain.
     """
 
     service: str
@@ -32,7 +32,7 @@ class Namespace:
 
     @staticmethod
     def parse(text: str) -> Namespace:
-        """Return the namespace that the text is the key of. Raises: InvalidInput, as the constructor."""
+        """Return the namespace whose key the text is. Raises: InvalidInput, as the constructor."""
         return Namespace(*_segments(text, 3))
 
 
@@ -53,7 +53,7 @@ class ItemKey:
 
     @staticmethod
     def parse(text: str) -> ItemKey:
-        """Return the item's key that the text is. Raises: InvalidInput, as the constructor."""
+        """Return the item's key that the text spells. Raises: InvalidInput, as the constructor."""
         service, tenant_id, session_id, data_type, entity_id = _segments(text, 5)
         return ItemKey(Namespace(service, tenant_id, session_id), data_type, entity_id)
 

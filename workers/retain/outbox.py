@@ -1,8 +1,8 @@
 """The outbox of one instance: what it owes to D1, kept in its own SQLite until D1 has it.
 
-An entry holds the name of a statement and its values, so entries written by one version of the code are understood by
-the next. Every statement is idempotent: an entry that was written and not yet crossed out is written again without
-effect. Entries leave in the order in which they came.
+An entry holds the name of a statement and its values, so the next version of the code understands entries that this
+one wrote. Every statement is idempotent: an entry that D1 has and that was not yet deleted here is written again
+without effect. Entries are written in the order in which they were added.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS outbox (
 """
 BATCH = 50
 MAX_REFUSALS = 5
-"""How often D1 may refuse an entry by itself before it is put aside as failed."""
+"""How often D1 may refuse an entry sent alone before it is put aside as failed."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,8 +39,8 @@ _log = logging.getLogger(__name__)
 class OwedStatement:
     """A statement owed to D1. A subclass has a field for each parameter of its SQL, in the SQL's order.
 
-    NAME: what an entry is stored under. A deployed outbox holds entries: name and fields of a statement stay as they are.
-    SQL: the statement, which is idempotent.
+    NAME: what an entry is stored under. Deployed outboxes hold entries, so a statement's name and fields must not
+    change. SQL: the statement, which is idempotent.
     """
 
     NAME: ClassVar[str]
@@ -74,7 +74,7 @@ class Outbox:
         self._one_at_a_time = asyncio.Lock()
 
     def add(self, tenant_id: str, owed: OwedStatement) -> None:
-        """Append an entry. Commits with the other writes of the same turn of the event loop."""
+        """Append an entry. It commits with the other writes of the same event loop turn."""
         self._local.run(
             "INSERT INTO outbox (tenant_id, statement, parameters, due_at_ms) VALUES (?, ?, ?, ?)",
             tenant_id,
@@ -84,14 +84,14 @@ class Outbox:
         )
 
     def next_due_ms(self) -> int | None:
-        """Return when the oldest entry wants to be tried, or None when there is none."""
+        """Return when the oldest entry is due, or None when there is no entry."""
         row = self._local.run("SELECT due_at_ms FROM outbox ORDER BY entry_id LIMIT 1").rows
         return int(row[0]["due_at_ms"]) if row else None
 
     async def flush(self) -> bool:
         """Write what is owed, oldest first; return True when nothing is left.
 
-        Does not raise for a failure of D1: entries stay, with a later due time. A second call while one is under way
+        Does not raise when D1 fails: entries stay, with a later due time. A second call while one is under way
         waits for it, so that what was owed before the call is in D1 when it returns True.
         """
         async with self._one_at_a_time:
@@ -100,7 +100,7 @@ class Outbox:
                 if not rows:
                     return True
                 known = list(takewhile(lambda row: row["statement"] in self._statements, rows))
-                if not known:  # a newer version of the code wrote it, and this one was deployed again
+                if not known:  # written by a newer version of the code, before a rollback to this one
                     self._postpone(
                         int(rows[0]["entry_id"]), Misconfigured("no such statement", code="unknown_statement")
                     )
@@ -120,7 +120,7 @@ class Outbox:
                 self._cross_out(entries[0][0], entries[-1][0])
 
     async def discard(self) -> None:
-        """Drop what is owed. A write under way ends first, so that nothing arrives after this returned."""
+        """Drop what is owed, after any write under way, so that nothing arrives once this has returned."""
         async with self._one_at_a_time:
             self._local.run("DELETE FROM outbox")
 
@@ -143,7 +143,7 @@ class Outbox:
         return True
 
     async def _put_aside(self, row: Row, error: RetainError) -> bool:
-        """Keep a refused entry where the daily brief counts it; return False when D1 does not take it now."""
+        """Move a refused entry to where the daily brief counts it; return False when D1 does not accept it now."""
         try:
             await self._remote.run(
                 "INSERT OR IGNORE INTO outbox_failures VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -1,7 +1,7 @@
 """What Retain needs from the platform, as protocols.
 
-Each port has an adapter for the platform (`workers/adapters/`) and one for the host (`retain.host`), and one contract
-suite (`tests/ports/`) that both pass. Times are epoch milliseconds, durations carry their unit in their name.
+Each port has an adapter for the platform (`workers/adapters/`), one for the host (`retain.host`), and one contract
+suite (`tests/ports/`) that both pass. Times are epoch milliseconds; durations have their unit in their name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Kv(Protocol):
         ...
 
     async def delete(self, key: str) -> None:
-        """Remove the key. Removing an absent key is no error."""
+        """Remove the key. Removing an absent key is not an error."""
         ...
 
     async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
@@ -58,7 +58,7 @@ class KeyPage:
 
 
 Statement = tuple[str, tuple[SqlValue, ...]]
-"""A parameterised SQL statement: text with `?` places, and its values."""
+"""A parameterised SQL statement: text with `?` placeholders, and its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class SqlResult:
 
 
 class Sql(Protocol):
-    """A shared SQL database of SQLite's dialect, reached over the network (D1)."""
+    """A shared SQL database with SQLite's dialect, reached over the network (D1)."""
 
     async def run(self, sql: str, *values: SqlValue) -> SqlResult:
         """Run one statement.
@@ -80,7 +80,7 @@ class Sql(Protocol):
         ...
 
     async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
-        """Run the statements in order as one transaction: all of them, or none.
+        """Run the statements in order, as one transaction.
 
         Raises: as `run`. An empty sequence does nothing.
         """
@@ -90,16 +90,17 @@ class Sql(Protocol):
 class ObjectSql(Protocol):
     """The SQLite of one Durable Object: synchronous, private to it.
 
-    Statements with no `await` between them commit together. An exception takes nothing back, except inside `atomically`.
+    Statements with no `await` between them commit together. An exception rolls nothing back, except inside
+    `atomically`.
     Source: https://developers.cloudflare.com/durable-objects/api/sqlite-storage-api/
     """
 
     def run(self, sql: str, *values: SqlValue) -> SqlResult:
-        """Run one statement and read it to its end."""
+        """Run one statement and return all its rows."""
         ...
 
     def atomically(self, work: Callable[[], None]) -> None:
-        """Run the work; when it raises, none of its statements stay, and what it raised is raised. Not nested."""
+        """Run the work; when it raises, roll back all its statements and raise the same. Must not be nested."""
         ...
 
 
@@ -122,7 +123,7 @@ class Objects(Protocol):
         ...
 
     async def delete(self, key: str) -> None:
-        """Remove the object. Removing an absent one is no error."""
+        """Remove the object. Removing an absent object is not an error."""
         ...
 
     async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
@@ -189,11 +190,11 @@ class VectorIndex(Protocol):
         ...
 
     async def delete_by_ids(self, ids: Sequence[str]) -> str:
-        """Remove at most 1,000 vectors; return the mutation's id. Absent ids are no error."""
+        """Remove at most 1,000 vectors; return the mutation's id. Absent ids are not an error."""
         ...
 
     async def dimensions(self) -> int:
-        """Return the number of dimensions the index was made with."""
+        """Return the number of dimensions that the index was created with."""
         ...
 
 
@@ -214,14 +215,14 @@ class Fetch(Protocol):
     ) -> HttpResponse:
         """Send one request and read the whole answer. Redirects are not followed.
 
-        Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) when no whole answer came.
+        Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) when no complete answer arrived.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedResponse:
-    """What a server answers, while it answers. Header names are lower case.
+    """A server's answer while it arrives. Header names are lower case.
 
     chunks: the decoded body's bytes, in pieces that are never empty and may end anywhere. Read once.
     """
@@ -232,7 +233,7 @@ class StreamedResponse:
 
 
 class FetchStream(Protocol):
-    """An HTTP client that hands on an answer as it comes."""
+    """An HTTP client that passes on an answer as it arrives."""
 
     def __call__(
         self,
@@ -244,12 +245,12 @@ class FetchStream(Protocol):
         silence_ms: int,
         timeout_ms: int,
     ) -> AbstractAsyncContextManager[StreamedResponse]:
-        """Send one request; enter when the answer begins. Leaving gives the rest of it up. Redirects are not followed.
+        """Send one request; enter when the answer begins. Leaving abandons the rest of it. Redirects are not followed.
 
-        silence_ms: longest wait for the beginning and for each next piece. timeout_ms: for the whole exchange.
+        silence_ms: longest wait for the beginning and for each further piece. timeout_ms: for the whole exchange.
 
-        Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) on entering when no answer begins, and from
-            `chunks` when it does not come to its end; InvalidInput (code `invalid_url`).
+        Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) on entering when no answer begins, and
+            from `chunks` when the answer breaks off; InvalidInput (code `invalid_url`).
         """
         ...
 
@@ -275,12 +276,12 @@ class Crypto(Protocol):
     async def decrypt(self, key: bytes, sealed: bytes, associated: bytes) -> bytes:
         """Undo `encrypt`.
 
-        Raises: Forbidden (code `decryption_failed`) when key, data or associated data do not fit.
+        Raises: Forbidden (code `decryption_failed`) when key, data and associated data do not match.
         """
         ...
 
     async def verify_rs256(self, public_key: Mapping[str, str], message: bytes, signature: bytes) -> bool:
-        """Tell whether an RSASSA-PKCS1-v1_5 SHA-256 signature is valid. public_key: a JWK with `n` and `e`."""
+        """Return whether an RSASSA-PKCS1-v1_5 SHA-256 signature is valid. public_key: a JWK with `n` and `e`."""
         ...
 
 
@@ -288,24 +289,24 @@ class Alarm(Protocol):
     """The one timer of a Durable Object. It fires at least once, and again after a failure."""
 
     async def set(self, at_ms: int) -> None:
-        """Fire at `at_ms`, replacing the time set before."""
+        """Fire at `at_ms`, which replaces any time set earlier."""
         ...
 
     async def get(self) -> int | None:
-        """Return the time it is set to, or None."""
+        """Return the time that is set, or None."""
         ...
 
 
 class Background(Protocol):
-    """Work that goes on after the answer was sent (waitUntil)."""
+    """Work that continues after the answer was sent (waitUntil)."""
 
     def __call__(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run the coroutine to its end. Its failure is logged, not raised."""
+        """Run the coroutine to completion. Its failure is logged, not raised."""
         ...
 
 
 class AgentInstances(Protocol):
-    """The way to living agents: one `AgentRuntime` Durable Object each."""
+    """Access to living agents: each is one `AgentRuntime` Durable Object."""
 
     async def call(self, name: str, method: str, request: JsonObject) -> dict[str, Any]:
         """Call a method of the instance with this namespace key; JSON in, JSON out.

@@ -1,4 +1,4 @@
-"""Errors across RPC: the platform keeps only an error's text, so calls between objects answer envelopes."""
+"""Errors across RPC: the platform keeps only an error's text, so calls between objects return envelopes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def refusal(error: errors.RetainError) -> str:
 
 
 def opened(envelope: str) -> dict[str, Any]:
-    """Return an envelope's result, or raise its error again."""
+    """Return an envelope's result, or raise its error."""
     content = json.loads(envelope)
     error = content.get("error")
     if error is not None:

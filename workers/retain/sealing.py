@@ -19,7 +19,7 @@ _VERSION = 1
 
 
 def decode_key(text: str) -> bytes:
-    """Return the key of a secret: 32 bytes in base64. Raises: ValueError, with what is wrong about the secret."""
+    """Return the 32-byte key that a secret holds in base64. Raises: ValueError, with what is wrong with the secret."""
     try:
         key = binascii.a2b_base64(text, strict_mode=True)
     except ValueError as error:
@@ -38,8 +38,8 @@ async def seal_with(crypto: Crypto, key: bytes, name: str, text: str) -> str:
 class Keyring:
     """Seals with the current key, and opens what it or the previous key sealed.
 
-    The keys are given as the secrets hold them, empty for none, and are read when they are needed.
-    read: turns a secret into its key, and raises the error of the area for one that is missing or invalid.
+    The keys are given as the secrets hold them, empty for none, and are decoded when they are needed.
+    read: decodes a secret into its key, and raises the area's own error for one that is missing or invalid.
     """
 
     def __init__(self, crypto: Crypto, current: str, previous: str, read: Callable[[str], bytes]) -> None:
@@ -64,7 +64,7 @@ class Keyring:
         try:
             envelope = json.loads(sealed)
             if envelope["v"] != _VERSION:
-                raise ValueError("sealed in an unknown version")
+                raise ValueError("sealed in an unknown format version")
             data = binascii.a2b_base64(envelope["data"], strict_mode=True)
             return (await self._crypto.decrypt(self._named(envelope["kid"]), data, name.encode())).decode()
         except (TypeError, LookupError, Forbidden) as error:

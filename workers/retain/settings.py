@@ -1,4 +1,4 @@
-"""The deployment's settings, read once from the environment's variables and secrets."""
+"""The deployment's settings, read once from its variables and secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from retain.errors import Misconfigured
 class ModelSettings:
     """How to reach a model.
 
-    base_url: "" for the provider's own. api_key: a secret, never shown. allow_requests: False leaves loopback alone.
+    base_url: "" for the provider's own. api_key: a secret, never shown. allow_requests: if False, only loopback is
+    allowed.
     """
 
     provider: str
@@ -37,10 +38,10 @@ class Settings:
     """What a deployment configures.
 
     chat: the model of agents that name none. accounts: how to reach the providers that they may name, by provider.
-    credentials_key: base64 of the 32 bytes that seal upstream credentials. previous_credentials_key: the one before,
-    while they are sealed anew. memory_key, previous_memory_key: the same for the PII of tiered memory. All are secrets,
-    never shown. memory_placements, memory_pii_fields: as `retain.items` reads them. evaluation_judge: as
-    `retain.evaluation.scoring.judge` does.
+    credentials_key: base64 of the 32 bytes that seal upstream credentials. previous_credentials_key: the one before it,
+    until everything is sealed with the new one. memory_key, previous_memory_key: the same for the PII of tiered memory.
+    All are secrets, never shown. memory_placements, memory_pii_fields: as `retain.items` reads them. evaluation_judge:
+    as `retain.evaluation.scoring.judge` does.
     """
 
     environment: str
@@ -129,7 +130,7 @@ def _reach(prefix: str, variables: Mapping[str, str]) -> _Reach:
 
 
 ACCOUNTS = ("openai", "anthropic")
-"""Providers of chat models that an agent may name beside the deployment's own, and that need an address and a key."""
+"""Providers of chat models that an agent may name besides the deployment's own, and that need an address and a key."""
 
 
 NAMES = (

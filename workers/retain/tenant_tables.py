@@ -1,6 +1,6 @@
-"""Every table with rows of tenants, as its area declares it: what a deployment gives to the eraser.
+"""Every table with rows of tenants, as its area declares it: what a deployment passes to the eraser.
 
-The order is that in which an erasure empties them. Tables without an index by tenant come last of their area.
+An erasure empties them in this order. Tables without an index by tenant come last in their area.
 """
 
 from __future__ import annotations

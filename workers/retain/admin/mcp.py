@@ -178,7 +178,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             body=TextBody("application/json"),
             query=QueryString(OwnerQuery),
             takes="a message of the [Model Context Protocol](mcp.md#the-memory-post-admintenantstenantmcp)",
-            answers=(Answer(200, "its answer"), Answer(202, "nothing, for a message that wants no answer")),
+            answers=(Answer(200, "its answer"), Answer(202, "nothing, for a message that needs no answer")),
             errors=("cross_origin", ErrorGroup("those of the routes for [memories](#memories)")),
             same_origin=True,
         ),

@@ -1,1 +1,1 @@
-"""The command `retain`: for whoever develops agents in a project, and for operators of a deployment. Not uploaded."""
+"""The command `retain`: for developers of agents in a project, and for operators of a deployment. Not uploaded."""

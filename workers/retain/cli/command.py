@@ -1,4 +1,4 @@
-"""The command's first word: which subcommand runs. A subcommand's module is imported when it is named, not before."""
+"""The command's first word: which subcommand runs. A subcommand's module is imported only when it is named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retain.version import __version__
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """A subcommand. module: has `main(arguments)`, which returns the exit status; below `tools` it is the project's own."""
+    """A subcommand. module: has `main(arguments)`, which returns the exit status; one in `tools` is the project's own."""
 
     name: str
     module: str

@@ -1,7 +1,7 @@
-"""Evaluate the agents of a project on datasets of `evals/`, on the real workerd: for a terminal, and for CI.
+"""Evaluate the agents of a project on datasets of `evals/`, on the real workerd: in a terminal or in CI.
 
-Exits with 1 when a run is below one of its dataset's thresholds or a case could not be scored, with 2 for a dataset that
-cannot be used.
+Exits with 1 when a run is below one of its dataset's thresholds or a case could not be scored, with 2 for an unusable
+dataset.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def load(path: Path) -> dict[str, Any]:
         _out.print(f"{path.name} is not a dataset: {error}", markup=False)
         raise SystemExit(2) from error
     if not isinstance(content, dict):
-        _out.print(f"{path.name} is not a dataset: it holds no object")
+        _out.print(f"{path.name} is not a dataset: it is not an object")
         raise SystemExit(2)
     return content
 
 
 def evaluate(client: httpx.Client, name: str, content: dict[str, Any]) -> dict[str, Any]:
-    """Put the dataset, run it until every case is scored, and return the run. Raises: SystemExit."""
+    """Upload the dataset, run it until every case is scored, and return the run. Raises: SystemExit."""
     base = f"/admin/tenants/{TENANT}/evals"
     put = client.put(f"{base}/datasets/{name}", json=content)
     if put.is_error:
@@ -70,16 +70,16 @@ def evaluate(client: httpx.Client, name: str, content: dict[str, Any]) -> dict[s
     progress = _checked(client.post(f"{base}/runs", json={"dataset": name}))
     for _ in range(MAX_CALLS):
         run: dict[str, Any] = progress["run"]
-        if run["state"] != "running":  # what is left is to erase scratch tenants of a server that ends
+        if run["state"] != "running":  # only erasing scratch tenants is left, and this server stops
             return run
         time.sleep((progress["retry_after_ms"] or 0) / 1000)
         progress = _checked(client.post(f"{base}/runs/{run['run_id']}"))
-    _out.print(f"the evaluation of {name} does not end")
+    _out.print(f"the evaluation of {name} did not finish in time")
     raise SystemExit(1)
 
 
 def report(run: dict[str, Any]) -> bool:
-    """Print a run as tables; return whether it is as good as its dataset demands."""
+    """Print a run as tables; return whether it meets its dataset's thresholds."""
     cases = Table(title=f"{run['dataset']} ({run['version'][:12]})")
     for column in ("case", "outcome", "scores", "why"):
         cases.add_column(column, overflow="fold")
@@ -120,20 +120,20 @@ def _checked(response: httpx.Response) -> dict[str, Any]:
 
 
 def run_all(client: httpx.Client, paths: Sequence[Path]) -> bool:
-    """Evaluate every dataset on a server and report; return whether all are good enough."""
+    """Evaluate every dataset on a server and report; return whether all meet their thresholds."""
     _checked(client.put(f"/admin/tenants/{TENANT}"))
     good = [report(evaluate(client, path.stem, load(path))) for path in paths]  # every one is reported
     return all(good)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve on a fresh state, evaluate, and report; return the process's exit status.
+    """Start a server with a fresh state, evaluate, and report; return the process's exit status.
 
     Raises: Misconfigured (code `no_project`) without a project and without --base-url.
     """
     parser = argparse.ArgumentParser(prog="retain eval", description=__doc__)
-    parser.add_argument("datasets", nargs="+", help="files, or names in evals/; 'all' for every one of them")
-    parser.add_argument("--base-url", help="a server that runs already, instead of one that is started")
+    parser.add_argument("datasets", nargs="+", help="files, or names in evals/; 'all' for every dataset there")
+    parser.add_argument("--base-url", help="a running server to use, instead of starting one")
     given = parser.parse_args(arguments)
     paths = _project_datasets() if given.datasets == ["all"] else [dataset_file(name) for name in given.datasets]
     for path in paths:

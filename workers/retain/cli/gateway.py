@@ -1,12 +1,12 @@
-"""Create API keys, tools and upstream credentials for the tool proxy, in the KV of a deployment or of the local server.
+"""Create API keys, tools and upstream credentials for the tool proxy, in the KV of a deployment or the local server.
 
     retain gateway key create --tenant acme --scope '*'
     retain gateway tool put --tenant acme --file tool.yaml
     retain gateway credential put --tenant acme --tool create_order < secret.txt
     retain gateway list --tenant acme
 
-Without `--remote` it writes to the KV of `retain dev`, in the state that RETAIN_STATE names, and lets tools have an upstream
-on this machine.
+Without `--remote` it writes to the KV of `retain dev`, in the state that RETAIN_STATE names, and allows upstreams on
+this machine.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True)
 class Workplace:
-    """What a command works with. read_secret: reads the credential from the standard input."""
+    """What a command works with. read_secret: reads the credential from standard input."""
 
     kv: WranglerKv
     remote: bool
@@ -51,7 +51,7 @@ class Workplace:
 
 
 async def create_key(work: Workplace, options: argparse.Namespace) -> None:
-    """Make an API key and print it, this once."""
+    """Make an API key and print it; only its hash is stored."""
     lifetime_ms = None if options.days is None else options.days * _DAY_MS
     new = new_api_key(options.tenant, options.scope, now_ms=work.now_ms, lifetime_ms=lifetime_ms)
     await new.entry.write(work.kv)
@@ -60,10 +60,10 @@ async def create_key(work: Workplace, options: argparse.Namespace) -> None:
 
 
 async def revoke_key(work: Workplace, options: argparse.Namespace) -> None:
-    """Remove an API key. Other locations may accept it for up to a minute more."""
+    """Remove an API key. Other locations may accept it for up to another minute."""
     tenant = check_tenant(options.tenant)
     if len(options.key_id) < KEY_ID_CHARACTERS:
-        raise InvalidInput("that is not a whole key id", code=ForeignCode("invalid_key_id"))
+        raise InvalidInput("that is not a complete key id", code=ForeignCode("invalid_key_id"))
     names = await _names(work.kv, STORED_PREFIX + options.key_id)
     values = await work.kv.values(names)
     mine = [name for name, text in values.items() if text is not None and read_grant(text).tenant_id == tenant]
@@ -95,7 +95,7 @@ async def delete_tool(work: Workplace, options: argparse.Namespace) -> None:
 
 
 async def put_credential(work: Workplace, options: argparse.Namespace) -> None:
-    """Seal what is on the standard input as the tool's upstream credential."""
+    """Seal the text on standard input as the tool's upstream credential."""
     secret = work.read_secret().strip()
     entry = await credential_entry(HostCrypto(), work.credentials_key(), options.tenant, options.tool, secret)
     await entry.write(work.kv)
@@ -193,7 +193,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     keys = nouns.add_parser("key", help="API keys").add_subparsers(required=True)
     create = command(keys, "create", create_key)
     create.add_argument("--scope", action="append", required=True, help="a tool's name, or '*'; may be repeated")
-    create.add_argument("--days", type=int, help="after how many days the key expires")
+    create.add_argument("--days", type=int, help="days until the key expires")
     command(keys, "revoke", revoke_key).add_argument("--key-id", required=True)
     tools = nouns.add_parser("tool", help="tools").add_subparsers(required=True)
     command(tools, "put", put_tool).add_argument("--file", type=Path, required=True)
@@ -212,7 +212,7 @@ def main(
     read_secret: Callable[[], str] | None = None,
     local_secrets: Path | None = None,
 ) -> int:
-    """Run a command; return the process's exit status. What is not given is the surrounding project's."""
+    """Run a command; return the process's exit status. Arguments that are left out come from the surrounding project."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     try:
         project = require_project()

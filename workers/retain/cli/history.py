@@ -1,12 +1,12 @@
-"""Verify a tenant's world history, or save it to a file, without trusting the server that answers it.
+"""Verify a tenant's world history, or save it to a file, without trusting the server that returns it.
 
     retain history verify --url http://127.0.0.1:8787 --tenant acme [--head SEQ:HASH]
     retain history dump --url http://127.0.0.1:8787 --tenant acme > acme.jsonl
     retain history verify --file acme.jsonl --tenant acme
 
-`verify` recomputes the chain from the entries, prints its head, and asks the server (not for a file) to compare it with the
-learning stream and with the head that it keeps. Exits with 1 when anything is wrong. Behind Cloudflare Access, the
-environment variables CF_ACCESS_CLIENT_ID and CF_ACCESS_CLIENT_SECRET hold a service token.
+`verify` recomputes the chain from the entries, prints its head, and asks the server (unless it reads a file) to compare
+it with the learning stream and with the head that it keeps. Exits with 1 when anything is wrong. Behind Cloudflare
+Access, the environment variables CF_ACCESS_CLIENT_ID and CF_ACCESS_CLIENT_SECRET hold a service token.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """How far a history holds. entries, head: of the part that follows from the first entry. broken_at: None for all."""
+    """How far a history is valid. entries, head: of the valid part. broken_at: None when all of it is valid."""
 
     entries: int
     head: str
@@ -42,7 +42,7 @@ class Chain:
 
 
 class Server:
-    """A deployment, as its administrator reaches it."""
+    """A deployment, seen by its administrator."""
 
     def __init__(self, client: httpx.Client, tenant_id: str) -> None:
         self._client = client
@@ -59,7 +59,7 @@ class Server:
             after = page["cursor"]
 
     def verdict(self) -> Mapping[str, Any]:
-        """Return what the server finds when it compares its history with its learning stream and the kept head."""
+        """Return the server's result of comparing its history with its learning stream and the kept head."""
         return self._get(f"{self._path}/verify", {})
 
     def _get(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def read_file(path: Path) -> Iterator[Entry]:
 
 
 def check(tenant_id: str, entries: Iterable[Entry], asked: frozenset[int] = frozenset()) -> Chain:
-    """Recompute the chain, entry by entry. asked: entries whose hashes are wanted."""
+    """Recompute the chain, entry by entry. asked: the numbers of entries whose hashes to return."""
     seq, head = 0, GENESIS
     found: dict[int, str] = {}
     for entry in entries:
@@ -100,16 +100,16 @@ def check(tenant_id: str, entries: Iterable[Entry], asked: frozenset[int] = froz
 
 
 def verify(options: argparse.Namespace, server: Server | None) -> int:
-    """Recompute the chain, print its head, and compare it with a head that was kept."""
+    """Recompute the chain, print its head, and compare it with a kept head."""
     kept = None if options.head is None else _head(options.head)
     entries = read_file(options.file) if server is None else server.entries()
     chain = check(options.tenant, entries, frozenset() if kept is None else frozenset([kept[0]]))
     if chain.broken_at is not None:
-        print(f"broken at entry {chain.broken_at}: it does not follow from the one before")
+        print(f"broken at entry {chain.broken_at}: it does not follow from the entry before it")
         return 1
     print(f"{chain.entries} entries, head {chain.entries}:{chain.head}")
     if kept is not None and chain.found.get(kept[0]) != kept[1]:
-        print(f"entry {kept[0]} is not the one that was kept: the history was cut off or rewritten")
+        print(f"entry {kept[0]} does not match the kept head: the history was cut off or rewritten")
         return 1
     if server is not None:
         verdict = server.verdict()
@@ -145,8 +145,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         place = command.add_mutually_exclusive_group(required=True)
         place.add_argument("--url", help="the deployment's address")
         if does is verify:
-            place.add_argument("--file", type=Path, help="what dump printed")
-            command.add_argument("--head", help="a head that was kept: SEQ:HASH")
+            place.add_argument("--file", type=Path, help="the output of dump")
+            command.add_argument("--head", help="a kept head: SEQ:HASH")
         command.set_defaults(does=does)
     return parser.parse_args(arguments)
 

@@ -1,9 +1,9 @@
-"""Print the life cycle rules of the cold tier's bucket, as they follow from the placement of data types.
+"""Print the life cycle rules of the cold tier's bucket, derived from the placement of data types.
 
     retain lifecycle-rules > lifecycle.json
     npx wrangler r2 bucket lifecycle set retain --file lifecycle.json
 
-The placements are the matrix with what MEMORY_PLACEMENTS of wrangler.toml changes, or --placements instead.
+The placements are the matrix, as changed by MEMORY_PLACEMENTS of wrangler.toml, or by --placements instead.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     retain namespaces release 1.4.0 --url …
     retain namespaces rollback 2 --url …
 
-Every command can be repeated. Exits with 1 when it was refused, and `status` also when the canonical hit rate is below the
+Every command can be repeated. Exits with 1 when it was refused; `status` also when the canonical hit rate is below the
 baseline. Behind Cloudflare Access, the environment variables CF_ACCESS_CLIENT_ID and CF_ACCESS_CLIENT_SECRET hold a
 service token. docs/namespaces.md is the runbook.
 """
@@ -28,7 +28,7 @@ PATH = "/admin/namespaces"
 Shown = Mapping[str, Any]
 
 _NEXT = {
-    1: "read until all services run with these flags, then deploy both flags true and advance 2",
+    1: "wait until all services run with these flags, then deploy both flags as true and advance 2",
     2: "the backfill may begin in two minutes; record each release",
     3: "now deploy MEMORY_NAMESPACE_COMPAT_READ=false, and watch status",
 }
@@ -59,7 +59,7 @@ def advance(options: argparse.Namespace, client: httpx.Client) -> int:
 
 
 def rollback(options: argparse.Namespace, client: httpx.Client) -> int:
-    """Go back one phase. Removes nothing."""
+    """Return to the previous phase. Removes nothing."""
     _print(_asked(client, "POST", f"{PATH}/rollback", {"to": options.phase}))
     print(_BACK[options.phase])
     return 0
@@ -87,8 +87,10 @@ def backfill(options: argparse.Namespace, client: httpx.Client) -> int:
 
 def _print(shown: Shown) -> None:
     flags = shown["flags"]
-    said = ", ".join(f"{name} {str(flags[name]).lower()}" for name in ("write_canonical", "compat_read"))
-    print(f"phase {shown['phase']}, baseline {shown['baseline']}, {said}{'' if flags['fit'] else ' (not this phase)'}")
+    settings = ", ".join(f"{name} {str(flags[name]).lower()}" for name in ("write_canonical", "compat_read"))
+    print(
+        f"phase {shown['phase']}, baseline {shown['baseline']}, {settings}{'' if flags['fit'] else ' (not this phase)'}"
+    )
     for cycle in shown["cycles"]:
         rates = ", ".join(
             f"{tier} {'-' if counts['hit_rate'] is None else format(counts['hit_rate'], '.4f')}"
@@ -125,13 +127,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         command.add_argument("--url", required=True, help="the deployment's address")
         if does is advance:
             command.add_argument("phase", type=int, choices=(1, 2, 3))
-            command.add_argument("--baseline", type=float, help="least canonical hit rate, with phase 1 (0.99)")
+            command.add_argument("--baseline", type=float, help="lowest canonical hit rate, with phase 1 (0.99)")
         if does is rollback:
             command.add_argument("phase", type=int, choices=(0, 1, 2))
         if does is release:
             command.add_argument("release", help="its name")
         if does is backfill:
-            command.add_argument("--again", action="store_true", help="start from the beginning; what was copied stays")
+            command.add_argument("--again", action="store_true", help="start from the beginning; copied values stay")
         command.set_defaults(does=does)
     return parser.parse_args(arguments)
 

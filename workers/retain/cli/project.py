@@ -1,4 +1,4 @@
-"""The Retain project around the working directory: the folder with the Worker's configuration, its agents and its tools."""
+"""The Retain project around the working directory: a folder with the Worker's configuration, its agents and its tools."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Project:
 
     @property
     def node_bin(self) -> Path:
-        """The folder with wrangler's program."""
+        """The folder with wrangler's executable."""
         return self.root / "node_modules" / ".bin"
 
     @property
@@ -55,7 +55,7 @@ class Project:
 
 
 def surrounding_project(start: Path | None = None) -> Project | None:
-    """Return the project that holds the folder `start`, or None. start: the working directory when None."""
+    """Return the project that contains the folder `start`, or None. start: None for the working directory."""
     folder = (start or Path.cwd()).resolve()
     for root in (folder, *folder.parents):
         if all((root / mark).is_file() for mark in _MARKS):
@@ -64,7 +64,7 @@ def surrounding_project(start: Path | None = None) -> Project | None:
 
 
 def require_project(start: Path | None = None) -> Project:
-    """Return the project that holds the folder `start`. Raises: Misconfigured (code `no_project`)."""
+    """Return the project that contains the folder `start`. Raises: Misconfigured (code `no_project`)."""
     project = surrounding_project(start)
     if project is None:
         raise Misconfigured(

@@ -2,7 +2,7 @@
 
     retain new concierge
 
-The files are ready to run without a key, and meant to be changed. Nothing is overwritten.
+The files run without a key, and are meant to be changed. Nothing is overwritten.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def starter_files(agent: str) -> dict[str, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the files unless one of them exists; return the exit status."""
     parser = argparse.ArgumentParser(prog="retain new", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("agent", metavar="AGENT", help="its name: small letters, digits and _, at most 32")
+    parser.add_argument("agent", metavar="AGENT", help="its name: lower-case letters, digits and _, at most 32")
     try:
         files = starter_files(parser.parse_args(arguments).agent)
         root = require_project().root
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     existing = [path for path in files if (root / path).exists()]
     if existing:
-        print(f"nothing was written: {', '.join(existing)} exists already", file=sys.stderr)
+        print(f"nothing was written: {', '.join(existing)} already exists", file=sys.stderr)
         return 1
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

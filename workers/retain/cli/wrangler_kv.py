@@ -1,4 +1,4 @@
-"""KV through wrangler: of a deployment, or of the local server's state."""
+"""KV through wrangler: a deployment's, or the local server's."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from retain.ports import KeyPage
 _BULK_KEYS = 100
 
 Run = Callable[[Sequence[str]], str]
-"""Runs wrangler with these arguments and returns what it wrote to its standard output. Raises: Unavailable."""
+"""Runs wrangler with these arguments and returns its standard output. Raises: Unavailable."""
 
 
 def wrangler_of(project: Project) -> Run:
-    """Return what runs the project's wrangler. It raises Unavailable (code `wrangler_failed`)."""
+    """Return a function that runs the project's wrangler. It raises Unavailable (code `wrangler_failed`)."""
 
     def run(arguments: Sequence[str]) -> str:
         path = f"{project.node_bin}{os.pathsep}{os.environ['PATH']}"
@@ -52,7 +52,7 @@ class WranglerKv:
 
     async def values(self, keys: Sequence[str]) -> dict[str, str | None]:
         """Return the values of any number of keys."""
-        # Not `key get`: for a missing key that prints a sentence, as if it were the value.
+        # Not `key get`: for a missing key it prints a sentence as if that were the value.
         found: dict[str, str | None] = {}
         for start in range(0, len(keys), _BULK_KEYS):
             wanted = list(keys[start : start + _BULK_KEYS])
@@ -73,7 +73,7 @@ class WranglerKv:
         self._run(["kv", "key", "delete", key, *self._where])
 
     async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
-        """Return all keys that start with `prefix`: wrangler pages by itself. See the port."""
+        """Return all keys that start with `prefix`: wrangler reads all pages. See the port."""
         names = [
             entry["name"] for entry in json.loads(self._run(["kv", "key", "list", "--prefix", prefix, *self._where]))
         ]

@@ -1,7 +1,7 @@
 """What can go wrong, classed by what the caller should do about it.
 
 Every error has a stable `code` (for programs) and a message (for people). Neither ever holds a secret. Data that helps
-the caller are attributes in `details`. Callers tell errors apart by their class, never by their code.
+the caller is in `details`. Code inside Retain distinguishes errors by class, never by code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Detail = str | int | float | bool | None | list[str]
 
 
 class RetainError(Exception):
-    """Base of every error Retain raises on purpose.
+    """The base of every error that Retain raises on purpose.
 
     code: stable identifier in snake case, part of the public interface.
     details: data a program can use; never secrets.
@@ -46,7 +46,7 @@ class RetainError(Exception):
 
 
 class InvalidInput(RetainError):
-    """Fix the request: it will fail in the same way each time."""
+    """Fix the request: it fails in the same way each time."""
 
     code: InvalidInputCode | LimitExceededCode | MethodNotAllowedCode | ForeignCode = "invalid_input"
 
@@ -75,7 +75,7 @@ class LimitExceeded(InvalidInput):
 
 
 class Unauthenticated(RetainError):
-    """Send credentials: there were none, or they are not valid."""
+    """Send credentials: they are missing or invalid."""
 
     code: UnauthenticatedCode | ForeignCode = "unauthenticated"
 
@@ -110,7 +110,7 @@ class NoSuchTool(NotFound):
 
 
 class UnknownScope(NotFound):
-    """Register the scope first: it is not known, or it is at another place."""
+    """Register the scope first: it is unknown, or is elsewhere in the hierarchy."""
 
     code: Literal["unknown_scope"] | ForeignCode = "unknown_scope"
 
@@ -149,7 +149,7 @@ class Unavailable(RetainError):
 
 
 class UpstreamFailed(RetainError):
-    """Look at the upstream: it answered in a way that retrying will not mend."""
+    """Look at the upstream: it answered in a way that retrying will not fix."""
 
     code: UpstreamFailedCode | Literal["schema_mismatch"] | ForeignCode = "upstream_failed"
 
@@ -160,7 +160,7 @@ class UpstreamFailed(RetainError):
 
 
 class SchemaMismatch(UpstreamFailed):
-    """Ask the model again: its answer breaks the schema. `details` name the place and the rule."""
+    """Ask the model again: its answer breaks the schema. `details` name the path and the rule."""
 
     code: Literal["schema_mismatch"] | ForeignCode = "schema_mismatch"
 

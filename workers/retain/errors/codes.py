@@ -1,6 +1,6 @@
-"""The codes of errors: a closed set, by the class that is raised with them. docs/errors.md says what each asks for.
+"""The error codes: a closed set, grouped by the class that is raised with them. docs/errors.md says what each means.
 
-A code is part of the public interface: programs decide by it. A type checker refuses one that its class does not have.
+A code is part of the public interface: programs decide by it. A type checker refuses a code that its class lacks.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ ReportedCode = Literal[
     "token_budget",
     "turn_limit",
 ]
-"""What an answer or a run's event names, and nothing is raised with."""
+"""Codes that answers and run events contain, but no error is raised with."""
 
 Code = (
     Literal["internal", "constraint", "no_such_tool", "schema_mismatch", "unknown_scope"]

@@ -1,1 +1,1 @@
-"""The tool proxy: API key in, upstream answer out. It reads KV and nothing else."""
+"""The tool proxy: API key in, upstream answer out. It reads only KV."""

@@ -1,4 +1,4 @@
-"""Arguments of a tool: checked against its JSON Schema by a function that is compiled once."""
+"""A tool's arguments, checked against its JSON Schema by a function that is compiled once."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ def compile_check(schema: Mapping[str, object]) -> Check:
     try:
         violation_of = compile_schema(schema)
     except ValueError as error:
-        raise InvalidInput(
-            "parameters is not a JSON Schema that can be used", code="invalid_tool_configuration"
-        ) from error
+        raise InvalidInput("parameters is not a usable JSON Schema", code="invalid_tool_configuration") from error
 
     def check(arguments: Mapping[str, object]) -> None:
         violation = violation_of(arguments)

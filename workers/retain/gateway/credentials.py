@@ -56,8 +56,8 @@ async def seal(crypto: Crypto, key: bytes, name: str, secret: str) -> str:
 class OpenedCredentials:
     """Opens sealed credentials, and keeps them for up to a minute.
 
-    What is kept is keyed by the sealed text that KV answered just now, so a credential that was replaced or removed is
-    never used: keeping saves the decryption, not the read.
+    The cache key is the sealed text that KV has just returned, so a credential that was replaced or removed is never
+    used: the cache saves the decryption, not the read.
     """
 
     def __init__(self, crypto: Crypto, clock: Clock, settings: GatewaySettings) -> None:

@@ -1,9 +1,9 @@
-"""API keys: what a caller shows, and what KV knows of it.
+"""API keys: what a caller presents, and what KV holds of it.
 
 A key is `retain_<tenant>_<43 characters>`: a prefix for secret scanners, the tenant so that a leaked key can be traced
 to its owner, and 32 random bytes in base64url. KV holds only its SHA-256. Neither salt nor slow hash is needed, since
 256 random bits cannot be guessed; nor is a comparison in constant time, since the lookup is by the hash, and knowing
-how much of a hash fits says nothing about a key that has it.
+how much of a hash matches reveals nothing about the key.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Grant:
     expires_at_ms: int | None = None
 
     def allows(self, tool_name: str) -> bool:
-        """Tell whether the key may call the tool."""
+        """Return whether the key may call the tool."""
         return tool_name in self.scopes or ANY_TOOL in self.scopes
 
 
 def stored_name(api_key: str) -> str:
-    """Return the KV key under which the API key's grant stands."""
+    """Return the KV key under which the API key's grant is stored."""
     return STORED_PREFIX + sha256(api_key.encode()).hexdigest()
 
 
@@ -63,9 +63,9 @@ def presented_key(headers: Mapping[str, str]) -> str:
 
 
 async def authenticate(kv: Kv, api_key: str, now_ms: int) -> Grant:
-    """Return what the key allows. Reads KV each time, so that a revoked key stops working when KV says so.
+    """Return what the key allows. Reads KV each time, so that a revoked key stops working as soon as KV shows it.
 
-    A text that cannot be a key costs no read.
+    A text that cannot be an API key costs no read.
 
     Raises: Unauthenticated (code `invalid_api_key`) for an unknown or expired key; Unavailable; Misconfigured (code
         `invalid_key_record`).

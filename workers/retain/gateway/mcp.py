@@ -17,7 +17,7 @@ from retain.ports import Kv
 NAME = "retain-gateway"
 INSTRUCTIONS = "Tools of one tenant. Each call goes to the tool's own server with the tenant's credential."
 PAGE = 50
-"""Tools of one page: each costs a read of KV."""
+"""Tools per page: each costs one read of KV."""
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 class GrantedTools:
     """The tools that an API key allows. A call reads KV twice, as over REST; a page reads each of its tools.
 
-    idempotency_key: the request's, handed to the upstream.
+    idempotency_key: the request's, sent to the upstream.
     """
 
     def __init__(self, kv: Kv, proxy: ToolProxy, grant: Grant, idempotency_key: str | None) -> None:
@@ -35,7 +35,7 @@ class GrantedTools:
         self._idempotency_key = idempotency_key
 
     async def page(self, cursor: str | None) -> McpToolPage:
-        """Return tools by name. One whose configuration cannot be used is left out; a call of it says why."""
+        """Return tools in order of name. One with an unusable configuration is left out; calling it says why."""
         names, following = await self._names(cursor)
         found = await asyncio.gather(*(self._described(name) for name in names))
         return McpToolPage([tool for tool in found if tool is not None], following)
@@ -52,7 +52,7 @@ class GrantedTools:
         try:
             text = given.body.decode()
         except UnicodeDecodeError:
-            return McpAnswer(f"the tool answered {len(given.body)} bytes that are no text", failed=True)
+            return McpAnswer(f"the tool answered {len(given.body)} bytes that are not text", failed=True)
         return McpAnswer(text, failed=not 200 <= given.status < 300)
 
     async def _names(self, cursor: str | None) -> tuple[list[str], str | None]:

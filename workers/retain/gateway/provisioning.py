@@ -1,4 +1,4 @@
-"""What has to stand in KV for a tenant to call a tool: made here, written by the command line, tests and the demo."""
+"""What KV must hold for a tenant to call a tool: made here, written by the command line, tests and the demo."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class KvEntry:
 
 @dataclass(frozen=True, slots=True)
 class NewApiKey:
-    """An API key just made. api_key: the only place where it can be read. entry: what to write, without it."""
+    """An API key just made. api_key: stored nowhere. entry: what to write, without the key."""
 
     api_key: str = field(repr=False)
     key_id: str
@@ -64,7 +64,7 @@ def new_api_key(tenant_id: str, scopes: Sequence[str], *, now_ms: int, lifetime_
 def tool_entry(
     tenant_id: str, tool_name: str, config: Mapping[str, object], *, allow_loopback: bool = False
 ) -> KvEntry:
-    """Return the entry of a tool, its configuration checked as the proxy will check it.
+    """Return the entry of a tool, with its configuration checked as the proxy checks it.
 
     Raises: InvalidInput (code `invalid_tenant`, `invalid_tool_name`, `invalid_tool_configuration`,
         `forbidden_upstream`); LimitExceeded (code `tool_configuration_too_large`).

@@ -31,7 +31,7 @@ class ToolAnswer:
     """What the upstream answered, whatever its status.
 
     headers: those of `PASSED_HEADERS` that it sent. kv_ms, upstream_ms: time spent waiting for each. The platform's
-    clock stands still between waits, so computation does not show in them.
+    clock advances only while waiting, so computation does not show in them.
     Source: https://developers.cloudflare.com/workers/runtime-apis/performance/
     """
 
@@ -55,7 +55,7 @@ class ToolDescription:
 
 @dataclass(frozen=True, slots=True)
 class PreparedTool:
-    """A configuration that was checked, and its compiled schema."""
+    """A valid configuration, and its compiled schema."""
 
     config: ToolConfig
     check_arguments: Check
@@ -65,7 +65,7 @@ class ToolProxy:
     """Calls the tools that a tenant has in KV.
 
     It holds a KV handle, an HTTP client, cryptography and a clock: nothing through which it could reach a database, an
-    index, an object store or a Durable Object. Make one an isolate: it keeps opened credentials for up to a minute.
+    index, an object store or a Durable Object. Make one per isolate: it keeps opened credentials for up to a minute.
     """
 
     def __init__(self, kv: Kv, fetch: Fetch, crypto: Crypto, clock: Clock, settings: GatewaySettings) -> None:
@@ -83,10 +83,10 @@ class ToolProxy:
         *,
         idempotency_key: str | None = None,
     ) -> ToolAnswer:
-        """Call the tool once and return its upstream's answer, also when that is an error of the upstream's.
+        """Call the tool once and return its upstream's answer, even if that is an error.
 
-        Reads KV twice, at the same time. Nothing is retried here: whether a second call is safe is for the caller to
-        decide, by the tool's `idempotent`. idempotency_key: handed to the upstream, which may or may not heed it.
+        Reads KV twice, concurrently. Nothing is retried here: whether a second call is safe is for the caller to
+        decide, by the tool's `idempotent`. idempotency_key: sent to the upstream, which may ignore it.
 
         Raises: NotFound (code `no_such_tool`); InvalidInput (code `invalid_tenant`, `invalid_tool_name`,
             `invalid_arguments`, `invalid_idempotency_key`); LimitExceeded (code `url_too_long`); Unavailable (codes of
@@ -115,7 +115,7 @@ class ToolProxy:
         )
 
     async def describe(self, tenant_id: str, tool_name: str) -> ToolDescription:
-        """Return what a caller has to know of the tool. One KV read.
+        """Return what a caller needs to know about the tool. Costs one KV read.
 
         Raises: NotFound (code `no_such_tool`); InvalidInput; Unavailable; Misconfigured (code
             `invalid_tool_configuration`).
@@ -146,7 +146,7 @@ class ToolProxy:
                 timeout_ms=config.timeout_ms,
             )
         except Unavailable as error:
-            # Said anew and without the cause: the client's own words may quote the URL, which may hold the credential.
+            # A new message and no cause: the client's own text may quote the URL, which may contain the credential.
             raise Unavailable("the tool's upstream did not answer", code=error.code, tool=tool_name) from None
         if 300 <= response.status < 400:
             raise UpstreamFailed(
@@ -167,7 +167,7 @@ class ToolProxy:
 
 @lru_cache(maxsize=_PREPARED_TOOLS)
 def prepare_tool(text: str, *, allow_loopback: bool) -> PreparedTool:
-    """Return the configuration parsed, checked and compiled. The same text is prepared once an isolate.
+    """Return the configuration parsed, checked and compiled. Each text is prepared once per isolate.
 
     Raises: InvalidInput (code `invalid_tool_configuration`, `forbidden_upstream`).
     """
@@ -177,9 +177,9 @@ def prepare_tool(text: str, *, allow_loopback: bool) -> PreparedTool:
 
 
 async def _both(first: Coroutine[Any, Any, Result], second: Coroutine[Any, Any, Result]) -> tuple[Result, Result]:
-    """Return both results. As `asyncio.gather`, without the turns of the event loop that it costs.
+    """Return both results. Like `asyncio.gather`, without its extra event loop turns.
 
-    A task that starts at once has issued its read when this goes on to the second one.
+    A task that starts eagerly has issued its read before this starts the second one.
     """
     if sys.version_info >= (3, 12):
         task = asyncio.Task(first, loop=asyncio.get_running_loop(), eager_start=True)
@@ -188,6 +188,6 @@ async def _both(first: Coroutine[Any, Any, Result], second: Coroutine[Any, Any, 
     try:
         later = await second
     finally:
-        # Also after a failure: a task left behind would outlive the request.
+        # Also after a failure: an unfinished task would outlive the request.
         earlier = await task
     return earlier, later

@@ -15,15 +15,15 @@ from retain.routing.route import Answer, ErrorGroup, Resource, Route
 from retain.routing.router import Match, Router
 
 PREFIX = "/api/v1/tools/"
-"""Every path of a tool starts with this."""
+"""Every tool's path starts with this."""
 MCP_PATH = "/mcp"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls the gateway, and what answers.
+    """Who calls the gateway, and what answers them.
 
-    grant: what the API key allows. started_ms: when the request came. key_ms: what reading the key took.
+    grant: what the API key allows. started_ms: when the request arrived. key_ms: how long reading the key took.
     """
 
     kv: Kv
@@ -36,7 +36,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentsBody:
-    """Reads a tool's arguments: a JSON object, or nothing. Without pydantic, which the proxy's path does not load."""
+    """Reads a tool's arguments: a JSON object, or nothing. Does not use pydantic, which the proxy's path does not load."""
 
     model: type | None = None
     required: bool = False
@@ -99,7 +99,7 @@ OF_A_CALL = ErrorGroup(
         "upstream_unreachable",
     ),
 )
-_HEADERS = {"idempotency-key": "1 to 255 printable ASCII characters, handed to the upstream"}
+_HEADERS = {"idempotency-key": "1 to 255 printable ASCII characters, sent to the upstream"}
 RESOURCE: Resource[Caller] = Resource(
     "Tools",
     (
@@ -122,7 +122,7 @@ RESOURCE: Resource[Caller] = Resource(
             body=TextBody("application/json"),
             takes="a message of the [Model Context Protocol](mcp.md#the-gateways-tools-post-mcp)",
             headers=_HEADERS,
-            answers=(Answer(200, "its answer"), Answer(202, "nothing, for a message that wants no answer")),
+            answers=(Answer(200, "its answer"), Answer(202, "nothing, for a message that needs no answer")),
             errors=("cross_origin", OF_A_CALL),
             same_origin=True,
         ),
@@ -132,9 +132,9 @@ ROUTER: Router[Caller] = Router((RESOURCE,), guard="anyone")
 
 
 class Gateway:
-    """Answers tool calls. Built as `ToolProxy` is, from the same few things, and once per isolate.
+    """Answers tool calls. Built once per isolate, from the same arguments as `ToolProxy`.
 
-    tools: the proxy itself, for callers that have authenticated in another way.
+    tools: the proxy itself, for callers that are authenticated in another way.
     """
 
     def __init__(self, kv: Kv, fetch: Fetch, crypto: Crypto, clock: Clock, settings: GatewaySettings) -> None:
@@ -143,11 +143,11 @@ class Gateway:
         self.tools = ToolProxy(kv, fetch, crypto, clock, settings)
 
     def match(self, method: str, path: str) -> Match:
-        """Return what the method and the path lead to; its answer authenticates the caller."""
+        """Return the match of a method and a path; its answer authenticates the caller."""
         return ROUTER.match(method, path, self._admit)
 
     async def handle(self, request: Request) -> Response:
-        """Answer one request. At most three KV reads: the API key, then the tool and its credential at the same time.
+        """Answer one request. At most three KV reads: the API key, then the tool and its credential concurrently.
 
         Raises: what `ToolProxy.call` raises; Unauthenticated (code `missing_api_key`, `invalid_api_key`); Forbidden
             (code `tool_not_allowed`); NotFound (code `no_such_route`); MethodNotAllowed; InvalidInput (code

@@ -1,4 +1,4 @@
-"""The proxy's own settings: the few of the deployment's that it may know."""
+"""The proxy's settings: the few of the deployment's that it may see."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 class GatewaySettings:
     """What the proxy is configured with.
 
-    credentials_key: base64 of the 32 bytes that seal upstream credentials; "" when the deployment has none, which only
-        tools without credentials can do with. previous_credentials_key: the one before, kept while values sealed with
-        it are sealed anew. Both are secrets, never shown.
-    allow_loopback: let tools be served from this machine, over plain http. For development only.
+    credentials_key: base64 of the 32 bytes that seal upstream credentials; "" when the deployment has none, so that
+        only tools without credentials work. previous_credentials_key: the one before it, kept until everything is
+        sealed with the new one. Both are secrets, never shown.
+    allow_loopback: allow tools on this machine, over plain http. For development only.
     """
 
     credentials_key: str = field(default="", repr=False)

@@ -1,8 +1,8 @@
-"""A tool's address: where it may lie, and how arguments become part of its path.
+"""A tool's address: which are allowed, and how arguments become part of its path.
 
 The grammar is a list of what is allowed, not of what is forbidden: an authority is a lower-case host name with an
-optional port, so that user information, IP addresses in any spelling, trailing dots and the like have no way to be
-written. Arguments reach the path alone, percent-encoded, and cannot add or remove a segment.
+optional port, so that user information, IP addresses in any spelling, trailing dots and the like cannot be
+written. Arguments reach only the path, percent-encoded, and cannot add or remove a segment.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _QUERY = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/?%-]*")
 def check_target(scheme: str, authority: str, *, allow_loopback: bool) -> None:
     """Refuse an upstream that a tool must not have.
 
-    What a public name resolves to is not seen here: at Cloudflare a Worker has no private network to reach, and a
-    workerd of one's own refuses private addresses unless its configuration allows them.
+    What a public name resolves to is not checked: on Cloudflare a Worker has no private network to reach, and a
+    self-hosted workerd refuses private addresses unless its configuration allows them.
     Source: https://github.com/cloudflare/workerd/blob/main/src/workerd/server/workerd.capnp (struct Network)
 
     Raises: InvalidInput (code `forbidden_upstream`).
@@ -49,7 +49,7 @@ def check_target(scheme: str, authority: str, *, allow_loopback: bool) -> None:
         raise _forbidden("an upstream on this machine needs the development setting")
     public = _PUBLIC.fullmatch(authority)
     if public is None or len(public[1]) > _MAX_HOST_CHARACTERS:
-        raise _forbidden("an upstream is a public host name in lower case, with a port if need be, and nothing else")
+        raise _forbidden("an upstream must be a public host name in lower case, with an optional port")
     if any(public[1].endswith(f".{name}") for name in _RESERVED):
         raise _forbidden("the upstream's name belongs to private networks")
     if scheme != "https":
@@ -58,9 +58,9 @@ def check_target(scheme: str, authority: str, *, allow_loopback: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UrlTemplate:
-    """A URL with places for arguments in its path.
+    """A URL with placeholders for arguments in its path.
 
-    origin: scheme and authority. pieces: of the path, literals and names of arguments by turns, a literal first.
+    origin: scheme and authority. pieces: of the path, literals and argument names alternately, a literal first.
     query: the fixed part, encoded, "" when there is none. query_names: the names it holds.
     """
 
@@ -76,7 +76,7 @@ class UrlTemplate:
         return self.pieces[1::2]
 
     def expand(self, arguments: Mapping[str, object]) -> str:
-        """Return the URL without its query, the arguments percent-encoded.
+        """Return the URL without its query, with the arguments percent-encoded.
 
         Raises: InvalidInput (code `invalid_arguments`) for an argument that is missing or empty, is not a scalar, or
             would make a segment `.` or `..`; LimitExceeded (code `url_too_long`).
@@ -94,7 +94,7 @@ class UrlTemplate:
         path = "".join(parts)
         # Clients resolve dot segments before they send, which would leave the path that the tool's owner configured.
         if "/." in path and _has_dot_segment(path):
-            raise invalid_argument("", "they would make a dot segment in the URL's path")
+            raise invalid_argument("", "they would put a dot segment into the URL's path")
         return origin + path
 
 
@@ -110,21 +110,19 @@ def parse_url_template(text: str) -> UrlTemplate:
     pieces = tuple(_PIECES.split(path))
     literals = "".join(pieces[::2])
     if not _PATH.fullmatch(literals):
-        raise _malformed("the url's path holds a character that must be percent-encoded, or a malformed place")
+        raise _malformed("the url's path holds a character that must be percent-encoded, or a malformed placeholder")
     if "%2e" in literals.lower() or _has_dot_segment(path):
         raise _malformed("the url's path holds a dot segment")
     if len(set(pieces[1::2])) != len(pieces[1::2]):
         raise _malformed("the url's path names an argument twice")
     if not _QUERY.fullmatch(query):
-        raise _malformed(
-            "the url's query holds a character that must be percent-encoded; it has no places for arguments"
-        )
+        raise _malformed("the url's query holds a character that must be percent-encoded; it cannot take arguments")
     names = frozenset(name for name, _ in parse_qsl(query, keep_blank_values=True))
     return UrlTemplate(scheme, authority, pieces, query, names)
 
 
 def as_text(name: str, value: object) -> str:
-    """Return a scalar argument percent-encoded, so that every character but letters, digits and `_.-~` is escaped.
+    """Return a scalar argument percent-encoded, so that every character except letters, digits and `_.-~` is escaped.
 
     Raises: InvalidInput (code `invalid_arguments`).
     """
@@ -132,7 +130,7 @@ def as_text(name: str, value: object) -> str:
         raise invalid_argument(f"/{name}", "it is part of the URL and must be a text, a number or a boolean")
     try:
         return quote(value if isinstance(value, str) else json.dumps(value, allow_nan=False), safe="")
-    except ValueError as error:  # a lone surrogate, not-a-number, infinity
+    except ValueError as error:  # a lone surrogate, NaN or infinity
         raise invalid_argument(f"/{name}", "it cannot be written in a URL") from error
 
 

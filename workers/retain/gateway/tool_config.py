@@ -1,4 +1,4 @@
-"""A tool's configuration: what stands in KV. Validated by hand: this path must not import a validation library."""
+"""A tool's configuration, as KV holds it. Validated by hand: this path must not import a validation library."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OWN_HEADERS = frozenset(
         "upgrade",
     }
 )
-"""Headers that the proxy or the connection decides."""
+"""Headers that the proxy or the connection sets."""
 _SECRET_HEADERS = frozenset(("authorization", "x-api-key"))
 _REQUIRED = frozenset(("version", "description", "url", "method", "host", "auth", "parameters", "idempotent"))
 _OPTIONAL = frozenset(("headers", "timeout_ms", "max_response_bytes"))
@@ -53,7 +53,7 @@ def tool_name_in_kv(tenant_id: str, tool_name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ToolAuth:
-    """How the credential is shown to the upstream. name: of the header or query parameter, "" for the other kinds."""
+    """How the credential is sent to the upstream. name: of the header or query parameter, "" for the other kinds."""
 
     kind: AuthKind
     name: str = ""
@@ -63,8 +63,8 @@ class ToolAuth:
 class ToolConfig:
     """One tool of a tenant.
 
-    version: raised by its owner with each change. host: must equal the authority of the url; stated on its own so that
-    a change of the one without the other is noticed. headers: sent with each call, never secrets. parameters: JSON
+    version: raised by its owner with each change. host: must equal the authority of the url; stated separately so that
+    changing one without the other is noticed. headers: sent with each call, never secrets. parameters: JSON
     Schema of the arguments. idempotent: calling it twice does no more than calling it once.
     """
 
@@ -124,7 +124,7 @@ def _check_together(config: ToolConfig) -> None:
     required = config.parameters.get("required", [])
     for name in config.url.places:
         if name not in declared or name not in required:
-            raise _wrong(f"the url's place '{name}' must be a declared and required parameter")
+            raise _wrong(f"the url's placeholder '{name}' must be a declared and required parameter")
     taken = config.url.query_names & declared.keys() if config.method not in METHODS_WITH_BODY else frozenset()
     if taken:
         raise _wrong(f"the url's query already sets {sorted(taken)}")
@@ -134,11 +134,11 @@ def _check_together(config: ToolConfig) -> None:
 
 def _auth(value: object) -> ToolAuth:
     if not isinstance(value, dict) or value.get("kind") not in ("none", "bearer", "header", "query"):
-        raise _wrong("auth must be an object whose kind is none, bearer, header or query")
+        raise _wrong("auth must be an object of kind none, bearer, header or query")
     kind = cast("AuthKind", value["kind"])
     named = kind in ("header", "query")
     if value.keys() != ({"kind", "name"} if named else {"kind"}):
-        raise _wrong("auth has a name for the kinds header and query, and nothing else")
+        raise _wrong("auth has a name only for the kinds header and query")
     name = value["name"] if named else ""
     if kind == "header":
         _header_name(name)
@@ -162,7 +162,7 @@ def _header_name(name: object) -> str:
     if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
         raise _wrong("a header's name must be a token in lower case")
     if name in _OWN_HEADERS:
-        raise _wrong(f"header '{name}' is not the configuration's to set")
+        raise _wrong(f"header '{name}' must not be set by the configuration")
     return name
 
 

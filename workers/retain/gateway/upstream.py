@@ -1,4 +1,4 @@
-"""The request that a tool call makes of its upstream: a pure function of configuration, arguments and credential."""
+"""The request that a tool call sends to its upstream: a pure function of configuration, arguments and credential."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from retain.gateway.target import as_text, check_length, invalid_argument
 from retain.gateway.tool_config import METHODS_WITH_BODY, ToolConfig
 
 MAX_IDEMPOTENCY_KEY_CHARACTERS = 255
-# ASCII alone, so that no client has to guess an encoding; NaN and infinities are not JSON.
+# ASCII only, so that no client has to guess an encoding; NaN and infinities are not JSON.
 _ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 

@@ -109,7 +109,7 @@ def _classed() -> Iterator[None]:
     except (TimeoutError, httpx.TimeoutException) as error:
         raise Unavailable("the upstream did not answer in time", code="upstream_timeout") from error
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-        raise InvalidInput("the address is not a valid one for HTTP", code="invalid_url") from error
+        raise InvalidInput("the address is not a valid HTTP address", code="invalid_url") from error
     except UnicodeEncodeError as error:
         raise InvalidInput(
             "a header or the body holds text that HTTP cannot carry", code="unsupported_value"

@@ -1,1 +1,1 @@
-"""The platform's documented limits, checked before a call is spent. For adapters and the areas above."""
+"""The platform's documented limits, checked before a call is made. For adapters and the areas above."""

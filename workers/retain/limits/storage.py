@@ -1,6 +1,6 @@
 """The storage limits of Cloudflare, checked before a call.
 
-Pure, so every adapter can refuse in the same way: the local simulators do not enforce all of these, production does.
+Pure, so that every adapter refuses in the same way: local simulators do not enforce all of these, production does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_STATEMENT_BYTES = 100_000
 MAX_VALUE_BYTES = 2_000_000
 """Size of one string, BLOB or row. Source: https://developers.cloudflare.com/d1/platform/limits/"""
 MAX_INTEGER = 2**53
-"""Whole numbers travel as doubles, which hold them exactly up to here.
+"""The largest whole number that D1 stores exactly: numbers are sent as doubles.
 
 Source: https://developers.cloudflare.com/d1/worker-api/#type-conversion
 """
@@ -32,7 +32,7 @@ MIN_KV_TTL_S = 60
 MAX_OBJECT_KEY_BYTES = 1024
 """Source: https://developers.cloudflare.com/r2/platform/limits/"""
 MAX_PAGE = 1000
-"""Keys in one page of a listing, of KV as of R2.
+"""Most keys in one page of a listing, in KV and in R2.
 
 Source: https://developers.cloudflare.com/kv/api/list-keys/
 """
@@ -43,12 +43,13 @@ _NOT_ALLOWED = re.compile(r"\s*(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE|ATTA
 def check_statement(sql: str, values: Sequence[SqlValue]) -> list[str | float | bytes | None]:
     """Return the values as the platform stores them: booleans and whole numbers become doubles.
 
-    The platform binds every number as a double. A column of INTEGER affinity makes it whole again; a TEXT column keeps
-    "5.0", and `7 / ?` does not divide as integers. Source: https://developers.cloudflare.com/d1/worker-api/#type-conversion
+    The platform binds every number as a double. A column of INTEGER affinity makes it an integer again; a TEXT column
+    keeps "5.0", and `7 / ?` does not divide as integers. Source:
+    https://developers.cloudflare.com/d1/worker-api/#type-conversion
 
     Raises: LimitExceeded (code `statement_too_long`, `too_many_parameters`, `value_too_large`); InvalidInput (code
         `unsupported_value` for another type, a number that is not finite or not exact, or text that is not Unicode;
-        `statement_not_allowed` for transactions, which only `batch` makes).
+        `statement_not_allowed` for transactions, which only `batch` creates).
     """
     if utf8_bytes(sql) > MAX_STATEMENT_BYTES:
         raise LimitExceeded("the SQL statement is too long", code="statement_too_long", limit_bytes=MAX_STATEMENT_BYTES)
@@ -74,7 +75,7 @@ def _checked_value(value: SqlValue) -> str | float | bytes | None:
 
 
 def check_kv_key(key: str) -> str:
-    """Return the key of a KV entry.
+    """Return the key of a KV entry if it is valid.
 
     Raises: InvalidInput (code `invalid_key`); LimitExceeded (code `key_too_long`).
     """
@@ -84,7 +85,7 @@ def check_kv_key(key: str) -> str:
 
 
 def check_kv_write(key: str, value: str, ttl_s: int | None) -> None:
-    """Accept a write to KV.
+    """Check a write to KV.
 
     Raises: as `check_kv_key`; LimitExceeded (code `value_too_large`); InvalidInput (code `unsupported_value` for text
         that is not Unicode, `invalid_ttl`).
@@ -97,7 +98,7 @@ def check_kv_write(key: str, value: str, ttl_s: int | None) -> None:
 
 
 def check_object_key(key: str) -> str:
-    """Return the key of an object.
+    """Return the key of an object if it is valid.
 
     Raises: InvalidInput (code `invalid_key`); LimitExceeded (code `key_too_long`).
     """
@@ -107,7 +108,7 @@ def check_object_key(key: str) -> str:
 
 
 def check_page(limit: int) -> int:
-    """Return the size of a page of keys.
+    """Return the page size if it is valid.
 
     Raises: InvalidInput (code `invalid_limit`).
     """

@@ -1,8 +1,8 @@
-"""Metadata filters of the vector index: which are valid, and what they let pass.
+"""Metadata filters of the vector index: which are valid, and what they match.
 
-The rules are Vectorize's. Two of its answers are undocumented, and the safe reading is taken: a filter on a property
+The rules are Vectorize's. Where its behaviour is undocumented, the safe reading is taken: a filter on a property
 without a metadata index, which finds nothing there, is refused here; and an entry that lacks the property counts as
-different from every value, so that only `$ne` and `$nin` let it pass.
+different from every value, so that only `$ne` and `$nin` match it.
 
 Source: https://developers.cloudflare.com/vectorize/reference/metadata-filtering/
 """
@@ -46,15 +46,15 @@ _OPERATORS: Final = ("$eq", "$ne", *_LISTS, *_RANGES)
 
 
 def indexed_text(text: str) -> str:
-    """Return what a metadata index keeps of a string: its first 64 bytes, cut at a character's boundary.
+    """Return what a metadata index keeps of a string: its first 64 bytes, cut at a character boundary.
 
-    A filter cannot tell apart texts that share them.
+    A filter cannot distinguish texts that share them.
     """
     return text.encode("utf-8", "replace")[:INDEXED_BYTES].decode("utf-8", "ignore")
 
 
 def check_filter(criteria: MetadataFilter, filterable: Mapping[str, PropertyType] = FILTERABLE) -> None:
-    """Check that the filter is one that every index answers alike.
+    """Check that the filter is one that every index answers in the same way.
 
     An empty filter sets no condition. Vectorize refuses an empty object, so its adapter leaves it out.
 
@@ -66,7 +66,7 @@ def check_filter(criteria: MetadataFilter, filterable: Mapping[str, PropertyType
         if name not in filterable:
             raise _invalid(name, "it has no metadata index")
         if given not in _OPERATORS:
-            raise _invalid(name, f"{given!r} is no operator")
+            raise _invalid(name, f"{given!r} is not an operator")
         if not operands:
             raise _invalid(name, f"{given} needs at least one value")
         if not all(_is_a(filterable[name], value) for value in operands):
@@ -87,30 +87,30 @@ def check_filter(criteria: MetadataFilter, filterable: Mapping[str, PropertyType
 
 
 def is_json_number(value: object) -> bool:
-    """Tell whether the value is a number that the index, which holds doubles, keeps exactly. A boolean is none."""
+    """Return whether the value is a number (not a boolean) that the index, which holds doubles, keeps exactly."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return math.isfinite(value) if isinstance(value, float) else abs(value) <= _EXACT_INTEGER
 
 
 def matches(criteria: MetadataFilter, metadata: Mapping[str, MetadataValue]) -> bool:
-    """Tell whether an entry with this metadata passes a filter that `check_filter` accepts.
+    """Return whether an entry with this metadata passes a filter that `check_filter` accepts.
 
-    Strings are compared on their first 64 bytes and ordered by code point. Values of different types are different,
-    and neither comes before the other.
+    Strings are compared on their first 64 bytes and ordered by code point. Values of different types are unequal and
+    unordered.
     """
     return all(_passes(metadata.get(name), given, operands) for name, given, operands in _conditions(criteria))
 
 
 def _conditions(criteria: MetadataFilter) -> Iterator[tuple[str, str, Sequence[MetadataValue]]]:
-    """Yield the filter's conditions, all of which must hold: property, operator, operands."""
+    """Yield the filter's conditions, all of which must be met: property, operator, operands."""
     for name, condition in criteria.items():
         if not isinstance(condition, Mapping):
             yield name, "$eq", (condition,)
             continue
         for given, operand in condition.items():
             if given not in _LISTS:
-                # Of a list, where none belongs, `check_filter` finds that it is not of the property's type.
+                # If the operand is a list, `check_filter` refuses it as not of the property's type.
                 yield name, given, (operand,)  # type: ignore[misc]
             elif isinstance(operand, str | int | float):
                 raise _invalid(name, f"{given} needs a list")
@@ -128,7 +128,7 @@ def _passes(got: MetadataValue | None, given: str, operands: Sequence[MetadataVa
 def _same(a: MetadataValue | None, b: MetadataValue) -> bool:
     if isinstance(a, str) and isinstance(b, str):
         return indexed_text(a) == indexed_text(b)
-    if isinstance(a, bool) or isinstance(b, bool):  # to Python True equals 1, to JSON it does not
+    if isinstance(a, bool) or isinstance(b, bool):  # in Python True equals 1, in JSON it does not
         return a is b
     return a == b
 

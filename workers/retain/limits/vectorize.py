@@ -1,4 +1,4 @@
-"""Limits of the vector index, checked before anything is sent, so that every adapter refuses alike and clearly.
+"""Limits of the vector index, checked before anything is sent, so that every adapter refuses in the same words.
 
 Source: https://developers.cloudflare.com/vectorize/platform/limits/
 """
@@ -86,14 +86,14 @@ def check_ids(ids: Sequence[str], limit: int) -> None:
 
 
 def delete_calls(ids: Sequence[str]) -> list[list[str]]:
-    """Return the ids in as many lists as Vectorize needs calls to delete them; one empty list when there are none."""
+    """Return the ids in one list per `deleteByIds` call; one empty list when there are no ids."""
     return [list(ids[at : at + DELETE_IDS_PER_CALL]) for at in range(0, max(len(ids), 1), DELETE_IDS_PER_CALL)]
 
 
 def platform_error(text: str) -> RetainError:
-    """Return what an error text of the Vectorize binding means to the caller.
+    """Return the error that an error text of the Vectorize binding means to the caller.
 
-    Only what the platform refuses for its content is the caller's to mend; everything else may pass on a retry.
+    Only what the platform refuses for its content is for the caller to fix; anything else may succeed on a retry.
     Source: https://github.com/cloudflare/workerd/blob/main/src/cloudflare/internal/vectorize-api.ts (the texts' form)
     """
     found = _PLATFORM_ERROR.search(text)
@@ -116,8 +116,8 @@ def check_vector(values: Vector, dimensions: int) -> None:
             expected=dimensions,
             found=len(values),
         )
-    if not all(abs(value) <= MAX_VALUE for value in values):  # false for what is not a number
-        raise InvalidInput("the vector holds a value that is no finite 32-bit float", code="vector_not_finite")
+    if not all(abs(value) <= MAX_VALUE for value in values):  # false for NaN
+        raise InvalidInput("the vector holds a value that is not a finite 32-bit float", code="vector_not_finite")
     if not any(values):
         raise InvalidInput("a vector of zeros has no direction, and so no similarity", code="vector_is_zero")
 
@@ -148,7 +148,7 @@ def _check_metadata(metadata: Mapping[str, MetadataValue]) -> None:
         if not key or key.startswith("$") or "." in key or '"' in key:
             raise InvalidInput(f"{key!r} is not allowed as a key of metadata", code="invalid_metadata", key=key)
         if not isinstance(value, str) and not is_json_number(value) and not isinstance(value, bool):
-            raise InvalidInput(f"metadata {key!r} is no text, number or boolean", code="invalid_metadata", key=key)
+            raise InvalidInput(f"metadata {key!r} is not a text, number or boolean", code="invalid_metadata", key=key)
     size = _utf8_bytes(json.dumps(dict(metadata), separators=(",", ":"), ensure_ascii=False))
     if size > MAX_METADATA_BYTES:
         raise LimitExceeded(

@@ -1,8 +1,8 @@
 """JSON-RPC messages of the protocol: reading them from a request, and writing answers.
 
-Two eras of the protocol are spoken. Until 2025-11-25 a client begins with `initialize`; since 2026-07-28 each request
-carries its version and capabilities in `_meta`, with headers that repeat what intermediaries route by. No state is kept
-between requests in either.
+Two eras of the protocol are supported. Until 2025-11-25 a client begins with `initialize`; since 2026-07-28 each
+request carries its version and capabilities in `_meta`, with headers that repeat what intermediaries route by. No state
+is kept between requests in either.
 Source: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports and
 https://modelcontextprotocol.io/specification/2026-07-28/basic/transports
 """
@@ -37,7 +37,7 @@ _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
 
 
 class McpError(Exception):
-    """A request that the protocol itself refuses. code: of JSON-RPC."""
+    """A request that violates the protocol. code: the JSON-RPC error code."""
 
     def __init__(self, code: int, message: str, data: JsonObject | None = None) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class McpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RpcMessage:
-    """One message of a client. id: None for a notification. enveloped: of the era without a handshake."""
+    """One message of a client. id: None for a notification. enveloped: whether it is of the era without a handshake."""
 
     id: str | int | None
     method: str
@@ -57,7 +57,7 @@ class RpcMessage:
 
 
 def read_message(request: Request) -> RpcMessage | None:
-    """Return the message, None for one that wants no answer because it is an answer itself.
+    """Return the message, or None for one that needs no answer because it is itself an answer.
 
     Raises: McpError.
     """
@@ -66,14 +66,14 @@ def read_message(request: Request) -> RpcMessage | None:
     except InvalidInput as error:
         raise McpError(PARSE_ERROR, error.message) from error
     if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
-        raise McpError(INVALID_REQUEST, "the body must be one JSON-RPC 2.0 message; batches are not served")
+        raise McpError(INVALID_REQUEST, "the body must be one JSON-RPC 2.0 message; batches are not supported")
     if "method" not in body and ("result" in body or "error" in body):
         return None
     method, params, number = body.get("method"), body.get("params", {}), body.get("id")
     if not isinstance(method, str) or not isinstance(params, dict):
-        raise McpError(INVALID_REQUEST, "a message has a method, a text, and params, an object")
+        raise McpError(INVALID_REQUEST, "method must be a text and params an object")
     if isinstance(number, bool) or not isinstance(number, str | int | None) or ("id" in body and number is None):
-        raise McpError(INVALID_REQUEST, "an id is a text or a whole number")
+        raise McpError(INVALID_REQUEST, "id must be a text or a whole number")
     meta = params.get("_meta")
     envelope = meta if isinstance(meta, dict) and _VERSION_KEY in meta else None
     if envelope is None:
@@ -84,7 +84,7 @@ def read_message(request: Request) -> RpcMessage | None:
 
 
 def id_of(request: Request) -> str | int | None:
-    """Return the id to which a refusal belongs, None when the body has none that can be read."""
+    """Return the id that a refusal answers, or None when the body has no readable id."""
     try:
         body = request.json()
     except InvalidInput:
@@ -100,12 +100,12 @@ def result(message: RpcMessage, value: Mapping[str, object]) -> Response:
 
 
 def accepted() -> Response:
-    """Return the answer to a message that wants none."""
+    """Return the response to a message that needs no answer."""
     return Response(202, "")
 
 
 def refusal(error: McpError, number: str | int | None, *, enveloped: bool) -> Response:
-    """Return a refusal. What reached a method is answered with status 200 in the era with a handshake."""
+    """Return a refusal. In the era with a handshake, errors of a method have status 200."""
     content: dict[str, object] = {"code": error.code, "message": error.message}
     if error.data is not None:
         content["data"] = dict(error.data)
@@ -121,7 +121,7 @@ def _check_handshake_version(request: Request, method: str) -> None:
 
 
 def _check_envelope(request: Request, method: str, params: JsonObject, meta: JsonObject) -> None:
-    """Refuse a request that says one thing in its headers and another in its body: who routes it reads the headers."""
+    """Refuse a request whose headers contradict its body: intermediaries route it by the headers."""
     if _CAPABILITIES_KEY not in meta:
         raise McpError(INVALID_PARAMS, f"params._meta lacks '{_CAPABILITIES_KEY}'")
     headers = request.headers
@@ -139,7 +139,7 @@ def _check_envelope(request: Request, method: str, params: JsonObject, meta: Jso
 
 def _unsupported(requested: str, supported: Sequence[str]) -> McpError:
     data = {"supported": list(supported), "requested": requested}
-    return McpError(UNSUPPORTED_VERSION, "this version of the protocol is not spoken here", data)
+    return McpError(UNSUPPORTED_VERSION, "this version of the protocol is not supported", data)
 
 
 def _decoded(value: str | None) -> str | None:

@@ -23,16 +23,15 @@ from retain.mcp.tools import McpTool, McpTools
 from retain.version import __version__
 
 LIST_TTL_MS = 60_000
-"""For how long a client may take a list of tools for current: as long as KV may lag."""
+"""How long a client may treat a list of tools as current: as long as KV may lag."""
 
 
 async def answer(request: Request, tools: McpTools, name: str, instructions: str) -> Response:
-    """Return the answer to one message of a request that no page of another origin sent.
+    """Return the answer to a request's message. The caller has refused requests from pages of other origins.
 
     name, instructions: how the server introduces itself.
-
-    What the protocol refuses is answered as a JSON-RPC error, a tool's failure as a failed call.
-    Raises: what the tools raise when they are listed.
+    A violation of the protocol is answered as a JSON-RPC error, a tool's failure as a failed call.
+    Raises: what listing the tools raises.
     """
     try:
         message = read_message(request)
@@ -88,7 +87,7 @@ def _shown(tool: McpTool) -> Mapping[str, object]:
 async def _call(message: RpcMessage, tools: McpTools) -> Mapping[str, object]:
     name, arguments = message.params.get("name"), message.params.get("arguments") or {}
     if not isinstance(name, str) or not isinstance(arguments, dict):
-        raise McpError(INVALID_PARAMS, "a call has a name, a text, and arguments, an object")
+        raise McpError(INVALID_PARAMS, "name must be a text and arguments an object")
     try:
         given = await tools.call(name, arguments)
     except NoSuchTool as error:

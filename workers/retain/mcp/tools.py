@@ -32,14 +32,14 @@ class McpToolPage:
 
 @dataclass(frozen=True, slots=True)
 class McpAnswer:
-    """What a call gave. failed: the text says what went wrong, for the model to read."""
+    """The result of a call. failed: the text says what went wrong, for the model to read."""
 
     text: str
     failed: bool = False
 
 
 class McpTools(Protocol):
-    """The tools that one caller may use. Made for a caller after its request was authenticated."""
+    """The tools that one caller may use. Created once the caller is authenticated."""
 
     async def page(self, cursor: str | None) -> McpToolPage:
         """Return tools in a fixed order. Raises: InvalidInput (code `invalid_cursor`)."""
@@ -48,7 +48,7 @@ class McpTools(Protocol):
     async def call(self, name: str, arguments: JsonObject) -> McpAnswer:
         """Call a tool once.
 
-        Raises: NotFound (code `no_such_tool`) for a tool that the caller does not have. Any other RetainError is told
-            to the model as a failed call.
+        Raises: NotFound (code `no_such_tool`) for a tool that the caller does not have. Any other RetainError is
+            reported to the model as a failed call.
         """
         ...

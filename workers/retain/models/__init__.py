@@ -1,1 +1,1 @@
-"""Chat and embedding models, one port each, with retries and the choice by configuration."""
+"""Chat and embedding models, one port each, with retries and selection by configuration."""

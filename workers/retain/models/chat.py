@@ -1,4 +1,4 @@
-"""The chat model port: what an agent's loop asks of a language model, whoever serves it."""
+"""The chat model port: what an agent's loop needs from a language model, whoever serves it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from retain.json_text import JsonObject
 
 Role = Literal["system", "user", "assistant", "tool"]
 Cut = Literal["length", "content_filter"]
-"""What ended an answer before its end: the limit of output, or a filter of the server."""
+"""What cut an answer short: the output limit, or the server's filter."""
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
 OnText = Callable[[str], Awaitable[None]]
-"""Takes the next piece of an answer's text, never an empty one, as soon as it is there."""
+"""Takes the next piece of an answer's text, never an empty one, as soon as it arrives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model's wish to call a tool. id: unique in the run, chosen by the model's server."""
+    """The model's request to call a tool. id: unique in the run, chosen by the model's server."""
 
     id: str
     name: str
@@ -38,7 +38,7 @@ class ToolCall:
 class ChatMessage:
     """One message of the conversation.
 
-    tool_calls: only in the assistant's. tool_call_id: only in a tool's, names the call it answers.
+    tool_calls: only in the assistant's messages. tool_call_id: only in a tool's; the call that it answers.
     """
 
     role: Role
@@ -62,7 +62,7 @@ class Usage:
 class ChatRequest:
     """What to complete. temperature: None leaves the server's default.
 
-    schema: a JSON Schema of an object that an answer without tool calls must be, as JSON; None for free text.
+    schema: the JSON Schema of the object that an answer without tool calls must hold as JSON; None for free text.
     """
 
     messages: Sequence[ChatMessage]
@@ -76,8 +76,8 @@ class ChatRequest:
 class ChatReply:
     """What the model answered: text, tool calls, or both.
 
-    usage: of all attempts that were answered. cut: what ended the text before its end, None when it is whole; an answer
-    with tool calls is always whole. structured: the object that the text holds when the request had a schema.
+    usage: of all attempts that were answered. cut: what cut the text short, None when it is complete; an answer
+    with tool calls is always complete. structured: the object that the text holds when the request had a schema.
     """
 
     content: str
@@ -104,11 +104,11 @@ class ChatModel(Protocol):
         """Return the model's next message. Has no side effect, so it may be repeated after a failure.
 
         on_text: streams. It gets the reply's content in pieces, awaited one after the other, before the reply returns;
-            together they are the content. What it raises ends the call. Once it was called, the adapter tries no more:
-            text is never given twice. A caller that asks again must drop the text it got.
+            together they are the content. What it raises ends the call. Once it was called, the adapter does not retry:
+            text is never delivered twice. A caller that asks again must drop the text it got.
 
         Raises: Unavailable when retrying may help (after the adapter's own retries), code `stream_interrupted` when
-            text was already given; UpstreamFailed when it will not help, among others with code `answer_cut` when the
+            text was already delivered; UpstreamFailed when it will not, among others with code `answer_cut` when the
             answer ended within a tool call, `content_filtered` when the server withheld all of it, and
             `schema_mismatch` when it does not match the request's schema; Misconfigured when the credentials are
             refused.

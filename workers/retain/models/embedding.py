@@ -9,11 +9,11 @@ from typing import Protocol
 class Embedder(Protocol):
     """Turns texts into vectors of one model.
 
-    E1. Output is stable: for one text and one model the vector is the same at every call, wherever the text stands in the
-        call and whatever else is embedded. Nothing is drawn by chance.
-    E2. Embedding has no side effect beyond caching: nothing that was given is changed, nothing that was answered is
-        shared with a later answer, and no call changes what another one returns.
-    E3. Failure is an error that is raised: neither nothing, nor a part, nor a vector that was made up is answered.
+    E1. Output is stable: for one text and one model the vector is the same in every call, whatever the text's position
+        in the call and whatever else is embedded. Nothing is random.
+    E2. Embedding has no side effect beyond caching: no argument is changed, no result is shared with a later result,
+        and no call changes what another one returns.
+    E3. Failure is an error that is raised: a result is never empty, partial or made up.
     """
 
     @property
@@ -27,7 +27,7 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector a text, in order, L2-normalised; all zeros where the model finds nothing in the text.
+        """Return one vector per text, in order, L2-normalised; all zeros where the model finds nothing in the text.
 
         Raises: Unavailable when retrying may help; UpstreamFailed when it will not; Misconfigured for refused
             credentials or a wrong number of dimensions.

@@ -19,7 +19,7 @@ JsonObject = Mapping[str, object]
 
 EVENT_STREAM = "text/event-stream"
 MAX_ERROR_BYTES = 65_536
-"""How much of an error's body is read."""
+"""Most bytes of an error's body that are read."""
 
 _SAFE_CODE = re.compile(r"[A-Za-z0-9_.\-\[\]]{1,80}")
 _REQUEST_TIMEOUT = 408
@@ -38,7 +38,7 @@ STATUS_OF_ERROR = {
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
 }
-"""The status that an error has, for one that comes within a stream, after the status 200. Any other is the server's fault.
+"""The status that stands for an error within a stream, after the status 200. Any other error is the server's fault.
 
 Source: https://docs.claude.com/en/api/errors
 Source: https://platform.openai.com/docs/guides/error-codes
@@ -49,10 +49,10 @@ Source: https://platform.openai.com/docs/guides/error-codes
 class Endpoint:
     """Where the server is and how to reach it.
 
-    base_url: with the version and without a slash at its end, as in `https://api.openai.com/v1`.
+    base_url: with the version and without a trailing slash, as in `https://api.openai.com/v1`.
     api_key: "" sends none, for servers that need none.
     timeout_ms: limit of one attempt. For a stream it limits each silence, and `stream_timeout_ms` the whole.
-    fetch_stream: None where nothing streams.
+    fetch_stream: None for an endpoint without streaming.
     """
 
     base_url: str
@@ -64,17 +64,17 @@ class Endpoint:
     stream_timeout_ms: int = 600_000
 
     def credentials(self) -> dict[str, str]:
-        """Return the headers that carry the key, and what else each request of this kind of server needs."""
+        """Return the headers with the key, and whatever else each request to this kind of server needs."""
         raise NotImplementedError
 
     async def post(self, path: str, payload: JsonObject) -> JsonObject:
-        """Post JSON and return the JSON object of the answer, after retries where they may help.
+        """Post JSON and return the JSON object of the answer, retrying where that may help.
 
-        Raises: Misconfigured (code `model_credentials` for 401 and 403; `model_endpoint` when address or key cannot be
-            sent at all; `model_requests_forbidden`); Unavailable (codes `model_rate_limited`, `model_unavailable`,
-            `upstream_unreachable`, `upstream_timeout`) when attempts are used up; UpstreamFailed (codes `model_quota`,
-            `model_refused`, `malformed_answer`) for what retrying will not mend. Errors carry `status` and the server's
-            own error code, never its words: those may quote the key or the prompt.
+        Raises: Misconfigured (code `model_credentials` for 401 and 403; `model_endpoint` when address or key is
+            not valid for HTTP; `model_requests_forbidden`); Unavailable (codes `model_rate_limited`,
+            `model_unavailable`, `upstream_unreachable`, `upstream_timeout`) when attempts are used up; UpstreamFailed
+            (codes `model_quota`, `model_refused`, `malformed_answer`) for what retrying will not fix. Errors carry
+            `status` and the server's own error code, never its text, which may quote the key or the prompt.
         """
         url = self._url(path)
 
@@ -87,7 +87,7 @@ class Endpoint:
                     body=_body(payload),
                     timeout_ms=self.timeout_ms,
                 )
-            except InvalidInput as error:  # address and key come from the deployment, not from the caller
+            except InvalidInput as error:  # address and key are the deployment's, not the caller's
                 raise _cannot_be_addressed() from error
             return read_answer(response)
 
@@ -95,9 +95,9 @@ class Endpoint:
 
     @asynccontextmanager
     async def open(self, path: str, payload: JsonObject) -> AsyncIterator[StreamedResponse]:
-        """Post JSON and enter when a successful answer begins. One attempt: what was handed on cannot be taken back.
+        """Post JSON and enter when a successful answer begins. One attempt: text that was passed on cannot be recalled.
 
-        Raises: as `post`, but for retries.
+        Raises: as `post`, without retries.
         """
         if self.fetch_stream is None:
             raise Misconfigured("this model's server was set up without streaming", code="model_endpoint")
@@ -137,7 +137,7 @@ def _cannot_be_addressed() -> Misconfigured:
 
 
 async def _beginning(pieces: AsyncIterator[bytes]) -> bytes:
-    """Return the start of an error's body. One that breaks off is judged by what came of it."""
+    """Return the start of an error's body: if it breaks off, what had arrived."""
     body = b""
     try:
         async for piece in pieces:
@@ -152,7 +152,7 @@ async def _beginning(pieces: AsyncIterator[bytes]) -> bytes:
 def read_answer(response: HttpResponse) -> JsonObject:
     """Return the JSON object that a successful response holds.
 
-    Raises: as `Endpoint.post`, but for what `Fetch` raises.
+    Raises: as `Endpoint.post`, except what `Fetch` raises.
     """
     if not 200 <= response.status < 300:
         raise failure(response.status, response.body, response.headers)
@@ -180,7 +180,7 @@ def failure(status: int, body: bytes, headers: Mapping[str, str]) -> RetainError
 
 
 def failure_within(event: JsonObject) -> RetainError:
-    """Return the error for an event that says that the answer failed."""
+    """Return the error for an event that reports that the answer failed."""
     codes = _codes(event)
     numbers = [int(code) for code in codes if code.isdecimal() and 400 <= int(code) < 600]
     status = next((STATUS_OF_ERROR[code] for code in codes if code in STATUS_OF_ERROR), (numbers or [500])[0])
@@ -206,9 +206,10 @@ def _classed(status: int, codes: list[str], headers: Mapping[str, str]) -> Retai
 
 
 def _codes(answer: object) -> list[str]:
-    """Return the error codes of an answer, the most exact first.
+    """Return the error codes of an answer, most specific first.
 
-    Most servers answer {"error": {"code", "type"}}; Cloudflare's API and AI Gateway list {"code"} as `errors` or `error`.
+    Most servers answer {"error": {"code", "type"}}; Cloudflare's API and AI Gateway list {"code"} as `errors` or
+    `error`.
     """
     error = (answer.get("error") or answer.get("errors")) if isinstance(answer, dict) else None
     if isinstance(error, list):

@@ -8,7 +8,7 @@ __all__ = ["JsonObject", "OpenAiEndpoint"]
 
 
 class OpenAiEndpoint(Endpoint):
-    """See `Endpoint`. The key is sent as bearer token."""
+    """See `Endpoint`. The key is sent as a bearer token."""
 
     def credentials(self) -> dict[str, str]:
         """Return the header with the key."""

@@ -1,7 +1,7 @@
-"""The switch that forbids requests to real models, as tests want it: loopback alone is left.
+"""The switch that forbids requests to real models, for tests: only loopback stays allowed.
 
     forbid_model_requests()          # in a conftest.py, for the whole process
-    with model_requests_allowed():   # for the one test that means it
+    with model_requests_allowed():   # for the one test that needs one
         ...
 
 A deployment has the variable ALLOW_MODEL_REQUESTS for the same purpose.
@@ -23,7 +23,7 @@ _process = {"allowed": True}
 
 
 def forbid_model_requests() -> None:
-    """Let every later request of this process to a model that is not on loopback raise. Idempotent."""
+    """Make every later request of this process to a model that is not on loopback raise. Idempotent."""
     _process["allowed"] = False
 
 
@@ -39,7 +39,7 @@ def model_requests_allowed() -> Iterator[None]:
 
 
 def check_model_request(address: str, *, allowed: bool = True) -> None:
-    """Accept a request to a model. address: its URL, or BINDING. allowed: the deployment's word.
+    """Check that a request to a model is allowed. address: its URL, or BINDING. allowed: the deployment's setting.
 
     Raises: Misconfigured (code `model_requests_forbidden`).
     """
@@ -55,4 +55,4 @@ def _is_harmless(address: str) -> bool:
         host = urlsplit(address).hostname
     except ValueError:
         return False
-    return host in _LOOPBACK or (host is None and address != BINDING)  # without a host nothing can be sent
+    return host in _LOOPBACK or (host is None and address != BINDING)  # nothing can be sent without a host

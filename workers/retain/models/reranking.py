@@ -1,4 +1,4 @@
-"""Reranking: a second look at the best candidates by a model that reads query and text together. Optional."""
+"""Reranking: a model that reads query and text together reorders the best candidates. Optional."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from retain.models.retry import Retries, with_retries
 from retain.models.workers_ai import AiRunner
 
 MAX_CHARACTERS = 2_000
-"""How much of a text is read: bge-reranker-base reads 512 tokens of query and text together.
+"""Most characters of a text that are sent: bge-reranker-base reads 512 tokens of query and text together.
 
 Source: https://developers.cloudflare.com/workers-ai/models/bge-reranker-base/
 """
 
 
 class Reranker(Protocol):
-    """Judges how well texts answer a query. Equal input gives equal output."""
+    """Scores how well texts answer a query. Equal input gives equal output."""
 
     @property
     def model(self) -> str:
@@ -26,7 +26,7 @@ class Reranker(Protocol):
         ...
 
     async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return one relevance a text, in order; greater is better.
+        """Return one relevance per text, in order; greater is better.
 
         Raises: Unavailable when retrying may help; UpstreamFailed when it will not.
         """
@@ -37,7 +37,7 @@ class WorkersAiReranker:
     """Reranks with a model of the bge-reranker family on Workers AI. Implements the `Reranker` port."""
 
     def __init__(self, run: AiRunner, retries: Retries, *, model: str) -> None:
-        """Name the model (as `@cf/baai/bge-reranker-base`)."""
+        """Set the model (such as `@cf/baai/bge-reranker-base`)."""
         self._run = run
         self._retries = retries
         self._model = model
@@ -48,7 +48,7 @@ class WorkersAiReranker:
         return self._model
 
     async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return one relevance a text. The platform answers {"response": [{"id": place, "score": number}]}.
+        """Return one relevance per text. The platform answers {"response": [{"id": index, "score": number}]}.
 
         Raises: as the port; UpstreamFailed (code `malformed_answer`) for an answer that leaves a text out.
         """
@@ -67,5 +67,5 @@ class WorkersAiReranker:
                 scores[entry["id"]] = float(entry["score"])
         found = [scores.get(place, math.nan) for place in range(len(texts))]
         if not all(math.isfinite(score) for score in found):
-            raise UpstreamFailed("the reranker did not judge every text", code="malformed_answer")
+            raise UpstreamFailed("the reranker did not score every text", code="malformed_answer")
         return found

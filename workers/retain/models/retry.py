@@ -30,8 +30,8 @@ class Retries:
     """How often to try, and how long to wait in between.
 
     sleep: waits. random: a number in [0, 1); `random.random` is one.
-    attempts: calls made at most, the first included. base_ms, cap_ms: the longest wait before the second attempt, and
-    before any.
+    attempts: most calls, including the first. base_ms, cap_ms: the longest wait before the second attempt, and
+    before any attempt.
     """
 
     sleep: Sleep
@@ -44,8 +44,8 @@ class Retries:
 def delay_ms(attempt: int, retries: Retries, retry_after_ms: int | None = None) -> int | None:
     """Return how long to wait after the failed attempt (the first is 0), or None to give up.
 
-    Full jitter: uniform between 0 and min(cap, base * 2**attempt). A server's wish to be left alone for longer is
-    honoured up to the cap; beyond it waiting is the caller's decision.
+    Full jitter: uniform between 0 and min(cap, base * 2**attempt). If the server asks for a longer wait, it is
+    honoured up to the cap; beyond that, waiting is the caller's decision.
     """
     if attempt + 1 >= retries.attempts or (retry_after_ms or 0) > retries.cap_ms:
         return None
@@ -54,9 +54,9 @@ def delay_ms(attempt: int, retries: Retries, retry_after_ms: int | None = None) 
 
 
 def retry_after_ms(headers: Mapping[str, str]) -> int | None:
-    """Return how long the server asks to be left alone, or None when it does not say, or not intelligibly.
+    """Return how long the server asks to wait, or None when the header is absent or invalid.
 
-    `retry-after-ms` is OpenAI's, more precise. A date in `retry-after` is read against the answer's own `date`.
+    `retry-after-ms` is OpenAI's, and more precise. A date in `retry-after` is compared with the answer's own `date`.
     Source: https://www.rfc-editor.org/rfc/rfc9110#name-retry-after
     """
     for name, unit_ms in (("retry-after-ms", 1.0), ("retry-after", 1000.0)):
@@ -74,7 +74,7 @@ def retry_after_ms(headers: Mapping[str, str]) -> int | None:
 
 
 async def with_retries(call: Callable[[], Awaitable[Result]], retries: Retries) -> Result:
-    """Return what `call` returns, trying again after each Unavailable.
+    """Return what `call` returns, retrying after each Unavailable.
 
     `call` must have no side effect. The wait is at least the failure's detail `retry_after_ms`.
 

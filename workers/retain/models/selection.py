@@ -33,7 +33,7 @@ ANTHROPIC_URL = "https://api.anthropic.com/v1"
 
 @dataclass(frozen=True, slots=True)
 class ChatPorts:
-    """What chat adapters reach their models through."""
+    """The ports through which chat adapters reach their models."""
 
     fetch: Fetch
     fetch_stream: FetchStream
@@ -42,10 +42,10 @@ class ChatPorts:
 
 
 def chosen_chat(settings: Settings, *, provider: str | None = None, name: str | None = None) -> ModelSettings:
-    """Return how to reach the chat model that an agent names, the deployment's where it names nothing.
+    """Return how to reach the chat model that an agent names, or the deployment's if it names none.
 
-    Raises: Misconfigured (code `model_unnamed`) for an agent that names another provider than the deployment's, and no
-        model of it.
+    Raises: Misconfigured (code `model_unnamed`) for an agent that names a provider other than the deployment's without
+        a model.
     """
     chat = settings.chat
     if provider is None or provider == chat.provider:
@@ -62,7 +62,7 @@ def chosen_chat(settings: Settings, *, provider: str | None = None, name: str | 
 
 
 def chat_model(settings: ModelSettings, ports: ChatPorts, script: Callable[[], Any]) -> ChatModel:
-    """Return the chat model of these settings. script: loads the script, should the provider be `scripted`.
+    """Return the chat model of these settings. script: loads the script, if the provider is `scripted`.
 
     Raises: Misconfigured (code `unknown_provider`, `model_requests_forbidden`, or as `script`).
     """
@@ -87,7 +87,7 @@ def chat_model(settings: ModelSettings, ports: ChatPorts, script: Callable[[], A
 def embedder(
     settings: ModelSettings, dimensions: int, *, fetch: Fetch, ai: AiRunner, table: Callable[[], bytes]
 ) -> Embedder:
-    """Return the embedder of these settings. table: reads the local table, should the provider be `static`.
+    """Return the embedder of these settings. table: reads the local table, if the provider is `static`.
 
     Raises: Misconfigured (code `unknown_provider`, `model_requests_forbidden`).
     """
@@ -104,7 +104,7 @@ def embedder(
 
 
 def reranker(model: str, ai: AiRunner, *, allow_requests: bool = True) -> Reranker | None:
-    """Return the reranker of this name on Workers AI, None for no name.
+    """Return the reranker with this name on Workers AI, or None for an empty name.
 
     Raises: Misconfigured (code `model_requests_forbidden`).
     """

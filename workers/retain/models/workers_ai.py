@@ -27,9 +27,9 @@ _USED_UP = "3036"
 
 
 def platform_failure(text: str) -> RetainError:
-    """Return the error for what the binding raised. text: as `InferenceUpstreamError: 3040: out of capacity`.
+    """Return the error for what the binding raised. text: such as `InferenceUpstreamError: 3040: out of capacity`.
 
-    What tells no code is taken as passing. Source: https://developers.cloudflare.com/workers-ai/platform/errors/
+    A text without a code counts as temporary. Source: https://developers.cloudflare.com/workers-ai/platform/errors/
     """
     found = _CODE.search(text)
     if found is None or found[1] in _PASSING:

@@ -14,14 +14,14 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class BodyModel(BaseModel):
-    """The base of request bodies: a field that the route does not have is refused."""
+    """The base of request bodies: an unknown field is refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)
 class JsonBody(Generic[Model]):
-    """Reads a body as a model. required: otherwise an empty body is a model of defaults."""
+    """Reads a body as a model. required: if False, an empty body gives the model's defaults."""
 
     model: type[Model]
     required: bool = True
@@ -47,5 +47,5 @@ def validated(model: type[Model], value: object) -> Model:
 
 
 def problems_of(error: ValidationError) -> list[str]:
-    """Return what is wrong, with the place of each problem."""
+    """Return what is wrong, with the path of each problem."""
     return [f"{'.'.join(map(str, found['loc'])) or 'body'}: {found['msg']}" for found in error.errors()]

@@ -1,4 +1,4 @@
-"""Whether the Worker runs: answered to anyone, from nothing."""
+"""Whether the Worker runs: answered to anyone, without reading anything."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from retain.version import __version__
 
 
 async def show_health(_: None, __: PathRequest) -> Response:
-    """Say that the Worker runs, and in which version."""
+    """Report that the Worker runs, and its version."""
     return json_response({"status": "ok", "version": __version__})
 
 

@@ -12,7 +12,8 @@ from retain import identifiers
 class PathParameter:
     """One kind of path parameter.
 
-    pattern: the regular expression that a whole value matches. check: returns a valid value, else raises InvalidInput.
+    pattern: the regular expression that a value matches as a whole. check: returns a valid value or raises
+    InvalidInput.
     """
 
     pattern: str
@@ -33,4 +34,4 @@ BY_NAME: Mapping[str, PathParameter] = {
     "job_id": _ID,
     "receipt_id": _ID,
 }
-"""What a parameter of this name is, unless the route says otherwise."""
+"""The kind of a parameter by its name, unless the route says otherwise."""

@@ -14,12 +14,12 @@ from retain.identifiers import check_agent_type, check_id
 from retain.routing.bodies import problems_of
 
 MAX_LIMIT = 200
-"""The most entries of one page."""
+"""Most entries on one page."""
 _LIMIT = re.compile(r"[1-9][0-9]{0,2}")
 
 
 class QueryModel(BaseModel):
-    """The base of all query strings. Parameters that a route does not have are ignored."""
+    """The base of all query strings. Unknown parameters are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -42,19 +42,19 @@ class QueryString(Generic[Model]):
 
 
 def page_limit(text: str) -> int:
-    """Return a page's size. Raises: InvalidInput (code `invalid_limit`)."""
+    """Return the page size. Raises: InvalidInput (code `invalid_limit`)."""
     if _LIMIT.fullmatch(text) is None or int(text) > MAX_LIMIT:
         raise InvalidInput(f"limit must be 1 to {MAX_LIMIT}", code="invalid_limit")
     return int(text)
 
 
-PageLimit = Annotated[int, BeforeValidator(page_limit), Field(ge=1, le=MAX_LIMIT, description="how many at most")]
+PageLimit = Annotated[int, BeforeValidator(page_limit), Field(ge=1, le=MAX_LIMIT, description="most entries to return")]
 """The size of a page, from the query's text."""
 Flag = Annotated[bool, BeforeValidator(lambda text: text == "true")]
 """True for the text `true`, else false."""
 AgentType = Annotated[str, AfterValidator(check_agent_type)]
 Id = Annotated[str, AfterValidator(check_id)]
-Cursor = Annotated[str | None, Field(description="`cursor` of the page before")]
+Cursor = Annotated[str | None, Field(description="`cursor` of the previous page")]
 
 
 class PageQuery(QueryModel):

@@ -17,7 +17,7 @@ Value_co = TypeVar("Value_co", covariant=True)
 class TypedRequest(Generic[Body_co, Query_co]):
     """A request as its route describes it.
 
-    http: the request itself, for its headers and its id. path: the decoded path parameters, each valid by its grammar.
+    http: the request itself, for its headers and its id. path: the decoded path parameters, each valid.
     """
 
     http: Request
@@ -27,7 +27,7 @@ class TypedRequest(Generic[Body_co, Query_co]):
 
     @property
     def tenant_id(self) -> str:
-        """Return the tenant of the path: registered, unless the route says that any may be named."""
+        """Return the tenant of the path: registered, unless the route accepts any tenant id."""
         return self.path["tenant"]
 
 
@@ -36,7 +36,7 @@ PathRequest = TypedRequest[None, None]
 
 
 class BodyReader(Protocol[Value_co]):
-    """How the body of a route is read. One that reads nothing of the request does so in the handler, piece by piece."""
+    """How the body of a route is read. A reader may leave the reading to the handler, piece by piece."""
 
     @property
     def model(self) -> type | None:
@@ -45,17 +45,17 @@ class BodyReader(Protocol[Value_co]):
 
     @property
     def media_type(self) -> str:
-        """Return what the body is sent as."""
+        """Return the body's media type."""
         ...
 
     @property
     def required(self) -> bool:
-        """Tell whether a request without a body is refused."""
+        """Return whether a request without a body is refused."""
         ...
 
     @property
     def streamed(self) -> bool:
-        """Tell whether the body is read as it arrives."""
+        """Return whether the body is read as it arrives."""
         ...
 
     def read(self, request: Request) -> Value_co:
@@ -92,7 +92,7 @@ class TextBody:
 
 @dataclass(frozen=True, slots=True)
 class StreamedBody:
-    """A body that the handler reads as it arrives, so that it need not fit into memory. model: what it holds in all."""
+    """A body that the handler reads as it arrives, so that it need not fit into memory. model: of the whole body."""
 
     media_type: str
     model: type | None = None

@@ -40,13 +40,14 @@ class ErrorGroup:
 
 
 class Route(Generic[Context_contra]):
-    """One route: everything that is known of it before a request comes.
+    """One route: everything that is known about it before a request arrives.
 
-    path: `{name}` is one segment, decoded; `{+name}` at the end is the rest of the path as it was sent.
+    path: `{name}` is one segment, decoded; `{+name}` at the end is the rest of the path, not decoded.
     handle: its docstring's first line is the route's summary.
-    takes: the body in a few words of Markdown. headers: the request headers that the route reads, each with a description.
+    takes: the body in a few words of Markdown. headers: the request headers that the route reads, each with a
+    description.
     errors: the codes that only some routes answer with.
-    parameters: the grammars of path parameters that are not what their name says elsewhere.
+    parameters: the grammars of path parameters that differ from the default for their name.
     tenant: whether the tenant in the path must be registered. same_origin: whether pages of other origins are refused.
     """
 
@@ -70,7 +71,7 @@ class Route(Generic[Context_contra]):
     ) -> None:
         self.method = method
         self.path = path.replace("{+", "{")
-        # The pair of handle and readers was checked when it was given; from here on only its results meet.
+        # A type checker has checked that the readers fit the handler; from here on their value types are erased.
         self.handle: Callable[[Context_contra, TypedRequest[Any, Any]], Awaitable[Response]] = handle
         self.body = body
         self.query = query
@@ -97,7 +98,7 @@ class Route(Generic[Context_contra]):
         return (inspect.getdoc(self.handle) or "").partition("\n")[0]
 
     def match(self, path: str) -> dict[str, str] | None:
-        """Return the path parameters, not yet checked, or None when the path is another one."""
+        """Return the path parameters, unchecked, or None when the path does not match."""
         parts = path.split("/", len(self._segments) - 1 if self._rest else -1)
         if len(parts) != len(self._segments):
             return None

@@ -1,4 +1,4 @@
-"""Find a request's route, and answer the request by it."""
+"""Find a request's route, and answer the request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Admit = Callable[[Request], Awaitable[Context]]
 
 
 def admitting(context_of: Callable[[], Context]) -> Admit[Context]:
-    """Return what admits every caller: for routes whose guard is checked elsewhere, or that have none."""
+    """Return an `Admit` that admits every caller: for routes without a guard, or whose guard is checked elsewhere."""
 
     async def admit(_: Request) -> Context:
         return context_of()
@@ -29,7 +29,7 @@ def admitting(context_of: Callable[[], Context]) -> Admit[Context]:
 
 
 class TenantRegister(Protocol):
-    """What knows the tenants."""
+    """A register of tenants."""
 
     async def require(self, tenant_id: str) -> str:
         """Return the id of a registered tenant. Raises: NotFound (code `unknown_tenant`); Unavailable."""
@@ -38,10 +38,10 @@ class TenantRegister(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a method and a path lead to.
+    """What a method and a path match.
 
-    guard: who may ask. answer: to be called when "Access" was checked; raises what the request is refused for, also that
-    there is no such route, so that only those who may ask learn which routes there are.
+    guard: who may ask. answer: to be called after "Access" was checked; raises why the request is refused, even for
+    an unknown route, so that only those who may ask learn which routes exist.
     """
 
     guard: Guard
@@ -51,7 +51,7 @@ class Match:
 
 
 class Router(Generic[Context]):
-    """The routes of one area. guard: of paths that none of them has. tenants: the register, among what handlers use."""
+    """The routes of one area. guard: of unknown paths. tenants: returns the register from what handlers work with."""
 
     def __init__(
         self,
@@ -68,8 +68,8 @@ class Router(Generic[Context]):
     def match(self, method: str, path: str, admit: Admit[Context]) -> Match:
         """Return the first route that matches, ready to answer.
 
-        admit: returns what the handler works with. It is called when the path is valid, before anything else is read, and
-        refuses whom the route's guard refuses, unless the guard is "Access".
+        admit: returns what the handler works with. It is called once the path is known to be valid, before anything
+        else is read, and refuses callers that the route's guard does not allow, unless the guard is "Access".
         """
         try:
             route, given = self._found(method, path)
@@ -83,7 +83,7 @@ class Router(Generic[Context]):
         return Match(route.guard, route.max_body_bytes, streamed, answer)
 
     async def handle(self, context: Context, request: Request) -> Response:
-        """Answer a request of a caller who may ask. Raises: what the route and its handler raise."""
+        """Answer a request whose caller has been admitted. Raises: what the route and its handler raise."""
         return await self.match(request.method, request.path, admitting(lambda: context)).answer(request)
 
     def _found(self, method: str, path: str) -> tuple[Route[Context], dict[str, str]]:
@@ -97,7 +97,7 @@ class Router(Generic[Context]):
                 return route, given
             allowed.add(route.method)
         if allowed:
-            raise MethodNotAllowed("the route exists, the method does not", allowed=sorted(allowed))
+            raise MethodNotAllowed("the route exists, but not with this method", allowed=sorted(allowed))
         raise NotFound("there is no such route", code="no_such_route")
 
     async def _answer(
@@ -126,7 +126,7 @@ def _refusal(error: RetainError) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _check_origin(request: Request) -> None:
-    """Require that no page of another origin sent the request, which may have been led here by DNS rebinding.
+    """Refuse a request sent by a page of another origin, which DNS rebinding may have directed here.
 
     Raises: Forbidden (code `cross_origin`).
     Source: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#security-warning

@@ -66,7 +66,7 @@ def _head(text: str) -> Head:
 class HistoryQuery(QueryModel):
     """Which entries of world history to list."""
 
-    after: Annotated[int, BeforeValidator(_number)] = Field(default=0, description="`cursor` of the page before")
+    after: Annotated[int, BeforeValidator(_number)] = Field(default=0, description="`cursor` of the previous page")
     limit: PageLimit = MAX_LIMIT
 
 

@@ -1,4 +1,4 @@
-"""What remote embedding models have in common: batches of texts, and a check of each vector that comes back."""
+"""What remote embedding models have in common: batches of texts, and a check of each returned vector."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ _LARGEST = 1e100
 
 
 def checked(values: object, dimensions: int) -> list[float]:
-    """Return the values as an L2-normalised vector. A zero vector stays as it is.
+    """Return the values as an L2-normalised vector. A zero vector stays zero.
 
-    Raises: Misconfigured (code `embedding_dimensions`) for another length than the index has; UpstreamFailed (code
-        `malformed_answer`) for anything but finite numbers.
+    Raises: Misconfigured (code `embedding_dimensions`) when the length differs from the index's; UpstreamFailed (code
+        `malformed_answer`) for anything except finite numbers.
     """
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
         raise UpstreamFailed("the model's server did not answer with vectors", code="malformed_answer")
     if len(values) != dimensions:
         raise Misconfigured(
-            "the model gives vectors of another length than was configured",
+            "the model's vectors do not have the configured length",
             code="embedding_dimensions",
             expected=dimensions,
             found=len(values),
         )
     numbers = [value for value in values if isinstance(value, int | float) and abs(value) < _LARGEST]  # NaN is not
     if len(numbers) != dimensions:
-        raise UpstreamFailed("the model's server answered with something not a number", code="malformed_answer")
+        raise UpstreamFailed("the model's server answered with a value that is not a number", code="malformed_answer")
     norm = math.hypot(*numbers)
     return [value / norm for value in numbers] if norm else [0.0] * dimensions
 
 
 def batches(texts: Sequence[str], *, max_texts: int, max_characters: int) -> list[list[int]]:
-    """Return the places of all texts that are not blank, in order, in groups within both limits.
+    """Return the positions of all texts that are not blank, in order, in groups within both limits.
 
-    A text that is over `max_characters` by itself is a group of its own.
+    A text that alone is over `max_characters` is a group of its own.
     """
     groups: list[list[int]] = []
     room = 0
@@ -58,9 +58,9 @@ async def embed_in_batches(
     max_texts: int,
     max_characters: int,
 ) -> list[list[float]]:
-    """Return one vector a text, in order, calling `embed` once a batch.
+    """Return one vector per text, in order, calling `embed` once per batch.
 
-    Servers refuse blank texts, so those are not sent: nothing is found in them, and their vector is all zeros.
+    Servers refuse blank texts, so those are not sent: their vector is all zeros.
     """
     vectors = [[0.0] * dimensions for _ in texts]
     for group in batches(texts, max_texts=max_texts, max_characters=max_characters):

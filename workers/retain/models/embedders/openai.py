@@ -9,10 +9,10 @@ from retain.models.embedders.batches import checked, embed_in_batches
 from retain.models.openai_endpoint import JsonObject, OpenAiEndpoint
 
 MAX_TEXTS = 2048
-"""Most texts of one request. Source: https://platform.openai.com/docs/api-reference/embeddings/create"""
+"""Most texts in one request. Source: https://platform.openai.com/docs/api-reference/embeddings/create"""
 
 MAX_CHARACTERS = 300_000
-"""Most characters of one request. OpenAI's limit is 300,000 tokens, and a token has at least one character.
+"""Most characters in one request. OpenAI's limit is 300,000 tokens, and a token has at least one character.
 
 Source: https://platform.openai.com/docs/api-reference/embeddings/create
 """
@@ -30,10 +30,10 @@ class OpenAiEmbedder:
         shorten: bool = False,
         max_texts: int = MAX_TEXTS,
     ) -> None:
-        """Name the model and the length of its vectors.
+        """Set the model and the length of its vectors.
 
-        shorten: ask the server for vectors of `dimensions`, for models that were trained to be cut (text-embedding-3);
-            others refuse the wish. max_texts: texts of one request, for servers that take fewer than OpenAI.
+        shorten: ask the server for vectors of `dimensions`, for models trained to be shortened (text-embedding-3);
+            others refuse that. max_texts: most texts in one request, for servers that accept fewer than OpenAI.
         """
         self._endpoint = endpoint
         self._model = model
@@ -52,7 +52,7 @@ class OpenAiEmbedder:
         return self._dimensions
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector a text, in order, L2-normalised; all zeros for a blank text.
+        """Return one vector per text, in order, L2-normalised; all zeros for a blank text.
 
         Raises: as `OpenAiEndpoint.post`; Misconfigured (code `embedding_dimensions`).
         """
@@ -73,13 +73,13 @@ class OpenAiEmbedder:
 
 
 def from_wire(answer: JsonObject, *, count: int, dimensions: int) -> list[list[float]]:
-    """Return the answer's vectors in the order of the texts, whatever the order they came in.
+    """Return the answer's vectors in the order of the texts, whatever the answer's order.
 
-    Raises: UpstreamFailed (code `malformed_answer`) unless there is exactly one vector a text; as `checked`.
+    Raises: UpstreamFailed (code `malformed_answer`) unless there is exactly one vector per text; as `checked`.
     """
     data = answer.get("data")
     entries = data if isinstance(data, list) else []
     by_index = {entry.get("index"): entry.get("embedding") for entry in entries if isinstance(entry, dict)}
     if len(entries) != count or set(by_index) != set(range(count)):
-        raise UpstreamFailed("the model's server did not answer with one vector a text", code="malformed_answer")
+        raise UpstreamFailed("the model's server did not answer with one vector per text", code="malformed_answer")
     return [checked(by_index[index], dimensions) for index in range(count)]

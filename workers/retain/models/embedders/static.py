@@ -1,6 +1,6 @@
-"""The local embedding model: a table with one row a word piece, and sums of its rows.
+"""The local embedding model: a table with one row per word piece, and sums of its rows.
 
-It needs no network and nothing but the standard library. English; word order is lost; a text in another script has no
+It needs no network and only the standard library. English; word order is lost; a text in another script has no
 known pieces and gives a zero vector. `models/README.md` says where the table comes from and how good it is.
 """
 
@@ -21,11 +21,11 @@ MODEL = "static-minilm-256"
 DIMENSIONS = 256
 
 _CACHED_WORDS = 8192
-"""Words whose sums are kept, about 1.1 kB each. When they are as many, all are dropped."""
+"""Most words whose sums are cached, about 1.1 kB each. When the cache is full, it is emptied."""
 
 _BIAS = 128
 _BIASED = bytes(value ^ _BIAS for value in range(256))
-"""Two's complement byte to the same value plus `_BIAS`, so that a sum of rows never borrows from the next column."""
+"""Maps a two's complement byte to its value plus `_BIAS`, so that a sum of rows never borrows from the next column."""
 
 _LANE_BYTES = 4
 """Width of a column in a sum of rows. It overflows only after 2**24 pieces, more than any accepted text has."""
@@ -35,7 +35,7 @@ _LANE_BYTES = 4
 class StaticTable:
     """The unpacked table.
 
-    vocabulary: piece to its number. rows: one signed byte a value, row after row. All rows have one scale, so it
+    vocabulary: piece to its number. rows: one signed byte per value, row after row. All rows have the same scale, which
     cancels when a vector is normalised.
     """
 
@@ -45,9 +45,9 @@ class StaticTable:
 
     @classmethod
     def unpack(cls, packed: bytes) -> StaticTable:
-        """Read the file format: zlib of a JSON header line, the vocabulary (one piece a line), then the rows.
+        """Read the file format: zlib of a JSON header line, the vocabulary (one piece per line), then the rows.
 
-        The header has `dim`, `bits` (8, or 4: two values a byte, low first), `rows` and `vocab_bytes`.
+        The header has `dim`, `bits` (8, or 4: two values per byte, low first), `rows` and `vocab_bytes`.
 
         Raises: Misconfigured (code `embedding_table`) when the bytes are not such a table.
         """
@@ -69,7 +69,7 @@ class StaticTable:
         return cls(dimensions, {piece: number for number, piece in enumerate(pieces)}, rows)
 
     def lanes(self, piece: int) -> int:
-        """Return the piece's row as one integer of `_LANE_BYTES` a column, low column first, each value biased."""
+        """Return the piece's row as one integer with `_LANE_BYTES` per column, low column first, each value biased."""
         row = self.rows[piece * self.dimensions : (piece + 1) * self.dimensions].tobytes()
         wide = bytearray(len(row) * _LANE_BYTES)
         wide[::_LANE_BYTES] = row.translate(_BIASED)
@@ -87,14 +87,14 @@ def _unpack_nibbles(packed: memoryview) -> bytes:
 class StaticEmbedder:
     """Embeds texts as the L2-normalised sum of their pieces' rows. Implements the `Embedder` port.
 
-    Rows are added as big integers with one lane a column: one addition a word, at the speed of the interpreter's own C
-    code. The sums are exact, so a vector depends neither on the order of additions nor on what was embedded before.
+    Rows are added as big integers with one lane per column: one addition per word, at the speed of the interpreter's C
+    code. The sums are exact, so a vector depends neither on the order of additions nor on earlier texts.
     """
 
     def __init__(self, source: Path | Callable[[], bytes], *, model: str = MODEL, dimensions: int = DIMENSIONS) -> None:
-        """Take the packed table's file, or what returns its bytes. Nothing is read before the first text.
+        """Take the packed table's file, or a function that returns its bytes. Nothing is read before the first text.
 
-        model, dimensions: what the table must be; they belong to the index that is filled with its vectors.
+        model, dimensions: the table's; the index that is filled with its vectors depends on them.
         """
         self._source = source
         self._model = model
@@ -114,16 +114,16 @@ class StaticEmbedder:
         return self._dimensions
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector a text, in order, L2-normalised; all zeros for a text without known pieces.
+        """Return one vector per text, in order, L2-normalised; all zeros for a text without known pieces.
 
         Raises: Misconfigured, code `embedding_table` when the table is missing or corrupt, `embedding_dimensions` when
-            it has other dimensions than this embedder was made for.
+            its dimensions are not this embedder's.
         """
         table = self.table()
         return [self._vector(table, text) for text in texts]
 
     def table(self) -> StaticTable:
-        """Return the table, read and unpacked at the first call.
+        """Return the table, which the first call reads and unpacks.
 
         Raises: as `embed`.
         """
@@ -131,7 +131,7 @@ class StaticEmbedder:
             table = StaticTable.unpack(self._packed())
             if table.dimensions != self._dimensions:
                 raise Misconfigured(
-                    "the embedding table has another number of dimensions than was configured",
+                    "the embedding table does not have the configured number of dimensions",
                     code="embedding_dimensions",
                     expected=self._dimensions,
                     found=table.dimensions,

@@ -18,9 +18,9 @@ _WORD = re.compile(rf"[{_PUNCTUATION}]|[^\s{_PUNCTUATION}]+")
 
 
 class _Fold(dict[int, int | str | None]):
-    """What becomes of each character, for `str.translate`.
+    """Maps each character to its replacement, for `str.translate`.
 
-    Only ASCII is kept in the table: characters outside it are decided anew each time, so that no text can make it grow.
+    Only ASCII is kept in the table: other characters are computed each time, so that no text can make it grow.
     """
 
     def __missing__(self, code: int) -> int | str | None:
@@ -28,7 +28,7 @@ class _Fold(dict[int, int | str | None]):
         if category == "Mn" or category.startswith("C"):
             return None
         if category.startswith("P") or _is_cjk(code):
-            return " "  # it stands alone as a word, and the vocabulary has no piece for it
+            return " "  # it would be a word of its own, for which the vocabulary has no piece
         return code
 
 
@@ -51,7 +51,7 @@ def words(text: str) -> list[str]:
 def split_word(word: str, vocabulary: Mapping[str, int]) -> list[int]:
     """Return the numbers of the longest pieces that make up the word, from left to right.
 
-    A piece that goes on within a word is listed in the vocabulary with `##` in front. BERT turns a word with one
+    A piece that does not begin a word is listed in the vocabulary with `##` in front. BERT turns a word with one
     unknown character into one unknown piece; here the character is skipped, so that the rest keeps its meaning.
     """
     pieces: list[int] = []

@@ -10,17 +10,17 @@ from retain.models.retry import Retries, with_retries
 from retain.models.workers_ai import AiRunner
 
 MAX_TEXTS = 100
-"""Most texts of one call. Source: https://developers.cloudflare.com/workers-ai/models/bge-base-en-v1.5/"""
+"""Most texts in one call. Source: https://developers.cloudflare.com/workers-ai/models/bge-base-en-v1.5/"""
 
 MAX_CHARACTERS = 400_000
-"""Most characters of one call: more than 100 texts of the 512 tokens that a bge model reads of each."""
+"""Most characters in one call: more than 100 texts of 512 tokens, which is all that a bge model reads of a text."""
 
 
 class WorkersAiEmbedder:
     """Embeds with a model of the bge family. Implements the `Embedder` port."""
 
     def __init__(self, run: AiRunner, retries: Retries, *, model: str, dimensions: int) -> None:
-        """Name the model (as `@cf/baai/bge-base-en-v1.5`) and the length of its vectors."""
+        """Set the model (such as `@cf/baai/bge-base-en-v1.5`) and the length of its vectors."""
         self._run = run
         self._retries = retries
         self._model = model
@@ -37,9 +37,9 @@ class WorkersAiEmbedder:
         return self._dimensions
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector a text, in order, L2-normalised; all zeros for a blank text.
+        """Return one vector per text, in order, L2-normalised; all zeros for a blank text.
 
-        Of a text longer than 512 tokens only the beginning is read, as the platform does it.
+        The platform reads only the first 512 tokens of a text.
 
         Raises: Unavailable when attempts are used up; UpstreamFailed (code `malformed_answer` among others);
             Misconfigured (code `embedding_dimensions`).
@@ -56,5 +56,5 @@ class WorkersAiEmbedder:
         answer = await with_retries(lambda: self._run(self._model, {"text": batch}), self._retries)
         data = answer.get("data")
         if not isinstance(data, list) or len(data) != len(batch):
-            raise UpstreamFailed("Workers AI did not answer with one vector a text", code="malformed_answer")
+            raise UpstreamFailed("Workers AI did not answer with one vector per text", code="malformed_answer")
         return [checked(values, self._dimensions) for values in data]

@@ -1,1 +1,1 @@
-"""Chat adapters: one module for what a provider is sent and answers, and what they have in common."""
+"""Chat adapters: one module per wire format and one per streamed format, and what they have in common."""

@@ -17,7 +17,7 @@ from retain.models.providers.openai import cut_off
 from retain.models.providers.sse import read_events
 
 VERSION = "2023-06-01"
-"""Of the API. Source: https://docs.claude.com/en/api/versioning"""
+"""The API's version. Source: https://docs.claude.com/en/api/versioning"""
 
 _PATH = "/messages"
 _CUTS: dict[object, Cut] = {
@@ -29,7 +29,7 @@ _CUTS: dict[object, Cut] = {
 
 
 class AnthropicEndpoint(Endpoint):
-    """See `Endpoint`. base_url: as `https://api.anthropic.com/v1`."""
+    """See `Endpoint`. base_url: such as `https://api.anthropic.com/v1`."""
 
     def credentials(self) -> dict[str, str]:
         """Return the API's version and the key."""
@@ -37,7 +37,7 @@ class AnthropicEndpoint(Endpoint):
 
 
 class AnthropicChat:
-    """Completes through `POST {base_url}/messages`. Implements the `ChatModel` port, but for checking schemas."""
+    """Completes through `POST {base_url}/messages`. Implements the `ChatModel` port, without checking schemas."""
 
     def __init__(self, endpoint: AnthropicEndpoint, *, model: str) -> None:
         self._endpoint = endpoint
@@ -67,8 +67,8 @@ class AnthropicChat:
 def to_wire(request: ChatRequest, *, model: str) -> dict[str, object]:
     """Return the body of the request.
 
-    All system messages go into `system`: the format has no other place for them. A schema is asked for in words there,
-    since `output_config` is known to some models only, and takes a part of JSON Schema only.
+    All system messages go into `system`, the format's only field for them. A schema is requested in words there,
+    since only some models support `output_config`, and only for a part of JSON Schema.
     Source: https://docs.claude.com/en/docs/build-with-claude/structured-outputs
     """
     system = [message.content for message in request.messages if message.role == "system" and message.content]
@@ -112,7 +112,7 @@ def _turns(request: ChatRequest) -> list[dict[str, object]]:
 def _blocks(message: ChatMessage) -> list[dict[str, object]]:
     if message.role == "tool":
         return [{"type": "tool_result", "tool_use_id": message.tool_call_id or "", "content": message.content}]
-    # A text that is blank is refused.
+    # The server refuses blank texts.
     texts: list[dict[str, object]] = [{"type": "text", "text": message.content}] if message.content.strip() else []
     return texts + [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
@@ -121,10 +121,10 @@ def _blocks(message: ChatMessage) -> list[dict[str, object]]:
 
 
 def from_wire(answer: JsonObject) -> ChatReply:
-    """Return the reply that the answer's blocks hold; blocks of other types are passed over.
+    """Return the reply that the answer's blocks hold, ignoring blocks of other types.
 
-    Raises: UpstreamFailed, code `malformed_tool_call` when a call has no id, no name, or input that is no object;
-        `answer_cut` and `content_filtered` when nothing whole is left; `malformed_answer` for another shape.
+    Raises: UpstreamFailed, code `malformed_tool_call` when a call has no id, no name, or input that is not an object;
+        `answer_cut` and `content_filtered` when nothing complete is left; `malformed_answer` for another shape.
     """
     blocks = answer.get("content")
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
@@ -146,13 +146,13 @@ def _call(use: dict[str, Any]) -> ToolCall:
         raise UpstreamFailed("the model called a tool without an id or a name", code="malformed_tool_call")
     if not isinstance(arguments, dict):
         raise UpstreamFailed(
-            "the model called a tool with arguments that are no JSON object", code="malformed_tool_call", tool=name
+            "the model called a tool with arguments that are not a JSON object", code="malformed_tool_call", tool=name
         )
     return ToolCall(call_id, name, arguments)
 
 
 def _usage(usage: object) -> Usage:
-    """Return the usage. What came from the cache or went into it is not in `input_tokens`, and was read all the same.
+    """Return the usage. `input_tokens` leaves out what the cache supplied or stored, which the model read nevertheless.
 
     Source: https://docs.claude.com/en/docs/build-with-claude/prompt-caching#tracking-cache-performance
     """

@@ -1,4 +1,4 @@
-"""A streamed answer of Anthropic's Messages API, put together as it would have come whole.
+"""A streamed answer of Anthropic's Messages API, assembled into the form of an unstreamed one.
 
 Source: https://docs.claude.com/en/docs/build-with-claude/streaming
 """
@@ -17,7 +17,7 @@ from retain.models.providers.sse import ServerSentEvent
 
 
 class AnthropicStreamAnswer:
-    """What of an answer has come so far. ended: whether its end was told."""
+    """The part of an answer that has arrived. ended: whether the server has reported that it is complete."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -27,7 +27,7 @@ class AnthropicStreamAnswer:
         self._usage: dict[str, object] = {}
 
     def take(self, event: JsonObject) -> str:
-        """Add an event; return the text it adds. Events and deltas of other kinds are passed over.
+        """Add an event; return the text it adds. Events and deltas of other kinds are ignored.
 
         Raises: as `failure_within` for an error; UpstreamFailed (code `malformed_answer`).
         """
@@ -66,7 +66,7 @@ class AnthropicStreamAnswer:
         return ""
 
     def whole(self) -> dict[str, Any]:
-        """Return the answer as it would have come whole. Input that is no JSON becomes null."""
+        """Return the answer in its unstreamed form. Input that is not JSON becomes null."""
         for index, parts in self._inputs.items():
             text = "".join(parts)
             if text:
@@ -80,9 +80,10 @@ class AnthropicStreamAnswer:
 
 
 async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> JsonObject:
-    """Return the whole answer, after its text was handed on piece by piece.
+    """Return the whole answer, after passing its text on piece by piece.
 
-    Raises: as `Answer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream ends too early.
+    Raises: as `AnthropicStreamAnswer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream
+        ends too early.
     """
     answer = AnthropicStreamAnswer()
     async for event in events:

@@ -1,4 +1,4 @@
-"""Handing on an answer's text while it comes, and trying again as long as nothing was handed on."""
+"""Passing on an answer's text while it arrives, and retrying as long as none was passed on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 class Delivery:
-    """The text of one answer on its way to the caller. begun: whether the caller has got any."""
+    """The text of one answer on its way to the caller. begun: whether the caller has received any."""
 
     def __init__(self, on_text: OnText) -> None:
         self._on_text = on_text
@@ -21,7 +21,7 @@ class Delivery:
         self.begun = False
 
     async def give(self, text: str) -> None:
-        """Hand on the next piece; an empty one is none. Raises: what the caller raises."""
+        """Pass on the next piece; an empty one is skipped. Raises: what the caller raises."""
         if not text:
             return
         self.begun = True
@@ -32,19 +32,19 @@ class Delivery:
             raise
 
     def final(self, error: Unavailable) -> RetainError | None:
-        """Return the error to raise because there is no way back, or None while the call may be repeated."""
+        """Return the error to raise when the call must not be repeated, or None while it may."""
         if error is self._refusal:
             return error
         if not self.begun:
             return None
         return Unavailable(
-            "the model's answer broke off after some of its text was given; ask again and drop that text",
+            "the model's answer broke off after some of its text was delivered; ask again and drop that text",
             code="stream_interrupted",
             cause=error.code,
         )
 
 
-class _NoWayBack(Exception):
+class _NotRepeatable(Exception):
     """Carries an error past the retries."""
 
     def __init__(self, error: RetainError) -> None:
@@ -53,10 +53,10 @@ class _NoWayBack(Exception):
 
 
 async def deliver(attempt: Callable[[Delivery], Awaitable[Result]], on_text: OnText, retries: Retries) -> Result:
-    """Return what `attempt` returns, trying again after each Unavailable until text was given.
+    """Return what `attempt` returns, retrying after each Unavailable until text was passed on.
 
-    Raises: as `with_retries`; Unavailable (code `stream_interrupted`) for a failure after that; at once and as it is
-        what `on_text` raises.
+    Raises: as `with_retries`; Unavailable (code `stream_interrupted`) for a failure after that; what `on_text` raises,
+        at once and unchanged.
     """
     delivery = Delivery(on_text)
 
@@ -67,9 +67,9 @@ async def deliver(attempt: Callable[[Delivery], Awaitable[Result]], on_text: OnT
             final = delivery.final(error)
             if final is None:
                 raise
-            raise _NoWayBack(final) from error
+            raise _NotRepeatable(final) from error
 
     try:
         return await with_retries(guarded, retries)
-    except _NoWayBack as passed:
+    except _NotRepeatable as passed:
         raise passed.error from passed.__cause__

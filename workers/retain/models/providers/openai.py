@@ -20,14 +20,14 @@ _PATH = "/chat/completions"
 
 
 class OpenAiChat:
-    """Completes through `POST {base_url}/chat/completions`. Implements the `ChatModel` port, but for checking schemas."""
+    """Completes through `POST {base_url}/chat/completions`. Implements the `ChatModel` port, without checking schemas."""
 
     def __init__(
         self, endpoint: OpenAiEndpoint, *, model: str, limit_field: LimitField = "max_completion_tokens"
     ) -> None:
-        """Name the model.
+        """Set the model.
 
-        limit_field: how the server calls the limit of output. OpenAI's newer models refuse the older name `max_tokens`,
+        limit_field: the server's name for the output limit. OpenAI's newer models refuse the older name `max_tokens`,
             and some other servers know only that one.
             Source: https://platform.openai.com/docs/api-reference/chat/create
         """
@@ -70,7 +70,7 @@ def to_wire(request: ChatRequest, *, model: str, limit_field: LimitField) -> dic
     if request.temperature is not None:
         payload["temperature"] = request.temperature
     if request.schema is not None:
-        # Not `strict`: that takes a part of JSON Schema only, and refuses the rest.
+        # Not `strict`, which accepts only a part of JSON Schema and refuses the rest.
         # Source: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
         payload["response_format"] = {
             "type": "json_schema",
@@ -130,21 +130,21 @@ def from_wire(answer: JsonObject) -> ChatReply:
 
 
 def reply_of(content: str, calls: list[object], usage: Usage, cut: Cut | None) -> ChatReply:
-    """Return the reply of this text and these calls, as OpenAI writes calls.
+    """Return the reply with this text and these calls, given in OpenAI's format.
 
     Raises: UpstreamFailed, code `answer_cut` when the answer was cut within its calls or before any text,
         `content_filtered` when it was filtered there, `malformed_tool_call`.
     """
-    if cut is not None and (calls or not content):  # calls first: half a call is no JSON, for a reason
+    if cut is not None and (calls or not content):  # before the calls are read: a cut call is not JSON
         raise cut_off(cut)
     return ChatReply(content, tuple(_call_from_wire(call) for call in calls), usage, cut)
 
 
 def cut_off(cut: Cut) -> UpstreamFailed:
-    """Return the error for an answer of which nothing whole is left."""
+    """Return the error for an answer of which nothing complete is left."""
     if cut == "content_filter":
         return UpstreamFailed("the model's server withheld the answer", code="content_filtered")
-    return UpstreamFailed("the answer reached its limit of tokens before it was whole", code="answer_cut")
+    return UpstreamFailed("the answer reached its token limit before it was complete", code="answer_cut")
 
 
 def _call_from_wire(call: object) -> ToolCall:
@@ -152,12 +152,14 @@ def _call_from_wire(call: object) -> ToolCall:
     if isinstance(call, Mapping) and isinstance(function, Mapping):
         call_id, name, text = call.get("id"), function.get("name"), function.get("arguments")
         if isinstance(call_id, str) and call_id and isinstance(name, str) and name and isinstance(text, str):
-            # A call without arguments comes as "" from some servers.
+            # Some servers send "" for a call without arguments.
             arguments = _json_object(text or "{}")
             if arguments is not None:
                 return ToolCall(call_id, name, arguments)
             raise UpstreamFailed(
-                "the model called a tool with arguments that are no JSON object", code="malformed_tool_call", tool=name
+                "the model called a tool with arguments that are not a JSON object",
+                code="malformed_tool_call",
+                tool=name,
             )
     raise UpstreamFailed("the model called a tool without an id or a name", code="malformed_tool_call")
 
@@ -171,7 +173,7 @@ def _json_object(text: str) -> dict[str, Json] | None:
 
 
 def usage_from_wire(usage: object) -> Usage:
-    """Return the usage, 0 where it is not told."""
+    """Return the usage, 0 where it is not reported."""
 
     def tokens(name: str) -> int:
         value = usage.get(name) if isinstance(usage, Mapping) else None

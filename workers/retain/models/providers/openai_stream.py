@@ -1,4 +1,4 @@
-"""A streamed answer in OpenAI's wire format, put together as it would have come whole.
+"""A streamed answer in OpenAI's wire format, assembled into the form of an unstreamed one.
 
 Source: https://platform.openai.com/docs/api-reference/chat-streaming
 """
@@ -18,7 +18,7 @@ DONE = "[DONE]"
 
 
 class OpenAiStreamAnswer:
-    """What of an answer has come so far. ended: whether its end was told."""
+    """The part of an answer that has arrived. ended: whether the server has reported that it is complete."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -32,7 +32,7 @@ class OpenAiStreamAnswer:
     def take(self, chunk: JsonObject) -> str:
         """Add a chunk; return the text it adds to the answer's content.
 
-        Raises: as `failure_within` for a chunk that tells of a failure; UpstreamFailed (code `malformed_answer`).
+        Raises: as `failure_within` for a chunk that reports a failure; UpstreamFailed (code `malformed_answer`).
         """
         if chunk.get("error"):
             raise failure_within(chunk)
@@ -49,7 +49,7 @@ class OpenAiStreamAnswer:
         return self.add(delta or {})
 
     def add(self, delta: JsonObject) -> str:
-        """Add what a chunk says; return its text. Raises: UpstreamFailed (code `malformed_answer`)."""
+        """Add a chunk's delta; return its text. Raises: UpstreamFailed (code `malformed_answer`)."""
         content, refusal, calls = delta.get("content") or "", delta.get("refusal") or "", delta.get("tool_calls") or []
         if not isinstance(content, str) or not isinstance(refusal, str) or not isinstance(calls, list):
             raise _malformed()
@@ -66,10 +66,10 @@ class OpenAiStreamAnswer:
         index, call_id, name = part.get("index"), part.get("id"), function.get("name")
         place = index if isinstance(index, int) else max(self._open, default=0)
         call = self._open.get(place)
-        # Some servers number every call 0, or none: then a new id begins a new call.
+        # Some servers number every call 0, or send no number: then a new id begins a new call.
         if call is None or (call_id and call["id"] and call_id != call["id"]):
             if not call_id and not name:
-                return  # some close a call with a part that says nothing
+                return  # some servers close a call with an empty part
             call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
             self._open[place] = call
             self._calls.append(call)
@@ -77,18 +77,18 @@ class OpenAiStreamAnswer:
             call["id"] = call["id"] or call_id
             call["function"]["name"] = call["function"]["name"] or name
         arguments = function.get("arguments")
-        if isinstance(arguments, dict):  # whole, and not as a text
+        if isinstance(arguments, dict):  # an object already, not JSON text
             arguments = json.dumps(arguments, ensure_ascii=False)
         if not isinstance(arguments, str | None):
             raise _malformed()
         call["function"]["arguments"] += arguments or ""
 
     def refused(self) -> str:
-        """Return the words with which the model refuses: content, where there is no other."""
+        """Return the text of the model's refusal, which is the content when there is no other."""
         return "" if any(self._content) else "".join(self._refusal)
 
     def whole(self) -> dict[str, Any]:
-        """Return the answer as it would have come whole."""
+        """Return the answer in its unstreamed form."""
         message = {
             "role": "assistant",
             "content": "".join(self._content) or self.refused(),
@@ -98,9 +98,10 @@ class OpenAiStreamAnswer:
 
 
 async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> JsonObject:
-    """Return the whole answer, after its text was handed on piece by piece.
+    """Return the whole answer, after passing its text on piece by piece.
 
-    Raises: as `Answer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream ends too early.
+    Raises: as `OpenAiStreamAnswer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream ends
+        too early.
     """
     answer = OpenAiStreamAnswer()
     async for event in events:

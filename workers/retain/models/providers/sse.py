@@ -1,4 +1,4 @@
-"""Server-sent events, read from bytes as they come.
+"""Server-sent events, read from bytes as they arrive.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 """
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from retain.errors import UpstreamFailed
 
 MAX_EVENT_CHARACTERS = 4_000_000
-"""Longest event that is collected: many times what any model answers in one piece."""
+"""Longest event that is collected: many times the size of any model's events."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One event. name: its type. id: the last id that the stream named, "" for none."""
+    """One event. name: its type. id: the stream's last id, "" for none."""
 
     data: str
     name: str = "message"
@@ -25,7 +25,7 @@ class ServerSentEvent:
 
 
 class EventReader:
-    """Reads one stream. The division of the bytes into pieces does not matter. `retry` fields are not heeded."""
+    """Reads one stream. The division of the bytes into pieces does not matter. `retry` fields are ignored."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -38,7 +38,7 @@ class EventReader:
         self._after_return = False
 
     def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
-        """Yield the events that end in this piece. An event that does not end is not one.
+        """Yield the events that end in this piece. An unfinished event is never yielded.
 
         Raises: UpstreamFailed (code `malformed_answer`) for an event of more than MAX_EVENT_CHARACTERS.
         """
@@ -48,7 +48,7 @@ class EventReader:
         if self._first:
             self._first = False
             text = text.removeprefix("\ufeff")
-        if self._after_return:  # CR ended a line, and was the last of its piece: LF belongs to it
+        if self._after_return:  # the previous piece ended with CR: this LF belongs to it
             text = text.removeprefix("\n")
         self._after_return = text.endswith("\r")
         *ends, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -87,7 +87,7 @@ class EventReader:
     def _collect(self, characters: int) -> None:
         self._collected += characters
         if self._collected > MAX_EVENT_CHARACTERS:
-            raise UpstreamFailed("the server sent an event that is too long to be one", code="malformed_answer")
+            raise UpstreamFailed("the server sent an event that is too long", code="malformed_answer")
 
 
 async def read_events(pieces: AsyncIterator[bytes]) -> AsyncIterator[ServerSentEvent]:

@@ -1,4 +1,4 @@
-"""Answers by a schema: whatever model answers, what it says is checked."""
+"""Answers by a schema: every model's answer is checked against it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 
 
 class CheckedChat:
-    """Implements the `ChatModel` port over an adapter that only asks for a schema."""
+    """Implements the `ChatModel` port over an adapter that requests a schema without checking it."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
@@ -29,8 +29,8 @@ class CheckedChat:
     async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
         """Return the model's next message.
 
-        An answer that does not match the schema is asked for once more, with the place and the rule that it breaks.
-        The text is therefore given in one piece, once it matches. An answer with tool calls is not checked.
+        If an answer does not match the schema, the model is asked once more, with the path and the rule that it breaks.
+        The text is therefore delivered in one piece, once it matches. An answer with tool calls is not checked.
 
         Raises: as the port; InvalidInput (code `invalid_schema`).
         """
@@ -59,11 +59,11 @@ def _compiled(schema: Mapping[str, object]) -> Check:
     try:
         return compile_schema(schema)
     except ValueError as error:
-        raise InvalidInput("the schema is no JSON Schema that can be used", code="invalid_schema") from error
+        raise InvalidInput("the schema is not a usable JSON Schema", code="invalid_schema") from error
 
 
 def _matching(reply: ChatReply, check: Check) -> ChatReply:
-    """Return the reply with the object that it holds; a fence around it is taken away.
+    """Return the reply with the object that it holds, without any code fence around it.
 
     Raises: UpstreamFailed, code `schema_mismatch` with the `path` and the `problem`; as `cut_off` for a cut answer.
     """
@@ -74,7 +74,7 @@ def _matching(reply: ChatReply, check: Check) -> ChatReply:
     try:
         value = read_json(text)
     except ValueError:
-        raise _mismatch("", "it is not JSON") from None  # the cause holds the text
+        raise _mismatch("", "it is not JSON") from None  # the cause quotes the text
     if not isinstance(value, dict):
         raise _mismatch("", "it is not a JSON object")
     violation = check(value)
@@ -85,7 +85,7 @@ def _matching(reply: ChatReply, check: Check) -> ChatReply:
 
 def _mismatch(path: str, problem: str) -> SchemaMismatch:
     return SchemaMismatch(
-        "the model's answer does not match the schema that it was asked for",
+        "the model's answer does not match the requested schema",
         path=path,
         problem=problem,
     )

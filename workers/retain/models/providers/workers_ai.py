@@ -34,7 +34,7 @@ class AiStreamer(Protocol):
     def __call__(
         self, model: str, inputs: Mapping[str, object], *, silence_ms: int
     ) -> AbstractAsyncContextManager[Mapping[str, object] | AsyncIterator[bytes]]:
-        """Enter when the answer begins: its pieces, server-sent events, or the whole of it when it does not stream.
+        """Enter when the answer begins: give its pieces (server-sent events), or all of it when it does not stream.
 
         silence_ms: longest wait for the next piece.
         Raises: as `AiRunner`; Unavailable (code `upstream_timeout`, `upstream_unreachable`) from the pieces.
@@ -43,14 +43,14 @@ class AiStreamer(Protocol):
 
 
 class WorkersAiChat:
-    """Completes with a model of Workers AI. Implements the `ChatModel` port, but for checking schemas."""
+    """Completes with a model of Workers AI. Implements the `ChatModel` port, without checking schemas."""
 
     def __init__(
         self, run: AiRunner, stream: AiStreamer, retries: Retries, *, model: str, timeout_ms: int = 60_000
     ) -> None:
-        """Name the model (as `@cf/meta/llama-3.3-70b-instruct-fp8-fast`).
+        """Set the model (such as `@cf/meta/llama-3.3-70b-instruct-fp8-fast`).
 
-        timeout_ms: limit of one attempt; of a stream, of each silence.
+        timeout_ms: limit of one attempt; for a stream, of each silence.
         """
         self._run = run
         self._stream = stream
@@ -99,12 +99,12 @@ async def _in_time(work: Awaitable[Result], timeout_ms: int) -> Result:
 
 
 def turn_of(request: ChatRequest) -> int:
-    """Return the number of the answer to come, from 1."""
+    """Return the number of the next answer, from 1."""
     return 1 + sum(message.role == "assistant" for message in request.messages)
 
 
 def to_wire(request: ChatRequest) -> dict[str, object]:
-    """Return the model's input. Content is never null there: the binding refuses it."""
+    """Return the model's input. Its content is never null, which the binding refuses."""
     inputs: dict[str, object] = {"messages": _messages(request), "max_tokens": request.max_output_tokens}
     if request.tools:
         inputs["tools"] = tools_to_wire(request)
@@ -144,14 +144,14 @@ def from_wire(answer: JsonObject, turn: int) -> ChatReply:
 
 
 def _text(response: object) -> str:
-    """Return the text of a response, which comes as the JSON value that it spells when the model answered in JSON."""
+    """Return a response's text. If the model answered in JSON, the response is the parsed value instead of text."""
     if response is None:
         return ""
     return response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)
 
 
 def _call(call: object, call_id: str) -> object:
-    """Return a call as OpenAI writes it."""
+    """Return a call in OpenAI's format."""
     if not isinstance(call, dict):
         return call
     function = call.get("function")
@@ -162,9 +162,10 @@ def _call(call: object, call_id: str) -> object:
 
 
 async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> JsonObject:
-    """Return the whole answer of a stream, in the format in which it came, after its text was handed on.
+    """Return the whole answer of a stream, in the stream's format, after passing its text on.
 
-    Raises: as `Answer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream ends too early.
+    Raises: as `take` of the format's answer and the events; Unavailable (code `upstream_unreachable`) when the stream
+        ends too early.
     """
     answer = _Streamed()
     async for event in events:
@@ -179,7 +180,7 @@ async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) 
 
 
 class _Streamed:
-    """An answer while it comes. Its first piece tells its format; the last may be in the other, and tell the usage."""
+    """An answer while it arrives. Its first piece shows its format; the last may be in the other and report the usage."""
 
     def __init__(self) -> None:
         self.openai = OpenAiStreamAnswer()

@@ -1,21 +1,21 @@
-r"""A chat model that follows a script: deterministic, offline, and deciding from what the tools really answered.
+r"""A chat model that follows a script: deterministic, offline, and deciding by what the tools really answered.
 
 A script is plain data, checked by `schema` when it is staged. Its rules are tried in order, and the first that fits
-gives the reply. Most need no pattern:
+gives the reply. Most rules need no pattern:
 
     name: concierge
     rules:
-      - rule: keep what it is told
+      - rule: keep a fact
         when: {says: 'remember:'}
         reply:
           calls: [{tool: store_memory, arguments: {content: '{rest}'}}]
-      - rule: tell what is known
+      - rule: answer with what is known
         when: {tool: recall_memory}
         reply: {text: 'I know this: {result.memories.0.content}'}
 
-`says` is a text that the last user message contains, in any case. `{user}` is that message, `{rest}` what it says after
-that text, `{result}` the last tool result, and `{result.memories.0.content}` what the result's JSON has at that path; a
-rule whose reply names a path that the result does not have does not fit. Patterns find everything else:
+`says` is a text that the last user message contains, ignoring case. `{user}` is that message, `{rest}` what follows
+that text in it, `{result}` the last tool result, and `{result.memories.0.content}` what its JSON has at that path; a
+rule whose reply names a path that is not in the result does not fit. Patterns find everything else:
 
     name: refund_decision
     rules:
@@ -63,7 +63,7 @@ GIVEN = frozenset({"user", "rest", "result"})
 _CHARACTERS_A_TOKEN = 4
 
 _WORD = re.compile(r"\s*\S+\s*\Z|\s*\S+|\s+\Z")
-"""A word with the white space before it, and with what ends the text; together they are the text."""
+"""A word with the white space before it, and after it at the end of the text; together they are the text."""
 
 
 class Count(TypedDict):
@@ -76,11 +76,12 @@ class Count(TypedDict):
 
 
 class When(TypedDict, total=False):
-    """Conditions, all of which must hold.
+    """Conditions, all of which must be met.
 
-    last: role of the last message. says: the last message is the user's, and contains this text in any case. tool: the
-    last message is a result of this tool. results: number of tool results since the last user message. find: patterns
-    that must be found, by place. count: counted patterns, by the name under which the reply can use their number.
+    last: role of the last message. says: the last message is the user's, and contains this text, ignoring case. tool:
+    the last message is a result of this tool. results: number of tool results since the last user message. find:
+    patterns that must be found, by place. count: counted patterns, by the name under which the reply can use their
+    number.
     """
 
     last: Literal["user", "tool"]
@@ -122,9 +123,9 @@ class Script(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What conditions see of a conversation.
+    """The part of a conversation that conditions see.
 
-    last: role of the last message. tool: the tool whose result it is. turn: number of the reply to come, from 1.
+    last: role of the last message. tool: the tool whose result it is. turn: number of the next reply, from 1.
     """
 
     last: str
@@ -165,7 +166,7 @@ class ScriptedChat:
     """Answers by a script. Implements the `ChatModel` port."""
 
     def __init__(self, script: Script) -> None:
-        """Take a script that `script_schema.check_script` accepted."""
+        """Take a script that `schema.check_script` accepted."""
         self._script = script
 
     @property
@@ -174,13 +175,14 @@ class ScriptedChat:
         return f"scripted/{self._script['name']}"
 
     async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
-        """Return the reply of the first rule that fits. It streams in words, and ends at the request's limit of output.
+        """Return the reply of the first rule that fits. It streams word by word, and ends at the request's output
+        limit.
 
         Equal conversations get equal replies. Ids of tool calls are `call_<turn>_<n>`.
 
         Raises: UpstreamFailed (code `script_exhausted`) when no rule fits, `answer_cut` when calls are over the limit;
             Misconfigured (code `invalid_script`) when
-            a text that was found cannot be turned into the number that an argument wants.
+            a found text cannot be turned into the number that an argument needs.
         """
         scene = Scene.of(request.messages)
         for rule in self._script["rules"]:
@@ -201,15 +203,15 @@ class ScriptedChat:
 
 
 def fitting(rule: ScriptRule, scene: Scene) -> dict[str, str] | None:
-    """Return everything that the rule's reply can be filled with, or None unless the rule fits."""
+    """Return the values that the rule's reply can use, or None if the rule does not fit."""
     found = match(rule["when"], scene)
     if found is None:
         return None
     user = scene.places["user"]
     found |= {"user": user, "result": scene.places["result"]}
-    said = _said(rule["when"], user)
-    if said is not None:
-        found["rest"] = user[said.end() :].strip()
+    prefix = _required_text(rule["when"], user)
+    if prefix is not None:
+        found["rest"] = user[prefix.end() :].strip()
     for name, _ in PLACEHOLDER.findall(json.dumps(rule["reply"], ensure_ascii=False)):
         if name not in found and name.startswith("result."):
             text = _at(name.split(".")[1:], scene.places["result"])
@@ -219,12 +221,12 @@ def fitting(rule: ScriptRule, scene: Scene) -> dict[str, str] | None:
     return found
 
 
-def _said(when: When, user: str) -> re.Match[str] | None:
+def _required_text(when: When, user: str) -> re.Match[str] | None:
     return re.search(re.escape(when["says"]), user, re.IGNORECASE) if "says" in when else None
 
 
 def _at(path: Sequence[str], result: str) -> str | None:
-    """Return what a tool's result has at the path: a text as it is, anything else as JSON. None when it has nothing."""
+    """Return what a tool's result has at the path: a text unchanged, anything else as JSON. None if it has nothing."""
     try:
         value: object = json.loads(result)
         for part in path:
@@ -240,11 +242,11 @@ def _at(path: Sequence[str], result: str) -> str | None:
 
 
 def match(when: When, scene: Scene) -> dict[str, str] | None:
-    """Return the named groups and counts that the conditions found, or None unless all conditions hold."""
+    """Return the named groups and counts that the conditions found, or None unless all conditions are met."""
     wanted = (("last", scene.last), ("tool", scene.tool), ("results", scene.results))
     if any(when.get(name, actual) != actual for name, actual in wanted):
         return None
-    if "says" in when and (scene.last != "user" or _said(when, scene.places["user"]) is None):
+    if "says" in when and (scene.last != "user" or _required_text(when, scene.places["user"]) is None):
         return None
     found: dict[str, str] = {}
     for place, patterns in when.get("find", {}).items():
@@ -262,9 +264,9 @@ def match(when: When, scene: Scene) -> dict[str, str] | None:
 
 
 def fill(text: str, found: Mapping[str, str], quote: Callable[[str], str] = str) -> str:
-    """Replace each `{name}` by what was found under the name, quoted.
+    """Replace each `{name}` by the value found for the name, quoted.
 
-    Raises: Misconfigured (code `invalid_script`) for a name that nothing was found under.
+    Raises: Misconfigured (code `invalid_script`) for a name without a value.
     """
 
     def replace(place: re.Match[str]) -> str:
@@ -289,7 +291,7 @@ def _fill_value(value: Any, found: Mapping[str, str]) -> Any:
     try:
         return int(text) if whole[2] == "int" else float(text)
     except ValueError as error:
-        raise Misconfigured(f"the script's {value} is no number", code="invalid_script") from error
+        raise Misconfigured(f"the script's {value} is not a number", code="invalid_script") from error
 
 
 def _reply(reply: Reply, found: Mapping[str, str], turn: int, request: ChatRequest) -> ChatReply:
@@ -306,7 +308,7 @@ def _limited(reply: ChatReply, max_output_tokens: int) -> ChatReply:
     if reply.usage.output_tokens <= max_output_tokens:
         return reply
     if reply.tool_calls:
-        raise UpstreamFailed("the answer reached its limit of tokens before it was whole", code="answer_cut")
+        raise UpstreamFailed("the answer reached its token limit before it was complete", code="answer_cut")
     content = reply.content[: max_output_tokens * _CHARACTERS_A_TOKEN]
     return ChatReply(content, (), Usage(reply.usage.input_tokens, max_output_tokens), "length")
 

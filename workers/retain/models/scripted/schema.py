@@ -45,7 +45,7 @@ class CountModel(_ScriptPart):
 
 
 class WhenModel(_ScriptPart):
-    """Conditions, all of which must hold."""
+    """Conditions, all of which must be met."""
 
     last: Literal["user", "tool"] | None = None
     says: str | None = Field(default=None, min_length=1)
@@ -59,7 +59,7 @@ class WhenModel(_ScriptPart):
         if self.tool is not None and (self.last == "user" or self.says is not None):
             raise ValueError("a result of a tool is never a user message")
         if self.says is not None and self.last == "tool":
-            raise ValueError("says reads the user's message, and the last one is a tool's")
+            raise ValueError("says needs the user's message as the last one, and tool needs a tool's")
         return self
 
 
@@ -125,7 +125,7 @@ class ScriptModel(_ScriptPart):
 def check_script(data: object) -> Script:
     """Return the script as plain data, without absent fields, ready to be stored as JSON.
 
-    Raises: InvalidInput (code `invalid_script`); `problems` in its details lists every one with its place.
+    Raises: InvalidInput (code `invalid_script`); `problems` in its details lists every one with its path.
     """
     try:
         script = ScriptModel.model_validate(data)
@@ -156,7 +156,7 @@ def _require(defined: set[str], text: str) -> None:
 def _define(defined: set[str], *names: str) -> None:
     for name in names:
         if name in GIVEN:
-            raise ValueError(f"{name} has a meaning already")
+            raise ValueError(f"{name} is a reserved name")
         if name in defined:
             raise ValueError(f"{name} is defined twice")
         if PLACEHOLDER.fullmatch(f"{{{name}}}") is None:
