@@ -1,4 +1,4 @@
-"""Retain on the real workerd for every test area: one server a session, a tenant of its own for each test that asks.
+"""Retain on the real workerd for every test area: one server per session, and a tenant of its own for each test that asks.
 
 A test that uses any of these fixtures is marked `workerd`. No test reaches a real model: the switch against it is on.
 """
@@ -24,7 +24,7 @@ from tools.paths import PRODUCTION_CONFIG
 
 forbid_model_requests()
 
-# A loaded machine takes longer for an example than for another: that says nothing about the code.
+# On a loaded machine one example takes longer than another: that says nothing about the code.
 hypothesis.settings.register_profile("retain", deadline=None)
 hypothesis.settings.load_profile("retain")
 

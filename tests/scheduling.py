@@ -1,4 +1,4 @@
-"""Which process runs which tests: every server is started by one of them, and the rest is shared by whoever is free.
+"""Which process runs which tests: every server is started by one of them, and any idle process runs the rest.
 
 xdist's own groups are not used: with pytest 9.2 the name of a group no longer reaches the scheduler (xdist 3.8.0).
 """

@@ -58,7 +58,7 @@ def test_required_fields_have_no_default() -> None:
     assert [error["loc"] for error in raised.value.errors()] == [("labels",), ("size",)]
 
 
-def test_of_optional_fields_those_that_were_there_are_known() -> None:
+def test_it_is_known_which_optional_fields_were_given() -> None:
     body = model("optional").model_validate({"size": "large"})
     assert body.model_dump(exclude_unset=True) == {"size": "large"}
     assert "default" not in model("optional").model_json_schema()["properties"]["size"]

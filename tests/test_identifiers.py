@@ -184,7 +184,7 @@ _ulids = st.integers(0, 2**128 - 2).map(lambda number: str(ULID.from_int(number)
 
 
 @given(new=_ulids, last=_ulids)
-def test_an_id_after_another_is_the_new_one_or_follows_on_the_last(new: str, last: str) -> None:
+def test_an_id_after_another_is_the_new_one_or_follows_the_last(new: str, last: str) -> None:
     after = id_after(new, last)
     assert after > last
     assert after == (new if new > last else str(ULID.from_int(int(ULID.from_str(last)) + 1)))
@@ -198,6 +198,6 @@ def test_an_id_carries_over(last: str, after: str) -> None:
     assert id_after("0" * 26, last) == after
 
 
-def test_no_id_follows_on_the_greatest() -> None:
+def test_no_id_follows_the_greatest() -> None:
     with pytest.raises(InvalidInput):
         id_after(_ULID, "7" + "Z" * 25)

@@ -73,7 +73,7 @@ async def test_a_job_that_stops_is_counted_in_the_state_that_the_caller_names() 
     assert await continue_open(["one"], call, stopped="failed") == {"failed": 1}
 
 
-async def test_a_note_that_fails_hides_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_to_note_an_error_hides_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async def failing() -> None:
         raise Unavailable("down")
 

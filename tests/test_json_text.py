@@ -51,11 +51,11 @@ def test_a_depth_that_would_end_the_isolate_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        pytest.param([[]] * 1000, id="many lists beside each other"),
+        pytest.param([[]] * 1000, id="many lists next to each other"),
         pytest.param(["[" * 1000, '"{' * 1000, "\\" * 999 + "["], id="brackets inside texts"),
     ],
 )
-def test_brackets_that_do_not_nest_are_no_depth(value: Any) -> None:
+def test_brackets_that_do_not_nest_add_no_depth(value: Any) -> None:
     assert read_json(json.dumps(value)) == value
 
 

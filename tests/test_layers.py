@@ -66,7 +66,7 @@ def test_agents_that_import_the_evaluation_break_the_way_of_a_request(tmp_path: 
 
 
 def imported(path: Path) -> set[str]:
-    """Return the modules that a file imports anywhere, but for types only."""
+    """Return the modules that a file imports anywhere, except under TYPE_CHECKING."""
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -155,7 +155,7 @@ print(len(names), done)
 """
 
 
-def test_invariant_9_importing_the_library_reads_nothing_asks_nobody_and_draws_nothing() -> None:
+def test_invariant_9_importing_the_library_reads_nothing_asks_nobody_and_draws_no_random_number() -> None:
     environment = {**os.environ, "PYTHONPATH": str(WORKERS)}
     done = subprocess.run(
         [sys.executable, "-c", QUIET], cwd=ROOT, env=environment, capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, with its context, and never with a secret."""
+"""Structured logs: one JSON object per line, with its context, and never with a secret."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_values_under_a_name_that_says_secret_are_replaced(
         ("hash", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"),
     ],
 )
-def test_what_is_no_secret_stays(name: str, value: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_a_secret_stays(name: str, value: object, capsys: pytest.CaptureFixture[str]) -> None:
     _logger.info("m", extra={name: value})
     assert _lines(capsys)[0][name] == value
 
@@ -281,7 +281,7 @@ def test_a_value_that_holds_itself_ends(capsys: pytest.CaptureFixture[str]) -> N
     assert "[too deep]" in capsys.readouterr().out
 
 
-def test_a_value_that_cannot_be_shown_fails_neither_the_caller_nor_leaks_the_rest(
+def test_a_value_that_cannot_be_shown_neither_fails_the_caller_nor_leaks_the_rest(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     class Broken:

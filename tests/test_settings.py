@@ -82,7 +82,7 @@ def test_the_exact_word_is_development_and_nothing_is_production() -> None:
 
 
 @pytest.mark.parametrize("dimensions", ["", "many", "-1", "256.0", " 256", "1e3"])
-def test_dimensions_that_are_no_number_are_refused(dimensions: str) -> None:
+def test_dimensions_that_are_not_a_number_are_refused(dimensions: str) -> None:
     with pytest.raises(Misconfigured) as raised:
         read_settings({**VALUES, "EMBEDDING_DIMENSIONS": dimensions})
     assert raised.value.code == "invalid_setting"

@@ -1,4 +1,4 @@
-"""A team of Cloudflare Access that stands on the loopback interface: its keys are real, and so is the HTTP."""
+"""A Cloudflare Access team on the loopback interface, with real keys and real HTTP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Sign = Callable[..., str]
 
 
 class Team:
-    """The team's domain: a local server for its certificates. It counts requests, and can be made to fail."""
+    """The team's domain: a local server for its certificates. It counts requests and can be made to fail."""
 
     def __init__(self) -> None:
         self.keys: dict[str, rsa.RSAPrivateKey] = {}

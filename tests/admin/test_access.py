@@ -1,6 +1,6 @@
 """Cloudflare Access: forged, stale and foreign tokens, and rotation of keys.
 
-Keys are real RSA keys, fetched over real HTTP from a local server that stands for the team's domain.
+Keys are real RSA keys, fetched over real HTTP from a local server that stands in for the team's domain.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ async def test_a_forged_token_is_refused(
     assert _reason(raised) == reason
 
 
-async def test_a_refusal_holds_nothing_of_the_token(verifier: AccessVerifier, sign: Sign) -> None:
+async def test_a_refusal_contains_nothing_of_the_token(verifier: AccessVerifier, sign: Sign) -> None:
     token = sign({"email": "user@example.com", "exp": NOW_S - 100})
     with pytest.raises(Unauthenticated) as raised:
         await verifier.verify(token)
@@ -257,7 +257,7 @@ async def test_made_up_keys_cause_at_most_one_fetch_a_minute(
 @pytest.mark.parametrize(
     "claims", [{"exp": 0}, {"aud": "other"}, {"iss": "other"}, {"email": None, "sub": None, "aud": None}], ids=repr
 )
-async def test_a_token_that_is_wrong_by_itself_causes_no_fetch(
+async def test_a_token_that_no_key_could_make_valid_causes_no_fetch(
     verifier: AccessVerifier, sign: Sign, team: Team, claims: dict[str, Any]
 ) -> None:
     with pytest.raises(Unauthenticated):
@@ -281,7 +281,7 @@ async def test_a_token_that_is_wrong_by_itself_causes_no_fetch(
         pytest.param((200, b'{"keys": [{"kty": "oct", "kid": "current", "k": "AAAA"}]}'), id="symmetric_key"),
     ],
 )
-async def test_nobody_gets_in_while_the_keys_cannot_be_had(
+async def test_nobody_gets_in_while_the_keys_cannot_be_fetched(
     verifier: AccessVerifier, sign: Sign, team: Team, answer: tuple[int, bytes]
 ) -> None:
     team.answer = answer
@@ -301,7 +301,7 @@ async def test_certificates_in_an_answer_that_is_an_error_are_not_used(
         await verifier.verify(sign())
 
 
-async def test_keys_of_other_kinds_beside_the_teams_are_ignored(
+async def test_keys_of_other_kinds_among_the_teams_are_ignored(
     verifier: AccessVerifier, sign: Sign, team: Team
 ) -> None:
     certificates = json.loads(team.certificates())
@@ -323,7 +323,7 @@ async def test_nobody_gets_in_while_the_team_is_unreachable(sign: Sign, clock: M
     await fetch.client.close()
 
 
-async def test_stale_keys_are_not_used_while_new_ones_cannot_be_had(
+async def test_stale_keys_are_not_used_while_new_ones_cannot_be_fetched(
     verifier: AccessVerifier, sign: Sign, team: Team, clock: ManualClock
 ) -> None:
     token = sign({"exp": NOW_S + 10**6})

@@ -149,7 +149,7 @@ PAGES = [
     pytest.param({"origin": "null"}, False, id="a sandboxed page"),
     pytest.param({"origin": ""}, False, id="an empty origin"),
     pytest.param({"origin": "http://localhost.evil.example"}, False, id="almost local"),
-    pytest.param({"origin": "http://evil.example/://localhost"}, False, id="local behind something"),
+    pytest.param({"origin": "http://evil.example/://localhost"}, False, id="localhost in the path"),
 ]
 
 

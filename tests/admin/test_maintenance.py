@@ -50,7 +50,7 @@ def test_the_deployment_schedules_exactly_what_there_is_work_for() -> None:
     assert (PRUNE, BRIEF) == ("0 3 * * SUN", "0 4 * * *")
 
 
-async def test_pruning_goes_by_the_clock_and_tells_each_tenant_s_loss(deployment: Deployment) -> None:
+async def test_pruning_goes_by_the_clock_and_reports_each_tenant_s_loss(deployment: Deployment) -> None:
     await deployment.rows("INSERT INTO tenants VALUES ('acme', 0)")
     for number, age in enumerate((RETENTION_MS + 1, RETENTION_MS, 0)):
         await deployment.rows(
@@ -92,7 +92,7 @@ async def test_a_second_brief_of_a_day_replaces_the_first(deployment: Deployment
     assert json.loads(await objects.get(f"briefs/{day}.json") or b"") == second
 
 
-async def test_the_brief_warns_of_tenants_from_80000_episodes_on(
+async def test_the_brief_warns_of_tenants_with_80000_episodes_or_more(
     deployment: Deployment, objects: SqliteObjects, caplog: pytest.LogCaptureFixture
 ) -> None:
     held = {"below": WARN_PER_TENANT - 1, "near": WARN_PER_TENANT, "full": MAX_PER_TENANT}
@@ -104,7 +104,7 @@ async def test_the_brief_warns_of_tenants_from_80000_episodes_on(
     assert warned == ["full", "near"]
 
 
-async def test_the_brief_is_an_error_in_the_log_while_outbox_entries_failed(
+async def test_the_brief_is_logged_as_an_error_while_there_are_failed_outbox_entries(
     deployment: Deployment, objects: SqliteObjects, caplog: pytest.LogCaptureFixture
 ) -> None:
     await briefed(deployment, objects)
@@ -130,7 +130,7 @@ async def test_the_brief_settles_what_the_vector_index_is_owed(deployment: Deplo
     assert len(await deployment.index.get_by_ids([f"{record['id']}#0"])) == 1
 
 
-async def test_a_brief_that_cannot_count_is_no_brief(deployment: Deployment, objects: SqliteObjects) -> None:
+async def test_a_brief_that_cannot_count_is_not_written(deployment: Deployment, objects: SqliteObjects) -> None:
     deployment.faults.plan(Fault(Unavailable("D1 is down"), 2, "sql.batch"))
     with pytest.raises(Unavailable):
         await briefed(deployment, objects)

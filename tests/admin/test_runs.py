@@ -17,7 +17,7 @@ from retain.host.sql import SqliteSql
 from tests.support.instances import migrated_d1
 
 RUN = "01HZZZZZZZZZZZZZZZZZZZZZZ"
-"""A run's id but for its last character."""
+"""A run's id without its last character."""
 
 
 @pytest.fixture

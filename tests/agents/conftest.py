@@ -41,15 +41,15 @@ def deploy() -> Iterator[Callable[..., Deployment]]:
 
 
 def agent(name: str, **more: Any) -> dict[str, Any]:
-    """Return a definition with what every agent needs."""
+    """Return a definition with the fields that every agent needs."""
     return {"type": name, "description": f"Does {name}.", "instructions": f"Do {name}.", **more}
 
 
 @pytest.fixture
 def agents() -> Callable[..., AgentCatalogue]:
-    """Make catalogues of the shipped agents and more: type to further fields of the definition.
+    """Make catalogues of the shipped agents and more, each given as its type and further fields of its definition.
 
-    functions: module of each function tool beside the shipped ones.
+    functions: module of each function tool besides the shipped ones.
     """
 
     def make(functions: Mapping[str, str] | None = None, **more: dict[str, Any]) -> AgentCatalogue:

@@ -1,4 +1,4 @@
-"""Function tools as somebody writes them, for tests."""
+"""Function tools as a user writes them, for tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ sent: list[tuple[str, str]] = []
 
 @dataclass
 class Quote:
-    """An answer that is no text."""
+    """An answer that is not a text."""
 
     order: str
     price: float

@@ -12,18 +12,18 @@ from tests.support.instances import ULID, Deployment
 def comparable(text: str) -> str:
     """Return the text with every ULID replaced by the same word.
 
-    Storing again what was stored before a crash answers "created": false, which is no other memory.
+    Storing again what was stored before a crash answers "created": false; the memory is the same.
     """
     return ULID.sub("ID", text).replace('"created": false', '"created": true')
 
 
 def storable(text: str) -> str:
-    """Return the text as a database takes it, without lone surrogates."""
+    """Return the text as a database accepts it, without lone surrogates."""
     return text.encode("utf-8", "replace").decode()
 
 
 async def remembered(deployment: Deployment) -> dict[str, Any]:
-    """Return the runs, episodes, records and vectors, as two histories with the same end have them."""
+    """Return the runs, episodes, records and vectors; they are equal for two histories with the same outcome."""
     runs = await deployment.rows("SELECT * FROM agent_runs")
     episodes = await deployment.rows("SELECT * FROM memory_episodes")
     records = await deployment.rows("SELECT id, content FROM memory_records")
@@ -47,7 +47,7 @@ async def remembered(deployment: Deployment) -> dict[str, Any]:
 
 
 async def check_d1_agrees(deployment: Deployment) -> None:
-    """Check that nothing is owed to D1, and that it holds what the objects logged: runs, timeline, episodes."""
+    """Check that nothing is owed to D1, and that D1 holds what the objects logged: runs, timeline, episodes."""
     for name in deployment.objects():
         assert deployment.local(name, "SELECT * FROM outbox") == []
         runs = {row["run_id"]: row for row in deployment.local(name, "SELECT * FROM turn_state")}

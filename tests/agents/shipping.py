@@ -1,4 +1,4 @@
-"""An agent for tests: it keeps a note, asks a tool that may be asked again, then one that must not."""
+"""An agent for tests: it keeps a note, calls a tool that may be called again, then one that must not."""
 
 from __future__ import annotations
 

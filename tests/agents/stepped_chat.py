@@ -1,4 +1,4 @@
-"""A chat model that says what a test lines up, when the test lets it."""
+"""A chat model that answers what a test lines up, when the test lets it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def calls(*wanted: tuple[str, Mapping[str, Any]], text: str = "") -> ChatReply:
 
 
 class SteppedChat:
-    """Implements `ChatModel`: gives the replies in order, or raises them, and answers "done" when there are no more.
+    """Implements `ChatModel`: returns the replies in order, or raises them, and answers "done" when none is left.
 
-    hold: the model does not answer until `let_go`; `asked` tells that it was asked.
+    hold: the model does not answer until `let_go`; `asked` is set once it was asked.
     """
 
     name = "stepped"

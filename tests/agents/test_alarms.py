@@ -39,7 +39,7 @@ async def test_a_run_under_way_keeps_its_lease_and_is_not_disturbed_by_the_alarm
     assert await deployment.next_alarm_ms() == deployment.clock() + DAY_MS
 
 
-async def test_while_d1_is_down_the_alarm_tries_again_after_doubling_times_of_at_most_five_minutes(
+async def test_while_d1_is_down_the_alarm_retries_after_doubling_waits_of_at_most_five_minutes(
     deploy: Deploy,
 ) -> None:
     chat = SteppedChat(hold=True)

@@ -1,4 +1,4 @@
-"""Calls that a person approves: the run waits durably, others go on meanwhile, and the answer decides."""
+"""Calls that a person approves: the run waits durably, others continue meanwhile, and the answer decides."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def waiting_desk(deploy: Deploy, agents: Agents, *replies: Any) -> tuple[Deploym
     return deploy(agents(clerk=CLERK), upstreams=[pay], chat=chat), pay, chat
 
 
-async def test_a_run_waits_and_says_for_what_here_and_in_d1(deploy: Deploy, agents: Agents) -> None:
+async def test_a_waiting_run_says_what_it_waits_for_in_its_instance_and_in_d1(deploy: Deploy, agents: Agents) -> None:
     deployment, pay, _ = waiting_desk(deploy, agents)
     waiting = await deployment.run("clerk", "hello")
     await deployment.settled()
@@ -51,7 +51,7 @@ async def test_a_run_waits_and_says_for_what_here_and_in_d1(deploy: Deploy, agen
 
 
 @pytest.mark.parametrize("approved", [True, False], ids=["approved", "rejected"])
-async def test_the_answer_decides_and_stands_in_the_timeline_with_who_gave_it(
+async def test_the_answer_decides_and_is_in_the_timeline_with_who_gave_it(
     deploy: Deploy, agents: Agents, approved: bool
 ) -> None:
     deployment, pay, chat = waiting_desk(deploy, agents)
@@ -66,15 +66,15 @@ async def test_the_answer_decides_and_stands_in_the_timeline_with_who_gave_it(
     if not approved:
         error = {"code": "rejected", "message": f"{ANN} rejected the call: because"}
         assert json.loads(read) == {"error": error}
-    [told] = await deployment.rows("SELECT data FROM run_events WHERE kind = 'approval_answered'")
+    [recorded] = await deployment.rows("SELECT data FROM run_events WHERE kind = 'approval_answered'")
     fields = {"turn": 1, "index": 0, "approved": approved, "by": ANN, "reason": "because"}
-    assert json.loads(told["data"]) == fields
+    assert json.loads(recorded["data"]) == fields
     [row] = await deployment.rows("SELECT status, waiting_for FROM agent_runs")
     assert (row["status"], row["waiting_for"]) == ("completed", None)
     await check_d1_agrees(deployment)
 
 
-async def test_the_same_answer_twice_is_one_and_another_one_is_refused(deploy: Deploy, agents: Agents) -> None:
+async def test_the_same_answer_twice_counts_once_and_another_one_is_refused(deploy: Deploy, agents: Agents) -> None:
     deployment, pay, _ = waiting_desk(deploy, agents)
     run_id = (await deployment.run("clerk", "hello"))["run_id"]
     for _ in range(3):
@@ -86,7 +86,7 @@ async def test_the_same_answer_twice_is_one_and_another_one_is_refused(deploy: D
     assert (refused.value.code, refused.value.details["by"]) == ("already_answered", ANN)
 
 
-async def test_an_answer_meets_the_call_that_it_names_and_no_other(deploy: Deploy, agents: Agents) -> None:
+async def test_an_answer_applies_to_the_call_that_it_names_and_to_no_other(deploy: Deploy, agents: Agents) -> None:
     deployment, pay, _ = waiting_desk(deploy, agents, calls(PAY), says("paid twice"))
     run_id = (await deployment.run("clerk", "hello"))["run_id"]
     for call in ("1.1", "2.0", "0.0"):
@@ -104,7 +104,9 @@ async def test_an_answer_meets_the_call_that_it_names_and_no_other(deploy: Deplo
     assert unknown.value.code == "no_such_run"
 
 
-async def test_what_nobody_answers_is_rejected_when_it_expires(deploy: Deploy, agents: Agents) -> None:
+async def test_a_call_that_nobody_approves_is_rejected_when_its_question_expires(
+    deploy: Deploy, agents: Agents
+) -> None:
     deployment, pay, _ = waiting_desk(deploy, agents, says("nobody answered"))
     run_id = (await deployment.run("clerk", "hello"))["run_id"]
     await deployment.settled()
@@ -123,7 +125,7 @@ async def test_what_nobody_answers_is_rejected_when_it_expires(deploy: Deploy, a
     await check_d1_agrees(deployment)
 
 
-async def test_the_alarm_waits_for_the_question_s_end_and_not_for_idleness(deploy: Deploy, agents: Agents) -> None:
+async def test_the_alarm_waits_for_the_question_s_expiry_and_not_for_idleness(deploy: Deploy, agents: Agents) -> None:
     clerk = {**CLERK, "limits": {"approval_hours": 2.5}}
     chat, upstreams = SteppedChat(calls(PAY), says("rejected")), [Upstream("pay", idempotent=False)]
     deployment = deploy(agents(clerk=clerk), upstreams=upstreams, chat=chat)
@@ -136,7 +138,7 @@ async def test_the_alarm_waits_for_the_question_s_end_and_not_for_idleness(deplo
     assert (await deployment.ask("clerk", "show", run_id=run_id))["status"] == "completed"
 
 
-async def test_an_answer_that_comes_too_late_lets_the_run_go_on_as_rejected(deploy: Deploy, agents: Agents) -> None:
+async def test_a_run_that_is_answered_too_late_continues_as_rejected(deploy: Deploy, agents: Agents) -> None:
     deployment, pay, _ = waiting_desk(deploy, agents)
     run_id = (await deployment.run("clerk", "hello"))["run_id"]
     deployment.clock.advance(24 * HOUR_MS)
@@ -178,7 +180,7 @@ async def test_a_waiting_run_frees_its_instance_until_it_is_answered(deploy: Dep
     assert (await deployment.run("clerk", "hello", key="k"))["output"] == "paid"
 
 
-async def test_a_run_that_is_answered_while_another_is_under_way_goes_on_after_it(
+async def test_a_run_that_is_answered_while_another_is_under_way_resumes_after_it(
     deploy: Deploy, agents: Agents
 ) -> None:
     import asyncio
@@ -211,7 +213,7 @@ async def test_erasing_what_a_waiting_run_names_ends_it(deploy: Deploy, agents: 
 
 
 class SteadyChat(SteppedChat):
-    """Answers by what was called, so that a run that is resumed in another life goes on as it began."""
+    """Answers by the calls made so far, so that a run that is resumed in another life continues as it began."""
 
     async def complete(self, request: Any, on_text: Any = None) -> Any:
         results = [message for message in request.messages if message.role == "tool"]
@@ -229,7 +231,7 @@ async def steady_desk(fault: Fault | None = None) -> AsyncIterator[Deployment]:
 
 
 async def play(deployment: Deployment) -> dict[str, Any]:
-    """Ask, answer and ask again, each as often as it needs, and return the result."""
+    """Run, answer and ask for the result, each as often as needed; return the result."""
     for _ in range(2):
         with suppress(Crash, RetainError):
             waiting = await deployment.run("clerk", "hello", key="k")

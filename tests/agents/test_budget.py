@@ -55,7 +55,7 @@ async def test_a_delegate_may_spend_no_more_than_its_caller_has_left(deploy: Dep
     }
     deployment = deploy(agents(**definitions), chat={"boss": boss, "clerk": clerk})
     await deployment.run("boss", "go")
-    assert len(clerk.requests) == 3, "five tokens a turn, of the thirteen that are left"
+    assert len(clerk.requests) == 3, "five tokens per turn, of the thirteen that are left"
     [row] = await deployment.rows("SELECT error FROM agent_runs WHERE agent_type = 'clerk'")
     assert json.loads(row["error"])["code"] == "token_budget"
     await deployment.settled()
@@ -81,7 +81,7 @@ async def test_delegations_are_counted_over_the_whole_tree(deploy: Deploy, agent
     await deployment.settled()
 
 
-async def test_a_run_that_waits_through_two_delegates_goes_on_by_itself(deploy: Deploy, agents: Agents) -> None:
+async def test_a_run_that_waits_through_two_delegates_resumes_on_its_own(deploy: Deploy, agents: Agents) -> None:
     models = {
         "boss": SteppedChat(calls(to("middle")), says("boss done")),
         "middle": SteppedChat(calls(to("clerk")), says("middle done")),
@@ -104,7 +104,7 @@ async def test_a_run_that_waits_through_two_delegates_goes_on_by_itself(deploy: 
     assert (result["status"], result["output"], result["usage"]["delegations"]) == ("completed", "boss done", 2)
 
 
-async def test_a_caller_that_was_not_woken_looks_by_itself_less_and_less_often(deploy: Deploy, agents: Agents) -> None:
+async def test_a_caller_that_was_not_woken_checks_less_and_less_often(deploy: Deploy, agents: Agents) -> None:
     models = {"boss": SteppedChat(calls(to("clerk"))), "clerk": SteppedChat(calls(("get_working_memory", {})))}
     clerk = {"working_memory": True, "approval": ["get_working_memory"]}
     deployment = deploy(agents(boss={"delegates": ["clerk"]}, clerk=clerk), chat=models)

@@ -1,4 +1,4 @@
-"""What is asked of an instance and what it answers survives its JSON, and what is not one of these is refused."""
+"""Requests to an instance and its reports survive their JSON, and anything else is refused."""
 
 from __future__ import annotations
 

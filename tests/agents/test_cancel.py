@@ -1,4 +1,4 @@
-"""Cancelling a run: durable, before its next side effect, with its delegates, and telling what was done."""
+"""Cancelling a run: durably, before its next side effect, with its delegates, reporting what was done."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def the_run(deployment: Deployment, agent_type: str = "clerk") -> str:
 
 
 class SlowTool(Upstream):
-    """A tool that takes until the test lets it end."""
+    """A tool that runs until the test lets it end."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, idempotent=False)
@@ -70,7 +70,9 @@ async def test_a_call_under_way_ends_and_the_next_one_is_not_made(deploy: Deploy
     await check_d1_agrees(deployment)
 
 
-async def test_an_answer_of_the_model_that_comes_after_the_wish_has_no_effect(deploy: Deploy, agents: Agents) -> None:
+async def test_an_answer_of_the_model_that_arrives_after_the_cancellation_has_no_effect(
+    deploy: Deploy, agents: Agents
+) -> None:
     pay = Upstream("pay", idempotent=False)
     chat = SteppedChat(calls(("pay", {"order": "A"})), hold=True)
     deployment = deploy(agents(clerk={"tools": ["pay"]}), upstreams=[pay], chat=chat)
@@ -95,9 +97,7 @@ async def test_a_run_that_has_ended_stays_as_it_is_and_an_unknown_one_is_not_fou
     await deployment.settled()
 
 
-async def test_a_waiting_run_is_cancelled_at_once_and_what_is_answered_later_is_refused(
-    deploy: Deploy, agents: Agents
-) -> None:
+async def test_a_waiting_run_is_cancelled_at_once_and_a_later_answer_is_refused(deploy: Deploy, agents: Agents) -> None:
     pay = Upstream("pay", idempotent=False)
     chat = SteppedChat(calls(("pay", {"order": "A"})))
     deployment = deploy(agents(clerk={"tools": ["pay"], "approval": ["pay"]}), upstreams=[pay], chat=chat)
@@ -151,7 +151,7 @@ async def test_cancelling_a_run_cancels_its_delegates(deploy: Deploy, agents: Ag
 
 
 @pytest.mark.parametrize("failures", [1, 2, 12], ids=["once", "until the alarm", "for many alarms"])
-async def test_a_delegate_that_could_not_be_told_is_told_before_the_run_ends(
+async def test_a_delegate_that_could_not_be_reached_is_cancelled_before_the_run_ends(
     deploy: Deploy, agents: Agents, failures: int
 ) -> None:
     boss = SteppedChat(calls(("delegate", {"agent": "clerk", "input": "do it"})))
@@ -171,7 +171,7 @@ async def test_a_delegate_that_could_not_be_told_is_told_before_the_run_ends(
     await check_d1_agrees(deployment)
 
 
-async def test_a_wish_that_comes_before_the_delegate_s_run_stops_it_when_it_comes(
+async def test_a_cancellation_that_arrives_before_the_delegate_s_run_stops_it_when_it_arrives(
     deploy: Deploy, agents: Agents
 ) -> None:
     chat = SteppedChat(says("never"))
@@ -185,7 +185,7 @@ async def test_a_wish_that_comes_before_the_delegate_s_run_stops_it_when_it_come
 
 
 class Office:
-    """A run of two calls, cancelled during the first; a fault may come anywhere."""
+    """A run of two calls, cancelled during the first; a fault may occur anywhere."""
 
     def __init__(self, fault: Fault | None) -> None:
         self.slow = SlowTool("slow")
@@ -199,7 +199,7 @@ class Office:
             self.deployment.faults.plan(fault)
 
     async def play(self) -> tuple[bool, dict[str, Any] | None]:
-        """Return whether the wish was accepted, and how the run ended, if there is one."""
+        """Return whether the cancellation was accepted, and how the run ended, if there is one."""
         deployment = self.deployment
         run = asyncio.create_task(deployment.run("clerk", "hello", key="k"))
         begun = asyncio.create_task(self.slow.called.wait())
@@ -226,7 +226,7 @@ class Office:
         return accepted, await deployment.ask("clerk", "show", run_id=await the_run(deployment))
 
 
-async def test_a_crash_at_any_point_of_cancelling_takes_no_accepted_wish_back() -> None:
+async def test_a_crash_at_any_point_of_cancelling_loses_no_accepted_cancellation() -> None:
     office = Office(None)
     with closing(office.deployment):
         accepted, result = await office.play()

@@ -1,4 +1,4 @@
-"""Compaction: what stays of a long run, as laws over any run."""
+"""Compaction: what remains of a long run, as laws over any run."""
 
 from __future__ import annotations
 
@@ -82,9 +82,7 @@ def test_there_is_at_most_one_summary_and_it_does_not_depend_on_an_earlier_one(
 
 
 @given(turns=runs(), room=st.integers(1, 1500))
-def test_every_result_stands_behind_its_call_and_every_call_before_its_result(
-    turns: list[Transcript], room: int
-) -> None:
+def test_every_result_follows_its_call_and_every_call_has_its_result(turns: list[Transcript], room: int) -> None:
     try:
         made = compacted(HEAD, turns, room, ESTIMATE)
     except NoRoom:
@@ -106,14 +104,16 @@ def test_a_result_that_is_still_referred_to_stays_whole(turns: list[Transcript],
     except NoRoom:
         return
     kept = turns[len(made.cut) :]
-    said = " ".join(one.answer.content + json.dumps([dict(c.arguments) for c in one.answer.tool_calls]) for one in kept)
-    if thing in said.lower():
+    written = " ".join(
+        one.answer.content + json.dumps([dict(c.arguments) for c in one.answer.tool_calls]) for one in kept
+    )
+    if thing in written.lower():
         for one in turns:
             for result in one.results:
                 assert thing not in result.content.lower() or result in made.messages
 
 
-def test_the_results_that_nobody_names_any_more_become_a_line_each() -> None:
+def test_results_that_no_later_turn_names_become_one_line_each() -> None:
     turns = [
         turn(1, "Let me look.", ("a", "parcel ZX-900 is late " + "x" * 3000)),
         turn(2, "", ("b", "customer ann@shop.example " + "y" * 400), ("d", "nothing " + "z" * 3000)),
@@ -135,7 +135,7 @@ def test_the_results_that_nobody_names_any_more_become_a_line_each() -> None:
     ]
 
 
-def test_what_the_input_names_keeps_nothing() -> None:
+def test_a_result_that_only_the_input_names_is_not_kept() -> None:
     turns = [turn(1, "", ("a", "AB-1 " + "x" * 3000)), turn(2, "AB-1 is fine.", ("c", "sent"))]
     assert len(compacted(HEAD, turns, 400, ESTIMATE).messages) == len(HEAD) + 3
 

@@ -1,4 +1,4 @@
-"""A run that dies at every point of it in turn, and comes back: nothing is lost, nothing happens twice.
+"""A run that dies at each of its points in turn and recovers: nothing is lost, nothing happens twice.
 
 Invariant 4 (a crash between two stores loses nothing and shows nothing half-done) and 6 (retries create no duplicates).
 """
@@ -95,7 +95,7 @@ def _writer(point: Point) -> str | None:
 
 @asynccontextmanager
 async def after(fault: Fault, scenario: Scenario, *, alone: bool = False) -> AsyncIterator[Deployment]:
-    """Give a deployment whose request met the fault. alone: only the object that met it died."""
+    """Yield a deployment whose request met the fault. alone: only the object that met it died."""
     with closing(await scenario.deploy()) as deployment:
         deployment.faults.alone = alone
         deployment.faults.plan(fault)
@@ -135,7 +135,7 @@ async def test_invariant_4_a_crash_at_any_point_of_a_triage_changes_nothing_in_t
             await check_d1_agrees(deployment)
 
 
-async def test_a_host_that_commits_each_statement_loses_nothing_that_a_retry_does_not_mend() -> None:
+async def test_a_host_that_commits_each_statement_loses_nothing_that_a_retry_does_not_repair() -> None:
     scenario = Scenario(deploy_triage_without_turns, TRIAGE.request)
     expected = await undisturbed(scenario)
     writes = [(n, point) for n, point in enumerate(expected.trace, start=1) if _writer(point)]

@@ -1,4 +1,4 @@
-"""Agent definitions and the catalogue: what is accepted, and what is refused with its place named."""
+"""Agent definitions and the catalogue: what is accepted, and what is refused with its location named."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_invalid_definition_is_refused_and_says_where(change: dict[str, Any],
     assert [".".join(map(str, error["loc"])) for error in raised.value.errors()] == [place]
 
 
-def test_the_catalogue_gives_what_was_staged() -> None:
+def test_the_catalogue_has_what_was_staged() -> None:
     staged = {"agents": {"clerk": agent("clerk")}, "scripts": {"clerk": {"name": "clerk", "rules": []}}}
     catalogue = AgentCatalogue.from_json(json.dumps(staged))
     assert catalogue.agent("clerk").instructions == "Do clerk."

@@ -31,7 +31,7 @@ def delegate(agent: str = "helper", text: str = "do it", **more: Any) -> tuple[s
 
 
 def read_by(chat: SteppedChat) -> list[dict[str, Any]]:
-    """Return what the model read last of the tools."""
+    """Return the tool answers that the model read last."""
     messages = chat.requests[-1].messages
     return [json.loads(message.content) for message in messages if message.role == "tool"]
 
@@ -52,7 +52,7 @@ async def test_the_other_agent_works_in_an_instance_named_after_the_run_and_its_
     await check_d1_agrees(deployment)
 
 
-async def test_two_calls_in_one_run_meet_the_same_instance(deploy: Deploy, agents: Agents) -> None:
+async def test_two_calls_in_one_run_reach_the_same_instance(deploy: Deploy, agents: Agents) -> None:
     boss = SteppedChat(calls(delegate(text="first"), delegate(text="second")), says("done"))
     helper = SteppedChat(says("one"), says("two"))
     deployment = deploy(agents(boss={"delegates": ["helper"]}, helper={}), chat={"boss": boss, "helper": helper})
@@ -86,7 +86,7 @@ def make(deployment: Deployment, depth: int = 0) -> Delegate:
         pytest.param({"agent": "helper:rival", "input": "x"}, "delegate_not_allowed", id="another tenant's"),
         pytest.param({"agent": "helper"}, "invalid_arguments", id="no input"),
         pytest.param({"agent": "helper", "input": ""}, "invalid_arguments", id="empty input"),
-        pytest.param({"agent": "helper", "input": {"a": 1}}, "invalid_arguments", id="input that is no text"),
+        pytest.param({"agent": "helper", "input": {"a": 1}}, "invalid_arguments", id="input that is not a text"),
         pytest.param({"input": "x"}, "invalid_arguments", id="no agent"),
         *(
             pytest.param({"agent": "helper", "input": "x", name: "rival"}, "invalid_arguments", id=name)
@@ -168,7 +168,7 @@ async def test_the_other_agent_does_not_see_what_this_one_stored(deploy: Deploy,
     assert [memory["content"] for memory in read_by(boss)[-1]["memories"]] == ["The safe opens with 1234."]
 
 
-async def test_a_run_that_comes_back_waits_for_a_delegate_that_is_still_running(deploy: Deploy, agents: Agents) -> None:
+async def test_a_resumed_run_waits_for_a_delegate_that_is_still_running(deploy: Deploy, agents: Agents) -> None:
     boss, helper = SteppedChat(calls(delegate()), says("all done")), SteppedChat(says("helped"), hold=True)
     deployment = deploy(agents(boss={"delegates": ["helper"]}, helper={}), chat={"boss": boss, "helper": helper})
     run = asyncio.create_task(deployment.run("boss", "hello", key="k"))

@@ -1,4 +1,4 @@
-"""What a run leaves to be remembered: never what it recalled, never too much, always text that a database takes."""
+"""What a run leaves to be remembered: never what it recalled, never too much, always text that a database accepts."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_recall_into_the_context_takes_any_input(
     assert result["memory"]["records_used"] == (SECRET in str(run_input))
 
 
-async def test_an_episode_tells_what_was_asked_said_done_and_answered(deploy: Deploy) -> None:
+async def test_an_episode_records_what_was_asked_said_done_and_answered(deploy: Deploy) -> None:
     chat = SteppedChat(
         calls(("set_working_memory", {"key": "k", "value": "é"}), ("missing", {}), text="two things"), says("bye")
     )
@@ -109,12 +109,12 @@ awkward = st.text(st.sampled_from('a"\\\x00\n<\u2028\u00e9\U0001f980\ud800'), ma
 
 
 @settings(max_examples=30, deadline=None)
-@given(run_input=awkward | st.dictionaries(awkward, awkward, max_size=2), said=awkward, output=awkward, note=awkward)
+@given(run_input=awkward | st.dictionaries(awkward, awkward, max_size=2), words=awkward, output=awkward, note=awkward)
 async def test_whatever_text_a_run_meets_it_ends_and_d1_gets_all_of_it(
-    run_input: str | dict[str, str], said: str, output: str, note: str
+    run_input: str | dict[str, str], words: str, output: str, note: str
 ) -> None:
     chat = SteppedChat(
-        calls(("set_working_memory", {"key": "k", "value": note}), (note, {note: said}), text=said), says(output)
+        calls(("set_working_memory", {"key": "k", "value": note}), (note, {note: words}), text=words), says(output)
     )
     with closing(Deployment(chat=lambda _: chat)) as deployment:
         result = await deployment.run("sdr", run_input)

@@ -1,4 +1,4 @@
-"""Function tools: what the model reads of them, and how they are called."""
+"""Function tools: what the model reads of them, and how its calls reach them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_name_docstring_and_annotations_are_what_the_model_reads() -> None:
     }
 
 
-def test_invariant_3_the_context_stands_in_no_schema() -> None:
+def test_invariant_3_the_context_is_in_no_schema() -> None:
     for name in ("send_letter", "note_fact"):
         spec = FunctionTool(getattr(declared_functions, name)).spec
         assert "context" not in json.dumps(spec.parameters)
         assert spec.parameters["additionalProperties"] is False
 
 
-def test_what_is_declared_is_known_and_the_function_stays_one() -> None:
+def test_a_declaration_is_recorded_and_the_function_stays_callable() -> None:
     declared = {name: FunctionTool(getattr(declared_functions, name)) for name in NAMES}
     assert {name for name, one in declared.items() if one.idempotent} == {"quote", "note_fact"}
     assert {name for name, one in declared.items() if one.requires_approval} == {"burn_files"}
@@ -77,7 +77,7 @@ def unknown_type(a: Nowhere) -> int:  # type: ignore[name-defined]  # noqa: F821
 
 
 def no_schema(a: Callable[[int], int]) -> int:
-    """Takes what no JSON is."""
+    """Takes what is not JSON."""
     return 0
 
 
@@ -91,7 +91,7 @@ def test_a_function_that_cannot_be_described_is_refused(function: Callable[..., 
     assert function.__name__ in refused.value.message
 
 
-def test_an_ordinary_function_is_no_tool(agents: Agents) -> None:
+def test_an_ordinary_function_is_not_a_tool(agents: Agents) -> None:
     with pytest.raises(Misconfigured):
         FunctionTool(declared_functions.undeclared)
     with pytest.raises(NotFound) as refused:

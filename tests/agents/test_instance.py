@@ -148,7 +148,7 @@ async def test_a_key_means_nothing_to_another_instance_agent_or_tenant(deploy: D
     assert len({run["run_id"] for run in runs}) == 4
 
 
-async def test_a_busy_instance_refuses_another_run_and_says_that_its_own_goes_on(deploy: Deploy) -> None:
+async def test_a_busy_instance_refuses_another_run_and_reports_its_own_as_running(deploy: Deploy) -> None:
     chat = SteppedChat(says("done"), hold=True)
     deployment = deploy(chat=chat)
     first = asyncio.create_task(deployment.run("sdr", "hello", key="k"))
@@ -158,8 +158,8 @@ async def test_a_busy_instance_refuses_another_run_and_says_that_its_own_goes_on
             await deployment.run("sdr", "hello", key=key)
         assert raised.value.code == "instance_busy"
     [row] = deployment.local(DESK, "SELECT run_id FROM turn_state")
-    going_on = await deployment.run("sdr", "hello", key="k")
-    assert going_on == {"run_id": row["run_id"], "instance_id": "main", "status": "running"}
+    retried = await deployment.run("sdr", "hello", key="k")
+    assert retried == {"run_id": row["run_id"], "instance_id": "main", "status": "running"}
     other = await asyncio.wait_for(deployment.describe("sdr"), 5)
     assert other["turn_state"][0]["status"] == "running"
     chat.let_go()
@@ -273,7 +273,7 @@ async def test_an_instance_that_never_ran_does_not_exist_and_looking_for_it_writ
     assert (await deployment.describe("sdr"))["instance_id"] == "main"
 
 
-def test_an_object_belongs_to_the_first_who_claimed_it() -> None:
+def test_an_object_belongs_to_whoever_claimed_it_first() -> None:
     local = SqliteObjectSql.open()
     identity = InstanceIdentity(Scope("acme", "sdr"), "main")
     assert claimed(local) is None

@@ -43,7 +43,7 @@ async def test_an_interrupted_run_whose_agent_was_removed_fails_and_does_not_blo
     assert (await deployment.run("helper", "hello again"))["status"] == "completed"
 
 
-async def test_an_interrupted_run_waits_for_the_gateway_and_the_alarm_comes_back(
+async def test_an_interrupted_run_waits_for_the_gateway_and_the_alarm_is_set_again(
     deploy: Deploy, agents: Agents
 ) -> None:
     deployment = deploy(agents(buyer={"tools": ["order"]}), upstreams=[Upstream("order", True)], chat=SteppedChat())

@@ -36,7 +36,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.unkeyed: list[str] = []
 
     def happen(self, work: Coroutine[Any, Any, Result]) -> Result | None:
-        """Let it happen, then bring back what died of it."""
+        """Do the work, then restart what died of it."""
 
         async def guarded() -> Result | None:
             try:
@@ -86,7 +86,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.faults.plan(Fault(Unavailable("it failed"), after, point, outage=outage))
 
     @rule()
-    def let_everything_come_back(self) -> None:
+    def recover_everything(self) -> None:
         self.faults.down.clear()
 
     @rule()

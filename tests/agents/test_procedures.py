@@ -1,4 +1,4 @@
-"""Agents that choose between workflows: each run is given one, and what came of it is learned."""
+"""Agents that choose between workflows: each run is given one, and its outcome is learned."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRAFT = "Draft an e-mail to contact:7"
 OUTREACH = {"direct_roi", "social_proof", "open_question"}
 
 
-async def told(deployment: Deployment, run: dict[str, object], score: float, instance: str = "main") -> Posterior:
+async def reported(deployment: Deployment, run: dict[str, object], score: float, instance: str = "main") -> Posterior:
     fields = {"run_id": run["run_id"], **dict(run["procedure"]), "score": score}  # type: ignore[call-overload]
     learned = await deployment.ask("sdr", "record_outcome", instance=instance, **fields)
     await deployment.settled()
@@ -61,8 +61,8 @@ async def test_the_sdr_drafts_by_its_workflow_until_it_knows_what_the_contact_re
 async def test_outcomes_are_learned_by_the_instance_and_kept_in_d1(deploy: Deploy) -> None:
     deployment = deploy()
     run = await deployment.run("sdr", DRAFT)
-    assert await told(deployment, run, 0.75) == Posterior(1.75, 1.25)
-    assert await told(deployment, run, 0.75) == Posterior(1.75, 1.25)
+    assert await reported(deployment, run, 0.75) == Posterior(1.75, 1.25)
+    assert await reported(deployment, run, 0.75) == Posterior(1.75, 1.25)
     shown = (await deployment.describe("sdr"))["procedures"]["outreach"]
     assert shown[run["procedure"]["workflow_id"]] == {"alpha": 1.75, "beta": 1.25}
     [outcome] = await deployment.rows("SELECT run_id, workflow_id, score FROM procedure_outcomes")
@@ -75,7 +75,7 @@ async def test_the_workflow_that_works_is_given_to_more_and_more_runs(deploy: De
     for _ in range(40):
         run = await deployment.run("sdr", DRAFT)
         given.append(run["procedure"]["workflow_id"])
-        await told(deployment, run, float(given[-1] == "open_question"))
+        await reported(deployment, run, float(given[-1] == "open_question"))
     assert given[-15:].count("open_question") >= 12
 
 

@@ -66,7 +66,9 @@ async def test_a_run_that_a_person_answered_takes_the_same_decisions(
     assert again.state.closed is not None
 
 
-async def test_a_run_that_came_to_its_limit_or_was_cancelled_does_too(deploy: Deploy, agents: Agents) -> None:
+async def test_a_run_that_reached_its_limit_or_was_cancelled_takes_the_same_decisions(
+    deploy: Deploy, agents: Agents
+) -> None:
     deployment, _ = desk(deploy, agents, *[calls(LOOK)] * 3)
     await deployment.run("clerk", "hello")
     await deployment.settled()
@@ -78,7 +80,7 @@ async def test_a_run_that_came_to_its_limit_or_was_cancelled_does_too(deploy: De
     assert [type(step) for step in replay(await logged(other), POLICY).steps] == [AskModel, AskApproval, Cancel]
 
 
-async def test_a_run_that_was_interrupted_does_too(deploy: Deploy, agents: Agents) -> None:
+async def test_a_run_that_was_interrupted_takes_the_same_decisions(deploy: Deploy, agents: Agents) -> None:
     deployment, _ = desk(deploy, agents, calls(LOOK), says("done"))
     deployment.faults.plan(Fault(Crash(), point="tool.call done"))
     with pytest.raises(Crash):

@@ -56,7 +56,7 @@ async def test_without_an_instance_each_run_gets_a_new_one(deploy: Deploy) -> No
     assert len(instances) == 3
 
 
-async def test_an_equal_key_without_an_instance_meets_the_same_run(deploy: Deploy) -> None:
+async def test_an_equal_key_without_an_instance_gets_the_same_run(deploy: Deploy) -> None:
     context = await context_of(deploy(chat=SteppedChat(says("one"), says("two"))))
     first = await run(context, {"input": "hello"}, key="k")
     assert await run(context, {"input": "hello"}, key="k") == first
@@ -65,7 +65,7 @@ async def test_an_equal_key_without_an_instance_meets_the_same_run(deploy: Deplo
         await run(context, {"input": "other"}, key="k")
 
 
-async def test_a_run_that_goes_on_is_answered_with_202(deploy: Deploy) -> None:
+async def test_a_run_that_is_still_running_is_answered_with_202(deploy: Deploy) -> None:
     chat = SteppedChat(hold=True)
     context = await context_of(deploy(chat=chat))
     first = asyncio.create_task(run(context, {"input": "hello"}, key="k"))
@@ -79,7 +79,7 @@ async def test_a_run_that_goes_on_is_answered_with_202(deploy: Deploy) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "key", "kind", "code"),
     [
-        pytest.param("acme/sdr", "{", None, InvalidInput, "malformed_json", id="no JSON"),
+        pytest.param("acme/sdr", "{", None, InvalidInput, "malformed_json", id="not JSON"),
         pytest.param("acme/sdr", {}, None, InvalidInput, "invalid_body", id="no input"),
         pytest.param("acme/sdr", {"input": 7}, None, InvalidInput, "invalid_body", id="a number as input"),
         pytest.param("acme/sdr", {"input": None}, None, InvalidInput, "invalid_body", id="null as input"),
@@ -120,7 +120,7 @@ async def test_a_run_that_goes_on_is_answered_with_202(deploy: Deploy) -> None:
         ),
     ],
 )
-async def test_what_is_wrong_is_refused_before_an_instance_is_asked(
+async def test_an_invalid_request_is_refused_before_an_instance_is_asked(
     deploy: Deploy, path: str, body: Any, key: str | None, kind: type[RetainError], code: str
 ) -> None:
     deployment = deploy(chat=SteppedChat())
@@ -160,7 +160,7 @@ async def waiting_desk(deploy: Deploy, agents: Agents) -> tuple[AgentsContext, d
     return context, waiting, f"/v1/agents/acme/clerk/instances/desk/runs/{waiting['run_id']}"
 
 
-async def test_a_waiting_run_is_shown_answered_and_then_its_result_is(deploy: Deploy, agents: Agents) -> None:
+async def test_a_waiting_run_is_shown_and_after_its_answer_so_is_its_result(deploy: Deploy, agents: Agents) -> None:
     context, waiting, path = await waiting_desk(deploy, agents)
     assert await asked(context, "GET", path) == (200, waiting)
     body = {"call": waiting["waiting_for"]["call"], "decision": "approve"}
@@ -173,7 +173,7 @@ async def test_a_waiting_run_is_shown_answered_and_then_its_result_is(deploy: De
     assert (await asked(context, "POST", f"{path}/cancel")) == (200, result)
 
 
-async def test_a_run_is_cancelled_by_whoever_asks(deploy: Deploy, agents: Agents) -> None:
+async def test_a_run_is_cancelled_in_the_name_of_the_caller(deploy: Deploy, agents: Agents) -> None:
     context, _, path = await waiting_desk(deploy, agents)
     body = '{"reason": "enough"}'
     request = Request("POST", f"{path}/cancel", {}, {}, body, "host", "request-1", caller="ann@example.com")
@@ -182,7 +182,7 @@ async def test_a_run_is_cancelled_by_whoever_asks(deploy: Deploy, agents: Agents
     assert (answer.status, json.loads(answer.body)["error"]) == (200, error)
 
 
-async def test_a_streamed_run_answers_events_and_its_end_nothing_more(deploy: Deploy, agents: Agents) -> None:
+async def test_a_streamed_run_answers_events_and_nothing_after_the_last(deploy: Deploy, agents: Agents) -> None:
     deployment = deploy(agents(clerk={}), chat=SteppedChat(says("hi")))
     context = await context_of(deployment)
     body = json.dumps({"input": "hello", "instance_id": "desk", "stream": True})
@@ -210,9 +210,11 @@ UNKNOWN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
         pytest.param("GET", f"desk/runs/{UNKNOWN}", None, "no_such_run", id="an unknown run is not shown"),
         pytest.param("GET", f"desk/runs/{UNKNOWN}/events", None, "no_such_run", id="nor followed"),
         pytest.param("POST", f"desk/runs/{UNKNOWN}/cancel", None, "no_such_run", id="nor cancelled"),
-        pytest.param("GET", "desk/runs/x", None, "invalid_id", id="an id that is none"),
+        pytest.param("GET", "desk/runs/x", None, "invalid_id", id="an invalid id"),
         pytest.param("GET", f"a%3Ab/runs/{UNKNOWN}", None, "invalid_instance_id", id="the delimiter"),
-        pytest.param("POST", f"desk/runs/{UNKNOWN}/cancel", {"by": "me"}, "invalid_body", id="who cancels is not told"),
+        pytest.param(
+            "POST", f"desk/runs/{UNKNOWN}/cancel", {"by": "me"}, "invalid_body", id="a body that names who cancels"
+        ),
         pytest.param("POST", f"desk/runs/{UNKNOWN}/resume", {}, "invalid_body", id="an answer without a call"),
         pytest.param(
             "POST",
@@ -226,7 +228,7 @@ UNKNOWN = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
             f"desk/runs/{UNKNOWN}/resume",
             {"call": "1.0", "decision": "approve", "by": "boss@example.com"},
             "invalid_body",
-            id="who answers is not told",
+            id="a body that names who answers",
         ),
     ],
 )

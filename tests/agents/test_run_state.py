@@ -163,7 +163,7 @@ SUSPENDED = RunSuspended(1, 0, RunReference("child", "clerk", "main"))
         pytest.param([STOP], Cancel(1, STOP.by, STOP.reason, None), id="a run is stopped before it begins"),
         pytest.param([ModelAsked(1), STOP], Cancel(1, STOP.by, STOP.reason, None), id="while the model is asked"),
         pytest.param([answered(1, LOOK), STOP], Cancel(1, STOP.by, STOP.reason, None), id="before a call"),
-        pytest.param([answered(1), STOP], Cancel(1, STOP.by, STOP.reason, None), id="before its end"),
+        pytest.param([answered(1), STOP], Cancel(1, STOP.by, STOP.reason, None), id="before it ends"),
         pytest.param([answered(1, PAY), ASKED, STOP], Cancel(1, STOP.by, STOP.reason, None), id="while it waits"),
         pytest.param(
             [answered(1, PAY), ASKED, STOP, APPROVED], Cancel(1, STOP.by, STOP.reason, None), id="whatever is answered"
@@ -185,7 +185,9 @@ SUSPENDED = RunSuspended(1, 0, RunReference("child", "clerk", "main"))
         pytest.param(
             [answered(1, LOOK), ToolAnswered(1, 0, "look", "x", tokens=87)], AskModel(2), id="one token is left"
         ),
-        pytest.param([answered(1), ToolAnswered(1, 0, "look", "x", tokens=88)], Complete(1, ""), id="an end is free"),
+        pytest.param(
+            [answered(1), ToolAnswered(1, 0, "look", "x", tokens=88)], Complete(1, ""), id="ending costs no tokens"
+        ),
     ],
 )
 def test_approval_cancellation_and_budget_decide(events: list[RunEvent], step: Step) -> None:
@@ -194,7 +196,7 @@ def test_approval_cancellation_and_budget_decide(events: list[RunEvent], step: S
     assert (next_step(fold(events), policy) == Wait()) is fold(events).waiting
 
 
-def test_a_side_effect_is_pending_from_its_beginning_to_its_end() -> None:
+def test_a_side_effect_is_pending_from_its_start_to_its_result() -> None:
     state = apply(RunState(), ModelAsked(1))
     assert state.pending == ModelAsked(1)
     state = apply(state, answered(1, LOOK))
@@ -211,11 +213,11 @@ class Interrupted(Exception):
 
 @dataclass
 class Driver:
-    """Carries a run out as the loop does: one event before a side effect, one after it.
+    """Executes a run as the loop does: one event before a side effect, one after it.
 
     turns: for each turn the tools that the model calls; after the last it answers. interruptions: at which of the places
     between an event and a side effect the run stops, counted over all its lives. approvals: tools that a person approves;
-    rejected: places of the calls that the person rejects. cancelled_at: after how many events somebody wants it to stop.
+    rejected: positions of the calls that the person rejects. cancelled_at: after how many events somebody cancels it.
     """
 
     turns: Sequence[Sequence[str]]
@@ -239,7 +241,7 @@ class Driver:
 
     @property
     def policy(self) -> Policy:
-        """Return what decides beside the events."""
+        """Return what decides besides the events."""
         return Policy(self.max_turns, IDEMPOTENT, self.approvals)
 
     def events(self) -> list[RunEvent]:
@@ -319,7 +321,7 @@ def test_a_run_with_idempotent_tools_ends_the_same_wherever_it_is_interrupted(
 
 
 @given(turns=runs(["look", "pay"]), max_turns=st.integers(1, 5), data=st.data())
-def test_folding_a_prefix_and_going_on_is_folding_the_whole(
+def test_folding_a_prefix_and_then_the_rest_is_folding_the_whole(
     turns: list[list[str]], max_turns: int, data: st.DataObject
 ) -> None:
     driver = Driver(turns, max_turns)
@@ -379,7 +381,7 @@ def test_no_call_that_needs_approval_is_made_without_it(
 
 
 @given(turns=runs(["look", "pay"]), interrupted_at=interruptions, cancelled_at=st.integers(0, 20))
-def test_after_a_wish_to_stop_no_side_effect_begins(
+def test_after_a_cancellation_no_side_effect_begins(
     turns: list[list[str]], interrupted_at: frozenset[int], cancelled_at: int
 ) -> None:
     driver = Driver(turns, 5, interrupted_at, frozenset({"pay"}), cancelled_at=cancelled_at)
@@ -390,7 +392,7 @@ def test_after_a_wish_to_stop_no_side_effect_begins(
         assert isinstance(end.closed, RunCancelled)
         begun = (ModelAsked, ToolCalled, ApprovalRequested)
         assert not [event for event in events[wishes[0] :] if isinstance(event, begun)]
-        before_the_end = fold(events[:-1])  # what a result is made from: the end forgets what was under way
+        before_the_end = fold(events[:-1])  # a result is made from this: the closing event clears what was under way
         outcomes = {one.call: one.outcome for one in begun_calls(before_the_end)}
         assert {f"{n}.{i}" for (n, i), made in driver.effects.items() if made} <= outcomes.keys()
 
@@ -418,7 +420,7 @@ def test_a_run_replayed_from_its_log_takes_the_same_decisions(
     assert len(again.steps) == len(written) + len(refused)
 
 
-def test_a_log_that_nobody_would_write_diverges_at_its_place() -> None:
+def test_a_log_that_nobody_would_write_diverges_at_the_wrong_event() -> None:
     events: list[RunEvent] = [ModelAsked(1), answered(1, PAY), called(1, 0, PAY), result(1, 0, PAY), ModelAsked(2)]
     policy = Policy(3, IDEMPOTENT)
     assert [type(step) for step in replay(events, policy).steps] == [AskModel, CallTool, AskModel]

@@ -73,13 +73,13 @@ async def test_without_shared_the_memory_stays_the_agent_s_own(deploy: Deploy, a
     assert (await answers(deployment, chat, "buyer"))["memories"] == []
 
 
-async def test_what_only_the_agent_remembers_can_be_told_to_the_house_and_is_told_once(
+async def test_what_only_the_agent_remembers_can_be_shared_with_the_house_and_is_shared_once(
     deploy: Deploy, agents: Agents
 ) -> None:
     chat = SteppedChat(stores(), says("ok"), stores(shared=True), says("ok"), stores(shared=True), says("ok"))
     deployment = deploy(agents(**HOUSEMATES), chat=chat)
-    own, told, again = [await answers(deployment, chat, "clerk") for _ in range(3)]
-    assert (own["created"], told["created"], again) == (True, True, {"id": told["id"], "created": False})
+    own, shared, again = [await answers(deployment, chat, "clerk") for _ in range(3)]
+    assert (own["created"], shared["created"], again) == (True, True, {"id": shared["id"], "created": False})
     rows = await deployment.rows("SELECT scope_id FROM memory_records ORDER BY number")
     assert [row["scope_id"] for row in rows] == ["agent.clerk", "house.orders"]
 
@@ -88,7 +88,7 @@ async def test_what_only_the_agent_remembers_can_be_told_to_the_house_and_is_tol
     ("agent_type", "shared", "code"),
     [("buyer", True, "sharing_not_allowed"), ("guest", True, "no_house"), ("clerk", "house.gate", "invalid_arguments")],
 )
-async def test_an_agent_that_may_not_share_is_told_why_and_nothing_is_stored(
+async def test_an_agent_that_may_not_share_reads_why_and_nothing_is_stored(
     deploy: Deploy, agents: Agents, agent_type: str, shared: object, code: str
 ) -> None:
     chat = SteppedChat(stores(shared=shared), says("ok"))
@@ -103,7 +103,7 @@ def properties_of(tool: ToolSpec) -> dict[str, object]:
     return properties
 
 
-async def test_shared_is_offered_to_those_who_may(deploy: Deploy, agents: Agents) -> None:
+async def test_the_argument_shared_is_offered_to_agents_that_may_share(deploy: Deploy, agents: Agents) -> None:
     chat = SteppedChat()
     deployment = deploy(agents(**HOUSEMATES), chat=chat)
     for agent_type in HOUSEMATES:
@@ -122,6 +122,6 @@ async def test_shared_is_offered_to_those_who_may(deploy: Deploy, agents: Agents
     ],
     ids=["no house", "no memory", "no store"],
 )
-def test_a_definition_that_cannot_share_must_not_say_so(fields: dict[str, Any]) -> None:
+def test_a_definition_that_cannot_share_must_not_declare_it(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="share needs"):
         AgentDefinition.model_validate(agent("clerk", **fields))

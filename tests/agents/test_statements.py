@@ -39,7 +39,7 @@ OWED: list[type[OwedStatement]] = [
 
 
 class CountedSql:
-    """Implements `ObjectSql`, and knows the first words of every statement that was run."""
+    """Implements `ObjectSql`, and records the first words of every statement that was run."""
 
     def __init__(self) -> None:
         self.statements: list[str] = []
@@ -107,13 +107,13 @@ def test_what_somebody_else_wrote_is_read_once_and_only_then(desk: Desk) -> None
 
 def test_an_event_follows_what_somebody_else_wrote(desk: Desk) -> None:
     desk.journal.append(desk.run, CancelRequested(1, "ann", None))
-    behind: OpenRun = desk.run
-    run = desk.journal.append(behind, ModelAsked(1))
+    stale: OpenRun = desk.run
+    run = desk.journal.append(stale, ModelAsked(1))
     assert [logged.seq for logged in desk.journal.events("run-1")] == [1, 2]
     assert run == desk.journal.load("run-1")
 
 
-def test_an_event_that_could_not_be_written_is_not_believed(desk: Desk) -> None:
+def test_an_event_that_could_not_be_written_does_not_change_the_run(desk: Desk) -> None:
     desk.local.run("DROP TABLE outbox")
     with pytest.raises(RetainError):
         desk.journal.append(desk.run, ModelAsked(1))
@@ -122,7 +122,7 @@ def test_an_event_that_could_not_be_written_is_not_believed(desk: Desk) -> None:
     assert desk.journal.append(desk.run, ModelAsked(1)).seq == 1
 
 
-def test_a_closed_run_is_believed_without_a_query(desk: Desk) -> None:
+def test_a_closed_run_is_known_to_be_current_without_a_query(desk: Desk) -> None:
     run = desk.journal.append(desk.run, ModelAnswered(1, "hi", (), 1, 1))
     run = desk.journal.close(run, RunCompleted(1, "hi"))
     desk.local.statements.clear()
@@ -132,7 +132,7 @@ def test_a_closed_run_is_believed_without_a_query(desk: Desk) -> None:
 
 
 class PiecesChat(SteppedChat):
-    """Writes its answer in so many pieces."""
+    """Writes its answer in this many pieces."""
 
     def __init__(self, pieces: int) -> None:
         super().__init__()

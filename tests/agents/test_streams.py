@@ -1,4 +1,4 @@
-"""Runs as streams: what is sent, in which order, and that whoever comes back misses nothing."""
+"""Runs as streams: what is sent, in which order, and that whoever reconnects misses nothing."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def durable(events: list[RunStreamEvent]) -> list[RunStreamEvent]:
     return [event for event in events if event.name != "text.delta"]
 
 
-async def test_a_run_is_told_from_its_beginning_to_its_result(deploy: Deploy, agents: Agents) -> None:
+async def test_a_run_is_streamed_from_its_beginning_to_its_result(deploy: Deploy, agents: Agents) -> None:
     memory = calls(("store_memory", {"content": "Ann likes tea."}), ("recall_memory", {"query": "tea"}), text="Well.")
     clerk = {"memory_config": {"long_term_enabled": True}}
     deployment = deploy(agents(clerk=clerk), chat=SteppedChat(memory, says("done")))
@@ -110,7 +110,7 @@ async def test_a_run_is_told_from_its_beginning_to_its_result(deploy: Deploy, ag
     await deployment.settled()
 
 
-async def test_whoever_comes_back_behind_any_event_reads_exactly_the_rest(deploy: Deploy, agents: Agents) -> None:
+async def test_whoever_reconnects_after_any_event_reads_exactly_the_rest(deploy: Deploy, agents: Agents) -> None:
     memory = calls(("store_memory", {"content": "Ann likes tea."}), ("recall_memory", {"query": "tea"}))
     clerk = {"memory_config": {"long_term_enabled": True}}
     deployment = deploy(agents(clerk=clerk), chat=SteppedChat(memory, says("done")))
@@ -141,7 +141,7 @@ async def test_text_is_sent_as_it_is_written_and_whole_when_it_is_complete(deplo
     assert rest[0].data == {"turn": 1, "text": "Good morning."}
 
 
-async def test_a_reader_who_comes_in_the_middle_reads_what_is_written_so_far(deploy: Deploy, agents: Agents) -> None:
+async def test_a_reader_who_joins_in_the_middle_reads_what_is_written_so_far(deploy: Deploy, agents: Agents) -> None:
     chat = WritingChat("Good ", "morn", "ing.")
     deployment = deploy(agents(clerk={}), chat=chat)
     run_id = (await start(deployment))["run_id"]
@@ -169,7 +169,7 @@ async def test_a_reader_who_has_the_whole_answer_is_not_sent_it_again(deploy: De
     assert [event.name for event in await read(deployment, run_id, whole.id - 1)][:1] == ["text.delta"]
 
 
-async def test_a_wish_to_stop_ends_the_writing(deploy: Deploy, agents: Agents) -> None:
+async def test_cancelling_ends_the_writing(deploy: Deploy, agents: Agents) -> None:
     chat = WritingChat("Good ", "morn", "ing.")
     deployment = deploy(agents(clerk={}), chat=chat)
     run_id = (await start(deployment))["run_id"]
@@ -185,7 +185,7 @@ async def test_a_wish_to_stop_ends_the_writing(deploy: Deploy, agents: Agents) -
     await deployment.settled()
 
 
-async def test_a_stream_that_nobody_reads_does_not_hold_the_run(deploy: Deploy, agents: Agents) -> None:
+async def test_a_stream_that_nobody_reads_does_not_hold_up_the_run(deploy: Deploy, agents: Agents) -> None:
     deployment = deploy(agents(clerk={}), chat=SteppedChat(says("done")))
     run_id = (await start(deployment))["run_id"]
     stream = stream_of(deployment, run_id)
@@ -194,7 +194,9 @@ async def test_a_stream_that_nobody_reads_does_not_hold_the_run(deploy: Deploy, 
     assert (await deployment.ask("clerk", "show", run_id=run_id))["output"] == "done"
 
 
-async def test_a_started_run_with_its_key_is_the_same_and_another_one_is_busy(deploy: Deploy, agents: Agents) -> None:
+async def test_starting_with_an_equal_key_returns_the_same_run_and_another_run_is_refused_as_busy(
+    deploy: Deploy, agents: Agents
+) -> None:
     chat = WritingChat("hi")
     deployment = deploy(agents(clerk={}), chat=chat)
     first = await start(deployment, idempotency_key="k")
@@ -277,7 +279,7 @@ def test_an_invalid_id_is_refused(text: str) -> None:
 
 
 @given(event=st.one_of([made for kind, made in EVENTS.items() if kind is not ToolAnswered]), seq=st.integers(1, 999))
-def test_every_event_is_sent_as_one_message_whose_end_bears_the_id(event: Any, seq: int) -> None:
+def test_an_event_is_sent_as_messages_of_which_only_the_last_has_the_id(event: Any, seq: int) -> None:
     sent = shown(seq, event, RunStanding("r1", "main", "running"))
     assert [one.id for one in sent] == [None] * (len(sent) - 1) + [seq] * bool(sent)
     for one in sent:

@@ -137,7 +137,7 @@ async def test_invariant_3_no_built_in_tool_declares_an_argument_that_could_name
             assert not set(SCOPE_NAMES) & properties.keys(), tool.spec.name
 
 
-async def test_invariant_3_metadata_that_looks_like_a_scope_changes_none() -> None:
+async def test_invariant_3_metadata_that_looks_like_a_scope_changes_no_scope() -> None:
     async with memory_tools() as (deployment, tools):
         hostile = {"tenant_id": "rival", "agent_type": "order_triage", "scope_id": "tenant"}
         await answered(tools, "store_memory", content="Planted.", metadata=hostile)
@@ -181,7 +181,7 @@ async def test_invariant_3_metadata_that_looks_like_a_scope_changes_none() -> No
         pytest.param("missing", {}, "no_such_tool", id="a tool that the agent does not have"),
     ],
 )
-async def test_what_is_wrong_with_a_call_is_data_for_the_model(tool: str, arguments: dict[str, Any], code: str) -> None:
+async def test_an_error_in_a_call_is_data_for_the_model(tool: str, arguments: dict[str, Any], code: str) -> None:
     async with memory_tools() as (deployment, tools):
         assert await refused(tools, tool, **arguments) == code
         assert await deployment.rows("SELECT 1 FROM memory_records") == []
@@ -197,7 +197,7 @@ async def test_a_note_is_kept_and_read_by_key_or_with_all_others() -> None:
 
 
 class Saying:
-    """A tool that answers a text, or raises."""
+    """A tool that returns a text, or raises."""
 
     spec = ToolSpec("say", "Say it.", {"type": "object"})
     idempotent = True
@@ -211,7 +211,7 @@ class Saying:
         return ToolResult(self._what)
 
 
-async def said(what: str | BaseException) -> ToolAnswered:
+async def answer_of(what: str | BaseException) -> ToolAnswered:
     return await run_tool({"say": Saying(what)}, "say", {}, CONTEXT)
 
 
@@ -221,13 +221,13 @@ async def said(what: str | BaseException) -> ToolAnswered:
     ids=lambda error: error.code,
 )
 async def test_an_error_is_read_by_its_code_and_message(error: RetainError) -> None:
-    event = await said(error)
+    event = await answer_of(error)
     assert event.failed
     assert json.loads(event.content) == {"error": {"code": error.code, "message": error.message}}
 
 
 async def test_an_unexpected_error_is_data_too_and_its_words_stay_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    event = await said(ZeroDivisionError("secret internals"))
+    event = await answer_of(ZeroDivisionError("secret internals"))
     assert (event.failed, json.loads(event.content)["error"]["code"]) == (True, "internal")
     assert "secret internals" not in event.content
     [record] = caplog.records
@@ -235,9 +235,9 @@ async def test_an_unexpected_error_is_data_too_and_its_words_stay_in_the_log(cap
     assert isinstance(record.exc_info[1], ZeroDivisionError)
 
 
-async def test_the_end_of_the_object_is_no_answer() -> None:
+async def test_the_death_of_the_object_is_not_an_answer() -> None:
     with pytest.raises(Crash):
-        await said(Crash())
+        await answer_of(Crash())
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ async def test_the_end_of_the_object_is_no_answer() -> None:
     ],
 )
 async def test_an_answer_is_cut_at_the_limit_and_says_so(text: str, whole: bool) -> None:
-    content = (await said(text)).content
+    content = (await answer_of(text)).content
     assert content == text if whole else content.endswith(" [cut]")
     assert text.startswith(content.removesuffix(" [cut]"))
     assert len(content.encode()) <= MAX_RESULT_BYTES + len(" [cut]")
@@ -259,7 +259,7 @@ async def test_an_answer_is_cut_at_the_limit_and_says_so(text: str, whole: bool)
 @settings(max_examples=25)
 @given(filler=st.text(st.characters(), max_size=40), times=st.integers(700, 1200))
 async def test_no_answer_is_longer_than_a_model_may_read(filler: str, times: int) -> None:
-    content = (await said(filler * times)).content
+    content = (await answer_of(filler * times)).content
     assert len(content.encode("utf-8", "replace")) <= MAX_RESULT_BYTES + len(" [cut]")
 
 
@@ -275,7 +275,7 @@ async def test_no_answer_is_longer_than_a_model_may_read(filler: str, times: int
         (503, "upstream_status"),
     ],
 )
-async def test_a_gateway_tool_passes_the_upstreams_body_or_tells_of_its_status(status: int, code: str | None) -> None:
+async def test_a_gateway_tool_passes_the_upstreams_body_or_reports_its_status(status: int, code: str | None) -> None:
     upstream = Upstream("order", idempotent=False, status=status, body='{"order": "AB-1"}')
     tool = ProxiedTool(ToolSpec("order", "Order.", {"type": "object"}), upstream.idempotent, upstream.call)
     event = await run_tool({"order": tool}, "order", {"order": "AB-1"}, CONTEXT)
@@ -288,7 +288,7 @@ async def test_a_gateway_tool_passes_the_upstreams_body_or_tells_of_its_status(s
         assert str(status) in error["message"]
 
 
-def test_the_key_of_a_call_tells_its_run_turn_and_place() -> None:
+def test_the_key_of_a_call_names_its_run_turn_and_position() -> None:
     keys = {CallContext(run, turn, index).key for run in ("a", "b") for turn in (1, 2) for index in (0, 1)}
     assert len(keys) == 8
     assert CONTEXT.key == "01HZZZZZZZZZZZZZZZZZZZZZZZ.2.1"

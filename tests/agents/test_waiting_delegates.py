@@ -23,7 +23,7 @@ WANTED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class SteadyChat(SteppedChat):
-    """Answers by what was called, so that a run that is resumed in another life goes on as it began."""
+    """Answers by the calls made so far, so that a run that is resumed in another life continues as it began."""
 
     def __init__(self, agent_type: str) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ async def approve(deployment: Deployment) -> None:
 
 
 async def play(deployment: Deployment) -> dict[str, Any]:
-    """Ask, answer and ask again, each as often as it needs, and return the result."""
+    """Run, answer and ask for the result, each as often as needed; return the result."""
     for _ in range(2):
         with suppress(Crash, RetainError):
             await deployment.run("boss", "hello", key="k")

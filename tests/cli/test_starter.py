@@ -85,12 +85,12 @@ RESULTS = {
 }
 
 
-@pytest.mark.parametrize(("said", "result", "tool", "arguments", "answer"), RESULTS.values(), ids=RESULTS)
+@pytest.mark.parametrize(("question", "result", "tool", "arguments", "answer"), RESULTS.values(), ids=RESULTS)
 async def test_the_starters_script_answers_by_what_its_tools_answered(
-    said: str, result: str, tool: str, arguments: dict[str, str], answer: str
+    question: str, result: str, tool: str, arguments: dict[str, str], answer: str
 ) -> None:
     script = yaml.safe_load(starter_files("porter")["agents/scripts/porter.yaml"])
-    model, talk = ScriptedChat(script), [ChatMessage("user", said)]
+    model, talk = ScriptedChat(script), [ChatMessage("user", question)]
     first = await model.complete(ChatRequest(talk))
     [call] = first.tool_calls
     assert (call.name, call.arguments) == (tool, arguments)

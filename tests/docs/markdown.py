@@ -65,7 +65,7 @@ class Page:
         return found
 
     def rows(self) -> Iterator[list[str]]:
-        """Return the cells of the rows of every table, heads and rules left out."""
+        """Return the cells of the rows of every table, without header rows and rules."""
         lines = self.prose.splitlines()
         for number, line in enumerate(lines):
             follows_head = number + 1 < len(lines) and re.fullmatch(r"\|[-| :]+\|", lines[number + 1])

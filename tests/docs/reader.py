@@ -24,7 +24,7 @@ _PATIENCE_S = 120
 
 @dataclass(frozen=True)
 class File:
-    """A file that the page shows. appended: it is put at the end of what is there."""
+    """A file that the page shows. appended: it is added to the end of an existing file."""
 
     path: str
     content: str

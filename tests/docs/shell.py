@@ -36,5 +36,5 @@ def commands_in(block: str) -> list[str]:
 
 
 def make_environment() -> dict[str, str]:
-    """Return an environment for a `make` that is none of `make test`'s own: without its flags and its job server."""
+    """Return an environment for a `make` that is independent of `make test`: without its flags and its job server."""
     return {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}

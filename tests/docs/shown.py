@@ -8,7 +8,7 @@ from typing import Any
 
 
 def shows(shown: str, answer: str, language: str) -> bool:
-    """Tell whether a block of a page, in `json` or `text`, shows the answer truly.
+    """Return whether a block of a page, in `json` or `text`, shows the answer truthfully.
 
     json: every field that is shown is there, and lists have as many items as are shown. text: every line that is shown is
     found, in this order; it may be a part of a line.

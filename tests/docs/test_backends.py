@@ -26,7 +26,7 @@ def test_the_page_shows_the_examples_files_as_they_are(name: str) -> None:
     assert (ROOT / name).read_text() in _BACKENDS.blocks("python")
 
 
-def test_the_backend_has_less_than_sixty_lines() -> None:
+def test_the_backend_has_fewer_than_sixty_lines() -> None:
     assert len((ROOT / _FILES[0]).read_text().splitlines()) < 60
 
 

@@ -1,4 +1,4 @@
-"""docs/errors.md lists the error codes that exist, each with the status it is answered with."""
+"""docs/errors.md lists the error codes that exist, each with the status of its answer."""
 
 from __future__ import annotations
 

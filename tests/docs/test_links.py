@@ -10,7 +10,7 @@ from tests.docs.markdown import Page, pages, project_files
 from tools.paths import ROOT
 
 _OWN_ENTRANCE = {"CHANGELOG.md"}
-"""Pages that forges and package registries link by themselves."""
+"""Pages that forges and package registries link automatically."""
 
 
 def _relative_links(page: Page) -> list[tuple[Path, str]]:

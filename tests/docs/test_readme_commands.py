@@ -1,4 +1,4 @@
-"""What the README tells a reader to type works as it is written there."""
+"""The commands that the README has a reader type work as written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CURLS = [command for command in commands(_README) if command.startswith("curl "
 
 @dataclass(frozen=True)
 class Answered:
-    """A command of the README and what came of it. url: as the README has it."""
+    """A command of the README and its answer. url: as in the README."""
 
     command: str
     url: str

@@ -1,4 +1,4 @@
-"""Every variable and secret that Retain reads is documented, and stands in the production configuration."""
+"""Every variable and secret that Retain reads is documented, and is in the production configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_every_name_is_documented() -> None:
     assert {name for name in documented if _NAME.fullmatch(name)} == set(NAMES)
 
 
-def test_every_name_stands_in_the_production_configuration_as_a_variable_or_as_a_secret() -> None:
+def test_every_name_is_in_the_production_configuration_as_a_variable_or_as_a_secret() -> None:
     secrets = _SECRETS.search(PRODUCTION_CONFIG.read_text())
     assert secrets is not None
     named = set(re.findall(r"\b[A-Z][A-Z_]+\b", secrets[1]))

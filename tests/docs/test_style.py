@@ -11,7 +11,7 @@ from tools.paths import ROOT
 
 _WRITTEN_BY_HAND = {".py", ".js", ".mjs", ".sql", ".md", ".yaml", ".toml"}
 _MAX_LINES = 600
-# Home folders and mount points: what such a path names exists on one machine alone.
+# Home folders and mount points: what such a path names exists on one machine only.
 _ON_ONE_MACHINE = re.compile(rb"(?<![\w.~$})-])/(?:home|Users|root|work|mnt|media|srv)/\w|\b[A-Z]:\\\\?Users\b")
 
 

@@ -1,6 +1,6 @@
 """Whoever does what docs/tutorial.md says sees what it shows, from the starter to the upload.
 
-The model's server on loopback takes the place of the provider's: it answers tool calls by the tutorial's own script, in the
+The model's server on loopback replaces the provider's: it answers tool calls by the tutorial's own script, in the
 provider's wire format.
 """
 
@@ -127,7 +127,7 @@ def _only_looks(command: str) -> bool:
 
 
 def _shown(step: Command, printed: str) -> bool:
-    """Tell whether the page shows this answer truly; one that it does not show is as good as any."""
+    """Return whether the page shows this answer truthfully; an answer that it does not show passes."""
     return step.shown is None or shows(step.shown, printed, step.language)
 
 
@@ -143,7 +143,7 @@ def test_whoever_follows_the_tutorial_sees_what_it_shows(reading: Reading) -> No
         "recall_memory",
         "store_memory",
     }
-    assert asked[-1]["messages"][-1]["content"] == "Monday, 2026-11-23", "the model was told what the tool answered"
+    assert asked[-1]["messages"][-1]["content"] == "Monday, 2026-11-23", "the model read what the tool answered"
 
 
 def test_the_tutorial_begins_with_a_starter_and_ends_with_the_upload() -> None:

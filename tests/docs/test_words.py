@@ -14,14 +14,14 @@ from tests.docs.words import offences
 from tools.paths import ROOT
 
 TREES = ("agents", "benchmarks", "evals", "examples", "migrations", "tools", "vectorize")
-"""Folders whose comments, docstrings, messages and names are held to the list."""
+"""Folders whose comments, docstrings, messages and names must keep to the list."""
 UNREAD = {"docs/http.md"}
 READ = [*TREES, *(one.name for one in pages() if one.name not in UNREAD)]
-"""Files and folders that are held to the list."""
+"""Files and folders that must keep to the list."""
 
 
 WRITTEN = {".js", ".md", ".py", ".sql", ".toml", ".yaml"}
-"""Kinds of files whose words are spelt by people."""
+"""Suffixes of the files that people write."""
 
 
 def test_nothing_that_is_read_says_a_listed_word() -> None:

@@ -22,7 +22,7 @@ class Phrase:
     allowed: tuple[str, ...] = ()
 
     def found(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield the places of a text that say it."""
+        """Yield its matches in a text, except those in an allowed phrase."""
         excused = [span.span() for one in self.allowed for span in _compiled(one).finditer(text)]
         for match in _compiled(self.pattern).finditer(text):
             if not any(start <= match.start() and match.end() <= end for start, end in excused):
@@ -161,4 +161,4 @@ NAMES = {
     "forgive": "reset, discount",
     "stands_in": "is_in",
 }
-"""Words that no name is made of, and what is used for them. Names of tests are read as sentences as well."""
+"""Words that no name contains, each with its replacement. Names of tests are read as sentences as well."""

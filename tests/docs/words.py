@@ -1,4 +1,4 @@
-"""Find what files say against the word list of CONTRIBUTING.md.
+"""Find the words in files that the word list of CONTRIBUTING.md forbids.
 
     python -m tests.docs.words [PATH…]
 
@@ -39,7 +39,7 @@ _LISTED_IN = "CONTRIBUTING.md"
 
 
 def offences(paths: Iterable[Path]) -> list[Offence]:
-    """Return what these files say against the list, in the order of files and lines."""
+    """Return the forbidden words in these files, in the order of files and lines."""
     return sorted(offence for path in paths for offence in _of_file(path))
 
 

@@ -12,7 +12,7 @@ Answer = dict[str, Any]
 
 
 def run(api: httpx.Client, tenant_id: str, agent_type: str, text: str, **body: object) -> Answer:
-    """Run an agent to its end and return the result."""
+    """Run an agent until the run ends and return the result."""
     response = api.post(f"/v1/agents/{tenant_id}/{agent_type}/run", json={"input": text, **body})
     assert response.status_code == 200, response.text
     result: Answer = response.json()
@@ -38,7 +38,7 @@ def runs(api: httpx.Client, tenant_id: str) -> list[Answer]:
 
 
 def recorded_run(api: httpx.Client, tenant_id: str, run_id: str) -> Answer:
-    """Return the run once D1 has it closed: the instance writes it after its answer."""
+    """Return the run once it is closed in D1: the instance writes it after its answer."""
     path = f"/admin/agents/{tenant_id}/runs/{run_id}"
     response = eventually(
         lambda: api.get(path), lambda answer: answer.is_success and answer.json()["status"] != "running"
@@ -53,7 +53,7 @@ def timeline(api: httpx.Client, tenant_id: str, run_id: str) -> list[Answer]:
 
 
 def seed(api: httpx.Client, tenant_id: str, agent_type: str, *contents: str, **fields: object) -> list[str]:
-    """Store memories for an agent and return their ids. fields: of each memory, beside its content."""
+    """Store memories for an agent and return their ids. fields: of each memory, besides its content."""
     memories = [{"content": content, **fields} for content in contents]
     body = {"tenant": tenant_id, "agent_type": agent_type, "memories": memories}
     ids: list[str] = _answered(api.post("/admin/seed-memory", json=body))["ids"]

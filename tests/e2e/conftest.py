@@ -1,4 +1,4 @@
-"""A second server, whose chat model is a puppet behind OpenAI's wire format, and which a test may crash."""
+"""A second server, whose chat model is a puppet that speaks OpenAI's wire format, and which a test may crash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Steered:
-    """The server that asks the puppet. After a crash `server` and `api` are others."""
+    """The server that asks the puppet. After a crash `server` and `api` are new ones."""
 
     config: Path
     state: LocalState

@@ -1,4 +1,4 @@
-"""What the local server keeps on disk, read beside it: D1, KV, R2 and the SQLite of Durable Objects.
+"""What the local server keeps on disk, read by another process: D1, KV, R2 and the SQLite of Durable Objects.
 
 Miniflare keeps each database in a file of its own under `v3/`, in write-ahead mode, so that another process can read it
 while the server runs. Values of KV and R2 are files, which an entry in a database names.
@@ -28,7 +28,7 @@ class LocalState:
 
     @contextmanager
     def d1_transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write to D1 past the server. Until the block ends nobody else can write, the server included."""
+        """Write to D1 bypassing the server. Until the block ends nobody else can write, not even the server."""
         path = self._database("d1/miniflare-D1DatabaseObject")
         with closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as database:
             database.execute("BEGIN IMMEDIATE")

@@ -30,7 +30,7 @@ _AS_IT_IS = "as it is"
 
 
 def as_it_is(arguments: str) -> dict[str, Any]:
-    """Return arguments that the model sends as this text, be it JSON or not."""
+    """Return arguments that the model sends as this text, even if it is not JSON."""
     return {_AS_IT_IS: arguments}
 
 
@@ -52,7 +52,7 @@ class Hold:
     released: Event = field(default_factory=Event)
 
     def concerns(self, request: ChatRequest) -> bool:
-        """Tell whether the request has to wait."""
+        """Return whether the request has to wait."""
         last = max(place for place, message in enumerate(request.messages) if message.role == "user")
         results = len([message for message in request.messages[last:] if message.role == "tool"])
         return self.text in request.messages[last].content and results == self.results

@@ -63,7 +63,7 @@ def serving(state: Path, config: Path) -> Iterator[LocalServer]:
 def client_of(server: LocalServer) -> httpx.Client:
     """Return a client of the server, to be closed. Each request has a connection of its own.
 
-    One that is kept may be closed by the server in the moment in which it is used again.
+    The server may close a kept connection in the moment in which it is used again.
     """
     return httpx.Client(
         base_url=server.base_url, timeout=60, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)

@@ -182,7 +182,7 @@ def test_no_mistake_leaves_a_run_behind(api: httpx.Client, tenant: Callable[[], 
     assert [recorded["run_id"] for recorded in runs(api, tenant_id)] == [made["run_id"]]
 
 
-def test_a_body_that_names_no_length_is_measured_as_it_comes(api: httpx.Client, known: str) -> None:
+def test_a_body_that_names_no_length_is_measured_as_it_arrives(api: httpx.Client, known: str) -> None:
     def parts() -> Iterator[bytes]:
         yield from itertools.repeat(b"x" * 65_536, 17)
 
@@ -190,8 +190,8 @@ def test_a_body_that_names_no_length_is_measured_as_it_comes(api: httpx.Client, 
     assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
 
 
-def test_a_body_that_is_refused_by_its_length_is_received_to_its_end(api: httpx.Client) -> None:
-    """An answer that comes before leaves the sender with a broken connection in place of the reason."""
+def test_a_body_that_is_refused_by_its_length_is_received_completely(api: httpx.Client) -> None:
+    """An earlier answer would leave the sender with a broken connection instead of the reason."""
     length = 2_000_000
     head = f"POST /admin/seed-memory HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n"
     with socket.create_connection((api.base_url.host, api.base_url.port or 80), timeout=30) as sender:
@@ -215,7 +215,7 @@ def test_healthz_names_the_version_and_asks_for_nothing(api: httpx.Client) -> No
     assert response.json().keys() == {"status", "version"}
 
 
-def test_a_page_of_runs_goes_on_where_the_last_one_ended(api: httpx.Client, tenant: Callable[[], str]) -> None:
+def test_a_page_of_runs_continues_where_the_last_one_ended(api: httpx.Client, tenant: Callable[[], str]) -> None:
     tenant_id = tenant()
     made = [run(api, tenant_id, "order_triage", "hello", instance_id="desk")["run_id"] for _ in range(5)]
     recorded_run(api, tenant_id, made[-1])  # and with it those before it

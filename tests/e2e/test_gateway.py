@@ -99,7 +99,7 @@ def _call(api: httpx.Client, key: str | None, tool: str, arguments: dict[str, An
     return api.post(f"/api/v1/tools/{tool}", json=arguments, headers=headers)
 
 
-def test_a_tool_call_reaches_its_upstream_with_the_tenant_s_credential_and_tells_where_time_went(
+def test_a_tool_call_reaches_its_upstream_with_the_tenant_s_credential_and_reports_where_time_went(
     api: httpx.Client, provisioned: Provisioned
 ) -> None:
     key = provisioned.keys["all"]
@@ -155,7 +155,7 @@ def test_a_call_that_cannot_be_made_is_refused(
 
 
 @pytest.mark.parametrize("body", ["[" * 100_000, '{"order_id":' * 50_000, "{", "[]", '"x"', "NaN"])
-def test_a_body_that_is_no_object_of_arguments_is_refused(
+def test_a_body_that_is_not_an_object_of_arguments_is_refused(
     api: httpx.Client, provisioned: Provisioned, body: str
 ) -> None:
     headers = {"x-api-key": provisioned.keys["all"]}

@@ -56,7 +56,7 @@ def test_a_memory_is_not_found_by_another_tenant_nor_by_another_agent_of_the_ten
     assert len(_recalled(steered, owner, "refund_decision")["memories"]) == 1
 
 
-def test_tenants_that_differ_in_their_last_character_alone_share_nothing(steered: Steered) -> None:
+def test_tenants_that_differ_only_in_their_last_character_share_nothing(steered: Steered) -> None:
     # As long as a tenant may be: the vector index compares no more than 64 bytes of what contains it.
     first, second = (f"{'a' * 39}{last}" for last in "xy")
     for tenant_id in (first, second, "a"):
@@ -67,7 +67,7 @@ def test_tenants_that_differ_in_their_last_character_alone_share_nothing(steered
         assert _recalled(steered, tenant_id, "refund_decision") == {"memories": []}
 
 
-def test_instances_that_differ_in_their_last_character_alone_share_nothing(steered: Steered) -> None:
+def test_instances_that_differ_only_in_their_last_character_share_nothing(steered: Steered) -> None:
     tenant_id = steered.tenant()
     first, second = (f"{'i' * 63}{last}" for last in "xy")
     write = order(("set_working_memory", {"key": "note", "value": SECRET}))

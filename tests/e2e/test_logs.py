@@ -52,7 +52,7 @@ def test_a_line_of_background_work_names_the_request_that_began_it(
     path = f"/admin/tenants/{tenant_id}/memories/ingest"
     body = {"conversation": "c", "messages": [{"speaker": "Bea", "content": "Hello"}]}
     job_id = api.post(path, json=body).json()["job_id"]
-    with state.d1_transaction() as database:  # as no Worker leaves it: the job cannot go on
+    with state.d1_transaction() as database:  # no Worker leaves it so: the job cannot continue
         database.execute(
             "UPDATE ingest_jobs SET state = 'running', lease_until_ms = 1, completed_at_ms = NULL WHERE job_id = ?",
             (job_id,),

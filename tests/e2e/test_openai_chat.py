@@ -1,4 +1,4 @@
-"""Agents on a model behind OpenAI's wire format, over HTTP from the Worker."""
+"""Agents on a model that speaks OpenAI's wire format, over HTTP from the Worker."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_model_that_is_overloaded_for_a_moment_is_asked_again(steered: Steered
 
 
 @pytest.mark.parametrize("arguments", ["[" * 20_000, '{"input":' * 3_000, "{", "[]"])
-def test_tool_arguments_that_are_no_object_or_nested_too_deeply_end_the_run_and_nothing_else(
+def test_tool_arguments_that_are_not_an_object_or_nested_too_deeply_end_the_run_and_nothing_else(
     steered: Steered, arguments: str
 ) -> None:
     text = order(("delegate", as_it_is(arguments)))

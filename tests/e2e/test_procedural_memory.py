@@ -1,4 +1,4 @@
-"""Procedural memory on the real workerd: a run is given a workflow, an administrator tells what came of it."""
+"""Procedural memory on the real workerd: a run is given a workflow, an administrator reports its outcome."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_an_outcome_is_learned_by_the_instance_and_kept_in_d1(
         (1, {"alpha": 2, "beta": 1}),
         (0.5, {"alpha": 1.5, "beta": 1.5}),
     ):
-        told = api.post(path, json={"score": score})
-        assert told.status_code == 200, told.text
-        assert told.json() == {"run_id": run_id, **followed, "score": score, "posterior": posterior}
+        answer = api.post(path, json={"score": score})
+        assert answer.status_code == 200, answer.text
+        assert answer.json() == {"run_id": run_id, **followed, "score": score, "posterior": posterior}
     held = instance(api, tenant_id, "sdr", "desk")["procedures"]["outreach"]
     assert held[followed["workflow_id"]] == {"alpha": 1.5, "beta": 1.5}
     learned = eventually(

@@ -48,7 +48,7 @@ def follow(api: httpx.Client, path: str, after: str | None = None) -> list[Sent]
 
 
 def durable(seen: Iterable[Sent]) -> list[Sent]:
-    """Return the events without the text as it was written, which is sent to those who were there."""
+    """Return the events without the pieces of text, which are sent only to those who read along."""
     return [event for event in seen if event.name != "text.delta"]
 
 
@@ -56,7 +56,7 @@ def run_path(tenant_id: str, started: dict[str, Any]) -> str:
     return f"/v1/agents/{tenant_id}/clerk/instances/{started['instance_id']}/runs/{started['run_id']}"
 
 
-def test_a_run_is_streamed_and_followed_again_behind_any_event(api: httpx.Client, tenant: Callable[[], str]) -> None:
+def test_a_run_is_streamed_and_followed_again_after_any_event(api: httpx.Client, tenant: Callable[[], str]) -> None:
     tenant_id = tenant()
     body = {"input": "take 0.1 seconds", "stream": True}
     with api.stream("POST", f"/v1/agents/{tenant_id}/clerk/run", json=body) as response:
@@ -84,7 +84,7 @@ def test_a_run_is_streamed_and_followed_again_behind_any_event(api: httpx.Client
     assert api.get(path).json() == seen[-1].data
 
 
-def test_a_client_that_goes_away_does_not_end_the_run(api: httpx.Client, tenant: Callable[[], str]) -> None:
+def test_a_client_that_disconnects_does_not_end_the_run(api: httpx.Client, tenant: Callable[[], str]) -> None:
     tenant_id = tenant()
     body = {"input": "take 1 seconds", "stream": True}
     with api.stream("POST", f"/v1/agents/{tenant_id}/clerk/run", json=body) as response:
@@ -93,7 +93,7 @@ def test_a_client_that_goes_away_does_not_end_the_run(api: httpx.Client, tenant:
     assert (result["status"], result["output"]) == ("completed", "That was it.")
 
 
-def test_a_cancelled_run_stops_before_its_next_side_effect_and_says_what_is_done(
+def test_a_cancelled_run_stops_before_its_next_side_effect_and_reports_what_is_done(
     api: httpx.Client, tenant: Callable[[], str]
 ) -> None:
     tenant_id = tenant()
@@ -116,7 +116,7 @@ def test_a_cancelled_run_stops_before_its_next_side_effect_and_says_what_is_done
 
 
 @pytest.mark.parametrize(("decision", "output"), [("approve", "It was refunded."), ("reject", "It was rejected.")])
-def test_a_run_waits_for_a_person_lets_others_go_on_and_continues_on_the_answer(
+def test_a_run_waits_for_a_person_while_others_run_and_continues_on_the_answer(
     api: httpx.Client, tenant: Callable[[], str], decision: str, output: str
 ) -> None:
     tenant_id = tenant()
@@ -141,8 +141,8 @@ def test_a_run_waits_for_a_person_lets_others_go_on_and_continues_on_the_answer(
     refused = api.post(f"{place}/resume", json={**body, "decision": "reject" if decision == "approve" else "approve"})
     assert (refused.status_code, refused.json()["code"]) == (409, "already_answered")
     recorded_run(api, tenant_id, waiting["run_id"])
-    [told] = [e["data"] for e in timeline(api, tenant_id, waiting["run_id"]) if e["kind"] == "approval_answered"]
-    assert (told["approved"], told["by"], told["reason"]) == (decision == "approve", "developer", "because")
+    [recorded] = [e["data"] for e in timeline(api, tenant_id, waiting["run_id"]) if e["kind"] == "approval_answered"]
+    assert (recorded["approved"], recorded["by"], recorded["reason"]) == (decision == "approve", "developer", "because")
 
 
 def test_a_delegate_that_waits_lets_its_caller_wait_and_wakes_it(api: httpx.Client, tenant: Callable[[], str]) -> None:

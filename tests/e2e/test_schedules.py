@@ -27,7 +27,7 @@ def _schedules() -> list[str]:
 
 
 def _tick(api: httpx.Client, schedule: str) -> str:
-    """Let the platform fire the schedule; return how the Worker fared: "ok" or "exception"."""
+    """Let the platform fire the schedule; return the Worker's outcome: "ok" or "exception"."""
     return api.get("/cdn-cgi/handler/scheduled", params={"cron": schedule}).text
 
 

@@ -1,4 +1,4 @@
-"""An agent's way to store into its house, on the real Worker: `refund_decision` shares with the house `orders`."""
+"""An agent stores into its house, on the real Worker: `refund_decision` shares with the house `orders`."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def test_what_an_agent_shares_is_found_from_its_house_and_from_nowhere_else(stee
     assert found(agent_type="sdr").json() == {"memories": []}
     refused = found(house="oders")
     assert (refused.status_code, refused.json()["code"]) == (404, "unknown_scope")
-    [told] = json.loads(run(steered.api, tenant_id, "sdr", order(call))["output"])
-    assert told["error"]["code"] == "no_house"
+    [shared] = json.loads(run(steered.api, tenant_id, "sdr", order(call))["output"])
+    assert shared["error"]["code"] == "no_house"

@@ -1,4 +1,4 @@
-"""The shipped agents end to end, on the scripted model and on one behind OpenAI's wire format: the same decisions.
+"""The shipped agents end to end, on the scripted model and on one that speaks OpenAI's wire format: the same decisions.
 
 And the agent that the README adds by a YAML file alone.
 """
@@ -29,7 +29,7 @@ FACT = "The guest of room 4 eats no nuts."
 
 @dataclass(frozen=True)
 class Site:
-    """A server with a model. provider: who answered behind OpenAI's wire format; None for the scripted model."""
+    """A server with a model. provider: who answered in OpenAI's wire format; None for the scripted model."""
 
     api: httpx.Client
     tenant: Callable[[], str]
@@ -51,10 +51,10 @@ def decisions(api: httpx.Client, tenant_id: str, run_id: str) -> list[str | None
     policy = Policy(max_turns=8, idempotent=frozenset(), max_delegations=20)
     again = replay(events, policy)
     assert again.state.closed is not None
-    return [_told(step) for step in again.steps]
+    return [_decision(step) for step in again.steps]
 
 
-def _told(step: Step) -> str | None:
+def _decision(step: Step) -> str | None:
     match step:
         case CallTool(call=call):
             return call.name
@@ -69,8 +69,8 @@ def model_of(site: Site, script: str) -> str:
     return f"scripted/{script}" if site.provider is None else MODEL
 
 
-def told_to_the_provider(provider: Puppet, text: str) -> list[str]:
-    """Return the names of the tools whose answers stand in what the provider was last asked about this input."""
+def reported_to_the_provider(provider: Puppet, text: str) -> list[str]:
+    """Return the names of the tools whose answers are in the provider's last request about this input."""
     asked = [request for request in provider.requests if any(text in message.content for message in request.messages)]
     messages = asked[-1].messages
     called = {call.id: call.name for message in messages for call in message.tool_calls}
@@ -96,7 +96,7 @@ def test_order_triage_approves_the_first_mail_and_escalates_the_second(site: Sit
             f"said: {decided['output']}",
         ]
         if site.provider is not None:
-            assert told_to_the_provider(site.provider, text) == ["delegate"]
+            assert reported_to_the_provider(site.provider, text) == ["delegate"]
     assert outputs == [
         "Refund request of sara@example.com: APPROVE: sara@example.com was refunded 2 times before, fewer than 3.",
         "Refund request of sara@example.com: ESCALATE: sara@example.com was already refunded 3 times.",
@@ -105,8 +105,8 @@ def test_order_triage_approves_the_first_mail_and_escalates_the_second(site: Sit
 
 def test_the_sdr_drafts_with_what_its_contact_responded_to_and_learns_from_the_outcome(site: Site) -> None:
     tenant_id = site.tenant()
-    told = "Contact contact:7 responded positively to a short case study."
-    noted = run(site.api, tenant_id, "sdr", told, instance_id="monday")
+    news = "Contact contact:7 responded positively to a short case study."
+    noted = run(site.api, tenant_id, "sdr", news, instance_id="monday")
     assert noted["output"] == "Noted the response of contact:7."
     wanted = "Draft an e-mail to contact:7"
     drafted = run(site.api, tenant_id, "sdr", wanted, instance_id="tuesday")
@@ -120,7 +120,7 @@ def test_the_sdr_drafts_with_what_its_contact_responded_to_and_learns_from_the_o
     calls = ["set_working_memory", "recall_memory", None, "set_working_memory"]
     assert decisions(site.api, tenant_id, drafted["run_id"]) == [None, *calls, None, f"said: {drafted['output']}"]
     if site.provider is not None:
-        assert told_to_the_provider(site.provider, wanted) == [name for name in calls if name]
+        assert reported_to_the_provider(site.provider, wanted) == [name for name in calls if name]
     path = f"/admin/agents/{tenant_id}/runs/{drafted['run_id']}/outcome"
     learned = site.api.post(path, json={"score": 1})
     assert (learned.status_code, learned.json()["workflow_id"]) == (200, drafted["procedure"]["workflow_id"])

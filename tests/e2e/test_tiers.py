@@ -86,7 +86,7 @@ def test_a_bad_item_is_refused(api: httpx.Client, item: str, body: dict[str, Any
     assert (refused.status_code, refused.json()["code"]) == (400, code)
 
 
-def test_a_users_items_are_erased_at_once_and_their_rows_when_nothing_can_come_back(
+def test_a_users_items_are_erased_at_once_and_their_rows_when_nothing_can_reappear(
     api: httpx.Client, tenant: Callable[[], str], state: LocalState
 ) -> None:
     acme = tenant()

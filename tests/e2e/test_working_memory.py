@@ -54,7 +54,7 @@ def test_a_run_log_row_is_written_for_every_agent_turn(
     rows = state.instance(tenant_id, "sdr", "desk", "SELECT * FROM run_log ORDER BY seq")
     assert {row["run_id"] for row in rows} == {result["run_id"]}
     assert [row["seq"] for row in rows] == list(range(1, len(rows) + 1))
-    # Each model call and each tool call stands in the log before it happens and after it.
+    # Each model call and each tool call is in the log before it happens and after it.
     turn_1 = ["model_asked", "model_answered", "tool_called", "tool_answered", "tool_called", "tool_answered"]
     turn_2 = ["model_asked", "model_answered", "tool_called", "tool_answered"]
     turn_3 = ["model_asked", "model_answered", "run_completed"]

@@ -1,4 +1,4 @@
-"""Waiting for what happens by itself: a write after an answer, an alarm, a reload."""
+"""Waiting for what happens on its own: a write after an answer, an alarm, a reload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make eval`: which file is meant, what is refused before anything starts, and what the exit says."""
+"""`make eval`: which file is meant, what is refused before anything starts, and what the exit status says."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_dataset_is_a_file_or_a_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[1", "[]", "a: .nan", "a: 2020-01-01"])
-def test_what_is_no_dataset_ends_with_2(tmp_path: Path, text: str) -> None:
+def test_what_is_not_a_dataset_exits_with_2(tmp_path: Path, text: str) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(text)
     with pytest.raises(SystemExit) as ended:
@@ -27,7 +27,7 @@ def test_what_is_no_dataset_ends_with_2(tmp_path: Path, text: str) -> None:
     assert ended.value.code == 2
 
 
-def test_a_name_that_nothing_has_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main(["nothing"])
     assert ended.value.code == 2

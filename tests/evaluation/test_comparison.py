@@ -50,7 +50,7 @@ def test_a_case_is_judged_by_its_outcome_then_by_its_scores(new: Result, old: Re
 
 
 @given(RESULTS, RESULTS)
-def test_a_verdict_turns_round_with_its_runs(one: Result, other: Result) -> None:
+def test_a_verdict_is_reversed_with_its_runs(one: Result, other: Result) -> None:
     turned = {"better": "worse", "worse": "better", "equal": "equal"}
     assert verdict(one, other) == turned[verdict(other, one)]
     assert verdict(one, one) == "equal"

@@ -26,16 +26,16 @@ def made(case: dict[str, Any] | None = None, **fields: Any) -> Dataset:
     ("case", "fields"),
     [
         pytest.param({"expected": {}}, {}, id="nothing is expected"),
-        pytest.param({"expected": {"matches": ["("]}}, {}, id="no regular expression"),
+        pytest.param({"expected": {"matches": ["("]}}, {}, id="an invalid regular expression"),
         pytest.param({"expected": {"matches": ["a" * 501]}}, {}, id="a long regular expression"),
-        pytest.param({"expected": {"schema": {"type": 1}}}, {}, id="no JSON Schema"),
+        pytest.param({"expected": {"schema": {"type": 1}}}, {}, id="an invalid JSON Schema"),
         pytest.param({"expected": {"calls": {"calls": []}}}, {}, id="no calls in any order"),
         pytest.param(
             {"expected": {"calls": {"calls": [{"tool": "t", "arguments": {"a": {"$matches": "("}}}]}}},
             {},
-            id="no regular expression in an argument",
+            id="an invalid regular expression in an argument",
         ),
-        pytest.param({"expected": {"memories": {"relevant": ["m"]}}}, {}, id="a memory that the case has not"),
+        pytest.param({"expected": {"memories": {"relevant": ["m"]}}}, {}, id="a memory that the case does not have"),
         pytest.param({"memories": [{"id": "m", "content": "x"}] * 2}, {}, id="two memories with an id"),
         pytest.param(
             {"memories": [{"id": "m", "content": "x"}, {"id": "n", "content": "x"}]}, {}, id="the same memory twice"
@@ -47,14 +47,14 @@ def made(case: dict[str, Any] | None = None, **fields: Any) -> Dataset:
         pytest.param(
             {"tools": {"t": {"answers": [{"when": {"a": {"$matches": "("}}, "answer": 1}]}}},
             {},
-            id="no pattern in when",
+            id="an invalid pattern in when",
         ),
         pytest.param({"surprise": 1}, {}, id="an unknown field"),
         pytest.param({}, {"cases": []}, id="no cases"),
         pytest.param({}, {"cases": [CASE, CASE]}, id="two cases with an id"),
         pytest.param({}, {"target": {}}, id="no target"),
         pytest.param({}, {"target": {"agent": "sdr", "recall": {}}}, id="two targets"),
-        pytest.param({}, {"thresholds": {"judge": 1}}, id="a threshold of what nothing is scored by"),
+        pytest.param({}, {"thresholds": {"judge": 1}}, id="a threshold of an unknown score"),
         pytest.param({}, {"thresholds": {"contains": 1.1}}, id="a threshold beyond 1"),
         pytest.param({"earlier": ["x"]}, {"target": {"recall": {}}}, id="recall has no earlier inputs"),
         pytest.param({"input": {}}, {"target": {"recall": {}}}, id="recall takes a text"),
@@ -65,7 +65,7 @@ def made(case: dict[str, Any] | None = None, **fields: Any) -> Dataset:
         ),
     ],
 )
-def test_refused(case: dict[str, Any], fields: dict[str, Any]) -> None:
+def test_an_invalid_dataset_is_refused(case: dict[str, Any], fields: dict[str, Any]) -> None:
     made()
     with pytest.raises(ValidationError):
         made(case, **fields)
@@ -78,13 +78,13 @@ def test_a_memory_that_cannot_be_stored_is_refused_with_its_own_code() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "a/b", "a" * 65])
-def test_a_name_that_is_refused(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="1 to 64"):
         check_dataset_name(name)
 
 
 @given(st.permutations(sorted(CASE)))
-def test_the_version_is_of_the_content_and_not_of_its_spelling(names: list[str]) -> None:
+def test_the_version_depends_on_the_content_and_not_on_its_spelling(names: list[str]) -> None:
     shuffled = {name: CASE[name] for name in names}
     assert made(cases=[shuffled]).version == made().version
 

@@ -53,7 +53,7 @@ def outcomes(run: EvalRun) -> dict[str, str | None]:
 
 
 def traces_of_scratches(world: EvaluationWorld) -> dict[str, list[Any]]:
-    """Return what any store holds of a scratch tenant, but for proofs of its erasure."""
+    """Return what any store holds of a scratch tenant, except proofs of its erasure."""
     return {
         table: found
         for table, rows in world.everything().items()
@@ -85,7 +85,7 @@ async def test_a_case_sees_its_fixtures_and_nothing_of_the_tenant_or_of_other_ca
     assert outcomes(run) == {"approved": "passed", "charged": "passed", "again": "passed", "twice": "passed"}
 
 
-async def test_an_evaluation_leaves_nothing_but_its_results(world: EvaluationWorld) -> None:
+async def test_an_evaluation_leaves_only_its_results(world: EvaluationWorld) -> None:
     await world.seed("refund_decision", ["A memory of the tenant's."])
     await world.rest()
 
@@ -135,7 +135,7 @@ async def test_a_run_that_ends_without_an_answer_is_errored(world: EvaluationWor
     assert "model_refused" in result.error["message"]
 
 
-async def test_an_agent_that_does_not_exist_is_errored_when_it_is_a_fixture_s(world: EvaluationWorld) -> None:
+async def test_a_case_whose_fixture_names_an_unknown_agent_is_errored(world: EvaluationWorld) -> None:
     lost = {**CHARGED, "memories": [{"id": "c", "content": "x", "agent_type": "nobody"}]}
     (result,) = (await world.evaluated(dataset(lost, agent="refund_decision"))).results
     assert result.error is not None
@@ -179,12 +179,12 @@ async def test_gateway_tools_answer_what_the_case_says_and_reach_nothing() -> No
             "The label was not made.",
             "The label was not made.",
         ]
-        # A tenant that is no scratch keeps its tools, whatever its name.
+        # A tenant that is not a scratch tenant keeps its tools, whatever its name.
         await world.run("shipping", "Ship AB-3.", tenant=scratch_id("01J0000000000000000000000Z", 0))
         assert len(upstreams[0].asked) == 1
 
 
-async def test_the_model_reads_that_a_tool_has_no_stub_and_the_run_goes_on() -> None:
+async def test_the_model_reads_that_a_tool_has_no_stub_and_the_run_continues() -> None:
     with closing(EvaluationWorld(shipping_agents())) as world:
         model = SteppedChat(calls(("track_parcel", {"order": "AB-1"})), says("No idea."))
         world._chat = lambda definition: model
@@ -194,7 +194,7 @@ async def test_the_model_reads_that_a_tool_has_no_stub_and_the_run_goes_on() -> 
         assert {tool.name for tool in model.requests[0].tools} >= {"track_parcel", "create_label"}
 
 
-async def test_function_tools_are_stubbed_too_and_declared_as_they_are() -> None:
+async def test_function_tools_are_stubbed_too_and_keep_their_declaration() -> None:
     post = {
         "type": "post",
         "description": "Sends letters.",
@@ -263,7 +263,7 @@ async def test_the_whole_tenant_is_recalled_without_a_scope(world: EvaluationWor
     assert outcomes(await world.evaluated(dataset(case, target={"recall": {}}))) == {"all": "passed"}
 
 
-async def test_a_call_does_a_bounded_amount_and_the_next_one_goes_on(world: EvaluationWorld) -> None:
+async def test_a_call_does_a_bounded_amount_and_the_next_one_continues(world: EvaluationWorld) -> None:
     run_id = await world.started(dataset(*PLENTY, agent="refund_decision"))
     progress = await world.runner().advance(TENANT, run_id)
     assert (progress.run.state, progress.retry_after_ms) == ("running", 0)
@@ -272,7 +272,7 @@ async def test_a_call_does_a_bounded_amount_and_the_next_one_goes_on(world: Eval
     assert (await world.finished(run_id)).state == "completed"
 
 
-async def test_nobody_works_on_a_run_that_somebody_works_on(world: EvaluationWorld) -> None:
+async def test_only_one_caller_at_a_time_works_on_a_run(world: EvaluationWorld) -> None:
     run_id = await world.started(dataset(APPROVED, agent="refund_decision"))
     assert await world.runs().lease(TENANT, run_id)
     progress = await world.runner().advance(TENANT, run_id)
@@ -379,7 +379,7 @@ async def test_a_tenant_that_has_a_scratch_s_name_is_left_alone(world: Evaluatio
 
 
 class _LateSql:
-    """D1 as an instance reaches it whose writes of runs do not arrive while `late` is set."""
+    """D1 as an instance reaches it. Its writes of runs do not arrive while `late` is set."""
 
     def __init__(self, sql: Sql) -> None:
         self._sql = sql
@@ -412,7 +412,7 @@ async def test_a_case_is_scored_only_when_its_delegates_runs_have_arrived(world:
     assert not [table for table in traces_of_scratches(world) if not table.endswith("/identity")]
 
 
-async def test_a_case_that_goes_on_for_too_long_is_errored(world: EvaluationWorld) -> None:
+async def test_a_case_that_takes_too_long_is_errored(world: EvaluationWorld) -> None:
     late = _LateSql(world.sql)
     given = world.ports
     world.ports = lambda name: replace(given(name), sql=late)  # type: ignore[method-assign]
@@ -474,7 +474,7 @@ async def test_a_run_whose_dataset_names_a_person_still_cleans_up_after_the_pers
     assert world.sql_now("SELECT * FROM eval_scratches") == []
 
 
-async def test_the_daily_cron_goes_on_with_what_was_left(world: EvaluationWorld) -> None:
+async def test_the_daily_cron_resumes_what_was_left(world: EvaluationWorld) -> None:
     run_id = await world.started(dataset(*PLENTY, agent="refund_decision"))
     for _ in range(10):
         done = await evaluations(world.runner())

@@ -34,7 +34,7 @@ GRADES = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 3), min_siz
         pytest.param("yes ", "yes", 0, id="another text"),
         pytest.param('{"b": 2, "a": 1.0}', {"a": 1, "b": 2}, 1, id="the same JSON, spelt otherwise"),
         pytest.param('{"a": true}', {"a": 1}, 0, id="true is not 1"),
-        pytest.param("{", {"a": 1}, 0, id="no JSON"),
+        pytest.param("{", {"a": 1}, 0, id="not JSON"),
         pytest.param("[1]", [1, 2], 0, id="a shorter list"),
         pytest.param("[" * 5000, [1], 0, id="nested too deeply to be read"),
     ],
@@ -50,7 +50,7 @@ def test_every_json_value_is_exactly_itself(value: Any) -> None:
 
 
 @given(st.text(), st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=5))
-def test_contains_and_excludes_are_each_other_s_rest(output: str, texts: list[str]) -> None:
+def test_contains_and_excludes_are_complementary(output: str, texts: list[str]) -> None:
     held, absent = scores.contains(output, texts), scores.excludes(output, texts)
     assert held.value + absent.value == pytest.approx(1)
     assert held.value == sum(text in output for text in texts) / len(texts)
@@ -79,7 +79,7 @@ def test_a_schema_fits_the_output_read_as_json(output: str, passed: bool) -> Non
         pytest.param({"a": 1, "b": 2}, {"a": 1}, False, False, id="more than is wanted, exactly"),
         pytest.param({"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}, True, True, id="more, further in"),
         pytest.param({"a": "order AB-1"}, {"a": {"$matches": "AB-[0-9]"}}, False, True, id="a pattern"),
-        pytest.param({"a": 12}, {"a": {"$matches": "1"}}, True, False, id="a pattern is of texts"),
+        pytest.param({"a": 12}, {"a": {"$matches": "1"}}, True, False, id="a pattern matches only texts"),
         pytest.param({"a": [1, 2]}, {"a": [1]}, True, False, id="a list has its length"),
         pytest.param({"a": True}, {"a": 1}, True, False, id="true is not 1"),
         pytest.param({}, {"a": None}, True, False, id="absent is not null"),
@@ -107,12 +107,12 @@ def test_a_trace_is_scored_by_the_best_pairing(made: list[str], wanted: list[str
 
 
 @given(MADE, st.lists(TOOLS, min_size=1, max_size=4), st.randoms())
-def test_without_an_order_the_order_says_nothing(made: list[str], wanted: list[str], random: Any) -> None:
+def test_without_an_expected_order_the_order_does_not_count(made: list[str], wanted: list[str], random: Any) -> None:
     shuffled = random.sample(made, len(made))
     assert _score(made, wanted, "any").value == _score(shuffled, wanted, "any").value
 
 
-def test_a_call_that_fits_two_expectations_serves_the_one_that_has_no_other() -> None:
+def test_a_call_that_fits_two_expectations_satisfies_the_one_that_has_no_other() -> None:
     made = [Called("me", "t", {"a": 1, "b": 1}), Called("me", "t", {"a": 1})]
     both = [ExpectedCall(tool="t", arguments={"a": 1}), ExpectedCall(tool="t", arguments={"b": 1})]
     for order in permutations(both):
@@ -140,7 +140,7 @@ def test_the_metrics_of_retrieval_by_hand() -> None:
     assert precision_at(ranked, grades, 10) == 0.2
     assert reciprocal_rank(ranked, grades, 4) == 0.5
     assert reciprocal_rank(ranked, grades, 1) == 0
-    # gains 3 at place 2 and 1 at place 4; the best order has gains 3, 1, 1
+    # gains 3 at rank 2 and 1 at rank 4; the best order has gains 3, 1, 1
     assert ndcg_at(ranked, grades, 4) == pytest.approx((3 / 1.584962 + 1 / 2.321928) / (3 + 1 / 1.584962 + 1 / 2))
 
 

@@ -33,7 +33,7 @@ def shipped(name: str) -> Dataset:
 
 
 def dataset(*cases: Mapping[str, Any], agent: str = "sdr", **fields: Any) -> Dataset:
-    """Return a dataset. fields: instead of the target and its other fields."""
+    """Return a dataset. fields: its other fields, or another target."""
     return Dataset.model_validate({"target": {"agent": agent}, **fields, "cases": cases})
 
 
@@ -53,7 +53,7 @@ class EvaluationWorld(World):
         return replace(given, stubs=lambda tenant_id: stubs_of(given.sql, tenant_id))
 
     def runner(self) -> Runner:
-        """Return what goes on with evaluations, whose every store may fail."""
+        """Return a runner of evaluations, whose every store may fail."""
         stores = self.stores()
         return Runner(
             EvaluationPorts(stores, lambda scope: self._semantic(stores, scope), self._house, self._judge, _nap)
@@ -70,12 +70,12 @@ class EvaluationWorld(World):
     async def started(
         self, content: Dataset, name: str = "set", *, tenant: str = TENANT, key: str | None = None
     ) -> str:
-        """Put a dataset and start a run over it; return its id."""
+        """Store a dataset and start a run over it; return the run's id."""
         info, _ = await self.datasets().put(tenant, name, content)
         return (await self.runs().start(tenant, info, key))[0]
 
     async def finished(self, run_id: str, *, tenant: str = TENANT) -> EvalRun:
-        """Go on with a run until it is completed."""
+        """Advance a run until it is completed."""
         for _ in range(500):
             progress: Progress = await self.runner().advance(tenant, run_id)
             await self.settled()
@@ -85,7 +85,7 @@ class EvaluationWorld(World):
         raise AssertionError("the evaluation never completes")
 
     async def evaluated(self, content: Dataset, name: str = "set") -> EvalRun:
-        """Put a dataset, and evaluate it to the end."""
+        """Store a dataset, and evaluate it to completion."""
         return await self.finished(await self.started(content, name))
 
     def _semantic(self, stores: Stores, scope: Scope) -> SemanticMemory:
@@ -99,6 +99,6 @@ class EvaluationWorld(World):
 
 
 async def _nap(seconds: float) -> None:
-    """Let everything else go on instead of waiting."""
+    """Let everything else run instead of waiting."""
     for _ in range(5):
         await asyncio.sleep(0)

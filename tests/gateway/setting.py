@@ -37,7 +37,7 @@ PARAMETERS: dict[str, Any] = {
 
 
 def config(url: str = "https://api.example.com/orders", **changes: Any) -> dict[str, Any]:
-    """Return a tool's configuration that is right, but for the changes."""
+    """Return a valid configuration of a tool, with these changes."""
     return {
         "version": 1,
         "description": "Create an order.",
@@ -115,7 +115,7 @@ def request(
     body: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Request:
-    """Return a request for a tool. body: instead of arguments, as it is."""
+    """Return a request for a tool. body: sent as it is, instead of arguments."""
     sent = dict(headers or {})
     if api_key is not None:
         sent["authorization"] = f"Bearer {api_key}"

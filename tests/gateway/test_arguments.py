@@ -29,13 +29,13 @@ SCHEMA = {
         pytest.param({"name": "toolong"}, "/name", "maxLength", id="length"),
         pytest.param({"name": "a1"}, "/name", "pattern", id="pattern"),
         pytest.param({"name": "a", "count": 0}, "/count", "minimum", id="minimum"),
-        pytest.param({"name": "a", "count": True}, "/count", "type", id="a truth value is no number"),
+        pytest.param({"name": "a", "count": True}, "/count", "type", id="a truth value is not a number"),
         pytest.param({"name": "a", "kind": "c"}, "/kind", "enum", id="enum"),
         pytest.param({"name": "a", "lines": [{"sku": 1}, {}]}, "/lines/1", "required", id="inside a list"),
         pytest.param({"name": "a", "other": 1}, "", "additionalProperties", id="unknown"),
     ],
 )
-def test_a_violation_names_its_place_and_rule(arguments: dict[str, Any], path: str, rule: str) -> None:
+def test_a_violation_names_its_path_and_rule(arguments: dict[str, Any], path: str, rule: str) -> None:
     with pytest.raises(InvalidInput, match=rule) as refused:
         compile_check(SCHEMA)(arguments)
     assert refused.value.code == "invalid_arguments"

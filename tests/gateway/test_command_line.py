@@ -29,7 +29,7 @@ SECRET = "swordfish"
 
 
 class Wrangler:
-    """Does to a dictionary what `wrangler kv` does to a namespace, and remembers the commands."""
+    """Does to a dictionary what `wrangler kv` does to a namespace, and records the commands."""
 
     def __init__(self) -> None:
         self.store: dict[str, str] = {}
@@ -115,7 +115,7 @@ def test_the_commands_name_the_namespace(wrangler: Wrangler, options: list[str],
     assert [Path(part).name if "/" in part else part for part in command[8:]] == where
 
 
-def test_a_revoked_key_is_gone_and_others_stay(wrangler: Wrangler, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_revoked_key_is_removed_and_others_stay(wrangler: Wrangler, capsys: pytest.CaptureFixture[str]) -> None:
     revoked, kept = create_key(wrangler, capsys), create_key(wrangler, capsys)
     key_id = read_grant(wrangler.store[stored_name(revoked)]).key_id
     assert run(wrangler, "key", "revoke", "--tenant", TENANT, "--key-id", key_id) == 0
@@ -179,7 +179,7 @@ def test_a_tool_is_checked_before_it_is_stored(
 
 
 @pytest.mark.parametrize("text", [None, "- a\n- b\n", "{", ""])
-def test_a_file_that_is_no_tool_is_refused(wrangler: Wrangler, tmp_path: Path, text: str | None) -> None:
+def test_a_file_that_is_not_a_tool_is_refused(wrangler: Wrangler, tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "tool.yaml"
     if text is not None:
         path.write_text(text)
@@ -206,7 +206,7 @@ def test_a_credential_is_never_an_argument(wrangler: Wrangler) -> None:
         run(wrangler, "credential", "put", "--tenant", TENANT, "--tool", TOOL, "--secret", SECRET)
 
 
-def test_a_deleted_tool_takes_its_credential_with_it(wrangler: Wrangler, tmp_path: Path) -> None:
+def test_deleting_a_tool_deletes_its_credential(wrangler: Wrangler, tmp_path: Path) -> None:
     run(wrangler, "tool", "put", "--tenant", TENANT, "--file", tool_file(tmp_path))
     run(wrangler, "credential", "put", "--tenant", TENANT, "--tool", TOOL)
     assert len(wrangler.store) == 2

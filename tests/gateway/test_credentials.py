@@ -46,7 +46,7 @@ def opener(key: str = KEY, previous: str = "") -> OpenedCredentials:
 async def test_what_was_sealed_opens_again(secret: str) -> None:
     sealed = await sealed_with(KEY, secret)
     assert await opener().open(PLACE, sealed) == secret
-    assert secret not in sealed or len(secret) < 4  # a few characters may stand in any base64
+    assert secret not in sealed or len(secret) < 4  # a few characters may occur in any base64
 
 
 async def test_sealing_twice_gives_different_texts() -> None:
@@ -61,7 +61,7 @@ async def test_the_envelope_names_its_version_and_key_and_nothing_of_the_secret(
 
 
 @pytest.mark.parametrize("place", [credential_name("globex", "create_order"), credential_name("acme", "other")])
-async def test_a_sealed_credential_does_not_open_in_another_place(place: str) -> None:
+async def test_a_sealed_credential_does_not_open_under_another_name(place: str) -> None:
     with pytest.raises(Misconfigured) as refused:
         await opener().open(place, await sealed_with(KEY))
     assert refused.value.code == "credential_unreadable"
@@ -99,7 +99,7 @@ async def test_a_broken_envelope_is_not_opened(break_it: object) -> None:
     assert refused.value.code == "credential_unreadable"
 
 
-async def test_an_opened_credential_is_kept_for_a_minute_and_no_longer() -> None:
+async def test_an_opened_credential_is_cached_for_a_minute_and_no_longer() -> None:
     crypto, clock = CountingCrypto(), ManualClock()
     credentials = OpenedCredentials(crypto, clock, GatewaySettings(KEY))
     sealed = await sealed_with(KEY)
@@ -112,7 +112,7 @@ async def test_an_opened_credential_is_kept_for_a_minute_and_no_longer() -> None
     assert crypto.decrypted == 2
 
 
-async def test_a_kept_credential_serves_its_own_place_and_text_alone() -> None:
+async def test_a_cached_credential_serves_only_its_own_name_and_text() -> None:
     credentials = opener()
     sealed = await sealed_with(KEY)
     await credentials.open(PLACE, sealed)
@@ -121,7 +121,7 @@ async def test_a_kept_credential_serves_its_own_place_and_text_alone() -> None:
         await credentials.open(credential_name("globex", "create_order"), sealed)
 
 
-async def test_few_credentials_are_kept_at_a_time() -> None:
+async def test_few_credentials_are_cached_at_a_time() -> None:
     crypto, clock = CountingCrypto(), ManualClock()
     credentials = OpenedCredentials(crypto, clock, GatewaySettings(KEY))
     sealed = [await sealed_with(KEY) for _ in range(300)]
@@ -144,7 +144,7 @@ async def test_few_credentials_are_kept_at_a_time() -> None:
         pytest.param("a\x00", id="a null"),
     ],
 )
-def test_what_cannot_stand_in_a_header_is_no_credential(secret: str) -> None:
+def test_what_cannot_be_in_a_header_is_not_a_credential(secret: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         check_credential(secret)
     assert refused.value.code == "invalid_credential"

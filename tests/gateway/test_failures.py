@@ -223,7 +223,7 @@ async def test_an_invalid_argument_is_named_by_its_path_and_its_value_is_not_sho
     assert "my-password" not in str(problem(refused.value, "r").body)
 
 
-async def test_a_client_that_quotes_the_url_in_its_error_does_not_give_the_credential_away(setting: Setting) -> None:
+async def test_a_client_that_quotes_the_url_in_its_error_does_not_leak_the_credential(setting: Setting) -> None:
     await setting.add_tool(auth={"kind": "query", "name": "token"})
 
     async def failing(method: str, url: str, *, headers: object, body: str | None, timeout_ms: int) -> Any:

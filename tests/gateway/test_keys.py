@@ -102,7 +102,7 @@ async def test_authenticating_reads_kv_each_time() -> None:
         pytest.param({"authorization": "bearer  a "}, "a", id="another case, more spaces"),
         pytest.param({"x-api-key": "b"}, "b", id="its own header"),
         pytest.param({"authorization": "Bearer a", "x-api-key": "b"}, "a", id="both"),
-        pytest.param({"authorization": "Basic a", "x-api-key": "b"}, "b", id="another scheme beside it"),
+        pytest.param({"authorization": "Basic a", "x-api-key": "b"}, "b", id="another scheme next to it"),
     ],
 )
 def test_a_key_is_presented_in_either_header(headers: dict[str, str], key: str) -> None:

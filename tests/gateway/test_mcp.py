@@ -55,7 +55,7 @@ async def test_a_client_finds_the_tools_with_their_schemas_and_calls_one(setting
     assert seen["headers"]["authorization"] == f"Bearer {SECRET}"
 
 
-async def test_what_goes_wrong_in_a_call_is_told_to_the_model(setting: Setting, mode: Mode) -> None:
+async def test_an_error_in_a_call_is_reported_to_the_model(setting: Setting, mode: Mode) -> None:
     await setting.add_tool()
     await setting.add_tool("/status/503", name="broken")
     key = await setting.add_key()
@@ -185,7 +185,7 @@ async def test_what_the_protocol_refuses_is_a_json_rpc_error(setting: Setting, c
     [{"jsonrpc": "2.0", "method": "notifications/initialized"}, {"jsonrpc": "2.0", "id": 1, "result": {}}],
     ids=["a notification", "an answer"],
 )
-async def test_what_wants_no_answer_is_accepted(setting: Setting, message: Any) -> None:
+async def test_what_needs_no_answer_is_accepted(setting: Setting, message: Any) -> None:
     response = await answered(setting, await setting.add_key(), message)
     assert (response.status, response.body) == (202, "")
 

@@ -33,7 +33,7 @@ async def test_the_api_key_never_reaches_the_upstream(setting: Setting) -> None:
     assert all("cookie" not in str(seen["headers"]) for seen in setting.server.received)
 
 
-async def test_only_the_allowed_headers_come_back(setting: Setting) -> None:
+async def test_only_the_allowed_headers_are_returned(setting: Setting) -> None:
     await setting.add_tool()
     answer = await setting.gateway().handle(request(await setting.add_key()))
     assert set(answer.headers) == {"content-type", "cache-control", "server-timing"}
@@ -80,7 +80,7 @@ async def test_an_empty_body_means_no_arguments(setting: Setting) -> None:
     assert echoed(answer)["target"] == "/echo"
 
 
-async def test_an_idempotency_key_is_handed_to_the_upstream(setting: Setting) -> None:
+async def test_an_idempotency_key_is_passed_to_the_upstream(setting: Setting) -> None:
     await setting.add_tool()
     answer = await setting.gateway().handle(request(await setting.add_key(), headers={"idempotency-key": "order-1"}))
     assert echoed(answer)["headers"]["idempotency-key"] == "order-1"

@@ -115,7 +115,7 @@ def test_a_public_upstream_is_allowed(url: str) -> None:
         pytest.param("https://api.example.com/", "example.com", id="a parent domain"),
     ],
 )
-def test_the_upstream_must_lie_on_the_tools_own_host(url: str, host: str) -> None:
+def test_the_upstream_must_be_on_the_tools_own_host(url: str, host: str) -> None:
     with pytest.raises(InvalidInput, match="host"):
         tool_entry(TENANT, TOOL, config(url, host=host))
 
@@ -129,11 +129,11 @@ def test_the_upstream_must_lie_on_the_tools_own_host(url: str, host: str) -> Non
         pytest.param("/a b", id="a space"),
         pytest.param("/a\\b", id="a backslash"),
         pytest.param("/\u00fc", id="not ascii"),
-        pytest.param("/{order-id}", id="a malformed place"),
-        pytest.param("/{}", id="an empty place"),
-        pytest.param("/{id", id="an open place"),
-        pytest.param("/{id}/{id}", id="a place twice"),
-        pytest.param("/a?x={id}", id="a place in the query"),
+        pytest.param("/{order-id}", id="a malformed placeholder"),
+        pytest.param("/{}", id="an empty placeholder"),
+        pytest.param("/{id", id="an open placeholder"),
+        pytest.param("/{id}/{id}", id="a placeholder twice"),
+        pytest.param("/a?x={id}", id="a placeholder in the query"),
         pytest.param("/a?x=<", id="a bad character in the query"),
     ],
 )
@@ -147,7 +147,7 @@ TEMPLATE = parse_url_template("https://api.example.com/tenants/{tenant}/orders/{
 
 
 @given(tenant=st.text(), order=st.text())
-def test_arguments_never_leave_their_place_in_the_path(tenant: str, order: str) -> None:
+def test_arguments_never_leave_their_segment_of_the_path(tenant: str, order: str) -> None:
     try:
         url = TEMPLATE.expand({"tenant": tenant, "order": order})
     except InvalidInput as error:
@@ -188,7 +188,7 @@ def test_only_empty_dots_and_broken_unicode_are_refused_in_a_path(value: str) ->
         pytest.param({"a": "\ud800"}, id="half a character"),
     ],
 )
-def test_an_argument_that_cannot_stand_in_a_path_is_refused(arguments: dict[str, object]) -> None:
+def test_an_argument_that_cannot_be_in_a_path_is_refused(arguments: dict[str, object]) -> None:
     template = parse_url_template("https://api.example.com/orders/{a}")
     with pytest.raises(InvalidInput) as refused:
         template.expand(arguments)

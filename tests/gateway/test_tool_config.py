@@ -105,7 +105,7 @@ def test_a_missing_field_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", '"x"', "{", '{"version":' + "[" * 100_000])
-def test_a_text_that_is_no_configuration_is_refused(text: str) -> None:
+def test_a_text_that_is_not_a_configuration_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_tool_config(text)
     assert refused.value.code == "invalid_tool_configuration"

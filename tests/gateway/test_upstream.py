@@ -57,7 +57,7 @@ def test_arguments_in_the_path_are_not_sent_again() -> None:
         pytest.param({"kind": "query", "name": "token"}, None, "fixed=1&token=s%2B1", id="query"),
     ],
 )
-def test_the_credential_stands_where_the_configuration_says(
+def test_the_credential_is_sent_where_the_configuration_says(
     auth: dict[str, str], header: tuple[str, str] | None, query: str
 ) -> None:
     credential = None if auth["kind"] == "none" else "s+1"
@@ -106,7 +106,7 @@ Scalars = st.text(st.characters(exclude_categories=["Cs"])) | st.integers()
 
 
 @given(st.dictionaries(Names, Scalars))
-def test_a_query_says_what_the_arguments_said(arguments: dict[str, str | int]) -> None:
+def test_a_query_decodes_to_the_arguments(arguments: dict[str, str | int]) -> None:
     url = build_request(tool(method="GET"), arguments, None).url
     pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=bool(arguments))
     assert pairs == [(name, str(value)) for name, value in arguments.items()]
@@ -120,5 +120,5 @@ Json = st.recursive(
 
 
 @given(st.dictionaries(st.text(), Json, max_size=5))
-def test_a_body_says_what_the_arguments_said(arguments: dict[str, Any]) -> None:
+def test_a_body_decodes_to_the_arguments(arguments: dict[str, Any]) -> None:
     assert json.loads(build_request(tool(), arguments, None).body or "") == arguments

@@ -1,4 +1,4 @@
-"""An upstream on the loopback interface: says what it received, or misbehaves as its path asks."""
+"""An upstream on the loopback interface: answers what it received, or misbehaves as the path asks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws of the house that its measures must keep: sizes, one meaning per class name, imports in one direction."""
+"""The project's rules that its measures must keep: sizes, one meaning per class name, imports in one direction."""
 
 from __future__ import annotations
 

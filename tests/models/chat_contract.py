@@ -1,4 +1,4 @@
-"""What every chat adapter does. A case lines up what the model behind the adapter says, and looks at what comes out."""
+"""What every chat adapter does. A case lines up the model's answer and checks the adapter's reply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CITY = {
 
 
 class Stage(Protocol):
-    """An adapter and the model behind it."""
+    """An adapter and its model."""
 
     @property
     def model(self) -> ChatModel:
@@ -28,7 +28,7 @@ class Stage(Protocol):
         ...
 
     def say(self, reply: ChatReply) -> None:
-        """Line up what the model says next."""
+        """Line up the model's next answer."""
         ...
 
     @property
@@ -38,7 +38,7 @@ class Stage(Protocol):
 
 
 class Heard:
-    """Takes a streamed text."""
+    """Collects a streamed text."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -52,12 +52,12 @@ class Heard:
         return "".join(self.pieces)
 
 
-async def both(stage: Stage, said: ChatReply, request: ChatRequest | None = None) -> ChatReply:
+async def both(stage: Stage, answer: ChatReply, request: ChatRequest | None = None) -> ChatReply:
     """Return the reply; require that it is the same streamed, and that the pieces are its text."""
     request = request or ChatRequest(ASKED, [FORECAST])
-    stage.say(said)
+    stage.say(answer)
     whole = await stage.model.complete(request)
-    stage.say(said)
+    stage.say(answer)
     heard = Heard()
     assert await stage.model.complete(request, heard) == whole
     assert heard.text == whole.content
@@ -111,7 +111,7 @@ async def check_several_calls_keep_their_order_after_the_text(stage: Stage) -> N
     assert len(set(ids)) == 3
 
 
-async def check_a_conversation_with_results_goes_on(stage: Stage) -> None:
+async def check_a_conversation_with_results_continues(stage: Stage) -> None:
     stage.say(ChatReply("", (ToolCall("a", "forecast", {"city": "Oslo"}), ToolCall("b", "forecast", {})), Usage(1, 1)))
     first = await stage.model.complete(ChatRequest(ASKED, [FORECAST]))
     one, two = first.tool_calls
@@ -126,15 +126,15 @@ async def check_a_conversation_with_results_goes_on(stage: Stage) -> None:
 
 
 async def check_text_that_reached_the_limit_says_so(stage: Stage) -> None:
-    said = ChatReply("Once upon a ", usage=Usage(5, 3), cut="length")
-    reply = await both(stage, said, ChatRequest(ASKED, max_output_tokens=3))
+    answer = ChatReply("Once upon a ", usage=Usage(5, 3), cut="length")
+    reply = await both(stage, answer, ChatRequest(ASKED, max_output_tokens=3))
     assert (reply.content, reply.finish_reason) == ("Once upon a ", "length")
 
 
 async def check_a_call_that_reached_the_limit_is_an_error_and_no_call(stage: Stage) -> None:
-    said = ChatReply("", (ToolCall("a", "forecast", {"city": "Oslo"}),), Usage(1, 1), "length")
+    answer = ChatReply("", (ToolCall("a", "forecast", {"city": "Oslo"}),), Usage(1, 1), "length")
     for heard in (None, Heard()):
-        stage.say(said)
+        stage.say(answer)
         with raises(UpstreamFailed, code="answer_cut"):
             await stage.model.complete(ChatRequest(ASKED, [FORECAST], max_output_tokens=1), heard)
 
@@ -157,14 +157,14 @@ async def check_what_the_caller_raises_ends_the_call_and_is_not_repeated(stage: 
 
 
 async def check_an_answer_by_a_schema_is_an_object(stage: Stage) -> None:
-    said = ChatReply('{"city": "Oslo", "degrees": -3}', usage=Usage(1, 1))
-    reply = await both(stage, said, ChatRequest(ASKED, schema=CITY))
+    answer = ChatReply('{"city": "Oslo", "degrees": -3}', usage=Usage(1, 1))
+    reply = await both(stage, answer, ChatRequest(ASKED, schema=CITY))
     assert reply.structured == {"city": "Oslo", "degrees": -3}
 
 
-async def check_a_fence_around_an_answer_by_a_schema_is_taken_away(stage: Stage) -> None:
-    said = ChatReply('```json\n{"city": "Oslo"}\n```', usage=Usage(1, 1))
-    reply = await both(stage, said, ChatRequest(ASKED, schema=CITY))
+async def check_a_fence_around_an_answer_by_a_schema_is_removed(stage: Stage) -> None:
+    answer = ChatReply('```json\n{"city": "Oslo"}\n```', usage=Usage(1, 1))
+    reply = await both(stage, answer, ChatRequest(ASKED, schema=CITY))
     assert (reply.content, reply.structured) == ('{"city": "Oslo"}', {"city": "Oslo"})
 
 
@@ -180,8 +180,8 @@ async def check_an_answer_that_does_not_match_its_schema_is_an_error_after_one_m
 
 
 async def check_a_call_of_a_tool_need_not_match_the_schema(stage: Stage) -> None:
-    said = ChatReply("", (ToolCall("a", "forecast", {}),), Usage(1, 1))
-    reply = await both(stage, said, ChatRequest(ASKED, [FORECAST], schema=CITY))
+    answer = ChatReply("", (ToolCall("a", "forecast", {}),), Usage(1, 1))
+    reply = await both(stage, answer, ChatRequest(ASKED, [FORECAST], schema=CITY))
     assert (shown(reply), reply.structured) == ([("forecast", {})], None)
 
 
@@ -191,7 +191,7 @@ async def check_an_answer_by_a_schema_that_reached_the_limit_is_an_error(stage: 
         await stage.model.complete(ChatRequest(ASKED, max_output_tokens=3, schema=CITY))
 
 
-async def check_a_schema_that_is_none_is_the_callers_mistake(stage: Stage) -> None:
+async def check_an_invalid_schema_is_the_callers_mistake(stage: Stage) -> None:
     before = stage.asked
     with raises(InvalidInput, code="invalid_schema"):
         await stage.model.complete(ChatRequest(ASKED, schema={"type": "city"}))

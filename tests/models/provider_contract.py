@@ -1,4 +1,4 @@
-"""What every chat adapter does when the provider behind it fails, whole or in the middle of a stream."""
+"""What every chat adapter does when its provider fails, at once or in the middle of a stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT = "It will be cold in Oslo, and it will snow."
 
 
 class ProviderStage(Stage, Protocol):
-    """An adapter, and a provider that fails when it is told to. The adapter tries three times."""
+    """An adapter, and a provider that fails on demand. The adapter tries three times."""
 
     def fail(self, failure: Failure, *, times: int = 1) -> None:
         """Let the next requests fail in this way."""
@@ -62,7 +62,7 @@ async def check_an_answer_cut_before_any_text_is_an_error(stage: ProviderStage) 
             await stage.model.complete(REQUEST, heard)
 
 
-async def check_a_passing_failure_is_tried_again(stage: ProviderStage) -> None:
+async def check_a_transient_failure_is_retried(stage: ProviderStage) -> None:
     for failure in (Failure(status=429), Failure(status=500), Failure(status=408), Failure("drop")):
         for heard in (None, Heard()):
             before, waited = stage.asked, stage.waited
@@ -88,7 +88,7 @@ async def check_silence_is_a_timeout(stage: ProviderStage) -> None:
             await stage.model.complete(REQUEST, heard)
 
 
-async def check_what_another_try_cannot_mend_is_raised_at_once(stage: ProviderStage) -> None:
+async def check_what_another_try_cannot_fix_is_raised_at_once(stage: ProviderStage) -> None:
     terminal: list[tuple[int, type[RetainError], str]] = [
         (400, UpstreamFailed, "model_refused"),
         (401, Misconfigured, "model_credentials"),
@@ -106,7 +106,7 @@ async def check_what_another_try_cannot_mend_is_raised_at_once(stage: ProviderSt
             assert stage.asked - before == 1
 
 
-async def check_a_stream_that_breaks_before_any_text_is_begun_again(stage: ProviderStage) -> None:
+async def check_a_stream_that_breaks_before_any_text_is_restarted(stage: ProviderStage) -> None:
     for fault in ("break", "error_event"):
         heard = Heard()
         stage.say(ChatReply("lost"))
@@ -116,11 +116,11 @@ async def check_a_stream_that_breaks_before_any_text_is_begun_again(stage: Provi
         assert reply.content == heard.text == TEXT
 
 
-async def check_a_stream_that_breaks_within_a_call_is_begun_again(stage: ProviderStage) -> None:
-    said = ChatReply("", (ToolCall("a", "forecast", {"city": "Longyearbyen"}),))
-    stage.say(said)
+async def check_a_stream_that_breaks_within_a_call_is_restarted(stage: ProviderStage) -> None:
+    answer = ChatReply("", (ToolCall("a", "forecast", {"city": "Longyearbyen"}),))
+    stage.say(answer)
     stage.fail(Failure("break", events=5 if stage.model.name != "@cf/native" else 1))
-    stage.say(said)
+    stage.say(answer)
     reply = await stage.model.complete(REQUEST, Heard())
     assert [call.arguments for call in reply.tool_calls] == [{"city": "Longyearbyen"}]
 
@@ -147,10 +147,10 @@ async def _interrupted(stage: ProviderStage, failure: Failure) -> None:
 
 
 TIMEOUTS_MS: dict[Case, int] = {check_silence_is_a_timeout: 200, check_text_before_silence_is_never_given_twice: 2_000}
-"""What the adapter waits, for the cases in which it waits in vain. In the second the beginning must come in time."""
+"""How long the adapter waits where it waits in vain. In the second case the beginning must arrive in time."""
 
 
-async def check_an_event_that_is_no_json_is_a_failure_of_the_server(stage: ProviderStage) -> None:
+async def check_an_event_that_is_not_json_is_a_failure_of_the_server(stage: ProviderStage) -> None:
     before = stage.asked
     stage.say(ChatReply(TEXT))
     stage.fail(Failure("malformed_event", events=3))

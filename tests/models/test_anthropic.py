@@ -64,7 +64,7 @@ def test_what_is_not_set_is_not_sent() -> None:
     assert set(payload) == {"model", "messages", "max_tokens"}
 
 
-def test_a_schema_is_asked_for_in_the_systems_words() -> None:
+def test_a_schema_is_asked_for_in_the_system_prompt() -> None:
     system = to_wire(
         ChatRequest([ChatMessage("system", "Be brief."), ChatMessage("user", "?")], schema=CITY), model="m"
     )["system"]
@@ -156,7 +156,7 @@ MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("wire", "code"), MALFORMED.values(), ids=MALFORMED)
-def test_an_answer_that_is_no_message_is_a_failure_of_the_server(wire: dict[str, Any], code: str) -> None:
+def test_an_answer_that_is_not_a_message_is_a_failure_of_the_server(wire: dict[str, Any], code: str) -> None:
     with pytest.raises(UpstreamFailed) as caught:
         from_wire(wire)
     assert caught.value.code == code

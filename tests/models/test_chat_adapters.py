@@ -1,4 +1,4 @@
-"""Every chat adapter keeps the contract of chat, and those with a provider behind them that of providers."""
+"""Every chat adapter keeps the contract of chat, and those with a provider also keep that of providers."""
 
 from __future__ import annotations
 

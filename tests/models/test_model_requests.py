@@ -38,7 +38,7 @@ def test_a_test_that_means_it_lifts_the_ban_for_itself(address: str) -> None:
         check_model_request(address)
 
 
-def test_the_ban_may_be_said_twice() -> None:
+def test_the_ban_may_be_declared_twice() -> None:
     forbid_model_requests()
     with pytest.raises(Misconfigured):
         check_model_request(REAL[0])

@@ -152,13 +152,13 @@ MALFORMED: dict[str, tuple[dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize(("answer", "code"), MALFORMED.values(), ids=MALFORMED)
-def test_an_answer_that_is_no_message_is_a_failure_of_the_server(answer: dict[str, object], code: str) -> None:
+def test_an_answer_that_is_not_a_message_is_a_failure_of_the_server(answer: dict[str, object], code: str) -> None:
     with pytest.raises(UpstreamFailed) as caught:
         from_wire(answer)
     assert caught.value.code == code
 
 
-async def test_passing_failures_are_retried(server: ModelServer, model: OpenAiChat) -> None:
+async def test_transient_failures_are_retried(server: ModelServer, model: OpenAiChat) -> None:
     server.fail(Failure(status=429, retry_after="0"))
     server.fail(Failure("drop"))
     reply = await model.complete(ChatRequest([ChatMessage("user", "How is the weather in Oslo?")], [FORECAST]))

@@ -110,7 +110,7 @@ MALFORMED: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("answer", MALFORMED.values(), ids=MALFORMED)
-def test_an_answer_without_exactly_one_vector_a_text_is_refused(answer: dict[str, object]) -> None:
+def test_an_answer_without_exactly_one_vector_per_text_is_refused(answer: dict[str, object]) -> None:
     with pytest.raises(UpstreamFailed) as caught:
         from_wire(answer, count=2, dimensions=1)
     assert caught.value.code == "malformed_answer"

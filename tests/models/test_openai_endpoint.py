@@ -42,7 +42,7 @@ PASSING = {
 
 
 @pytest.mark.parametrize(("failure", "wait_s"), PASSING.values(), ids=PASSING)
-async def test_a_passing_failure_is_retried_after_a_wait(
+async def test_a_transient_failure_is_retried_after_a_wait(
     server: ModelServer, endpoint_of: EndpointOf, waits: Waits, failure: Failure, wait_s: float
 ) -> None:
     server.fail(failure)
@@ -99,7 +99,7 @@ TERMINAL: dict[str, tuple[Failure, type[RetainError], str]] = {
 
 
 @pytest.mark.parametrize(("failure", "kind", "code"), TERMINAL.values(), ids=TERMINAL)
-async def test_a_failure_that_retrying_cannot_mend_is_raised_at_once(
+async def test_a_failure_that_retrying_cannot_fix_is_raised_at_once(
     server: ModelServer, endpoint_of: EndpointOf, failure: Failure, kind: type[RetainError], code: str
 ) -> None:
     server.fail(failure)
@@ -118,9 +118,9 @@ async def test_neither_the_key_nor_the_servers_words_are_in_an_error(
     server.fail(Failure(status=status, code="no such code: test-model-key"), times=3)
     with pytest.raises(RetainError) as caught:
         await endpoint_of(server).post("/embeddings", BODY)
-    told = f"{caught.value} {json.dumps(dict(caught.value.details))} {caught.value.__cause__!r}"
-    assert "test-model-key" not in told
-    assert "you sent" not in told
+    shown = f"{caught.value} {json.dumps(dict(caught.value.details))} {caught.value.__cause__!r}"
+    assert "test-model-key" not in shown
+    assert "you sent" not in shown
 
 
 @pytest.mark.parametrize("base_url", ["", "/v1", "ftp://127.0.0.1/v1"])

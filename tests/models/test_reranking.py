@@ -38,7 +38,7 @@ def reranker(runner: Runner) -> WorkersAiReranker:
     return WorkersAiReranker(runner, Retries(_no_wait, lambda: 0.5), model="@cf/baai/bge-reranker-base")
 
 
-async def test_relevance_comes_back_in_the_order_of_the_texts() -> None:
+async def test_relevance_is_returned_in_the_order_of_the_texts() -> None:
     assert await reranker(Runner()).rerank("red vase", ["a lamp", "a red vase", "red"]) == [0.0, 2.0, 1.0]
 
 
@@ -56,7 +56,7 @@ async def test_long_texts_are_cut_to_what_the_model_reads() -> None:
     assert inputs["contexts"] == [{"text": "x" * MAX_CHARACTERS}]
 
 
-async def test_a_passing_failure_is_tried_again() -> None:
+async def test_a_transient_failure_is_retried() -> None:
     runner = Runner(Unavailable("busy"))
     assert await reranker(runner).rerank("red", ["red"]) == [1.0]
     assert len(runner.asked) == 2

@@ -16,7 +16,7 @@ from tests.models.test_scripted import REFUNDS
 
 
 @pytest.mark.parametrize("script", [REFUNDS, WEATHER], ids=["refunds", "weather"])
-def test_a_valid_script_comes_back_as_plain_data_that_survives_json(script: Any) -> None:
+def test_a_valid_script_is_returned_as_plain_data_that_survives_json(script: Any) -> None:
     checked = check_script(script)
     assert json.loads(json.dumps(checked)) == checked
     assert check_script(checked) == checked
@@ -54,7 +54,7 @@ INVALID: dict[str, tuple[Any, str]] = {
         "is a reserved name",
     ),
     "a given name in a pattern": (rule(when={"find": {"user": "{user}"}}, reply={"text": "x"}), "{user} is used"),
-    "the rest of nothing that is said": (rule(reply={"text": "{n} {rest}"}), "{rest} is used"),
+    "the rest without words before it": (rule(reply={"text": "{n} {rest}"}), "{rest} is used"),
     "a path into the user's message": (rule(reply={"text": "{n} {users}"}), "{users} is used"),
     "a pattern that does not compile": (rule(when={"find": {"user": "("}}, reply={"text": "x"}), "not valid"),
     "a counted pattern that does not compile": (

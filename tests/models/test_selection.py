@@ -44,7 +44,7 @@ class Sent:
 
 
 async def asked_of(settings: ModelSettings) -> tuple[str, str | None]:
-    """Return where the selected adapter sends its request, and the key that it brings."""
+    """Return where the selected adapter sends its request, and with which key."""
     sent, ai = Sent(), WorkersAiStandIn()
     model = chat_model(settings, ChatPorts(sent, sent.stream, ai, ai.stream), lambda: SCRIPT)
     with pytest.raises(Misconfigured):
@@ -131,7 +131,7 @@ def test_the_switch_is_true_or_false(value: str) -> None:
     assert caught.value.code == "invalid_setting"
 
 
-def test_a_provider_that_there_is_not_is_a_matter_of_configuration() -> None:
+def test_an_unknown_provider_is_a_matter_of_configuration() -> None:
     sent, ai = Sent(), WorkersAiStandIn()
     with pytest.raises(Misconfigured) as caught:
         chat_model(ModelSettings("bard", "m", "", ""), ChatPorts(sent, sent.stream, ai, ai.stream), lambda: SCRIPT)

@@ -49,7 +49,7 @@ def test_single_bytes_are_read_the_same(text: str, events: list[ServerSentEvent]
     assert read(*(bytes([byte]) for byte in text.encode())) == events
 
 
-def test_bytes_that_are_no_text_are_replaced() -> None:
+def test_bytes_that_are_not_text_are_replaced() -> None:
     assert read(b"data: a\xff\xe2\x82\n\n") == [ServerSentEvent("a\ufffd\ufffd")]
 
 

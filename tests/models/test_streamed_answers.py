@@ -1,4 +1,4 @@
-"""Streams as providers really send them, beside what the stand-in servers send."""
+"""Streams as providers really send them, besides what the stand-in servers send."""
 
 import json
 from collections.abc import AsyncIterator
@@ -259,12 +259,12 @@ MALFORMED: dict[str, tuple[dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize(("answer", "code"), MALFORMED.values(), ids=MALFORMED)
-def test_an_answer_of_workers_ai_that_is_none_is_refused(answer: dict[str, object], code: str) -> None:
+def test_an_invalid_answer_of_workers_ai_is_refused(answer: dict[str, object], code: str) -> None:
     with pytest.raises(UpstreamFailed) as caught:
         workers_ai.from_wire(answer, turn=1)
     assert caught.value.code == code
 
 
-async def test_a_stream_of_workers_ai_without_its_last_word_is_broken() -> None:
+async def test_a_stream_of_workers_ai_without_its_last_event_is_broken() -> None:
     with pytest.raises(Unavailable):
         await workers_ai.assembled(sent({"response": "hi"}), Delivery(Heard()))

@@ -29,7 +29,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("values", MALFORMED.values(), ids=MALFORMED)
-def test_what_is_no_vector_of_finite_numbers_is_refused(values: object) -> None:
+def test_what_is_not_a_vector_of_finite_numbers_is_refused(values: object) -> None:
     with pytest.raises(UpstreamFailed) as caught:
         checked(values, 2)
     assert caught.value.code == "malformed_answer"
@@ -63,7 +63,7 @@ def test_a_batch_ends_only_where_the_next_text_would_not_fit(
         assert len(group) == max_texts or filled + sizes[following[0]] > max_characters
 
 
-async def test_vectors_come_back_at_the_places_of_their_texts() -> None:
+async def test_vectors_are_returned_at_the_positions_of_their_texts() -> None:
     sent: list[list[str]] = []
 
     async def embed(batch: list[str]) -> list[list[float]]:

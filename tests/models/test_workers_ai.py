@@ -85,7 +85,7 @@ MALFORMED: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("answer", MALFORMED.values(), ids=MALFORMED)
-async def test_an_answer_without_one_vector_a_text_is_refused(answer: dict[str, object], retries: Retries) -> None:
+async def test_an_answer_without_one_vector_per_text_is_refused(answer: dict[str, object], retries: Retries) -> None:
     async def run(model: str, inputs: Mapping[str, object]) -> Mapping[str, object]:
         return answer
 

@@ -58,7 +58,7 @@ def test_parameters_that_the_route_does_not_have_are_ignored() -> None:
     assert WANTED.read({"unknown": "x"}) == Wanted()
 
 
-def test_another_base_s_choice_is_all_that_refusing_them_takes() -> None:
+def test_a_base_that_forbids_other_parameters_is_enough_to_refuse_them() -> None:
     class Strict(QueryModel, extra="forbid"):
         cursor: str | None = None
 

@@ -22,7 +22,7 @@ from retain.routing.router import Router, admitting
 
 
 class Register:
-    """A register with one tenant, which writes down whom it was asked for."""
+    """A register with one tenant, which records whom it was asked for."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -222,7 +222,7 @@ async def test_what_costs_nothing_is_checked_before_the_tenant_is_looked_up(
     assert register.asked == (["nobody"] if code == "unknown_tenant" else [])
 
 
-async def test_a_tenant_is_looked_up_once_and_not_where_any_may_be_named() -> None:
+async def test_a_tenant_is_looked_up_once_and_not_where_it_need_not_exist() -> None:
     register = Register()
     await answered(request("POST", "/notes/acme", '{"text": ""}'), register)
     await answered(request("PUT", "/notes/nobody"), register)

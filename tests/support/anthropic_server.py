@@ -78,8 +78,8 @@ class AnthropicServer(ModelServer):
                 events.append(_event("content_block_delta", index=index, delta=delta))
             events.append(_event("content_block_stop", index=index))
         ended = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
-        told = {"output_tokens": answer["usage"]["output_tokens"]}
-        return [*events, _event("message_delta", delta=ended, usage=told), _event("message_stop")]
+        usage = {"output_tokens": answer["usage"]["output_tokens"]}
+        return [*events, _event("message_delta", delta=ended, usage=usage), _event("message_stop")]
 
     def error(self, status: int, message: str, code: str | None) -> Mapping[str, Any]:
         kind = code or _TYPES.get(status, "api_error")

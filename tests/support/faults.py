@@ -45,7 +45,7 @@ class Faults:
     """
 
     def __init__(self, died: Callable[[str | None], None]) -> None:
-        """Take what is told of a death: the object's name, or None when every object died."""
+        """Take what is called at a death with the object's name, or with None when every object died."""
         self._died = died
         self.trace: list[tuple[str, str]] = []
         """Owner and name of every point that was reached."""
@@ -57,7 +57,7 @@ class Faults:
         self._deaths_of: Counter[str] = Counter()
 
     def plan(self, fault: Fault) -> None:
-        """Let it happen, counted from now."""
+        """Plan a fault, counted from now."""
         self._planned.append(_Planned(fault, fault.nth))
 
     def cancel(self) -> None:

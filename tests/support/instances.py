@@ -1,4 +1,4 @@
-"""Agents on the host: real instances on real SQLite, one process that can die and come back.
+"""Agents on the host: real instances on real SQLite, one process that can die and restart.
 
     with closing(Deployment()) as deployment:
         deployment.faults.plan(Fault(Crash(), nth=7))
@@ -107,7 +107,7 @@ class Upstream:
     asked: list[tuple[dict[str, Any], str]] = field(default_factory=list)
 
     async def call(self, arguments: Mapping[str, Any], idempotency_key: str) -> tuple[int, bytes]:
-        """Answer, and remember the question."""
+        """Answer, and record the question."""
         self.asked.append((dict(arguments), idempotency_key))
         return self.status, self.body.encode()
 
@@ -202,7 +202,7 @@ class Deployment:
             return refusal(error)
 
     def living(self, name: str, identity: InstanceIdentity) -> Instance:
-        """Return the object's instance, made anew when it is asleep or died."""
+        """Return the object's instance, a new one when it is asleep or died."""
         if name not in self._living:
             claim(self.storages[name], identity)
             self._living[name] = Instance(identity, self.ports(name))
@@ -244,7 +244,7 @@ class Deployment:
         return ProxiedTool(ToolSpec(upstream.name, f"Do {upstream.name}.", schema), upstream.idempotent, reached.call)
 
     async def call(self, name: str, method: str, request: str) -> str:
-        """Call an object from another one: it goes on when its caller dies, and its caller learns when it dies."""
+        """Call an object from another one: it continues when its caller dies, and its caller learns when it dies."""
         task = asyncio.create_task(self.receive(name, method, request))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
@@ -262,7 +262,7 @@ class Deployment:
         await self.background.settled()
 
     async def restart(self) -> None:
-        """Wait until the dead have noticed. Every object that died wakes up anew when it is next called."""
+        """Wait until the dead have noticed. Every object that died starts again when it is next called."""
         await self.settled()
         self.faults.cancel()
         for name in self._unheard:
@@ -276,7 +276,7 @@ class Deployment:
                 self._living.pop(name, None)
 
     async def evict(self) -> None:
-        """Put every object to sleep, so that it wakes up anew."""
+        """Put every object to sleep, so that it starts again when it is next called."""
         await self.settled()
         self._living.clear()
 
@@ -302,7 +302,7 @@ class Deployment:
         return fired
 
     async def _ring_again(self, name: str) -> None:
-        """Fire the alarm two seconds later, unless the object set it anew.
+        """Fire the alarm two seconds later, unless the object set it again.
 
         Source: https://developers.cloudflare.com/durable-objects/api/alarms/
         """
@@ -346,7 +346,7 @@ class Deployment:
 
 
 async def _nap(seconds: float) -> None:
-    """Let everything else go on instead of waiting."""
+    """Let everything else run instead of waiting."""
     await asyncio.sleep(0)
 
 

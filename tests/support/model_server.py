@@ -38,10 +38,10 @@ Fault = Literal[
 class Failure:
     """What goes wrong with one request.
 
-    fault: `status` answers with that status; `malformed` with bytes that are no JSON; `wrong_dimensions` with vectors
+    fault: `status` answers with that status; `malformed` with bytes that are not JSON; `wrong_dimensions` with vectors
     that lack a value; `never` does not answer before the server stops; `drop` closes the connection without an answer.
-    Of a stream `break` sends the first `events` and closes the connection, `stall` falls silent then, `error_event` tells
-    of a failure with the `code`, and `malformed_event` sends what is no JSON.
+    Of a stream `break` sends the first `events` and closes the connection, `stall` falls silent then, `error_event` reports
+    a failure with the `code`, and `malformed_event` sends what is not JSON.
     retry_after: the header, sent as it is. code: the error code in the body.
     """
 
@@ -69,7 +69,7 @@ class _Answer:
 
 @dataclass
 class ModelServer:
-    """The server, a context manager. Requests are kept in `received`, failures are used up one a request.
+    """The server, a context manager. Requests are kept in `received`, each request uses up one failure.
 
     scripts: by the model name that selects them. matryoshka: whether vectors may be shortened by `dimensions`.
     """
@@ -109,7 +109,7 @@ class ModelServer:
         self._failures.extend([None] * after + [failure] * times)
 
     def say(self, reply: ChatReply | Mapping[str, Any]) -> None:
-        """Let the next chat request be answered so, before any script is asked. A mapping is sent as it is."""
+        """Line up the answer of the next chat request, before any script is asked. A mapping is sent as it is."""
         self._replies.append(self.written(reply) if isinstance(reply, ChatReply) else reply)
 
     def written(self, reply: ChatReply) -> Mapping[str, Any]:
@@ -125,11 +125,11 @@ class ModelServer:
         return _error(status, message, code).body
 
     def error_event(self, code: str | None) -> bytes:
-        """Return the event that tells of a failure within a stream."""
+        """Return the event that reports a failure within a stream."""
         return _event({"error": {"message": "asked to fail", "type": "server_error", "code": code}})
 
     def next_failure(self) -> Failure | None:
-        """Take the failure that the request at hand is to meet."""
+        """Take the failure that is planned for this request, if any."""
         return self._failures.popleft() if self._failures else None
 
     def key_of(self, headers: Mapping[str, str]) -> str | None:

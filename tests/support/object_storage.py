@@ -21,7 +21,7 @@ class ObjectStorage:
     """
 
     def __init__(self, *, turns: bool = True) -> None:
-        """Open an empty one. turns: False lets each statement commit by itself, as `SqliteObjectSql` does alone."""
+        """Open an empty one. turns: False lets each statement commit on its own, as in `SqliteObjectSql`."""
         self._turns = turns
         self._connection = open_database()
         self._sql = SqliteObjectSql(self._connection)
@@ -32,7 +32,7 @@ class ObjectStorage:
 
     @property
     def timer(self) -> MemoryAlarm:
-        """The alarm as it stands in this turn."""
+        """The alarm as this turn sees it."""
         return self._timer
 
     def run(self, sql: str, *values: SqlValue) -> SqlResult:
@@ -64,7 +64,7 @@ class ObjectStorage:
             self._timer = self._timer_before
 
     def close(self) -> None:
-        """Close the database, which is gone."""
+        """Close the database; its content is lost."""
         self._open = False
         self._connection.close()
 

@@ -36,7 +36,7 @@ class WorkersAiStandIn:
         self._failures: deque[Failure] = deque()
 
     def say(self, reply: ChatReply | Mapping[str, Any]) -> None:
-        """Let the next call be answered so. A mapping is returned as it is."""
+        """Line up the answer of the next call. A mapping is returned as it is."""
         self._replies.append(self._written(reply) if isinstance(reply, ChatReply) else reply)
 
     def fail(self, failure: Failure, *, times: int = 1) -> None:
@@ -81,14 +81,14 @@ def native_events(answer: Mapping[str, Any]) -> list[bytes]:
     chunks: list[dict[str, Any]] = [{"response": piece, "p": "abc"} for piece in pieces(answer["response"] or "")]
     if answer.get("tool_calls"):
         chunks.append({"response": None, "tool_calls": answer["tool_calls"]})
-    told = {name: answer[name] for name in ("usage", "finish_reason") if name in answer}
-    chunks.append({"response": "", **told})
+    counted = {name: answer[name] for name in ("usage", "finish_reason") if name in answer}
+    chunks.append({"response": "", **counted})
     return [*(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks), b"data: [DONE]\n\n"]
 
 
 async def _bytes(events: list[bytes], failure: Failure | None, silence_ms: int) -> AsyncIterator[bytes]:
     stream = b"".join(events[: failure.events] if failure else events)
-    for start in range(0, len(stream), 7):  # as it comes over the network: not by events
+    for start in range(0, len(stream), 7):  # as it arrives over the network: not by events
         yield stream[start : start + 7]
     match failure.fault if failure else None:
         case "stall":

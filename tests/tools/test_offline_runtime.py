@@ -12,7 +12,7 @@ from tools.offline_runtime import environment, prepare
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout whose workerd prints its arguments, one a line. Its folder's name has a space in it."""
+    """A checkout whose workerd prints its arguments, one per line. Its folder's name has a space in it."""
     root = tmp_path / "a checkout"
     programs = root / "node_modules" / ".bin"
     programs.mkdir(parents=True)
@@ -40,12 +40,12 @@ def test_the_wrapper_adds_the_bundle_s_folder_after_the_command_and_passes_the_r
     ]
 
 
-def test_the_wrapper_takes_workerd_s_place_and_ends_as_it_does(installed: Path) -> None:
+def test_the_wrapper_becomes_workerd_and_exits_as_it_does(installed: Path) -> None:
     (installed / "node_modules" / ".bin" / "workerd").write_text("#!/bin/sh\nexit 7\n")
     assert subprocess.run([str(prepare()), "serve"], check=False).returncode == 7
 
 
-def test_the_wrapper_is_written_once_and_anew_when_workerd_moves(
+def test_the_wrapper_is_written_once_and_again_when_workerd_moves(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrapper = prepare()

@@ -11,7 +11,7 @@ import pytest
 from tools.paths import ROOT
 from tools.pyodide_bundle import BUNDLE_NAME, build, patch_glue
 
-# One line for each place that a patch wants, as the glue writes it.
+# One line for each target of a patch, as the glue writes it.
 PLACES = {
     "named export": "export default _createPyodideModule;",
     "module construction": "var module=new WebAssembly.Module(bytes);",
@@ -28,13 +28,13 @@ GLUE = "\n".join(PLACES.values())
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_patch_that_misses_its_place_fails_by_name(place: str) -> None:
+def test_a_patch_whose_target_is_missing_fails_and_names_it(place: str) -> None:
     glue = "\n".join(line for name, line in PLACES.items() if name != place)
     with pytest.raises(SystemExit, match=f"'{place}'"):
         patch_glue(glue)
 
 
-def test_the_patched_glue_uses_workerd_s_hooks_in_place_of_the_browser_s() -> None:
+def test_the_patched_glue_uses_workerd_s_hooks_instead_of_the_browser_s() -> None:
     hooks, *lines = patch_glue(GLUE).splitlines()
     assert hooks.startswith("import {")
     assert hooks.endswith('from "pyodide-internal:builtin_wrappers";')
@@ -59,7 +59,7 @@ def test_every_occurrence_is_patched() -> None:
 
 
 @pytest.mark.skipif(not (ROOT / "node_modules" / "pyodide").exists(), reason="npm packages are not installed")
-def test_the_installed_glue_has_a_place_for_every_patch() -> None:
+def test_the_installed_glue_has_the_target_of_every_patch() -> None:
     glue = (ROOT / "node_modules" / "pyodide" / "pyodide.asm.mjs").read_text()
     patched = patch_glue(glue)
     assert "WebAssembly.instantiate(" not in patched
@@ -113,7 +113,7 @@ def test_processes_that_build_the_same_bundle_at_once_do_not_disturb_each_other(
     assert sorted(path.name for path in Path(made).iterdir()) == ["bundle.capnp", BUNDLE_NAME]
 
 
-def test_a_bundle_is_built_once_for_equal_content_and_anew_for_another(package: Path, tmp_path: Path) -> None:
+def test_a_bundle_is_built_once_for_equal_content_and_again_for_other_content(package: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = Path(built(package, out).stdout.strip())
     assert first.parent == out

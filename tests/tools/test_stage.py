@@ -24,7 +24,7 @@ def test_production_stages_the_worker_its_objects_and_its_agents_and_nothing_els
     assert {"entry.py", "assembly/root.py", "bindings.py", "retain/__init__.py", "agents.json"} <= staged.keys()
     assert "durable_objects/agent_runtime.py" in staged
     assert "workers/__init__.py" not in staged, "Cloudflare's SDK is a package of that name"
-    assert "__init__.py" not in staged, "the module root is no package"
+    assert "__init__.py" not in staged, "the module root is not a package"
     others = [name for name in staged if not name.endswith(".py")]
     assert others == ["agents.json"]
     assert not [
@@ -36,7 +36,7 @@ def test_production_stages_the_worker_its_objects_and_its_agents_and_nothing_els
 
 
 ENTRIES = ("entry", "durable_objects.agent_runtime")
-UNUSED = {"retain.memory.facts": "for function tools: what a run said becomes records"}
+UNUSED = {"retain.memory.facts": "for function tools: a run's text becomes records"}
 """Staged modules that nothing imports, and why they are uploaded."""
 
 
@@ -108,7 +108,7 @@ def test_the_staged_agents_are_those_of_the_folder() -> None:
 
 
 @pytest.mark.parametrize(("provider", "there"), [("static", True), ("workers-ai", False), ("openai", False)])
-def test_the_embedding_table_rides_along_only_when_it_is_asked_for(provider: str, there: bool) -> None:
+def test_the_embedding_table_is_staged_only_when_it_is_asked_for(provider: str, there: bool) -> None:
     assert (EMBEDDING_TABLE.name in wanted_files({"vars": {"EMBEDDING_PROVIDER": provider}})) is there
 
 

@@ -1,4 +1,4 @@
-"""The test Worker and the server that it fetches from, both started once a session."""
+"""The test Worker and the server that it fetches from, both started once per session."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def serving(state: Path) -> Iterator[TestWorker]:
 
 
 def _config() -> dict[str, Any]:
-    # The local embedder's table rides along: it has a suite to pass.
+    # The local embedder's table is staged as well: it has a suite to pass.
     config = local_config(read_config(PRODUCTION_CONFIG), {"EMBEDDING_PROVIDER": "static"})
     config.update(
         name="retain-ports",

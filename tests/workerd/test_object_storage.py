@@ -24,13 +24,13 @@ def test_an_object_that_is_ended_between_two_writes_keeps_neither(worker: TestWo
     assert worker.object_probe("aborted", "notes") == ["before the await"]
 
 
-def test_an_exception_takes_no_write_back(worker: TestWorker) -> None:
+def test_an_exception_rolls_no_write_back(worker: TestWorker) -> None:
     with pytest.raises(AssertionError, match="planned"):
         worker.object_probe("raised", "interrupted", end="raise")
     assert worker.object_probe("raised", "notes") == ["before the await", "after it"]
 
 
-def test_an_alarm_is_none_until_it_is_set_and_a_new_time_replaces_it(worker: TestWorker) -> None:
+def test_an_alarm_has_no_time_until_it_is_set_and_a_new_time_replaces_the_old(worker: TestWorker) -> None:
     late = 4_000_000_000_000
     seen = worker.object_probe("alarm", "alarm", times_ms=[late, late - 1000, late + 1000])
     assert seen == [None, late, late - 1000, late + 1000]

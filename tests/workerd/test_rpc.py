@@ -57,9 +57,14 @@ def test_an_agent_runtime_serves_only_the_instance_that_it_was_first(
     def described(identity: dict[str, str]) -> Any:
         return _refused(worker, identity, binding="AGENT_RUNTIME", method="describe", name="claimed")
 
-    wish = {**IDENTITY, "idempotency_key": "never", "by": "a test", "reason": None}  # looking alone makes no instance
-    told = _refused(worker, wish, binding="AGENT_RUNTIME", method="cancel_call", name="claimed")
-    assert told["answer"] == {"status": "unknown"}
+    wish = {
+        **IDENTITY,
+        "idempotency_key": "never",
+        "by": "a test",
+        "reason": None,
+    }  # showing an instance does not create it
+    cancelled = _refused(worker, wish, binding="AGENT_RUNTIME", method="cancel_call", name="claimed")
+    assert cancelled["answer"] == {"status": "unknown"}
     assert described(IDENTITY)["answer"]["instance_id"] == "one"
     refused = described({**IDENTITY, **change})
     assert (refused.get("class"), refused.get("code")) == ("Misconfigured", "wrong_instance")

@@ -23,7 +23,7 @@ def test_the_entry_module_loads_no_heavy_library_and_no_area(worker: TestWorker)
     assert _below(loaded, *LATER) == []
 
 
-def test_the_proxy_needs_no_validation_library_but_the_schema_compiler(worker: TestWorker) -> None:
+def test_the_proxy_needs_no_validation_library_except_the_schema_compiler(worker: TestWorker) -> None:
     loaded = worker.get("/loaded")["proxy"]
     assert "retain.gateway.proxy" in loaded
     assert _below(loaded, *HEAVY) == _below(loaded, "fastjsonschema")

@@ -63,7 +63,7 @@ def shown_error(error: errors.RetainError) -> dict[str, Any]:
 
 
 def described_error(shown: Mapping[str, Any]) -> Exception:
-    """Return the error that `shown_error` describes, or a ValueError for a class that is none of Retain's."""
+    """Return the error that `shown_error` describes, or a ValueError for a class that is not one of Retain's."""
     if shown["class"] == "ValueError":
         return ValueError(shown["message"])
     kind: type[errors.RetainError] = getattr(errors, shown["class"])
