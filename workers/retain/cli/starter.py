@@ -83,7 +83,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
 def agent(server: LocalServer) -> Iterator[httpx.Client]:
     """The agent, in a tenant that remembers nothing yet: tests may run in any order."""
     tenant = f"t-{uuid.uuid4()}"
-    httpx.put(f"{server.base_url}/admin/tenants/{tenant}", trust_env=False).raise_for_status()
+    httpx.put(f"{server.base_url}/admin/tenants/{tenant}", timeout=60, trust_env=False).raise_for_status()
     base_url = f"{server.base_url}/v1/agents/{tenant}/AGENT"
     with httpx.Client(base_url=base_url, timeout=60, trust_env=False) as client:
         yield client
