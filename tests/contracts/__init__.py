@@ -1,1 +1,1 @@
-"""The memory contracts: every backend passes the published suite, every broken one fails the test of its invariant."""
+"""The memory contracts: every backend passes the published suite, every broken one fails its invariant's test."""

@@ -33,7 +33,7 @@ VectorsOf = Callable[[Namespace], VectorMemory]
 
 
 def namespace(name: str, tenant: str = "acme") -> Namespace:
-    """Return the namespace that a suite's session or collection is."""
+    """Return the namespace for a suite's session or collection."""
     return Namespace("conformance", tenant, name)
 
 
@@ -58,31 +58,31 @@ def _connection(sql: SqliteSql) -> sqlite3.Connection:
 
 
 def chat_on_objects() -> ChatOf:
-    """Return what opens conversations in one object's SQLite."""
+    """Return a function that opens conversations in one object's SQLite."""
     sql = SqliteObjectSql.open()
     return lambda place: ObjectChatMemory(sql, place)
 
 
 def chat_on_sql() -> ChatOf:
-    """Return what opens conversations in one database."""
+    """Return a function that opens conversations in one database."""
     sql = migrated()
     return lambda place: SqlChatMemory(sql, place)
 
 
 def chat_on_kv() -> ChatOf:
-    """Return what opens conversations in one KV store."""
+    """Return a function that opens conversations in one KV store."""
     kv = SqliteKv.open(ManualClock())
     return lambda place: KvChatMemory(kv, place)
 
 
 def vectors_in_process() -> VectorsOf:
-    """Return what opens documents in one dictionary."""
+    """Return a function that opens documents in one dictionary."""
     store: dict[str, dict[str, PreparedDocument]] = {}
     return lambda place: ProcessVectorMemory(place, dimensions=DIMENSIONS, store=store)
 
 
 def vectors_on_sql() -> VectorsOf:
-    """Return what opens documents in one database, searched exactly."""
+    """Return a function that opens documents in one database, searched exactly."""
     sql = migrated()
     return lambda place: SqlVectorMemory(sql, place, dimensions=DIMENSIONS)
 
@@ -93,7 +93,7 @@ def indexed(sql: Sql, index: VectorIndex, clock: ManualClock, place: Namespace) 
 
 
 def vectors_indexed() -> VectorsOf:
-    """Return what opens documents in one database, found by an index that shows writes at once."""
+    """Return a function that opens documents in one database, found by an index that shows writes immediately."""
     sql, index, clock = migrated(), SqliteVectorIndex.open(DIMENSIONS), ManualClock()
     return lambda place: indexed(sql, index, clock, place)
 

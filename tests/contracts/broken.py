@@ -1,4 +1,4 @@
-"""Backends that each break one invariant, and keep the others. The name of each begins with the number that it breaks."""
+"""Backends that each break one invariant and keep the others. Each name begins with the number of that invariant."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SoundChat:
 
 
 class Cm1TheLiveList(SoundChat):
-    """Load hands out what is stored itself."""
+    """Load returns the stored list itself."""
 
     async def load(self) -> list[ChatMessage]:
         return self.store.setdefault(self.session, [])
@@ -44,28 +44,28 @@ class Cm1TheLiveList(SoundChat):
 
 
 class Cm1OnePage(SoundChat):
-    """Load returns one page."""
+    """Load returns only one page."""
 
     async def load(self) -> list[ChatMessage]:
         return (await super().load())[:1000]
 
 
 class Cm2Appends(SoundChat):
-    """Save appends."""
+    """Save appends instead of replacing."""
 
     async def save(self, messages: Sequence[ChatMessage]) -> None:
         await super().save([*self.store.get(self.session, []), *messages])
 
 
 class Cm3NoRepetition(SoundChat):
-    """A message that was said before is dropped."""
+    """A message equal to an earlier one is dropped."""
 
     async def save(self, messages: Sequence[ChatMessage]) -> None:
         await super().save([message for place, message in enumerate(messages) if message not in messages[:place]])
 
 
 class Cm4OneByOne(SoundChat):
-    """Save empties the conversation and then writes one message after the other."""
+    """Save empties the conversation and then writes the messages one by one."""
 
     async def save(self, messages: Sequence[ChatMessage]) -> None:
         given = list(messages)
@@ -75,7 +75,7 @@ class Cm4OneByOne(SoundChat):
 
 
 class Cm4NoWayBack(SoundChat):
-    """Save writes what it can before it meets what it cannot."""
+    """Save writes all messages before the first one that it refuses."""
 
     async def save(self, messages: Sequence[ChatMessage]) -> None:
         for place in range(len(messages) + 1):
@@ -83,28 +83,28 @@ class Cm4NoWayBack(SoundChat):
 
 
 class Cm5Nothing(SoundChat):
-    """A new conversation is None."""
+    """Load returns None for a new conversation."""
 
     async def load(self) -> list[ChatMessage]:
         return list(self.store[self.session]) if self.session in self.store else None  # type: ignore[return-value]
 
 
 class Cm5Raises(SoundChat):
-    """A new conversation is an error."""
+    """Load raises for a new conversation."""
 
     async def load(self) -> list[ChatMessage]:
         return list(self.store[self.session])
 
 
 class Cm6NotImplemented(SoundChat):
-    """There is a clear, and it raises."""
+    """Clear exists, and raises."""
 
     async def clear(self) -> None:
         raise NotImplementedError
 
 
 class Cm6ClearsHalf(SoundChat):
-    """Clear forgets the older half."""
+    """Clear deletes only the older half."""
 
     async def clear(self) -> None:
         kept = self.store.get(self.session, [])
@@ -112,7 +112,7 @@ class Cm6ClearsHalf(SoundChat):
 
 
 class Vm1KeepsTheFirst(ProcessVectorMemory):
-    """A document whose id is known is left out."""
+    """Store skips a document with a known id."""
 
     async def store(self, documents: Sequence[VectorDocument]) -> None:
         before = dict(self._documents)
@@ -121,7 +121,7 @@ class Vm1KeepsTheFirst(ProcessVectorMemory):
 
 
 class Vm1RefusesTheSecond(ProcessVectorMemory):
-    """A known id is an error."""
+    """Store refuses a known id."""
 
     async def store(self, documents: Sequence[VectorDocument]) -> None:
         if any(document.id in self._documents for document in documents):
@@ -130,7 +130,7 @@ class Vm1RefusesTheSecond(ProcessVectorMemory):
 
 
 class Vm2CutsToLength(ProcessVectorMemory):
-    """A vector of another length is cut, or filled up."""
+    """A vector of another length is cut or padded."""
 
     async def store(self, documents: Sequence[VectorDocument]) -> None:
         await super().store([replace(document, embedding=_cut(document.embedding)) for document in documents])
@@ -142,7 +142,7 @@ class Vm2CutsToLength(ProcessVectorMemory):
 
 
 class Vm2KeepsWhatFits(ProcessVectorMemory):
-    """Of a store that is refused the documents stay that came before the wrong one."""
+    """A refused store keeps the documents before the invalid one."""
 
     async def store(self, documents: Sequence[VectorDocument]) -> None:
         fitting = [document for document in documents if len(document.embedding) == DIMENSIONS]
@@ -151,7 +151,7 @@ class Vm2KeepsWhatFits(ProcessVectorMemory):
 
 
 class Vm3AsStored(ProcessVectorMemory):
-    """The nearest, in the order in which they were stored."""
+    """Search returns the nearest in the order in which they were stored."""
 
     async def search(
         self, embedding: Vector, *, top_k: int = 10, threshold: float | None = None
@@ -162,7 +162,7 @@ class Vm3AsStored(ProcessVectorMemory):
 
 
 class Vm3TiesAsTheyCome(ProcessVectorMemory):
-    """Equal scores go by what was stored last."""
+    """Equal scores are ordered with the last stored first."""
 
     async def search(
         self, embedding: Vector, *, top_k: int = 10, threshold: float | None = None
@@ -173,7 +173,7 @@ class Vm3TiesAsTheyCome(ProcessVectorMemory):
 
 
 class Vm4Pads(ProcessVectorMemory):
-    """Fewer than `top_k` are filled up with placeholders."""
+    """Fewer than `top_k` results are padded with placeholders."""
 
     async def search(
         self, embedding: Vector, *, top_k: int = 10, threshold: float | None = None
@@ -183,7 +183,7 @@ class Vm4Pads(ProcessVectorMemory):
 
 
 class Vm4OneMore(ProcessVectorMemory):
-    """One more than `top_k`."""
+    """Search returns one more than `top_k`."""
 
     async def search(
         self, embedding: Vector, *, top_k: int = 10, threshold: float | None = None
@@ -192,7 +192,7 @@ class Vm4OneMore(ProcessVectorMemory):
 
 
 class Vm5Inclusive(ProcessVectorMemory):
-    """A score that is the threshold passes."""
+    """A score equal to the threshold passes."""
 
     async def search(
         self, embedding: Vector, *, top_k: int = 10, threshold: float | None = None
@@ -202,7 +202,7 @@ class Vm5Inclusive(ProcessVectorMemory):
 
 
 class Vm6Flat(ProcessVectorMemory):
-    """Metadata come back as text."""
+    """Metadata is returned as text."""
 
     async def search(
         self, embedding: Vector, *, top_k: int = 10, threshold: float | None = None
@@ -212,7 +212,7 @@ class Vm6Flat(ProcessVectorMemory):
 
 
 class Vm6Filters(ProcessVectorMemory):
-    """Metadata of another tenant hide a document."""
+    """Metadata that names another tenant hides a document."""
 
     async def search(
         self, embedding: Vector, *, top_k: int = 10, threshold: float | None = None
@@ -222,7 +222,7 @@ class Vm6Filters(ProcessVectorMemory):
 
 
 class Vm7NotImplemented(ProcessVectorMemory):
-    """There is a delete, and it raises."""
+    """Delete exists, and raises."""
 
     async def delete(self, ids: Sequence[str]) -> None:
         raise NotImplementedError
@@ -236,24 +236,24 @@ class Vm7Forgets(ProcessVectorMemory):
 
 
 class Vm8AnyPython(ProcessVectorMemory):
-    """Metadata that are no JSON are taken, as text."""
+    """Metadata that is not JSON is accepted, as text."""
 
     async def store(self, documents: Sequence[VectorDocument]) -> None:
-        metadata = [{name: _sayable(value) for name, value in document.metadata.items()} for document in documents]
+        metadata = [{name: _as_json(value) for name, value in document.metadata.items()} for document in documents]
         await super().store(
-            [replace(document, metadata=said) for document, said in zip(documents, metadata, strict=True)]
+            [replace(document, metadata=fields) for document, fields in zip(documents, metadata, strict=True)]
         )
 
 
 class Vm8CutsContents(ProcessVectorMemory):
-    """Contents end at NUL."""
+    """Contents are cut at NUL."""
 
     async def store(self, documents: Sequence[VectorDocument]) -> None:
         await super().store([replace(document, content=document.content.split("\0")[0]) for document in documents])
 
 
 class SoundEmbedder:
-    """Hands on what another embedder answers."""
+    """Returns the vectors of another embedder."""
 
     def __init__(self, inner: Embedder) -> None:
         self.inner = inner
@@ -271,7 +271,7 @@ class SoundEmbedder:
 
 
 class E1Drifts(SoundEmbedder):
-    """Every call is a little different."""
+    """Every call returns slightly different vectors."""
 
     calls = 0
 
@@ -281,7 +281,7 @@ class E1Drifts(SoundEmbedder):
 
 
 class E1KnowsItsNeighbours(SoundEmbedder):
-    """The first text of a call counts a little more."""
+    """The first text of a call gets a slightly different vector."""
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         first, *others = await super().embed(texts) or [[]]
@@ -289,7 +289,7 @@ class E1KnowsItsNeighbours(SoundEmbedder):
 
 
 class E2SharesItsCache(SoundEmbedder):
-    """The vectors of the cache are handed out themselves."""
+    """Embed returns the cached vectors themselves."""
 
     def __init__(self, inner: Embedder) -> None:
         super().__init__(inner)
@@ -302,7 +302,7 @@ class E2SharesItsCache(SoundEmbedder):
 
 
 class E2TidiesUp(SoundEmbedder):
-    """The caller's list is changed."""
+    """Embed changes the caller's list."""
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         vectors = await super().embed(list(texts))
@@ -312,7 +312,7 @@ class E2TidiesUp(SoundEmbedder):
 
 
 class E3Zeros(SoundEmbedder):
-    """A failure is a vector of zeros."""
+    """A failure returns vectors of zeros."""
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         try:
@@ -322,7 +322,7 @@ class E3Zeros(SoundEmbedder):
 
 
 class E3Nothing(SoundEmbedder):
-    """A failure is no vectors."""
+    """A failure returns no vectors."""
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         try:
@@ -345,7 +345,7 @@ def _cut(vector: Vector) -> Vector:
     return [*vector, *[0.0] * DIMENSIONS][:DIMENSIONS]
 
 
-def _sayable(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError):

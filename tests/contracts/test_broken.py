@@ -1,4 +1,4 @@
-"""The suite finds each broken backend, by the test of the invariant that it breaks and by no other."""
+"""The suite detects each broken backend, only by the test of the invariant that it breaks."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def number_of(kind: type) -> str:
 
 
 @pytest.mark.parametrize(("kind", "suite"), SUITES, ids=[kind.__name__ for kind, _ in SUITES])
-async def test_a_broken_backend_fails_the_test_of_its_invariant_alone(kind: type, suite: Suite) -> None:
+async def test_a_broken_backend_fails_only_the_test_of_its_invariant(kind: type, suite: Suite) -> None:
     assert await failures(suite) == [number_of(kind)]
 
 
-def test_every_invariant_is_broken_by_a_backend() -> None:
+def test_every_invariant_is_broken_by_some_backend() -> None:
     assert {number_of(kind) for kind, _ in SUITES} == set(INVARIANTS)
 
 
@@ -93,5 +93,5 @@ def test_every_invariant_is_broken_by_a_backend() -> None:
     [chat_suite(SoundChat), vector_suite(ProcessVectorMemory), embedder_suite(SoundEmbedder)],
     ids=["chat", "vectors", "embedder"],
 )
-async def test_what_the_broken_ones_are_made_from_is_sound(suite: Suite) -> None:
+async def test_the_bases_of_the_broken_backends_are_sound(suite: Suite) -> None:
     assert await failures(suite) == []

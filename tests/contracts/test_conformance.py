@@ -43,7 +43,7 @@ def test_every_backend_can_clear_and_delete() -> None:
     [(ChatMemorySuite, "cm", 6), (VectorMemorySuite, "vm", 8), (EmbedderSuite, "e", 3)],
     ids=["chat", "vectors", "embedder"],
 )
-def test_each_invariant_has_one_test_named_by_its_number(
+def test_each_invariant_has_one_test_named_after_its_number(
     suite: type[ChatMemorySuite | VectorMemorySuite | EmbedderSuite], prefix: str, count: int
 ) -> None:
     numbered = [name.split("_")[1] for name in suite.names() if name.split("_")[1][-1].isdigit()]

@@ -1,4 +1,4 @@
-"""CM4 when the store fails or the process dies: a conversation is the one before or the one after, never some of both."""
+"""CM4 when the store fails or the process dies: a conversation is the old one or the new one, never a mixture."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from tests.contracts.backends import CHATS, ChatOf, migrated, namespace
 PLACE = namespace("session")
 OLD = [ChatMessage("user", f"old {n}") for n in range(4)]
 NEW = [ChatMessage("user", f"new {n} {'x' * 700_000}") for n in range(6)]
-"""So large that it takes several statements."""
+"""Large enough to take several statements."""
 
 
 class FailingObjectSql:
-    """An object's SQLite that fails at its n-th statement."""
+    """An object's SQLite that fails at the n-th statement."""
 
     def __init__(self, inner: SqliteObjectSql, nth: int) -> None:
         self.inner = inner
@@ -50,7 +50,7 @@ class FailingObjectSql:
         self.inner.atomically(work)
 
 
-async def test_an_object_that_fails_at_any_statement_keeps_the_conversation_before() -> None:
+async def test_an_object_that_fails_at_any_statement_keeps_the_old_conversation() -> None:
     sql = SqliteObjectSql.open()
     memory = ObjectChatMemory(sql, PLACE)
     await memory.save(OLD)
@@ -66,7 +66,7 @@ async def test_an_object_that_fails_at_any_statement_keeps_the_conversation_befo
     assert await memory.load() == NEW
 
 
-async def test_a_save_that_the_database_refuses_half_way_keeps_the_conversation_before() -> None:
+async def test_a_save_that_the_database_refuses_halfway_keeps_the_old_conversation() -> None:
     sql = migrated()
     memory = SqlChatMemory(sql, PLACE)
     await memory.save(OLD)
@@ -101,7 +101,7 @@ print("saved")
 """
 
 
-async def test_a_process_that_is_killed_in_the_middle_of_a_save_leaves_the_conversation_before(
+async def test_a_process_that_is_killed_in_the_middle_of_a_save_leaves_the_old_conversation(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "memory.sqlite"
@@ -132,7 +132,7 @@ async def test_a_process_that_is_killed_in_the_middle_of_a_save_leaves_the_conve
 
 
 @pytest.mark.parametrize("backend", CHATS)
-async def test_sessions_and_tenants_are_kept_apart(backend: str) -> None:
+async def test_sessions_and_tenants_are_kept_separate(backend: str) -> None:
     memory_of: ChatOf = CHATS[backend]()
     here, there, elsewhere = (
         memory_of(place) for place in (namespace("a"), namespace("b"), namespace("a", tenant="other"))
@@ -187,7 +187,7 @@ async def test_a_conversation_that_just_fits_into_kv_is_kept() -> None:
     assert len(await memory.load()) == 1
 
 
-async def test_a_conversation_in_kv_is_forgotten_after_its_time() -> None:
+async def test_a_conversation_in_kv_expires() -> None:
     clock = ManualClock()
     memory = KvChatMemory(SqliteKv.open(clock), PLACE, ttl_s=60)
     await memory.save(OLD)
@@ -205,7 +205,7 @@ async def test_a_conversation_in_kv_is_forgotten_after_its_time() -> None:
     ],
     ids=["number", "surrogate", "list"],
 )
-async def test_a_message_that_would_not_come_back_equal_is_refused(backend: str, message: ChatMessage) -> None:
+async def test_a_message_that_would_not_be_loaded_equal_is_refused(backend: str, message: ChatMessage) -> None:
     memory = CHATS[backend]()(PLACE)
     await memory.save(OLD)
     with pytest.raises(InvalidInput) as refused:

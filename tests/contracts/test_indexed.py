@@ -1,4 +1,4 @@
-"""Documents found by an index: what the index shows late, loses, or cannot be reached for is found all the same."""
+"""Documents found by an index are also found when the index lags, loses vectors, or is down."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLACE = namespace("documents")
 
 
 class LateIndex:
-    """An index that shows a mutation only when it is told to, and can be down."""
+    """An index that shows mutations only when `show` is called, and can be down."""
 
     def __init__(self) -> None:
         self.shown = SqliteVectorIndex.open(DIMENSIONS)
@@ -97,14 +97,14 @@ class Setting:
         self.index.shown.close()
 
     async def vectors(self) -> list[str]:
-        """Return the ids of all vectors that the index shows of the tenant."""
+        """Return the ids of all the tenant's vectors that the index shows."""
         return sorted(match.id for match in await self.near())
 
     async def near(self) -> list[VectorMatch]:
         return await self.index.shown.query(vector(1.0), namespace=index_namespace("acme"), filter={}, top_k=100)
 
     async def rest(self) -> None:
-        """Let the index catch up, and everything become old."""
+        """Let the index catch up, and let every write become old."""
         await self.owed.reconcile()
         await self.index.show()
         self.clock.advance(max(FRESH_MS, GRACE_MS) + 1)
@@ -147,7 +147,7 @@ async def test_old_documents_are_found_by_the_index_alone(setting: Setting) -> N
     assert await found(setting.memory, 1.0) == []
 
 
-async def test_a_store_stands_when_the_index_is_down_and_reaches_it_later(setting: Setting) -> None:
+async def test_a_store_succeeds_while_the_index_is_down_and_reaches_it_later(setting: Setting) -> None:
     setting.index.down = True
     await setting.memory.store([document("a", 1.0)])
     with pytest.raises(Unavailable):
@@ -159,7 +159,7 @@ async def test_a_store_stands_when_the_index_is_down_and_reaches_it_later(settin
     assert await found(setting.memory, 1.0) == ["a"]
 
 
-async def test_what_was_replaced_or_deleted_is_forgotten_by_the_index(setting: Setting) -> None:
+async def test_what_was_replaced_or_deleted_is_removed_from_the_index(setting: Setting) -> None:
     await setting.memory.store([document("a", 1.0), document("b", 1.0)])
     await setting.index.show()
     await setting.memory.store([document("a", 0.0, 1.0)])
@@ -194,7 +194,7 @@ async def test_a_writer_slower_than_the_grace_time_removes_what_it_wrote_too_lat
     assert [one.content for one in await setting.memory.search(vector(1.0))] == ["newer"]
 
 
-async def test_removed_documents_do_not_take_the_places_of_others(setting: Setting) -> None:
+async def test_removed_documents_do_not_displace_others(setting: Setting) -> None:
     await setting.memory.store([document(f"near-{n}", 1.0, n / 1000) for n in range(20)])
     await setting.memory.store([document("far", -1.0)])
     await setting.rest()
@@ -210,7 +210,7 @@ async def test_an_index_of_other_dimensions_is_refused_before_anything_is_stored
     assert (await setting.sql.run("SELECT * FROM vector_documents")).rows == []
 
 
-async def test_a_namespace_that_was_filled_with_other_dimensions_is_an_error_not_an_empty_answer(
+async def test_a_namespace_with_vectors_of_other_dimensions_is_an_error_not_an_empty_answer(
     setting: Setting,
 ) -> None:
     await SqlVectorMemory(setting.sql, PLACE, dimensions=3).store([VectorDocument("a", "a", [1.0, 0.0, 0.0])])
@@ -303,7 +303,7 @@ _steps = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(_steps)
-async def test_whatever_the_index_shows_it_equals_exact_search(steps: list[tuple[object, ...]]) -> None:
+async def test_whatever_the_index_shows_a_search_equals_exact_search(steps: list[tuple[object, ...]]) -> None:
     setting = Setting()
     exact = SqlVectorMemory(setting.sql, namespace("exact"), dimensions=DIMENSIONS)
     for step in steps:

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class EchoServer(ThreadingHTTPServer):
-    """Serves until it is closed. `released` lets go of the requests that it keeps waiting."""
+    """Serves until it is closed. Setting `released` ends the requests that it keeps waiting."""
 
     daemon_threads = True
 

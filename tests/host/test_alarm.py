@@ -1,4 +1,4 @@
-"""MemoryAlarm: one time, replaced by the next, due once."""
+"""MemoryAlarm: one time, replaced by the next one, due once."""
 
 from __future__ import annotations
 

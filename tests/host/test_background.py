@@ -1,4 +1,4 @@
-"""TaskBackground: work goes on, its failures are logged, and its end can be waited for."""
+"""TaskBackground: work continues, its failures are logged, and its completion can be awaited."""
 
 from __future__ import annotations
 

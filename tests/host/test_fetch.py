@@ -38,7 +38,7 @@ async def test_contract_of_streams(case: Case, fetch: HostFetch, origin: str) ->
 
 
 @pytest.mark.parametrize("url", ["", "no-scheme", "ftp://example.com/", "http://", "http://[::1", "http://a:b/"])
-async def test_an_address_that_is_not_one_for_http_is_invalid_input(fetch: HostFetch, url: str) -> None:
+async def test_an_address_that_is_not_http_is_invalid_input(fetch: HostFetch, url: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         await fetch("GET", url, headers={}, body=None, timeout_ms=1000)
     assert raised.value.code == "invalid_url"

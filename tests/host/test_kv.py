@@ -68,7 +68,7 @@ async def test_an_expired_key_does_not_count_in_a_page(kv: SqliteKv, clock: Manu
 
 
 @pytest.mark.parametrize("cursor", ["a", "é", "=", "YQ"], ids=repr)
-async def test_a_cursor_of_no_listing_is_refused(kv: SqliteKv, cursor: str) -> None:
+async def test_a_cursor_that_no_listing_returned_is_refused(kv: SqliteKv, cursor: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         await kv.list("", cursor=cursor)
     assert raised.value.code == "invalid_cursor"

@@ -26,7 +26,7 @@ async def test_contract(case: Case, objects: SqliteObjects) -> None:
     await case(objects)  # a case may be repeated on the same store
 
 
-async def test_a_cursor_of_no_listing_is_refused(objects: SqliteObjects) -> None:
+async def test_a_cursor_that_no_listing_returned_is_refused(objects: SqliteObjects) -> None:
     with pytest.raises(InvalidInput) as raised:
         await objects.list("", cursor="é")
     assert raised.value.code == "invalid_cursor"

@@ -1,4 +1,4 @@
-"""SqliteSql: the contract, D1's migrations, and what only a database on the host can show."""
+"""SqliteSql: the contract, D1's migrations, and what only a database on the host can do."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ async def test_migrations_apply_once_each_by_number(sql: SqliteSql, tmp_path: Pa
     assert sql.migrate(folder) == ["0003_third.sql"]
 
 
-async def test_a_failing_migration_leaves_nothing_and_is_tried_again(sql: SqliteSql, tmp_path: Path) -> None:
+async def test_a_failing_migration_leaves_nothing_and_is_retried(sql: SqliteSql, tmp_path: Path) -> None:
     folder = _folder(
         tmp_path,
         **{

@@ -29,7 +29,7 @@ def index() -> Iterator[SqliteVectorIndex]:
 
 
 @pytest.mark.parametrize("case", cases(vector_index).values(), ids=cases(vector_index).keys())
-async def test_the_contract_holds(case: Case, index: SqliteVectorIndex) -> None:
+async def test_contract(case: Case, index: SqliteVectorIndex) -> None:
     await case(index)
 
 
@@ -66,7 +66,7 @@ async def test_a_failure_in_the_middle_of_a_batch_writes_nothing(tmp_path: Path)
     index.close()
 
 
-# The law: whatever was written, a query answers as a scan over a dictionary would.
+# The law: after any writes, a query answers as a scan over a dictionary would.
 
 _ids = st.sampled_from("abcdefgh")
 _namespaces = st.sampled_from(["one", "two"])
@@ -137,7 +137,7 @@ def _cosine(a: list[float], b: object) -> float:
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=DIMENSIONS, max_size=DIMENSIONS))
-async def test_values_come_back_as_32_bit_floats(values: list[float]) -> None:
+async def test_values_are_returned_as_32_bit_floats(values: list[float]) -> None:
     if not any(values):
         values[0] = 1.0
     index = SqliteVectorIndex.open(DIMENSIONS)

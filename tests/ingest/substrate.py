@@ -22,7 +22,7 @@ Turn = dict[str, Any]
 
 
 def turns(*lines: str, first_id: int | None = None, at_ms: int | None = None) -> list[Turn]:
-    """Return messages from lines like "Bea: Hello". first_id: of the first message. at_ms: of the first, a minute apart."""
+    """Return messages from lines like "Bea: Hello". first_id, at_ms: of the first; one minute apart."""
     found: list[Turn] = []
     for number, line in enumerate(lines):
         speaker, _, content = line.partition(": ")

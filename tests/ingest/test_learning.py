@@ -35,7 +35,7 @@ async def test_a_newer_fact_closes_the_older_one_within_one_request(substrate: I
     assert len(await substrate.facts()) == 3
 
 
-async def test_what_can_be_true_at_once_does_not_close_each_other(substrate: IngestSubstrate) -> None:
+async def test_facts_that_can_be_true_together_do_not_close_each_other(substrate: IngestSubstrate) -> None:
     await say(substrate, 0, "Bea: I like tea.", "Bea: I like coffee.", "Bea: My daughter Mia met my daughter Ida.")
     assert await substrate.true_facts() == [
         "Bea has a daughter named Ida",

@@ -32,21 +32,21 @@ FACT: dict[str, Any] = {
     "confidence": 1,
 }
 BAD: dict[str, Any] = {
-    "no JSON": "I found these facts:",
+    "not JSON": "I found these facts:",
     "nothing": "",
-    "JSON of another shape": {"result": []},
+    "JSON of another form": {"result": []},
     "a list": [FACT],
-    "more than was asked for": {"facts": [], "note": "none"},
-    "a fact that lacks a part": {"facts": [{name: value for name, value in FACT.items() if name != "object"}]},
-    "a part too many": {"facts": [{**FACT, "source": "me"}]},
-    "a message that there is not": {"facts": [{**FACT, "message": 2}]},
+    "more fields than allowed": {"facts": [], "note": "none"},
+    "a fact without a field": {"facts": [{name: value for name, value in FACT.items() if name != "object"}]},
+    "a fact with an extra field": {"facts": [{**FACT, "source": "me"}]},
+    "a message that does not exist": {"facts": [{**FACT, "message": 2}]},
     "a message as text": {"facts": [{**FACT, "message": "0"}]},
     "a predicate in words": {"facts": [{**FACT, "predicate": "lives in"}]},
     "an unknown kind": {"facts": [{**FACT, "kind": "rumour"}]},
     "too much confidence": {"facts": [{**FACT, "confidence": 7}]},
-    "confidence that is no number": {"facts": [{**FACT, "confidence": "NaN"}]},
+    "confidence that is not a number": {"facts": [{**FACT, "confidence": "NaN"}]},
     "a blank object": {"facts": [{**FACT, "object": " "}]},
-    "an answer that was cut": '{"facts": [{"message": 0, "subj',
+    "a truncated answer": '{"facts": [{"message": 0, "subj',
 }
 
 

@@ -1,6 +1,6 @@
-"""KV as seen from several places: each shows what it last fetched until it fetches again, misses as well.
+"""KV as seen from several places: each shows what it last fetched, also a miss, until it fetches again.
 
-Every call pauses once, so that a test decides what comes between any two calls.
+Every call pauses once, so that a test decides what happens between any two calls.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from retain.ports import Clock
 
 
 class Pause:
-    """Let whoever drives the coroutine do something else first."""
+    """Suspends the coroutine once, so that its driver can do something else first."""
 
     def __await__(self) -> Generator[None, Any, None]:
         yield
 
 
 class Central:
-    """What all places agree on in the end."""
+    """The state on which all places eventually agree."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -27,7 +27,7 @@ class Central:
 
 
 class Place:
-    """Implements `HotMemory` as one location of Workers KV sees it: it sees its own writes at once, others' later."""
+    """Implements `HotMemory` as one location of Workers KV: it sees its own writes immediately, others' later."""
 
     def __init__(self, central: Central) -> None:
         self._central = central

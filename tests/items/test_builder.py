@@ -1,4 +1,4 @@
-"""What a builder refuses, and what it settles by itself."""
+"""What a builder refuses, and which defaults it chooses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _builder(tiers: str, namespace: Namespace = NAMESPACE) -> MemoryBuilder:
 
 
 @pytest.mark.parametrize("tiers", ["h", "w", "c", "hw", "wc", "hwc"])
-def test_one_tier_and_any_that_have_a_warm_one_make_a_memory(tiers: str) -> None:
+def test_a_single_tier_and_any_set_with_a_warm_one_make_a_memory(tiers: str) -> None:
     assert _builder(tiers).build().namespace == NAMESPACE
 
 
@@ -84,12 +84,12 @@ def test_the_tiers_decide_which_client_is_built(tiers: str, kind: type) -> None:
         pytest.param("hwc", ResolvedRules(True, True, True, HOT_TTL_S, "session"), id="all three"),
     ],
 )
-def test_what_no_rule_says_is_decided_by_the_tiers(tiers: str, resolved: ResolvedRules) -> None:
+def test_what_no_rule_sets_is_decided_by_the_tiers(tiers: str, resolved: ResolvedRules) -> None:
     names: dict[str, Tier] = {"h": "hot", "w": "warm", "c": "cold"}
     assert MemoryRules().resolved({names[letter] for letter in tiers}) == resolved
 
 
-async def test_a_warm_tier_that_numbers_versions_is_used_as_it_is() -> None:
+async def test_a_warm_tier_that_numbers_versions_is_used_unchanged() -> None:
     warm = PlainCatalogue(InMemoryWarm(), ManualClock())
     await MemoryBuilder(NAMESPACE, ManualClock()).with_warm(warm).build().put("preferences", "one", "value")
     entry = await warm.find(f"{NAMESPACE}:preferences:one")
@@ -104,12 +104,12 @@ def test_a_matrix_that_names_a_missing_tier_is_refused(tiers: str) -> None:
     assert refused.value.code == "tier_missing"
 
 
-def test_a_matrix_for_the_tiers_that_are_there_is_taken() -> None:
+def test_a_matrix_for_the_existing_tiers_is_accepted() -> None:
     assert _builder("w").with_placements({"notes": ItemPlacement("warm")}).build()
 
 
 @pytest.mark.parametrize("service", ["agent_working", "gateway_key", "gateway_tool", "gateway_credential"])
-def test_a_service_whose_keys_would_be_among_retains_own_is_refused(service: str) -> None:
+def test_a_service_whose_keys_would_collide_with_retains_is_refused(service: str) -> None:
     with pytest.raises(Misconfigured) as refused:
         _builder("hwc", Namespace(service, "acme", "s-1")).build()
     assert refused.value.code == "reserved_service"

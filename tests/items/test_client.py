@@ -66,7 +66,7 @@ async def test_what_is_put_is_read_replaced_and_deleted(world: Tiered, kind: str
     assert await memory.get(kind, "one") == "third"
 
 
-async def test_without_write_through_the_hot_tier_alone_holds_what_belongs_there(world: Tiered) -> None:
+async def test_without_write_through_only_the_hot_tier_has_what_belongs_there(world: Tiered) -> None:
     memory = world.memory(write_through=False)
     assert (await memory.put("cart", "active", "2 lamps")).tier == "hot"
     [row] = world.rows()
@@ -89,7 +89,7 @@ async def test_a_read_is_promoted_and_the_next_one_is_hot(world: Tiered) -> None
     assert found.tier == "warm"
 
 
-async def test_without_promotion_a_read_leaves_everything_where_it_is(world: Tiered) -> None:
+async def test_without_promotion_a_read_moves_nothing(world: Tiered) -> None:
     memory = world.memory(promote_on_read=False)
     await memory.put("order_history", "o-1", "a lamp")
     assert [found.tier for _ in range(2) if (found := await memory.find("order_history", "o-1"))] == ["cold", "cold"]
@@ -125,7 +125,7 @@ async def test_a_hot_copy_lives_as_long_as_the_rule_says(world: Tiered) -> None:
     assert await world.memory().get("preferences", "theme") == "dark"
 
 
-async def test_a_hot_copy_lives_for_a_quarter_of_an_hour_when_no_rule_says_otherwise(world: Tiered) -> None:
+async def test_a_hot_copy_lives_for_a_quarter_of_an_hour_by_default(world: Tiered) -> None:
     await world.memory().put("preferences", "theme", "dark")
     world.clock.advance(15 * 60_000 - 1)
     assert await world.hot(WISH) == "dark"
@@ -187,7 +187,7 @@ async def test_too_large_a_value_for_the_hot_tier_alone_is_refused(world: Tiered
     assert world.rows() == []
 
 
-async def test_a_lost_object_is_an_error_and_no_miss_until_its_retention_has_passed(world: Tiered) -> None:
+async def test_a_lost_object_is_an_error_and_not_a_miss_until_its_retention_has_passed(world: Tiered) -> None:
     memory = world.memory(promote_on_read=False)
     await memory.put("system_logs", "l-1", "started")
     [key] = await world.cold()
@@ -232,7 +232,7 @@ async def test_tiers_of_three_methods_each_make_a_memory(world: Tiered) -> None:
     assert await memory.get("preferences", "theme") == "written by somebody else"
 
 
-async def test_a_second_put_leaves_the_first_ones_object_to_the_daily_work(world: Tiered) -> None:
+async def test_a_second_put_leaves_the_first_object_to_the_daily_work(world: Tiered) -> None:
     memory = world.memory()
     await memory.put("order_history", "o-1", "first")
     await memory.put("order_history", "o-1", "second")
@@ -244,7 +244,7 @@ async def test_a_second_put_leaves_the_first_ones_object_to_the_daily_work(world
     assert await world.memory().get("order_history", "o-1") == "second"
 
 
-async def test_reads_are_noted_once_an_hour(world: Tiered) -> None:
+async def test_reads_are_recorded_once_an_hour(world: Tiered) -> None:
     memory = world.memory(promote_on_read=False, write_through=False)
     await memory.put("preferences", "theme", "dark")
     for _ in range(3):
@@ -254,7 +254,7 @@ async def test_reads_are_noted_once_an_hour(world: Tiered) -> None:
     assert world.rows()[0]["read_hours"] == 3
 
 
-async def test_a_session_can_be_handed_on(world: Tiered) -> None:
+async def test_a_session_can_be_passed_to_another_client(world: Tiered) -> None:
     first = world.memory()
     stored = await first.put("cart", "active", "2 lamps")
     assert first.session.known[CART].version == stored.version
@@ -262,7 +262,7 @@ async def test_a_session_can_be_handed_on(world: Tiered) -> None:
     assert json.loads(text) == {CART: stored.version}
 
 
-async def test_a_closed_tenant_keeps_no_items(world: Tiered) -> None:
+async def test_a_closed_tenant_stores_no_items(world: Tiered) -> None:
     await world.sql.run("INSERT INTO erased_tenants VALUES ('acme', '', 1)")
     for kind in ("cart", "preferences", "order_history"):
         with pytest.raises(RetainError) as refused:
@@ -271,7 +271,7 @@ async def test_a_closed_tenant_keeps_no_items(world: Tiered) -> None:
     assert await world.hot(CART) is None
 
 
-async def test_a_configured_data_type_is_placed_as_it_says(world: Tiered) -> None:
+async def test_a_configured_data_type_is_placed_as_configured(world: Tiered) -> None:
     matrix = {**MATRIX, "drafts": ItemPlacement("warm", ttl_s=600)}
     memory = world.memory(matrix=matrix)
     stored = await memory.put("drafts", "one", "Dear Ann")

@@ -1,7 +1,7 @@
 """No reader sees an older value after a newer one: a model of readers, writers, slow KV and crashes.
 
-Operations are coroutines that the machine drives call by call, in any order, and may drop at any call: a crash. What D1
-held, in its order, is the truth that every read is held against.
+Operations are coroutines that the machine drives call by call, in any order, and may drop at any call: a crash. Every
+read is checked against the values of D1, in their order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.items.world import NAMESPACE, Tiered
 
 CLIENTS = 3
 EXAMPLES = int(os.environ.get("RETAIN_MODEL_EXAMPLES", "25"))
-"""More of them look deeper: RETAIN_MODEL_EXAMPLES=2000."""
+"""The number of examples per machine; more search deeper: RETAIN_MODEL_EXAMPLES=2000."""
 
 
 class PausingObjects:
@@ -67,7 +67,7 @@ class PausingObjects:
 
 @dataclass
 class Operation:
-    """An operation under way. floor: the newest that its client had seen, and since: D1's newest, when it began."""
+    """An operation under way. floor, since: the newest version seen by its client, and D1's newest, at its start."""
 
     client: int
     kind: str
@@ -78,7 +78,7 @@ class Operation:
 
 @dataclass
 class User:
-    """A client, its place, and the newest version of completed operations: what its session must not fall behind."""
+    """A client. place: where it sees KV. floor: the newest version it completed; its session must not go below."""
 
     memory: MemoryClient
     place: Place
@@ -126,7 +126,7 @@ class Consistency(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 5), calls=st.integers(1, 12))
     @precondition(lambda self: any(user.under_way for user in self.users))
-    def go_on(self, which: int, calls: int) -> None:
+    def resume(self, which: int, calls: int) -> None:
         under_way = [(user, operation) for user in self.users for operation in user.under_way]
         user, operation = under_way[which % len(under_way)]
         for _ in range(calls):
@@ -138,7 +138,7 @@ class Consistency(RuleBasedStateMachine):
         kinds=st.lists(st.sampled_from(["get", "put", "delete"]), min_size=1, max_size=3),
     )
     def do(self, client: int, kinds: list[str]) -> None:
-        """Do several things one after the other, with nothing between them."""
+        """Run several operations one after another, with nothing between them."""
         for kind in kinds:
             self.start(client, kind)
             user = self.users[client]
@@ -154,7 +154,7 @@ class Consistency(RuleBasedStateMachine):
 
     @rule(client=st.integers(0, CLIENTS - 1))
     def crash(self, client: int) -> None:
-        """The client dies where it is; its session goes on elsewhere."""
+        """The client dies where it is; its session continues elsewhere."""
         user = self.users[client]
         self.disturbed = self.disturbed or bool(user.under_way)
         for operation in user.under_way:
@@ -172,7 +172,7 @@ class Consistency(RuleBasedStateMachine):
         self.places[place].catch_up()
 
     @rule(place=st.integers(0, 1))
-    def fail_or_mend(self, place: int) -> None:
+    def fail_or_repair(self, place: int) -> None:
         self.places[place].down = not self.places[place].down
         self.disturbed = True
 
@@ -183,7 +183,7 @@ class Consistency(RuleBasedStateMachine):
     @rule()
     @precondition(lambda self: self.data_type == "preferences")
     def demote(self) -> None:
-        """The daily work moves the item to the cold tier; nobody may notice."""
+        """The daily work moves the item to the cold tier; no client may notice."""
         self.world.clock.advance(21 * 3_600_000)
         _run(self.world.demotion(lambda _item, _now: "demote").run())
 
@@ -198,7 +198,7 @@ class Consistency(RuleBasedStateMachine):
 
     @invariant()
     def no_stale_copy_stays(self) -> None:
-        """When nothing is under way and nothing failed, the hot copy is of D1's version, or there is none."""
+        """When nothing is under way and nothing failed, a hot copy has D1's version."""
         if not self.disturbed and self.write_through and not any(user.under_way for user in getattr(self, "users", [])):
             for text, _ in self.central.values.values():
                 version, value = self.history[-1]
@@ -209,7 +209,7 @@ class Consistency(RuleBasedStateMachine):
         return None if content is None else content.decode()
 
     def _step(self, user: User, operation: Operation) -> bool:
-        """Drive an operation to its next call; tell whether it goes on."""
+        """Drive an operation to its next call; return whether it is still under way."""
         try:
             operation.work.send(None)
         except StopIteration as end:
@@ -239,7 +239,7 @@ class Consistency(RuleBasedStateMachine):
         elif self.write_through:
             newest = operation.since if self.hot_reads == "checked" else operation.floor
             ended = self.world.clock() >= newest + 86_400_000 and self.data_type == "cart"
-            absent = self.history[-1][1] is None  # removing what never was leaves no version in D1
+            absent = self.history[-1][1] is None  # removing what never existed leaves no version in D1
             assert ended or absent or any(value is None and version >= newest for version, value in self.history)
 
     def teardown(self) -> None:
@@ -250,19 +250,19 @@ class Consistency(RuleBasedStateMachine):
 
 
 class CheckedReads(Consistency):
-    """Reads compare the hot version with D1's: nobody sees an older value after anybody saw a newer one."""
+    """Reads compare the hot version with D1's: no client sees an older value after any client saw a newer one."""
 
     hot_reads: HotReads = "checked"
 
 
 class HotAlone(Consistency):
-    """The hot tier alone holds the value: each session sees versions grow, or is told to wait."""
+    """Only the hot tier has the value: each session sees versions grow, or an error that says to wait."""
 
     write_through = False
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
-    """Drive a coroutine to its end without an event loop."""
+    """Drive a coroutine to completion without an event loop; return its result."""
     while True:
         try:
             work.send(None)

@@ -1,4 +1,4 @@
-"""The tiers on the host and in memory keep the contracts of the protocols."""
+"""The tiers on the host and in memory fulfil the contracts of the protocols."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_an_object_that_is_not_text_is_refused(world: Tiered) -> None:
         await ObjectsCold(world.objects).download_text("bytes")
 
 
-async def test_a_canonical_key_carries_its_namespace_and_a_legacy_one_none(world: Tiered) -> None:
+async def test_a_canonical_key_names_its_namespace_and_a_legacy_one_does_not(world: Tiered) -> None:
     warm = SqlWarm(world.sql, "acme", world.clock)
     await warm.upsert("shop:acme:s-1:cart:active", "value")
     await warm.upsert("cart:acme", "legacy")

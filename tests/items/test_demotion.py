@@ -1,4 +1,4 @@
-"""What the built-in policy decides, and that a run is bounded and gone on with."""
+"""What the built-in policy decides, and that a run is bounded and continued by the next."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLD = replace(WARM, tier="cold", copied=True, placement=MATRIX["order_history"]
         pytest.param(replace(WARM, size_bytes=100_000, updated_at_ms=NOW - 6 * DAY_MS), "keep", id="large, six days"),
         pytest.param(replace(WARM, sealed=True), "keep", id="PII"),
         pytest.param(replace(WARM, placement=None), "keep", id="a legacy key"),
-        pytest.param(replace(WARM, placement=MATRIX["cart"]), "keep", id="a type without a place in the cold tier"),
+        pytest.param(replace(WARM, placement=MATRIX["cart"]), "keep", id="a type that may not be in the cold tier"),
         pytest.param(replace(WARM, tier="hot"), "keep", id="hot"),
         pytest.param(replace(WARM, updated_at_ms=NOW - 90 * DAY_MS), "remove", id="its retention has passed"),
         pytest.param(replace(WARM, sealed=True, updated_at_ms=NOW - 90 * DAY_MS), "remove", id="PII, retention passed"),
@@ -67,7 +67,7 @@ async def test_an_unused_item_moves_to_the_cold_tier_and_is_found_there(world: T
     assert world.rows()[0]["tier"] == "warm"
 
 
-async def test_a_run_is_bounded_and_the_next_one_goes_on(world: Tiered) -> None:
+async def test_a_run_is_bounded_and_the_next_one_continues(world: Tiered) -> None:
     for number in range(7):
         await world.memory().put("preferences", f"p-{number}", "x" * 2000)
     world.clock.advance(30 * DAY_MS)
@@ -75,7 +75,7 @@ async def test_a_run_is_bounded_and_the_next_one_goes_on(world: Tiered) -> None:
     assert {row["tier"] for row in world.rows()} == {"cold"}
 
 
-async def test_items_are_looked_at_in_turn(world: Tiered) -> None:
+async def test_items_are_examined_in_turn(world: Tiered) -> None:
     for number in range(5):
         await world.memory().put("preferences", f"p-{number}", "x")
     world.clock.advance(DAY_MS)
@@ -102,7 +102,7 @@ async def test_an_item_that_fails_does_not_stop_the_others(world: Tiered) -> Non
     assert len(await world.cold()) == 3
 
 
-async def test_what_expired_and_what_was_deleted_goes_for_good(world: Tiered) -> None:
+async def test_what_expired_and_what_was_deleted_is_removed_finally(world: Tiered) -> None:
     memory = world.memory()
     await memory.put("cart", "one", "value")
     await memory.put("order_history", "o-1", "value")
@@ -115,7 +115,7 @@ async def test_what_expired_and_what_was_deleted_goes_for_good(world: Tiered) ->
     assert (world.rows(), world.rows("memory_item_objects"), await world.cold()) == ([], [], {})
 
 
-async def test_an_item_whose_retention_passed_takes_its_object_with_it(world: Tiered) -> None:
+async def test_an_item_whose_retention_passed_is_removed_with_its_object(world: Tiered) -> None:
     await world.memory().put("system_logs", "l-1", "started")
     world.clock.advance(90 * DAY_MS)
     assert (await world.demotion().run())["removed"] == 1

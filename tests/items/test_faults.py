@@ -1,4 +1,4 @@
-"""A failure or a crash between any two calls: what was acknowledged stays, and what was not is whole or not there."""
+"""A failure or crash between any two calls: acknowledged writes stay, and all others are whole or absent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_CALLS = 12
 
 
 async def _attempt(world: Tiered, memory: MemoryClient, kind: str, what: str, fault: Fault) -> bool | None:
-    """Do it with the fault; return whether it was acknowledged, None when the fault did not happen any more."""
+    """Run it with the fault; return whether it was acknowledged, None when the fault was not reached."""
     world.faults.plan(fault)
     try:
         await (memory.put(kind, "one", "new") if what == "put" else memory.delete(kind, "one"))
@@ -50,7 +50,7 @@ async def test_a_write_that_fails_between_two_calls_is_whole_or_was_not_acknowle
         after: Any = await world.memory(write_through=write_through, hot_reads=checked).get(kind, "one")
         new = "new" if what == "put" else None
         assert after == new if acknowledged else after in ("old", new)
-        again = world.memory(write_through=write_through, hot_reads=checked)  # the caller tries again, and it is done
+        again = world.memory(write_through=write_through, hot_reads=checked)  # the caller retries, and it succeeds
         await (again.put(kind, "one", "new") if what == "put" else again.delete(kind, "one"))
         assert await world.memory(write_through=write_through, hot_reads=checked).get(kind, "one") == new
         world.close()
@@ -59,9 +59,7 @@ async def test_a_write_that_fails_between_two_calls_is_whole_or_was_not_acknowle
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_hot_tier_that_is_down_fails_no_write_and_no_read_of_what_others_decide(
-    world: Tiered, kind: str
-) -> None:
+async def test_a_hot_tier_that_is_down_fails_no_operation_on_what_other_tiers_decide(world: Tiered, kind: str) -> None:
     world.faults.plan(Fault(Unavailable("down"), point="kv.put", outage=True))
     world.faults.plan(Fault(Unavailable("down"), point="kv.delete", outage=True))
     memory = world.memory()
@@ -88,7 +86,7 @@ async def test_a_promotion_that_fails_does_not_fail_the_read(world: Tiered, kind
     assert await world.memory().get(kind, "one") == "value"
 
 
-async def test_a_warm_tier_that_is_down_is_an_error_and_no_miss(world: Tiered) -> None:
+async def test_a_warm_tier_that_is_down_is_an_error_and_not_a_miss(world: Tiered) -> None:
     await world.memory().put("preferences", "one", "value")
     await world.kv.delete("shop:acme:s-1:preferences:one")
     world.faults.plan(Fault(Unavailable("down"), point="sql.run", outage=True))
@@ -96,14 +94,16 @@ async def test_a_warm_tier_that_is_down_is_an_error_and_no_miss(world: Tiered) -
         await world.memory().get("preferences", "one")
 
 
-async def test_a_hot_tier_that_alone_holds_a_value_and_is_down_is_an_error_and_no_miss(world: Tiered) -> None:
+async def test_a_hot_tier_with_the_only_value_that_is_down_is_an_error_and_not_a_miss(world: Tiered) -> None:
     await world.memory(write_through=False).put("cart", "one", "value")
     world.faults.plan(Fault(Unavailable("down"), point="kv.get"))
     with pytest.raises(Unavailable):
         await world.memory(write_through=False).get("cart", "one")
 
 
-async def test_a_hot_copy_that_could_not_be_replaced_is_not_shown_to_whoever_saw_a_newer_one(world: Tiered) -> None:
+async def test_a_hot_copy_that_could_not_be_replaced_is_not_shown_to_a_session_that_saw_a_newer_one(
+    world: Tiered,
+) -> None:
     first, second = world.memory(), world.memory(hot_reads="checked")
     await first.put("preferences", "one", "old")
     world.faults.plan(Fault(Unavailable("down"), point="kv.put", outage=True))
@@ -115,7 +115,7 @@ async def test_a_hot_copy_that_could_not_be_replaced_is_not_shown_to_whoever_saw
 
 
 @pytest.mark.parametrize("error", [Unavailable("down"), Crash("planned")], ids=["failure", "crash"])
-async def test_demotion_that_stops_anywhere_loses_nothing_and_leaves_no_object_behind(error: BaseException) -> None:
+async def test_demotion_that_stops_anywhere_loses_nothing_and_leaves_no_orphaned_object(error: BaseException) -> None:
     nth = 0
     while True:
         nth += 1

@@ -1,4 +1,4 @@
-"""PII: sealed at rest, in the warm tier only, and sealed anew when the key changes."""
+"""PII: sealed at rest, in the warm tier only, and sealed again when the key changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLACE = "shop:acme:s-1:preferences:ann"
         pytest.param(' \n[{"payment_method": "card"}]', ["payment_method"], id="in an array, after spaces"),
         pytest.param('{"emails": "x", "mail": "phone"}', [], id="other names, and a name as a value"),
         pytest.param("email: ann@shop.example", [], id="text"),
-        pytest.param('{"email": ', [], id="no JSON"),
+        pytest.param('{"email": ', [], id="not JSON"),
         pytest.param('"email"', [], id="a JSON string"),
     ],
 )
@@ -46,7 +46,7 @@ def test_the_fields_are_configurable() -> None:
     assert declared_in('{"IBAN": "x", "phone": "1"}', read_fields("iban")) == ["iban"]
 
 
-async def test_a_value_with_pii_is_sealed_at_rest_and_read_letter_by_letter(world: Tiered) -> None:
+async def test_a_value_with_pii_is_sealed_at_rest_and_read_unchanged(world: Tiered) -> None:
     stored = await world.memory().put("preferences", "ann", PERSON, user_id="ann")
     assert (stored.tier, stored.hot_copy) == ("warm", False)
     [row] = world.rows()
@@ -101,13 +101,13 @@ async def test_without_a_key_a_value_with_pii_is_refused(world: Tiered) -> None:
 
 
 @pytest.mark.parametrize("key", ["no base64!", "c2hvcnQ="])
-async def test_a_key_that_is_none_is_refused(world: Tiered, key: str) -> None:
+async def test_an_invalid_key_is_refused(world: Tiered, key: str) -> None:
     with pytest.raises(Misconfigured) as refused:
         await world.builder().with_pii(world.sealer(key=key)).build().put("preferences", "ann", PERSON)
     assert refused.value.code == "invalid_memory_key"
 
 
-async def test_a_seal_does_not_open_in_another_place_or_with_another_key() -> None:
+async def test_a_seal_does_not_open_under_another_item_or_with_another_key() -> None:
     sealer = Sealer(HostCrypto(), KEY)
     sealed = await sealer.seal(PLACE, PERSON)
     assert sealed != await sealer.seal(PLACE, PERSON)
@@ -122,7 +122,7 @@ async def test_a_seal_does_not_open_in_another_place_or_with_another_key() -> No
         assert refused.value.code == "item_unreadable"
 
 
-async def test_rotation_seals_everything_anew_part_by_part_and_keeps_versions(world: Tiered) -> None:
+async def test_rotation_seals_everything_again_part_by_part_and_keeps_versions(world: Tiered) -> None:
     older = world.builder().with_pii(world.sealer(OLDER_KEY)).build()
     for number in range(5):
         await older.put("preferences", f"p-{number}", PERSON)

@@ -1,4 +1,4 @@
-"""The matrix, what a setting makes of it, and the bucket's life cycle that follows from it."""
+"""The matrix, how a setting changes it, and the bucket lifecycle that follows from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from retain.errors import Misconfigured
 from retain.items.placement import DAY_S, MATRIX, ItemPlacement, lifecycle_rules, read_placements
 
 
-def test_the_matrix_is_that_of_the_requirements() -> None:
+def test_the_matrix_equals_that_of_the_requirements() -> None:
     assert {kind: (it.tier, it.ttl_s, it.retention_s) for kind, it in MATRIX.items()} == {
         "session_state": ("hot", 900, None),
         "cart": ("hot", 86_400, None),
@@ -52,13 +52,13 @@ def test_a_setting_changes_and_adds_data_types() -> None:
         '{"notes": {"tier": "cold", "prefix": "logs/"}}',
     ],
 )
-def test_a_setting_that_cannot_be_meant_is_refused(text: str) -> None:
+def test_an_invalid_setting_is_refused(text: str) -> None:
     with pytest.raises(Misconfigured) as refused:
         read_placements(text)
     assert refused.value.code == "invalid_placement"
 
 
-def test_the_buckets_life_cycle_follows_from_the_matrix() -> None:
+def test_the_bucket_lifecycle_follows_from_the_matrix() -> None:
     rules = {rule["conditions"].get("prefix", ""): rule for rule in lifecycle_rules(MATRIX)["rules"]}
     assert set(rules) == {"orders-archive/", "uploads/", "logs/", ""}
     assert rules["logs/"]["deleteObjectsTransition"] == {"condition": {"type": "Age", "maxAge": 90 * DAY_S}}

@@ -1,4 +1,4 @@
-"""The tiers on the host's adapters, each call of which can be made to fail, and clients over them."""
+"""The tiers on the host's adapters, whose calls can be made to fail, and clients on them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAMESPACE = Namespace("shop", "acme", "s-1")
 
 @cache
 def _migrated() -> bytes:
-    """Return a migrated database: migrating each time would take longer than most tests."""
+    """Return a migrated database, serialised: migrating each time would take longer than most tests."""
     sql = SqliteSql.open()
     sql.migrate(ROOT / "migrations")
     return cast("sqlite3.Connection", vars(sql)["_connection"]).serialize()
@@ -58,11 +58,11 @@ class Tiered:
             store.close()
 
     def sealer(self, key: str = KEY, previous: str = "") -> Sealer:
-        """Return what seals PII."""
+        """Return the sealer of PII."""
         return Sealer(HostCrypto(), key, previous)
 
     def builder(self, namespace: Namespace = NAMESPACE) -> MemoryBuilder:
-        """Return a builder with all three tiers, each call of which may fail, and a key."""
+        """Return a builder with a key and all three tiers, whose calls may fail."""
         life = self.faults.life("client")
         sql = self.faults.wrap("sql", self.sql, life)
         return (
@@ -74,24 +74,24 @@ class Tiered:
         )
 
     def memory(self, *, session: Session | None = None, matrix: Matrix | None = None, **rules: Any) -> MemoryClient:
-        """Return a client of all three tiers, with a session of its own unless one is given."""
+        """Return a client of all three tiers, with a new session unless one is given."""
         builder = self.builder().with_rules(**rules).with_session(session or Session())
         return (builder if matrix is None else builder.with_placements(matrix)).build()
 
     def demotion(self, policy: DemotionPolicy | None = None, matrix: Matrix = MATRIX) -> Demotion:
-        """Return the daily work."""
+        """Return the daily demotion."""
         life = self.faults.life("cron")
         sql = self.faults.wrap("sql", self.sql, life)
         cold = ObjectsCold(self.faults.wrap("objects", self.objects, life))
         return Demotion(sql, cold, matrix, self.clock, policy or AgedDemotion())
 
     def rows(self, table: str = "memory_items") -> list[dict[str, Any]]:
-        """Return a table's rows, past the port."""
+        """Return a table's rows, bypassing the port."""
         cursor = cast("sqlite3.Connection", vars(self.sql)["_connection"]).execute(f"SELECT * FROM {table}")
         return [dict(zip([column[0] for column in cursor.description], row, strict=True)) for row in cursor]
 
     async def hot(self, key: str) -> str | None:
-        """Return the value that KV holds, without its version."""
+        """Return the value in KV, without its version."""
         text = await self.kv.get(key)
         return None if text is None else Held.parse(text).value
 

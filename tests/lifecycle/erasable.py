@@ -79,7 +79,7 @@ async def fill(world: World, tenant: str) -> None:
 
 
 async def remember(world: World, tenant: str) -> None:
-    """Store conversations and documents of a tenant: some name the subject, some have the words "content" and "user"."""
+    """Store conversations and documents of a tenant: some name the subject, some say "content" and "user"."""
     mails, others = Namespace("desk", tenant, "mails"), Namespace("desk", tenant, "others")
     messages = [
         ChatMessage("user", MAIL),

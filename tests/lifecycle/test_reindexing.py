@@ -1,4 +1,4 @@
-"""Reindexing: from records alone, in slices, while recall continues; and verification, which reports whether to do it."""
+"""Reindexing: from records alone, in slices, while recall continues; and verification, which reports the need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contract suites: one module a port, run against every adapter, on the host and inside workerd.
+"""Contract suites: one module per port, run against every adapter, on the host and inside workerd.
 
 A case is a coroutine function named `check_<sentence>`. It uses bare asserts and imports no test framework, so that it
 runs in a Worker as well.
@@ -18,7 +18,7 @@ Case = Callable[..., Coroutine[Any, Any, None]]
 
 
 def cases(suite: ModuleType) -> dict[str, Case]:
-    """Return the suite's cases by name, in the order in which they stand in the file."""
+    """Return the suite's cases by name, in the order in which they are in the file."""
     return {
         name: case
         for name, case in vars(suite).items()

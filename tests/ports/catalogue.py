@@ -1,4 +1,4 @@
-"""What every `ItemCatalogue` does. Cases use keys of their own and may be repeated on the same store."""
+"""What every `ItemCatalogue` does. Cases use their own keys and may be repeated on the same store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _warm(value: str) -> Draft:
     return Draft("warm", value, len(value))
 
 
-async def check_versions_grow_with_every_write_also_over_a_delete(catalogue: ItemCatalogue) -> None:
+async def check_versions_grow_with_every_write_even_across_a_delete(catalogue: ItemCatalogue) -> None:
     key = f"{KEY}versions"
     versions = [await catalogue.write(key, _warm("first")), await catalogue.write(key, _warm("second"))]
     versions += [(await catalogue.bury(key)).version, await catalogue.write(key, _warm("third"))]
@@ -20,7 +20,7 @@ async def check_versions_grow_with_every_write_also_over_a_delete(catalogue: Ite
     assert await catalogue.version(key) == versions[-1]
 
 
-async def check_what_is_written_is_found_as_it_is(catalogue: ItemCatalogue) -> None:
+async def check_what_is_written_is_found_unchanged(catalogue: ItemCatalogue) -> None:
     key = f"{KEY}fields"
     object_key = await catalogue.new_object(key, "contract/")
     version = await catalogue.write(key, Draft("cold", None, 7, object_key, expires_at_ms=9_999_999_999_999))
@@ -42,7 +42,7 @@ async def check_a_deleted_item_has_no_value_and_deleting_it_again_changes_nothin
     assert await catalogue.version(key) is None
 
 
-async def check_a_copy_of_an_older_version_is_not_taken_in(catalogue: ItemCatalogue) -> None:
+async def check_a_copy_of_an_older_version_is_not_accepted(catalogue: ItemCatalogue) -> None:
     key = f"{KEY}copy"
     first = await catalogue.write(key, Draft("cold", None, 5, await catalogue.new_object(key, "contract/")))
     second = await catalogue.write(key, Draft("cold", None, 5, await catalogue.new_object(key, "contract/")))

@@ -1,4 +1,4 @@
-"""What every `ColdMemory` does. Cases use keys of their own and may be repeated on the same store."""
+"""What every `ColdMemory` does. Cases use their own keys and may be repeated on the same store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def check_a_value_is_read_back_replaced_and_removed(cold: ColdMemory) -> N
     assert await cold.download_text(f"{KEY}one") is None
 
 
-async def check_removing_an_absent_key_is_no_error(cold: ColdMemory) -> None:
+async def check_removing_an_absent_key_is_not_an_error(cold: ColdMemory) -> None:
     await cold.delete(f"{KEY}never-written")
 
 

@@ -70,7 +70,7 @@ async def check_every_encryption_has_a_fresh_nonce(crypto: Crypto) -> None:
     assert len({one[:12] for one in sealed}) == len(sealed)
 
 
-async def check_a_change_of_any_byte_is_found(crypto: Crypto) -> None:
+async def check_a_change_of_any_byte_is_detected(crypto: Crypto) -> None:
     sealed = await crypto.encrypt(_KEY, b"secret", b"place")
     for position in range(len(sealed)):
         changed = sealed[:position] + bytes([sealed[position] ^ 1]) + sealed[position + 1 :]
@@ -85,7 +85,7 @@ async def check_data_cut_short_is_refused(crypto: Crypto) -> None:
             await crypto.decrypt(_KEY, sealed[:length], b"place")
 
 
-async def check_another_place_or_key_is_refused(crypto: Crypto) -> None:
+async def check_another_context_or_key_is_refused(crypto: Crypto) -> None:
     sealed = await crypto.encrypt(_KEY, b"secret", b"tenant-a")
     for key, associated in ((_KEY, b"tenant-b"), (_KEY, b""), (bytes(32), b"tenant-a")):
         with raises(Forbidden, code="decryption_failed"):
@@ -105,7 +105,7 @@ async def check_a_valid_signature_is_accepted(crypto: Crypto) -> None:
     assert await crypto.verify_rs256({"n": _MODULUS, "e": "AQAB"}, _MESSAGE, _signature(_SIGNATURE)) is True
 
 
-async def check_a_signature_of_another_message_key_or_scheme_is_not(crypto: Crypto) -> None:
+async def check_a_signature_of_another_message_key_or_scheme_is_refused(crypto: Crypto) -> None:
     signature = _signature(_SIGNATURE)
     assert await crypto.verify_rs256(_JWK, _MESSAGE + b"!", signature) is False
     assert await crypto.verify_rs256(_JWK, b"", signature) is False
@@ -114,7 +114,7 @@ async def check_a_signature_of_another_message_key_or_scheme_is_not(crypto: Cryp
     assert await crypto.verify_rs256(_JWK, _MESSAGE, _signature(_SIGNATURE_SHA512)) is False
 
 
-async def check_a_malformed_signature_is_not(crypto: Crypto) -> None:
+async def check_a_malformed_signature_is_refused(crypto: Crypto) -> None:
     signature = _signature(_SIGNATURE)
     for malformed in (b"", signature[:-1], signature + b"\0", bytes(256), b"\xff" * 256, signature[::-1]):
         assert await crypto.verify_rs256(_JWK, _MESSAGE, malformed) is False

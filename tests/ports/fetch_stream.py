@@ -80,7 +80,7 @@ async def check_an_answer_that_falls_silent_is_a_timeout(stream: FetchStream, or
                 await _read(answer)
 
 
-async def check_an_answer_that_goes_on_too_long_is_a_timeout(stream: FetchStream, origin: str) -> None:
+async def check_an_answer_that_takes_too_long_is_a_timeout(stream: FetchStream, origin: str) -> None:
     async with _get(stream, f"{origin}/endless", silence_ms=5_000, timeout_ms=500) as answer:
         with raises(Unavailable, code="upstream_timeout"):
             await _read(answer)
@@ -95,7 +95,7 @@ async def check_a_server_that_hangs_up_is_unreachable(stream: FetchStream, origi
             await _read(answer)
 
 
-async def check_an_address_that_is_none_is_invalid_input(stream: FetchStream, origin: str) -> None:
+async def check_an_invalid_address_is_invalid_input(stream: FetchStream, origin: str) -> None:
     with raises(InvalidInput, code="invalid_url"):
         async with _get(stream, "ftp://127.0.0.1/"):
             raise AssertionError("there was an answer")

@@ -1,4 +1,4 @@
-"""What every `HotMemory` does. Cases use keys of their own and may be repeated on the same store."""
+"""What every `HotMemory` does. Cases use their own keys and may be repeated on the same store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def check_a_value_is_read_back_replaced_and_removed(hot: HotMemory) -> Non
     assert await hot.get(f"{KEY}one") is None
 
 
-async def check_removing_an_absent_key_is_no_error(hot: HotMemory) -> None:
+async def check_removing_an_absent_key_is_not_an_error(hot: HotMemory) -> None:
     await hot.delete(f"{KEY}never-written")
 
 

@@ -1,4 +1,4 @@
-"""What every `Kv` does. Cases use keys of their own and may be repeated on the same store."""
+"""What every `Kv` does. Cases use their own keys and may be repeated on the same store."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def check_a_deleted_key_is_gone(kv: Kv) -> None:
     assert await kv.get("contract:delete") is None
 
 
-async def check_deleting_an_absent_key_is_no_error(kv: Kv) -> None:
+async def check_deleting_an_absent_key_is_not_an_error(kv: Kv) -> None:
     await kv.delete("contract:delete:never-written")
 
 

@@ -1,6 +1,6 @@
-"""What every `ObjectSql` does. Each case makes tables of its own and may be repeated on the same object.
+"""What every `ObjectSql` does. Each case makes its own tables and may be repeated on the same object.
 
-Cases are coroutines only because every suite's are: the port is synchronous.
+Cases are coroutines only because those of every suite are: the port is synchronous.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def check_values_that_a_database_cannot_hold_are_refused(sql: ObjectSql) -
             sql.run("SELECT ? AS v", value)  # type: ignore[arg-type]
 
 
-async def check_the_limits_of_values_and_statements_hold(sql: ObjectSql) -> None:
+async def check_the_limits_of_values_and_statements_are_enforced(sql: ObjectSql) -> None:
     values: list[SqlValue] = list(range(100))
     places = ", ".join("(?)" for _ in values)
     assert sql.run(f"SELECT sum(column1) AS n FROM (VALUES {places})", *values).rows[0]["n"] == sum(range(100))
@@ -67,7 +67,7 @@ async def check_the_limits_of_values_and_statements_hold(sql: ObjectSql) -> None
         sql.run("SELECT length(?) AS n", "x" * 2_000_001)
 
 
-async def check_changes_counts_rows_written_without_those_of_indexes(sql: ObjectSql) -> None:
+async def check_changes_counts_rows_written_except_those_of_indexes(sql: ObjectSql) -> None:
     _table(sql, "contract_changes", "id INTEGER PRIMARY KEY, v INTEGER UNIQUE")
     assert sql.run("INSERT INTO contract_changes VALUES (1, 1), (2, 2), (3, 3)").changes == 3
     assert sql.run("UPDATE contract_changes SET v = v + 10 WHERE id > 1").changes == 2
@@ -129,7 +129,7 @@ async def check_work_that_raises_leaves_none_of_its_statements(sql: ObjectSql) -
     assert sql.run("SELECT count(*) AS n FROM contract_atomically").rows[0]["n"] == 0
 
 
-async def check_work_that_ends_keeps_all_of_its_statements(sql: ObjectSql) -> None:
+async def check_work_that_returns_keeps_all_of_its_statements(sql: ObjectSql) -> None:
     _table(sql, "contract_atomic_end", "id INTEGER PRIMARY KEY")
 
     def work() -> None:

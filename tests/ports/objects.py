@@ -1,4 +1,4 @@
-"""What every `Objects` does. Cases use keys of their own and may be repeated on the same store."""
+"""What every `Objects` does. Cases use their own keys and may be repeated on the same store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def check_a_second_write_replaces_the_first(objects: Objects) -> None:
     assert await objects.get("contract/replace") == b"second"
 
 
-async def check_adding_writes_only_where_nothing_is(objects: Objects) -> None:
+async def check_adding_never_replaces_an_object(objects: Objects) -> None:
     await objects.delete("contract/add")
     assert await objects.add("contract/add", b"first", content_type="text/plain")
     assert not await objects.add("contract/add", b"second")
@@ -56,7 +56,7 @@ async def check_a_deleted_object_is_gone(objects: Objects) -> None:
     assert (await objects.list("contract/delete")).keys == []
 
 
-async def check_deleting_an_absent_object_is_no_error(objects: Objects) -> None:
+async def check_deleting_an_absent_object_is_not_an_error(objects: Objects) -> None:
     await objects.delete("contract/delete/never-written")
 
 

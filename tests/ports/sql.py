@@ -1,4 +1,4 @@
-"""What every `Sql` does. Each case makes tables of its own and may be repeated on the same database."""
+"""What every `Sql` does. Each case makes its own tables and may be repeated on the same database."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ async def check_errors_do_not_quote_values(sql: Sql) -> None:
     assert "hunter2" not in f"{failure} {dict(failure.details)}"
 
 
-async def check_a_batch_answers_one_result_a_statement_in_order(sql: Sql) -> None:
+async def check_a_batch_answers_one_result_per_statement_in_order(sql: Sql) -> None:
     await _table(sql, "contract_batch", "id INTEGER PRIMARY KEY, v TEXT")
     results = await sql.batch(
         [

@@ -1,8 +1,8 @@
 """The contract of `retain.ports.VectorIndex`.
 
-Each case works in a namespace of its own, so they may share an index, whatever its dimensions (at least four) and
-whatever else it holds. Writes must be visible when they return: for Vectorize itself that holds for no index, for its
-stand-in when no visibility delay is set.
+Each case works in its own namespace, so they may share an index, whatever its dimensions (at least four) and
+whatever else it has. Writes must be visible when they return: no index of Vectorize itself guarantees that, its
+stand-in does when no visibility delay is set.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.ports import raises
 NOTHING: Mapping[str, MetadataValue] = {}
 
 _TEXT_BYTES = 10 * 1024 - len('{"text":""}')
-"""Length of the text that fills an entry's metadata."""
+"""The length of the text that fills an entry's metadata."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class _Place:
         return f"{self.namespace}-{name}"
 
     def vector(self, *leading: float) -> list[float]:
-        """Return a vector that begins with these values and goes on with zeros."""
+        """Return a vector that begins with these values and continues with zeros."""
         return [*leading, *[0.0] * (self.dimensions - len(leading))]
 
     def entry(self, name: str, *leading: float, metadata: Mapping[str, MetadataValue] = NOTHING) -> VectorEntry:
@@ -80,7 +80,7 @@ async def check_the_nearest_come_first_with_their_cosine_similarity(index: Vecto
         assert -1.0 <= match.score <= 1.0
 
 
-async def check_no_similarity_leaves_its_bounds(index: VectorIndex) -> None:
+async def check_every_similarity_is_within_its_bounds(index: VectorIndex) -> None:
     place = await _place(index)
     chance = random.Random(7)
     vectors = [[chance.gauss(0.0, 1.0) for _ in range(place.dimensions)] for _ in range(100)]
@@ -243,7 +243,7 @@ async def check_strings_are_ordered_by_code_point(index: VectorIndex) -> None:
     assert await place.names(-1.0, top_k=2) == ["\ue000", "\U0001f600"]
 
 
-async def check_metadata_comes_whole_and_only_when_asked_for(index: VectorIndex) -> None:
+async def check_metadata_is_returned_whole_and_only_on_request(index: VectorIndex) -> None:
     place = await _place(index)
     metadata: dict[str, MetadataValue] = {
         "subject": "é" * 50,
@@ -269,12 +269,12 @@ async def check_get_by_ids_returns_those_that_exist(index: VectorIndex) -> None:
     assert entry.namespace == place.namespace
     assert dict(entry.metadata) == {"kind": "fact"}
     assert len(entry.values) == place.dimensions
-    # Values come back as they were given, not normalised, with the precision of 32-bit floats.
+    # Values are returned as they were given, not normalised, with the precision of 32-bit floats.
     assert all(abs(got - given) < 1e-7 for got, given in zip(entry.values, place.vector(0.1, 2.0), strict=True))
     assert await index.get_by_ids([]) == []
 
 
-async def check_deleted_vectors_are_gone_and_absent_ids_are_no_error(index: VectorIndex) -> None:
+async def check_deleted_vectors_are_gone_and_absent_ids_are_not_an_error(index: VectorIndex) -> None:
     place = await _place(index)
     await place.put(place.entry("a", 1.0), place.entry("b", 1.0, 0.1), place.entry("c", 1.0, 0.2))
     await index.delete_by_ids([place.id("a"), place.id("absent")])
@@ -294,7 +294,7 @@ async def check_a_thousand_vectors_are_written_and_deleted_in_one_call(index: Ve
     assert await place.names(1.0) == ["0999"]
 
 
-async def check_every_mutation_has_an_id_of_its_own(index: VectorIndex) -> None:
+async def check_every_mutation_has_its_own_id(index: VectorIndex) -> None:
     place = await _place(index)
     mutations = [await place.put(place.entry("a", 1.0)), await place.put(place.entry("a", 1.0))]
     mutations.append(await index.delete_by_ids([place.id("a")]))
@@ -354,7 +354,7 @@ async def check_wrong_dimensions_are_refused(index: VectorIndex) -> None:
             await index.query(values, namespace=place.namespace, filter={}, top_k=1)
 
 
-async def check_what_has_no_meaning_is_refused(index: VectorIndex) -> None:
+async def check_meaningless_values_are_refused(index: VectorIndex) -> None:
     place = await _place(index)
     writes: list[tuple[str, list[VectorEntry]]] = [
         ("vector_batch_empty", []),

@@ -1,4 +1,4 @@
-"""What every `WarmMemory` does. Cases use keys of their own and may be repeated on the same store."""
+"""What every `WarmMemory` does. Cases use their own keys and may be repeated on the same store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def check_a_value_is_read_back_replaced_and_removed(warm: WarmMemory) -> N
     assert await warm.read(f"{KEY}one") == "third"
 
 
-async def check_removing_an_absent_key_is_no_error(warm: WarmMemory) -> None:
+async def check_removing_an_absent_key_is_not_an_error(warm: WarmMemory) -> None:
     await warm.delete(f"{KEY}never-written")
 
 
@@ -37,7 +37,7 @@ async def check_any_text_survives(warm: WarmMemory) -> None:
         assert await warm.read(f"{KEY}text-{number}") == text
 
 
-async def check_a_legacy_key_is_kept_as_it_is(warm: WarmMemory) -> None:
+async def check_a_legacy_key_is_kept_unchanged(warm: WarmMemory) -> None:
     await warm.upsert("contract-cart/acme:active", "legacy")
     assert await warm.read("contract-cart/acme:active") == "legacy"
 

@@ -1,4 +1,4 @@
-"""The calls of a Vectorize binding over HTTP, and the VectorIndex port on top of them."""
+"""The calls of a Vectorize binding over HTTP, and the VectorIndex port on them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from retain.ports import MetadataFilter, Vector, VectorEntry, VectorMatch
 
 
 class Refused(Exception):
-    """What the binding threw; its text as the binding gave it."""
+    """The error that the binding threw, with its original text."""
 
 
 class HttpBinding:
-    """A Vectorize binding behind gateway.js."""
+    """A Vectorize binding, called through gateway.js."""
 
     def __init__(self, client: httpx.AsyncClient, name: str) -> None:
         self._client = client
@@ -79,7 +79,7 @@ class HttpVectorIndex:
         return [VectorMatch(one["id"], one["score"], one.get("metadata", {})) for one in answer["matches"]]
 
     async def get_by_ids(self, ids: Sequence[str]) -> list[VectorEntry]:
-        """Return those of the ids that exist."""
+        """Return the vectors of those ids that exist."""
         check_ids(ids, MAX_GET_IDS)
         found = await self._call("getByIds", list(ids))
         return [VectorEntry(one["id"], one["values"], one["namespace"], one.get("metadata", {})) for one in found]

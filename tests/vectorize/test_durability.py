@@ -1,4 +1,4 @@
-"""What the stand-in keeps over a crash, and when a write becomes visible."""
+"""What the stand-in keeps across a crash, and when a write becomes visible."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_what_was_answered_survives_a_crash(tmp_path: Path) -> None:
         ]
 
 
-async def test_a_new_metadata_index_holds_only_what_is_written_after_it(tmp_path: Path) -> None:
+async def test_a_new_metadata_index_has_only_what_is_written_after_it(tmp_path: Path) -> None:
     old = {"id": "old", "values": ROOT, "metadata": {"kind": "fact", "colour": "red"}}
     async with started(tmp_path) as index:
         await index.call("upsert", [old])
@@ -63,7 +63,7 @@ async def test_a_new_metadata_index_holds_only_what_is_written_after_it(tmp_path
         assert await found(index, filter={"colour": "red"}) == ["new", "old"]
 
 
-async def test_an_index_keeps_the_dimensions_it_was_made_with(tmp_path: Path) -> None:
+async def test_an_index_keeps_the_dimensions_it_was_created_with(tmp_path: Path) -> None:
     async with started(tmp_path) as index:
         await index.call("describe")
     async with started(tmp_path, DIMENSIONS="5") as index:
@@ -85,7 +85,7 @@ async def test_an_index_keeps_the_dimensions_it_was_made_with(tmp_path: Path) ->
         ("VISIBILITY_DELAY_MS", "soon"),
     ],
 )
-async def test_a_wrong_variable_is_named(tmp_path: Path, name: str, value: object) -> None:
+async def test_an_invalid_variable_is_named(tmp_path: Path, name: str, value: object) -> None:
     async with started(tmp_path, **{name: value}) as index:
         with pytest.raises(Refused, match=name):
             await index.call("describe")
@@ -123,7 +123,7 @@ async def test_a_write_becomes_visible_after_the_delay(tmp_path: Path) -> None:
     ],
     ids=["query", "queryById", "getByIds", "describe"],
 )
-async def test_each_read_by_itself_sees_what_is_due(
+async def test_each_kind_of_read_alone_sees_what_is_due(
     tmp_path: Path, method: str, arguments: list[object], sees: Callable[[Any], bool]
 ) -> None:
     async with started(tmp_path, VISIBILITY_DELAY_MS="5000") as index:
@@ -155,7 +155,7 @@ async def test_an_invisible_write_survives_a_crash_and_a_change_of_the_delay(tmp
         await index.call("upsert", [vector])
     async with started(tmp_path, VISIBILITY_DELAY_MS="0") as index:
         await index.call("control", {"nowMs": NOW + 1})
-        # Without a delay of its own, it still waits for the one before it.
+        # Without its own delay, it still waits for the one before it.
         await index.call("deleteByIds", [])
         await index.call("upsert", [{"id": "b", "values": ROOT}])
         assert await found(index) == []

@@ -1,4 +1,4 @@
-"""Filters: the library's reading of them, and the stand-in's, which must be the same."""
+"""Filters: the library and the stand-in must interpret them in the same way."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _filters = st.fixed_dictionaries({}, optional={name: _condition(kind) for name, 
 @given(st.text(st.characters(codec="utf-8"), max_size=80))
 @example("x" * 62 + "\U0001f600")
 @example("x" * 60 + "\U0001f600x")
-def test_an_index_keeps_the_longest_beginning_of_whole_characters_in_64_bytes(text: str) -> None:
+def test_an_index_keeps_the_longest_prefix_of_whole_characters_within_64_bytes(text: str) -> None:
     kept = indexed_text(text)
     assert text.startswith(kept)
     assert len(kept.encode()) <= INDEXED_BYTES
@@ -62,7 +62,7 @@ def test_an_index_keeps_the_longest_beginning_of_whole_characters_in_64_bytes(te
 
 
 @given(_filters, _metadata)
-def test_a_negation_passes_what_its_opposite_does_not(
+def test_a_negation_passes_exactly_what_its_opposite_does_not(
     criteria: MetadataFilter, metadata: dict[str, MetadataValue]
 ) -> None:
     opposites = {"$eq": "$ne", "$ne": "$eq", "$in": "$nin", "$nin": "$in"}
@@ -74,7 +74,7 @@ def test_a_negation_passes_what_its_opposite_does_not(
 
 @pytest.fixture(scope="module")
 def passes(gateway: str) -> Iterator[Callable[[MetadataFilter, dict[str, MetadataValue]], bool]]:
-    """Ask the stand-in whether an entry with the metadata passes the filter."""
+    """Return whether the stand-in lets an entry with the metadata pass the filter."""
     assert all(STEERED_INDEXES[name] == kind for name, kind in FILTERABLE.items())
     with httpx.Client(base_url=f"{gateway}STEERED/", timeout=60) as client:
 
@@ -95,7 +95,7 @@ def passes(gateway: str) -> Iterator[Callable[[MetadataFilter, dict[str, Metadat
 @example(criteria={"kind": LONG + "xx-one"}, metadata={"kind": LONG + "xx-two"})
 @example(criteria={"created_at": 1}, metadata={"created_at": True})
 @example(criteria={"live": {"$ne": True}}, metadata={"live": 1})
-def test_the_stand_in_reads_filters_as_the_library_does(
+def test_the_standin_interprets_filters_as_the_library_does(
     criteria: MetadataFilter,
     metadata: dict[str, MetadataValue],
     passes: Callable[[MetadataFilter, dict[str, MetadataValue]], bool],

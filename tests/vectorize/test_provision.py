@@ -1,4 +1,4 @@
-"""The command that makes the index on Cloudflare."""
+"""The command that creates the index on Cloudflare."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIST_METADATA = (*WRANGLER, "list-metadata-index", "retain-memory", "--json")
 
 
 class Account:
-    """A fake of wrangler and the account behind it. Answers lists; notes what else is run."""
+    """A fake of wrangler with an account. It answers list commands and records all others."""
 
     def __init__(self, dimensions: int | None = None, types: Mapping[str, str] | None = None) -> None:
         self.dimensions = dimensions
@@ -58,7 +58,7 @@ def test_a_complete_account_needs_nothing() -> None:
     assert plan(SPECIFIED, COMPLETE) == []
 
 
-def test_only_missing_metadata_indexes_are_made() -> None:
+def test_only_missing_metadata_indexes_are_created() -> None:
     present = {name: kind for name, kind in TYPES.items() if name not in ("kind", "subject")}
     assert plan(SPECIFIED, replace(COMPLETE, metadata_indexes={**present, "of another": "boolean"})) == [
         create_metadata_index("kind"),
@@ -78,40 +78,40 @@ def test_only_missing_metadata_indexes_are_made() -> None:
     ],
     ids=["dimensions", "metric", "type of a metadata index"],
 )
-def test_what_differs_and_cannot_be_changed_is_refused(existing: Existing, message: str) -> None:
+def test_a_difference_that_cannot_be_changed_is_refused(existing: Existing, message: str) -> None:
     with pytest.raises(ProvisioningError) as caught:
         plan(SPECIFIED, existing)
     assert message in str(caught.value)
 
 
-def test_looking_finds_the_index_by_its_name() -> None:
+def test_the_index_is_found_by_its_name() -> None:
     assert look("retain-memory", Account()) == Existing()
     assert look("retain-memory", Account(768, TYPES)) == COMPLETE
 
 
-def test_looking_reads_past_notices_of_wrangler() -> None:
+def test_notices_of_wrangler_are_ignored() -> None:
     assert look("retain-memory", lambda _: "update available 4.165.0\n[]\n") == Existing()
 
 
 @pytest.mark.parametrize("output", ["", "not logged in", "[", "{}"])
-def test_output_that_is_no_list_is_an_error(output: str) -> None:
+def test_output_that_is_not_a_list_is_an_error(output: str) -> None:
     with pytest.raises(ProvisioningError, match="printed no list"):
         look("retain-memory", lambda _: output)
 
 
 def test_applying_twice_runs_every_command_once() -> None:
-    account, said = Account(), list[str]()
-    apply(SPECIFIED, account, said.append)
+    account, printed = Account(), list[str]()
+    apply(SPECIFIED, account, printed.append)
     assert account.ran == [LIST, CREATE, *(create_metadata_index(name) for name in TYPES)]
-    assert said == [" ".join(command) for command in account.ran[1:]]
+    assert printed == [" ".join(command) for command in account.ran[1:]]
     account.ran.clear()
-    said.clear()
-    apply(SPECIFIED, account, said.append)
+    printed.clear()
+    apply(SPECIFIED, account, printed.append)
     assert account.ran == [LIST, LIST_METADATA]
-    assert said == ["retain-memory is as specified: nothing to do."]
+    assert printed == ["retain-memory is as specified: nothing to do."]
 
 
-def test_applying_goes_on_after_a_failure_in_the_middle() -> None:
+def test_applying_again_continues_after_a_failure_in_the_middle() -> None:
     account = Account()
 
     def failing(command: Command) -> str:
@@ -127,9 +127,9 @@ def test_applying_goes_on_after_a_failure_in_the_middle() -> None:
 
 
 def test_adding_to_an_existing_index_says_to_reindex() -> None:
-    said = list[str]()
-    apply(SPECIFIED, Account(768, {"kind": "string"}), said.append)
-    assert "reindex" in said[-1]
+    printed = list[str]()
+    apply(SPECIFIED, Account(768, {"kind": "string"}), printed.append)
+    assert "reindex" in printed[-1]
 
 
 def test_without_apply_nothing_is_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,7 +161,7 @@ def test_apply_runs_what_is_missing() -> None:
     ],
     ids=["an index with other dimensions", "dimensions over the limit"],
 )
-def test_what_cannot_be_made_is_said_and_gives_status_1(
+def test_what_cannot_be_created_is_reported_with_status_1(
     arguments: list[str], dimensions: int | None, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments, Account(dimensions)) == 1

@@ -1,4 +1,4 @@
-"""What the stand-in refuses when a caller asks it directly, in the binding's words."""
+"""What the stand-in refuses when it is called directly, in the binding's words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRITES = {
         [{**GOOD, "values": [1, 0, 0]}],
         r'\(code = 40012\): invalid vector for id="a", expected 4 dimensions, and got 3 dimensions',
     ),
-    "values that are no numbers": ([{**GOOD, "values": ["1", 0, 0, 0]}], r"\(code = 40023\): .*finite numbers"),
+    "values that are not numbers": ([{**GOOD, "values": ["1", 0, 0, 0]}], r"\(code = 40023\): .*finite numbers"),
     "a namespace of 65 bytes": ([{**GOOD, "namespace": "n" * 65}], "namespace too long; max is 64 bytes, got 65 bytes"),
     "10,241 bytes of metadata": (
         [{**GOOD, "metadata": {"t": "x" * (10241 - len('{"t":""}'))}}],
@@ -139,7 +139,9 @@ PLATFORM = {
 
 
 @pytest.mark.parametrize(("text", "kind", "code"), PLATFORM.values(), ids=PLATFORM.keys())
-def test_an_error_of_the_binding_becomes_what_the_caller_can_do(text: str, kind: type[Exception], code: str) -> None:
+def test_an_error_of_the_binding_becomes_an_error_class_of_the_library(
+    text: str, kind: type[Exception], code: str
+) -> None:
     error = platform_error(text)
     assert type(error) is kind
     assert error.code == code

@@ -16,22 +16,22 @@ from vectorize.specification import IndexSpecification, MetadataIndex, Specifica
 SPECIFIED = read_specification()
 
 
-def test_every_metadata_index_says_why() -> None:
+def test_every_metadata_index_has_a_reason() -> None:
     assert all(len(one.why) > 20 for one in SPECIFIED.metadata_indexes)
 
 
-def test_the_library_filters_by_exactly_what_is_indexed() -> None:
+def test_the_library_filters_by_exactly_the_indexed_properties() -> None:
     assert {one.property: one.type for one in SPECIFIED.metadata_indexes} == FILTERABLE
 
 
-def test_the_stand_in_is_configured_as_specified() -> None:
+def test_the_standin_is_configured_as_specified() -> None:
     assert variables()["METADATA_INDEXES"] == FILTERABLE
     assert variables()["DIMENSIONS"] == str(SPECIFIED.local_dimensions)
     assert variables()["INDEX_NAME"] == SPECIFIED.name
     assert SPECIFIED.metric == "cosine"  # the only one the stand-in knows
 
 
-def test_the_stand_in_as_configured_is_visible_at_once_and_cannot_be_steered() -> None:
+def test_the_configured_standin_shows_writes_immediately_and_cannot_be_steered() -> None:
     assert variables()["VISIBILITY_DELAY_MS"] == "0"
     assert variables()["ALLOW_CONTROL"] == "0"
 
@@ -63,7 +63,7 @@ def test_a_specification_that_breaks_a_rule_is_refused(changes: dict[str, object
 
 
 @pytest.mark.workerd
-def test_wrangler_accepts_the_stand_in(tmp_path: Path) -> None:
+def test_wrangler_accepts_the_standin(tmp_path: Path) -> None:
     node, out = ROOT / "node_modules" / ".bin", tmp_path / "out"
     environment = {
         **os.environ,

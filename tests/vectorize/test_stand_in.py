@@ -19,7 +19,7 @@ DIMENSIONS = 256
 
 
 @pytest.mark.parametrize("case", cases(vector_index).values(), ids=cases(vector_index).keys())
-async def test_the_contract_holds(case: Case, configured: HttpBinding) -> None:
+async def test_contract(case: Case, configured: HttpBinding) -> None:
     await case(HttpVectorIndex(configured, DIMENSIONS))
 
 
@@ -70,7 +70,7 @@ async def test_a_query_without_a_namespace_searches_all_of_them(steered: HttpBin
     ]
 
 
-async def test_answers_have_the_shapes_of_the_binding(steered: HttpBinding) -> None:
+async def test_answers_have_the_form_of_the_bindings(steered: HttpBinding) -> None:
     space, id_ = new_id(), new_id()
     metadata = {"kind": "x" * 70, "note": ["not", "indexed"], "pandas": {"nice": 42}}
     vector = {"id": id_, "values": [3, 4, 0, 0], "namespace": space, "metadata": metadata}
@@ -92,7 +92,7 @@ async def test_answers_have_the_shapes_of_the_binding(steered: HttpBinding) -> N
     assert await steered.call("query", [1, 0, 0, 0], {"namespace": space}) == {"count": 0, "matches": []}
 
 
-async def test_five_matches_are_returned_unless_told_otherwise(steered: HttpBinding) -> None:
+async def test_five_matches_are_returned_by_default(steered: HttpBinding) -> None:
     space = new_id()
     await steered.call(
         "upsert", [{"id": f"{space}-{number}", "values": [1, number, 0, 0], "namespace": space} for number in range(9)]
@@ -100,7 +100,7 @@ async def test_five_matches_are_returned_unless_told_otherwise(steered: HttpBind
     assert (await steered.call("query", [1, 0, 0, 0], {"namespace": space}))["count"] == 5
 
 
-async def test_describe_tells_the_last_processed_mutation(steered: HttpBinding) -> None:
+async def test_describe_reports_the_last_processed_mutation(steered: HttpBinding) -> None:
     before = await steered.call("describe")
     await steered.call("control", {"nowMs": 1_700_000_000_123})
     mutation = await steered.call("upsert", [{"id": new_id(), "values": [1, 0, 0, 0]}])

@@ -1,4 +1,4 @@
-"""Stand-ins on the real workerd, behind a test Worker that takes their calls over HTTP."""
+"""Stand-ins on the real workerd, called over HTTP through a test Worker."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def variables(**changes: object) -> dict[str, object]:
 def running(state: Path, indexes: Mapping[str, Variables]) -> Iterator[str]:
     """Run one stand-in for each binding, with its variables; yield the address of the gateway, ending in a slash.
 
-    state: an existing folder, where the indexes are kept. At the end the process is killed, as in a crash.
+    state: an existing folder, in which the indexes are stored. At the end the process is killed, as in a crash.
     """
     (state / "config.capnp").write_text(_config(state, indexes))
     programs = sorted((ROOT / "node_modules" / "@cloudflare").glob("workerd-*/bin/workerd"))

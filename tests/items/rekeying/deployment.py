@@ -25,7 +25,7 @@ from tools.paths import ROOT
 
 
 class Isolate:
-    """One isolate: its flags, and what it counts. sql, objects: as it sees them."""
+    """One isolate: its flags and its counters. sql, objects: as it sees them."""
 
     def __init__(self, deployment: Deployment, flags: Namespacing, sql: Sql, objects: Objects) -> None:
         self._deployment = deployment
@@ -54,7 +54,7 @@ class Isolate:
 
 
 class Deployment:
-    """Its stores and its time."""
+    """The stores and the clock of a deployment."""
 
     def __init__(self) -> None:
         self.clock = ManualClock(1_700_000_000_000)
@@ -86,7 +86,7 @@ class Deployment:
         return [dict(row) for row in (await self.sql.run(sql, *values)).rows]
 
     async def to_phase_2(self) -> Isolate:
-        """Go to phase 2 and let it settle; return an isolate of it."""
+        """Advance to phase 2 and let it settle; return an isolate in that phase."""
         await self.isolate(False, True).migration().advance(1)
         later = self.isolate(True, True)
         await later.migration().advance(2)
@@ -94,7 +94,7 @@ class Deployment:
         return later
 
     async def backfilled(self, isolate: Isolate) -> int:
-        """Run the backfill to its end; return the number of steps."""
+        """Run the backfill to completion; return the number of steps."""
         steps = 1
         while not await isolate.backfill().step():
             steps += 1

@@ -1,4 +1,4 @@
-"""A store in a dictionary that every tier's layer can lie over, and what watches it in tests."""
+"""A store in a dictionary under the layer of any tier, and what watches it in tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def flags(write_canonical: bool, compat_read: bool) -> Namespacing:
 
 
 class DictStore:
-    """Implements the protocols of all three tiers, and adds what is not there."""
+    """Implements the protocols of all three tiers, and can add a value only where there is none."""
 
     def __init__(self, **values: str) -> None:
         self.values: dict[str, str] = dict(values)
@@ -64,7 +64,7 @@ class DictStore:
 
 
 class Watched:
-    """Implements `Watch`: counts, and permits copies unless told otherwise."""
+    """Implements `Watch`: counts, and permits copies unless set otherwise."""
 
     def __init__(self, permitted: bool = True) -> None:
         self.permitted = permitted
@@ -87,7 +87,7 @@ class Watched:
 
 
 class Layer(Protocol):
-    """One of the three layers, by the same names."""
+    """Any of the three layers, with the same method names."""
 
     async def read(self, key: str) -> str | None: ...
     async def upsert(self, key: str, value: str) -> None: ...
@@ -119,5 +119,5 @@ def layer(tier: str, store: DictStore, namespaces: Namespacing, watch: Watched, 
 
 
 def store_of(values: Mapping[str, str]) -> DictStore:
-    """Return a store that holds these values."""
+    """Return a store with these values."""
     return DictStore(**values)

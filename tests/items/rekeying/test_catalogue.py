@@ -41,7 +41,7 @@ async def test_a_read_copies_the_whole_item_with_its_namespace(deployment: Deplo
 
 @pytest.mark.parametrize("both", COMBINATIONS, ids=str)
 @pytest.mark.parametrize("held", [(), (KEY,), (FIRST,), (SECOND,), (KEY, FIRST, SECOND)], ids=str)
-async def test_a_buried_item_is_gone_for_every_reader_and_no_copy_brings_it_back(
+async def test_a_buried_item_is_gone_for_every_reader_and_no_copy_restores_it(
     deployment: Deployment, both: tuple[bool, bool], held: tuple[str, ...]
 ) -> None:
     inner = SqlWarm(deployment.sql, "acme", deployment.clock)
@@ -90,7 +90,7 @@ async def test_nothing_is_copied_for_another_tenant(deployment: Deployment) -> N
         assert raised.value.code == "invalid_namespace"
 
 
-async def test_adding_writes_only_where_there_is_no_row(deployment: Deployment) -> None:
+async def test_adding_writes_only_if_there_is_no_row(deployment: Deployment) -> None:
     items, inner = SqlItems(deployment.sql, "acme", deployment.clock), SqlWarm(deployment.sql, "acme", deployment.clock)
     assert await items.add(KEY, "first")
     assert not await items.add(KEY, "second")
@@ -114,7 +114,7 @@ async def test_a_copy_replaces_neither_a_newer_item_nor_a_deleted_one(deployment
 @given(order=st.lists(st.integers(0, 1), max_size=12))
 @settings(max_examples=60, deadline=None)
 @example(order=[1, 1, 0, 0, 0, 1, 1])
-async def test_a_reader_that_copies_while_an_item_is_buried_does_not_bring_it_back(order: list[int]) -> None:
+async def test_a_reader_that_copies_while_an_item_is_buried_does_not_restore_it(order: list[int]) -> None:
     deployment, turns = Deployment(), Turns()
     await SqlWarm(deployment.sql, "acme", deployment.clock).upsert(FIRST, "old")
     settled = await deployment.to_phase_2()

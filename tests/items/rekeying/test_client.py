@@ -20,7 +20,7 @@ from tests.items.rekeying.stores import DictStore, Watched, flags, layer
 
 NAMESPACE = Namespace("crm", "acme", "s1")
 COMBINATIONS = ((False, False), (False, True), (True, True), (True, False))
-# As the patterns of these tests fix it, a cart may lie under both legacy keys; here it belongs in the warm tier.
+# By the patterns of these tests, a cart may be under both legacy keys; here it belongs in the warm tier.
 CARTS = {**MATRIX, "cart": ItemPlacement("warm", prefix="carts/")}
 
 

@@ -1,4 +1,4 @@
-"""`retain namespaces` against the administrator's handlers, over the host's stores: the runbook, start to end."""
+"""`retain namespaces` against the administrator's handlers, on the host's stores: the whole runbook."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def deployment() -> Iterator[Deployment]:
 
 
 def _connected(isolate: Isolate) -> Callable[[str], httpx.Client]:
-    """Return what answers as the Worker would."""
+    """Return a client whose transport answers as the Worker would."""
     context = cast(AdminContext, SimpleNamespace(migration=isolate.migration, backfill=isolate.backfill))
 
     def answered(asked: httpx.Request) -> httpx.Response:
@@ -98,7 +98,7 @@ def test_the_runbook_goes_through_all_phases_and_back(
 
 
 @pytest.mark.parametrize("body", [{}, {"to": "x"}, {"to": 1, "more": 1}, {"to": 1, "baseline": "high"}], ids=json.dumps)
-def test_a_body_that_does_not_fit_is_refused(deployment: Deployment, body: dict[str, object]) -> None:
+def test_an_invalid_body_is_refused(deployment: Deployment, body: dict[str, object]) -> None:
     client = _connected(deployment.isolate(False, True))(URL)
     answer = client.post("/admin/namespaces/phase", json=body)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_body")

@@ -39,7 +39,7 @@ each_flags = pytest.mark.parametrize("both", BOTH, ids=IDS)
         ((False, True), {KEY: REMOVED, FIRST: "old"}, None, {KEY: REMOVED, FIRST: "old"}),
     ],
 )
-async def test_a_read_goes_by_the_canonical_key_and_then_as_the_flags_say(
+async def test_a_read_uses_the_canonical_key_and_then_the_keys_of_the_flags(
     tier: str, both: Flags, held: dict[str, str], seen: str | None, left: dict[str, str]
 ) -> None:
     store = store_of(held)
@@ -60,7 +60,7 @@ async def test_a_read_goes_by_the_canonical_key_and_then_as_the_flags_say(
         ((True, False), {FIRST: "old", KEY: REMOVED}, {KEY: "v", FIRST: "old"}),
     ],
 )
-async def test_a_write_goes_where_the_flags_say_and_never_leaves_the_canonical_value_behind(
+async def test_a_write_uses_the_keys_of_the_flags_and_never_leaves_the_canonical_value_stale(
     tier: str, both: Flags, held: dict[str, str], left: dict[str, str]
 ) -> None:
     store = store_of(held)
@@ -91,7 +91,7 @@ async def test_a_removed_item_is_gone_under_every_key_and_for_every_reader(
 @each_tier
 @each_flags
 @pytest.mark.parametrize("nth", [1, 2, 3, None])
-async def test_where_nothing_is_copied_a_removed_item_leaves_no_mark_and_a_failure_leaves_its_newest_value(
+async def test_without_copies_a_removed_item_leaves_no_mark_and_a_failure_leaves_its_newest_value(
     tier: str, both: Flags, nth: int | None
 ) -> None:
     store, faults = store_of({KEY: "c", FIRST: "a", SECOND: "b"}), Faults(lambda owner: None)
@@ -122,7 +122,7 @@ HELD = ({KEY: "c", FIRST: "a", SECOND: "b"}, {FIRST: "a", SECOND: "b"}, {KEY: "c
 @pytest.mark.parametrize("when", ["", " done"], ids=["before", "after"])
 @pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("act", ["delete", "upsert"])
-async def test_a_failure_at_any_call_leaves_the_item_as_it_was_or_as_it_was_to_be_and_a_repetition_ends_it(
+async def test_a_failure_at_any_call_leaves_the_old_or_the_new_item_and_a_repetition_completes_it(
     both: Flags, held: dict[str, str], when: Literal["", " done"], nth: int, act: str
 ) -> None:
     for method in ("read", "upsert", "delete"):
@@ -149,7 +149,7 @@ async def test_a_failure_at_any_call_leaves_the_item_as_it_was_or_as_it_was_to_b
             assert store.values.keys() <= {KEY}
 
 
-async def test_a_delete_that_dies_halfway_is_not_undone_by_the_copies_of_readers() -> None:
+async def test_a_delete_that_crashes_halfway_is_not_undone_by_the_copies_of_readers() -> None:
     store = store_of({FIRST: "a", SECOND: "b"})
     faults = Faults(lambda owner: None)
     faults.plan(Fault(Unavailable("no"), point="store.delete"))
@@ -182,14 +182,14 @@ async def test_a_store_that_is_down_is_an_error_and_not_a_miss() -> None:
 
 
 @each_tier
-async def test_nothing_is_copied_before_it_is_permitted_or_where_the_store_cannot_add(tier: str) -> None:
+async def test_nothing_is_copied_before_it_is_permitted_or_if_the_store_cannot_add(tier: str) -> None:
     for adds, permitted in ((True, False), (False, True)):
         store = store_of({FIRST: "old"})
         assert await layer(tier, store, flags(True, True), Watched(permitted), adds=adds).read(KEY) == "old"
         assert store.values == {FIRST: "old"}
 
 
-async def test_an_item_that_expired_under_its_canonical_key_does_not_come_back_from_a_legacy_one() -> None:
+async def test_an_item_that_expired_under_its_canonical_key_does_not_reappear_from_a_legacy_one() -> None:
     class Expired(DictStore):
         async def read(self, key: str) -> str | None:
             return None if key == KEY else await super().read(key)
@@ -199,7 +199,7 @@ async def test_an_item_that_expired_under_its_canonical_key_does_not_come_back_f
     assert store.values[KEY] == "expired"
 
 
-async def test_reads_are_counted_by_what_answered_them() -> None:
+async def test_reads_are_counted_by_the_key_that_answered_them() -> None:
     watch = Watched()
     memory = layer("warm", store_of({FIRST: "old"}), flags(True, True), watch)
     for _ in range(3):
@@ -208,7 +208,7 @@ async def test_reads_are_counted_by_what_answered_them() -> None:
     assert watch.counts == {ReadOutcome.LEGACY: 1, ReadOutcome.CANONICAL: 2, ReadOutcome.ABSENT: 1}
 
 
-async def test_with_canonical_keys_alone_some_misses_are_looked_for_to_be_counted() -> None:
+async def test_with_canonical_keys_alone_some_misses_are_probed_and_counted() -> None:
     watch, store = Watched(), store_of({SECOND: "old"})
     memory = layer("warm", store, flags(True, False), watch)
     assert [await memory.read(KEY) for _ in range(3 * PROBE_EVERY)] == [None] * 3 * PROBE_EVERY
@@ -237,7 +237,7 @@ async def test_the_mark_of_removed_items_cannot_be_written_as_a_value() -> None:
 
 
 @each_flags
-async def test_an_item_of_another_tenant_never_sees_a_key_that_is_fixed_to_one(both: Flags) -> None:
+async def test_another_tenants_item_never_uses_a_key_that_is_fixed_to_one_tenant(both: Flags) -> None:
     store = store_of({SECOND: "acme's"})
     memory = layer("warm", store, flags(*both), Watched())
     assert await memory.read("crm:contoso:s1:cart:active") is None
@@ -247,7 +247,7 @@ async def test_an_item_of_another_tenant_never_sees_a_key_that_is_fixed_to_one(b
 
 
 @each_flags
-async def test_an_item_without_legacy_keys_has_its_canonical_key_alone(both: Flags) -> None:
+async def test_an_item_without_legacy_keys_has_only_its_canonical_key(both: Flags) -> None:
     store, key = store_of({}), "other:acme:s1:cart:active"
     memory = layer("warm", store, flags(*both), Watched())
     await memory.upsert(key, "v")
@@ -256,7 +256,7 @@ async def test_an_item_without_legacy_keys_has_its_canonical_key_alone(both: Fla
     assert store.values == {}
 
 
-async def test_the_cold_tiers_prefix_stays_before_the_canonical_key() -> None:
+async def test_the_cold_tiers_prefix_precedes_the_canonical_key() -> None:
     store = store_of({FIRST: "old"})
     memory = layer("cold", store, flags(True, True), Watched())
     assert await memory.read(f"uploads/{KEY}") == "old"

@@ -1,4 +1,4 @@
-"""Readers that copy, writers, deleters and the backfill at the same time, in any order of their calls to the store."""
+"""Readers that copy, writers, deleters and the backfill run concurrently, in any order of their store calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def _read(memory: Layer) -> str | None:
 
 
 async def _write(memory: Layer) -> str | None:
-    """Write, and read what was acknowledged."""
+    """Write, and read the acknowledged value."""
     await memory.upsert(KEY, "new")
     return await memory.read(KEY)
 
@@ -51,7 +51,7 @@ async def _final(store: DictStore, namespaces: Namespacing) -> str | None:
     return await layer("warm", store, namespaces, Watched()).read(KEY)
 
 
-# Readers repair while writers and deleters are in phase 2 or, already, in phase 3.
+# Readers repair while writers and deleters are in phase 2 or already in phase 3.
 LATE = st.sampled_from([flags(True, True), flags(True, False)])
 
 
@@ -71,7 +71,7 @@ async def test_a_copy_never_replaces_what_a_writer_wrote(
 @given(ORDERS, st.sampled_from(HELD), LATE)
 @example([0, 0, 1, 1, 1, 0], {FIRST: "old"}, flags(True, True))
 @settings(max_examples=150, deadline=None)
-async def test_a_copy_never_brings_back_what_was_removed(
+async def test_a_copy_never_restores_what_was_removed(
     order: list[int], held: dict[str, str], late: Namespacing
 ) -> None:
     store, both = store_of(held), flags(True, True)
@@ -84,7 +84,7 @@ async def test_a_copy_never_brings_back_what_was_removed(
 
 @given(ORDERS, st.integers(1, 6), st.sampled_from([_read, _write, _remove]))
 @settings(max_examples=150, deadline=None)
-async def test_whoever_dies_on_the_way_nobody_sees_the_old_value_after_the_new_one(
+async def test_whichever_task_crashes_no_reader_sees_the_old_value_after_the_new_one(
     order: list[int], dies: int, dying: Operation
 ) -> None:
     store, both = store_of({FIRST: "old"}), flags(True, True)
@@ -96,7 +96,9 @@ async def test_whoever_dies_on_the_way_nobody_sees_the_old_value_after_the_new_o
 
 @given(ORDERS, st.sampled_from([_write, _remove]), LATE)
 @settings(max_examples=100, deadline=None)
-async def test_the_backfill_is_as_careful_as_a_reader(order: list[int], act: Operation, late: Namespacing) -> None:
+async def test_the_backfill_overwrites_no_more_than_a_reader(
+    order: list[int], act: Operation, late: Namespacing
+) -> None:
     store, both, turns = store_of({FIRST: "old"}), flags(True, True), Turns()
     seen, acting = turns.wrap(0, store), layer("warm", turns.wrap(1, store), late, Watched())
 
@@ -114,7 +116,7 @@ async def test_the_backfill_is_as_careful_as_a_reader(order: list[int], act: Ope
 async def test_while_flags_change_from_phase_1_to_2_nothing_acknowledged_is_lost(
     order: list[int], act: Operation
 ) -> None:
-    """Isolates of both phases answer; nobody copies yet, which is what the two minutes are for."""
+    """Isolates of both phases answer; no isolate copies yet: that is the purpose of the two minutes."""
     store = store_of({FIRST: "old"})
     turns = Turns()
     first, second = (

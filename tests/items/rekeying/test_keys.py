@@ -20,13 +20,13 @@ ITEMS = st.builds(ItemKey, NAMESPACES, SEGMENTS, SEGMENTS)
 
 
 @given(NAMESPACES)
-def test_a_namespace_survives_its_text(namespace: Namespace) -> None:
+def test_a_namespace_survives_a_round_trip(namespace: Namespace) -> None:
     assert Namespace.parse(str(namespace)) == namespace
     assert str(namespace) == namespace_key(namespace.service, namespace.tenant_id, namespace.session_id)
 
 
 @given(ITEMS)
-def test_an_item_survives_its_text(item: ItemKey) -> None:
+def test_an_item_survives_a_round_trip(item: ItemKey) -> None:
     assert ItemKey.parse(str(item)) == item
 
 
@@ -37,7 +37,7 @@ def test_two_items_never_share_a_key(items: list[ItemKey]) -> None:
 
 @given(st.text(max_size=80) | st.from_regex(r"[a-z*:. ]{0,20}(:[a-zA-Z*:. ]{0,5}){2,6}", fullmatch=True))
 @pytest.mark.parametrize("kind", [Namespace, ItemKey])
-def test_whatever_is_parsed_is_written_as_it_was(kind: type[Namespace] | type[ItemKey], text: str) -> None:
+def test_whatever_is_parsed_is_written_unchanged(kind: type[Namespace] | type[ItemKey], text: str) -> None:
     try:
         parsed = kind.parse(text)
     except InvalidInput:
@@ -49,7 +49,7 @@ def test_whatever_is_parsed_is_written_as_it_was(kind: type[Namespace] | type[It
     "text",
     ["crm-support-assistance:tenant-acme:s-8f21a:conversation:turn-001", "cart:tenant-contoso:s-21ab9:cart:active"],
 )
-def test_the_documented_examples_are_keys(text: str) -> None:
+def test_the_documented_examples_are_valid_keys(text: str) -> None:
     assert str(ItemKey.parse(text)) == text
 
 
@@ -90,7 +90,7 @@ def test_a_segment_of_64_bytes_is_accepted_and_one_more_refused(place: str) -> N
         (ItemKey.parse, ""),
     ],
 )
-def test_a_text_of_another_shape_is_refused(parse: Callable[[str], object], text: str) -> None:
+def test_a_text_of_another_form_is_refused(parse: Callable[[str], object], text: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         parse(text)
     assert raised.value.code == "invalid_namespace"

@@ -1,4 +1,4 @@
-"""The phases: what lets one begin, what holds it back, how one goes back; and a backfill that is interrupted."""
+"""The phases: what allows one to begin, what blocks it, how to roll back; and a backfill that is interrupted."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def _phase(isolate: Isolate) -> int:
 
 
 @pytest.mark.parametrize("both", [(False, False), (True, True), (True, False)], ids=str)
-async def test_phase_1_wants_its_flags(deployment: Deployment, both: tuple[bool, bool]) -> None:
+async def test_phase_1_requires_its_flags(deployment: Deployment, both: tuple[bool, bool]) -> None:
     refusal = await _refused(deployment.isolate(*both), 1)
     assert refusal.code == "not_ready"
     assert "MEMORY_NAMESPACE_WRITE_CANONICAL=false" in str(refusal.details["obstacles"])
@@ -81,11 +81,11 @@ async def test_without_patterns_there_is_nothing_to_migrate() -> None:
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
-def test_every_obstacle_is_said_in_words(obstacle: Obstacle, words: str) -> None:
+def test_every_obstacle_is_explained_in_words(obstacle: Obstacle, words: str) -> None:
     assert in_words(obstacle) == words
 
 
-async def test_phases_come_one_after_another_and_repeating_one_changes_nothing(deployment: Deployment) -> None:
+async def test_phases_follow_one_after_another_and_repeating_one_changes_nothing(deployment: Deployment) -> None:
     first = deployment.isolate(False, True)
     assert (await _refused(first, 2)).code == "wrong_phase"
     since = (await first.migration().advance(1, 0.9)).since_ms
@@ -121,7 +121,7 @@ async def test_phase_3_waits_for_the_backfill_and_for_two_stable_cycles(deployme
 
 
 @pytest.mark.parametrize(
-    ("reads", "said"),
+    ("reads", "verdict"),
     [
         ({ReadOutcome.CANONICAL: MIN_READS - 1}, "too_few_reads"),
         ({ReadOutcome.ABSENT: 10 * MIN_READS}, "too_few_reads"),
@@ -129,8 +129,8 @@ async def test_phase_3_waits_for_the_backfill_and_for_two_stable_cycles(deployme
     ],
     ids=["few", "misses alone", "legacy hits"],
 )
-async def test_a_cycle_that_is_not_stable_holds_phase_3_back_until_two_others_were(
-    deployment: Deployment, reads: dict[ReadOutcome, int], said: str
+async def test_an_unstable_cycle_blocks_phase_3_until_two_stable_ones_follow(
+    deployment: Deployment, reads: dict[ReadOutcome, int], verdict: str
 ) -> None:
     isolate = await deployment.to_phase_2()
     await deployment.backfilled(isolate)
@@ -139,14 +139,14 @@ async def test_a_cycle_that_is_not_stable_holds_phase_3_back_until_two_others_we
         for _ in range(number):
             isolate.reads.found("warm", where)
     await isolate.reads.flush()
-    assert (await isolate.migration().release("2")).cycles[-2].verdict == said
+    assert (await isolate.migration().release("2")).cycles[-2].verdict == verdict
     await deployment.stable_cycle(isolate, "3")
     assert (await _refused(isolate, 3)).code == "not_ready"
     await deployment.stable_cycle(isolate, "4")
     assert (await isolate.migration().advance(3)).phase == 3
 
 
-async def test_phase_3_is_refused_below_the_baseline_now_whatever_the_cycles_were(deployment: Deployment) -> None:
+async def test_phase_3_is_refused_below_the_current_baseline_whatever_the_cycles_were(deployment: Deployment) -> None:
     isolate = await deployment.to_phase_2()
     await deployment.backfilled(isolate)
     await deployment.stable_cycle(isolate, "1")
@@ -175,7 +175,7 @@ async def _rows(deployment: Deployment) -> list[dict[str, object]]:
     return await deployment.rows("SELECT * FROM memory_items ORDER BY key")
 
 
-async def test_going_back_is_always_allowed_and_removes_nothing(deployment: Deployment) -> None:
+async def test_rolling_back_is_always_allowed_and_removes_nothing(deployment: Deployment) -> None:
     await SqlWarm(deployment.sql, "acme", deployment.clock).upsert("acme:s1:cart:active", "old")
     isolate = await deployment.to_phase_2()
     await deployment.backfilled(isolate)
@@ -197,7 +197,7 @@ async def test_going_back_is_always_allowed_and_removes_nothing(deployment: Depl
     assert (await _rows(deployment), await deployment.objects.list("")) == (before, objects)
 
 
-async def test_phase_3_says_to_roll_back_when_misses_could_have_been_answered(deployment: Deployment) -> None:
+async def test_phase_3_advises_a_roll_back_when_misses_could_have_been_answered(deployment: Deployment) -> None:
     isolate = await deployment.to_phase_2()
     await deployment.backfilled(isolate)
     for name in ("1", "2"):
@@ -206,7 +206,7 @@ async def test_phase_3_says_to_roll_back_when_misses_could_have_been_answered(de
     await SqlWarm(deployment.sql, "acme", deployment.clock).upsert("acme:s1:cart:late", "written by an old service")
     late = deployment.isolate(True, False)
     await deployment.objects.put("acme:s1:cart:late", b"written by an old service")
-    for _ in range(20):  # tiers are made anew for each request
+    for _ in range(20):  # each request creates its own tiers
         assert await late.cold().download_text("crm:acme:s1:cart:late") is None
         assert await late.warm().find("crm:acme:s1:cart:late") is None
     await late.reads.flush()
@@ -215,7 +215,7 @@ async def test_phase_3_says_to_roll_back_when_misses_could_have_been_answered(de
     assert (shown["below_baseline"], shown["roll_back"]) == (["cold", "warm"], True)
 
 
-async def test_of_two_changes_at_the_same_time_one_comes_too_late(deployment: Deployment) -> None:
+async def test_of_two_concurrent_phase_changes_one_is_refused(deployment: Deployment) -> None:
     await deployment.isolate(False, True).migration().advance(1)
     isolate = deployment.isolate(True, True)
     standing = await isolate.migration().standing()
@@ -234,7 +234,7 @@ async def test_of_two_changes_at_the_same_time_one_comes_too_late(deployment: De
 
 
 @pytest.mark.parametrize("phase", ["none", "phase 1", "unsettled", "other flags"])
-async def test_nothing_is_backfilled_outside_of_a_settled_phase_2(deployment: Deployment, phase: str) -> None:
+async def test_nothing_is_backfilled_outside_a_settled_phase_2(deployment: Deployment, phase: str) -> None:
     isolate = deployment.isolate(True, True)
     if phase != "none":
         await deployment.isolate(False, True).migration().advance(1)
@@ -260,7 +260,7 @@ async def _seed(deployment: Deployment, number: int) -> None:
 
 @pytest.mark.parametrize("nth", [1, 2, 5, 60, 130, 170, 250])
 @pytest.mark.parametrize("kind", ["", " done"], ids=["before", "after"])
-async def test_an_interrupted_backfill_goes_on_and_copies_everything_once(
+async def test_an_interrupted_backfill_resumes_and_copies_everything_once(
     deployment: Deployment, nth: int, kind: str
 ) -> None:
     await _seed(deployment, 60)
@@ -314,7 +314,7 @@ async def test_a_step_is_bounded_and_a_repetition_from_the_beginning_changes_not
     assert await _rows(deployment) == rows
 
 
-async def test_a_value_that_cannot_be_copied_is_counted_and_holds_phase_3_back(deployment: Deployment) -> None:
+async def test_a_value_that_cannot_be_copied_is_counted_and_blocks_phase_3(deployment: Deployment) -> None:
     await deployment.objects.put("agent:s1:f1", b"\xff\xfe")
     await deployment.objects.put("agent:s1:f2", b"text")
     isolate = await deployment.to_phase_2()
@@ -331,7 +331,7 @@ async def test_a_value_that_cannot_be_copied_is_counted_and_holds_phase_3_back(d
     assert await _blocked(isolate) == []
 
 
-async def test_entering_phase_2_again_begins_a_new_backfill(deployment: Deployment) -> None:
+async def test_entering_phase_2_again_starts_a_new_backfill(deployment: Deployment) -> None:
     isolate = await deployment.to_phase_2()
     await deployment.backfilled(isolate)
     await isolate.migration().roll_back(1)
@@ -343,7 +343,7 @@ async def test_entering_phase_2_again_begins_a_new_backfill(deployment: Deployme
     assert await deployment.isolate(True, False).warm().read("crm:acme:s1:cart:late") == "late"
 
 
-def test_a_tier_is_measured_by_the_items_that_were_there() -> None:
+def test_a_tier_is_measured_without_the_absent_items() -> None:
     assert Counts().hit_rate is None
     assert Counts(canonical=99, legacy=1, absent=5000).hit_rate == 0.99
     assert Counts(canonical=99, unread=1).hit_rate == 0.99

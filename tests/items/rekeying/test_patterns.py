@@ -42,7 +42,7 @@ def test_the_keys_of_an_item_are_written_as_configured() -> None:
 @pytest.mark.parametrize(
     "item", [_item(service="other"), _item(tenant="contoso"), _item(kind="cart")], ids=["service", "tenant", "kind"]
 )
-def test_a_pattern_holds_only_for_the_items_that_it_fixes(item: ItemKey) -> None:
+def test_a_pattern_applies_only_to_the_items_that_it_fixes(item: ItemKey) -> None:
     assert _load(AGENT)[0].key_of(item) is None
 
 
@@ -60,7 +60,7 @@ def test_a_legacy_key_belongs_to_exactly_one_item(number: int, item: ItemKey) ->
 
 
 @given(st.text(max_size=40) | st.from_regex(r"[a-z*]{0,4}([:/][a-z*.]{0,4}){1,5}", fullmatch=True))
-def test_whatever_is_read_from_a_key_is_written_as_it_was(text: str) -> None:
+def test_whatever_is_read_from_a_key_is_written_unchanged(text: str) -> None:
     for pattern in _load(*ALL):
         item = pattern.item_of(text)
         if item is not None:
@@ -70,12 +70,12 @@ def test_whatever_is_read_from_a_key_is_written_as_it_was(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["agent:s1", "agent:s1:t1:x", "agent::t1", "agents:s1:t1", "agent:s*:t1", "agent/s1/t1", ""], ids=repr
 )
-def test_a_key_of_another_shape_is_no_items(text: str) -> None:
+def test_a_key_of_another_form_belongs_to_no_item(text: str) -> None:
     assert _load(AGENT)[0].item_of(text) is None
 
 
 @pytest.mark.parametrize(
-    ("patterns", "code", "said"),
+    ("patterns", "code", "text"),
     [
         ([{"template": "agent:{sessionId}:{entityId}"}], "ambiguous_legacy_pattern", "service, tenantId, memoryKind"),
         ([{**SHORT, "template": "{sessionId}:{memoryKind}:{entityId}"}], "ambiguous_legacy_pattern", "tenantId"),
@@ -111,21 +111,21 @@ def test_a_key_of_another_shape_is_no_items(text: str) -> None:
         ([SHORT] * 9, "invalid_legacy_pattern", "at most 8"),
     ],
 )
-def test_a_pattern_that_is_not_unambiguous_is_refused_at_load(patterns: list[Any], code: str, said: str) -> None:
+def test_an_ambiguous_or_invalid_pattern_is_refused_at_load(patterns: list[Any], code: str, text: str) -> None:
     with pytest.raises(Misconfigured) as raised:
         _load(*patterns)
     assert raised.value.code == code
-    assert said in raised.value.message
+    assert text in raised.value.message
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '"x"', "1"])
-def test_what_is_no_list_of_patterns_is_refused(text: str) -> None:
+def test_what_is_not_a_list_of_patterns_is_refused(text: str) -> None:
     with pytest.raises(Misconfigured) as raised:
         load_patterns(text)
     assert raised.value.code == "invalid_legacy_pattern"
 
 
-def test_the_flags_come_from_the_settings_and_compatible_reads_need_something_to_read() -> None:
+def test_the_flags_come_from_the_settings_and_compatible_reads_need_patterns() -> None:
     found = namespacing(NamespaceSettings(True, True, json.dumps([SHORT])))
     assert (found.write_canonical, found.compat_read, len(found.patterns)) == (True, True, 1)
     assert namespacing(NamespaceSettings()).patterns == ()

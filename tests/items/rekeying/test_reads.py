@@ -1,4 +1,4 @@
-"""Counting reads costs no write for each, and copies wait until no older isolate answers."""
+"""Counting reads does not cost a write per read, and copies wait until no older isolate answers."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ async def test_counts_that_could_not_be_written_are_kept(deployment: Deployment)
     ]
 
 
-async def test_nothing_is_counted_before_a_migration_began(deployment: Deployment) -> None:
+async def test_nothing_is_counted_before_a_migration_begins(deployment: Deployment) -> None:
     isolate = deployment.isolate(False, False)
     isolate.reads.found("warm", ReadOutcome.LEGACY)
     await isolate.reads.flush()
     assert await deployment.rows("SELECT 1 FROM namespace_reads") == []
 
 
-async def test_copies_are_permitted_two_minutes_after_phase_2_began_and_withdrawn_with_it(
+async def test_copies_are_permitted_from_two_minutes_after_phase_2_began_and_withdrawn_after_it(
     deployment: Deployment,
 ) -> None:
     await deployment.isolate(False, True).migration().advance(1)
@@ -71,6 +71,6 @@ async def test_copies_are_permitted_two_minutes_after_phase_2_began_and_withdraw
     deployment.clock.advance(PERMIT_MS)
     assert await isolate.reads.may_repair()
     await isolate.migration().roll_back(1)
-    assert await isolate.reads.may_repair()  # it asks twice a minute at most
+    assert await isolate.reads.may_repair()  # it checks at most twice per minute
     deployment.clock.advance(PERMIT_MS)
     assert not await isolate.reads.may_repair()

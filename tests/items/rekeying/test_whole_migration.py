@@ -1,6 +1,7 @@
-"""The whole migration, with legacy data and traffic during it: any order of its steps, of isolates and of their calls.
+"""The whole migration, with legacy data and concurrent traffic, in any order of steps, isolates and calls.
 
-Isolates of the flags before and after a deployment answer side by side. Each must always read what was last acknowledged.
+Isolates with the flags before and after a deployment run side by side. Each must always read the last acknowledged
+value.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ async def _remove(isolate: Isolate, item: Item) -> None:
 
 
 class Migrating(RuleBasedStateMachine):
-    """A deployment on its way through the phases and back, with traffic."""
+    """A deployment that moves through the phases and back, with traffic."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +83,7 @@ class Migrating(RuleBasedStateMachine):
         return self._new_value().replace(" ", "-")
 
     def _flags(self) -> Flags:
-        """Return the flags that were deployed last."""
+        """Return the most recently deployed flags."""
         flags = self.isolates[-1].flags
         return flags.write_canonical, flags.compat_read
 
@@ -144,7 +145,7 @@ class Migrating(RuleBasedStateMachine):
         self.values[item] = found = self._run(_read(self.isolates[0], item))
         assert found in (possible or {before})
 
-    # The migration, as its runbook says.
+    # The migration, as in its runbook.
 
     def _may_backfill(self) -> bool:
         return self.phase == 2 and self._flags() == (True, True) and len(self.isolates) == 1 and self.settled
@@ -153,7 +154,7 @@ class Migrating(RuleBasedStateMachine):
 
     @rule()
     def two_minutes_pass(self) -> None:
-        """No isolate of older flags lives any longer."""
+        """After that, no isolate with older flags is alive."""
         self.deployment.clock.advance(SETTLE_MS)
         self.isolates = self.isolates[-1:]
         self.settled = self.phase == 2
@@ -217,7 +218,7 @@ class Migrating(RuleBasedStateMachine):
 
     @invariant()
     def no_canonical_key_was_lost(self) -> None:
-        """Whatever the phase does, a canonical row or object stays, be it as the mark of a removed item."""
+        """In every phase a canonical row or object stays, even if only as the mark of a removed item."""
         rows = self._run(self.deployment.rows("SELECT key FROM memory_items WHERE namespace_key <> ''"))
         objects = self._run(self.deployment.objects.list("crm:")).keys
         now = {f"warm {row['key']}" for row in rows} | {f"cold {key}" for key in objects}

@@ -24,7 +24,7 @@ ITEMS = "/admin/tenants/acme/items/crm/s1/conversation"
 
 
 def _seed(state: LocalState) -> None:
-    """Leave what phase 1 would have left long ago: sixty legacy rows, and the record of phase 2."""
+    """Store what an earlier phase 1 would have left: sixty legacy rows, and the record of phase 2."""
     with state.d1_transaction() as database:
         for number in range(60):
             key = f"acme:s1:conversation:t{number}"

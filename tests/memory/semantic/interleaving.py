@@ -43,8 +43,8 @@ class Turns:
     async def run(self, order: Iterable[int], operations: Sequence[Callable[[], Awaitable[object]]]) -> list[Outcome]:
         """Run the operations to completion; return what each returned or raised.
 
-        order: which task runs next, one entry per call. An entry of a task that has ended is skipped; after the last entry
-        the tasks continue one after another.
+        order: which task runs next, one entry per call. An entry of a task that has ended is skipped; after the last
+        entry the tasks continue one after another.
         """
         tasks = [asyncio.ensure_future(self._run(number, make)) for number, make in enumerate(operations)]
         turns = iter(order)

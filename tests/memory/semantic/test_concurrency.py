@@ -1,4 +1,4 @@
-"""Two and three writers of one tenant, interleaved at each port call, are serialised and leave everything consistent."""
+"""Two and three writers of one tenant, interleaved at each port call, are serialised and leave all consistent."""
 
 from __future__ import annotations
 

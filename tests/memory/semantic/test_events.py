@@ -49,7 +49,7 @@ _records = st.builds(
 
 
 @given(record=_records)
-def test_a_stored_event_holds_the_whole_record(record: Record) -> None:
+def test_a_stored_event_contains_the_whole_record(record: Record) -> None:
     assert stored(json.loads(json.dumps(record.to_json()))) == record
 
 
@@ -225,15 +225,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "not a number": ({"importance": float("nan")}, "invalid_importance"),
     "confidence is text": ({"confidence": "high"}, "invalid_confidence"),
     "no confidence": ({"confidence": None}, "invalid_confidence"),
-    "confidence is a truth": ({"confidence": True}, "invalid_confidence"),
+    "confidence is a truth value": ({"confidence": True}, "invalid_confidence"),
     "empty subject": ({"subject": ""}, "invalid_subject"),
     "long predicate": ({"predicate": "x" * 513}, "invalid_predicate"),
     "subject is a number": ({"subject": 7}, "invalid_subject"),
     "object is a list": ({"object": ["tea"]}, "invalid_object"),
     "time before the epoch": ({"expires_at_ms": -1}, "invalid_expires_at_ms"),
-    "time is not whole": ({"expires_at_ms": 1.5}, "invalid_expires_at_ms"),
+    "time is not a whole number": ({"expires_at_ms": 1.5}, "invalid_expires_at_ms"),
     "time is text": ({"expires_at_ms": "tomorrow"}, "invalid_expires_at_ms"),
-    "time beyond all bounds": ({"expires_at_ms": 2**53}, "invalid_expires_at_ms"),
+    "time out of bounds": ({"expires_at_ms": 2**53}, "invalid_expires_at_ms"),
     "metadata is not finite": ({"metadata": {"a": float("inf")}}, "invalid_metadata"),
     "metadata is not JSON": ({"metadata": {"a": {1, 2}}}, "invalid_metadata"),
 }

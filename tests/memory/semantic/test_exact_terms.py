@@ -48,7 +48,7 @@ CASES = {
         ("The parcel with 48213 was left at a neighbour's door, who then moved to another town.",),
         ("What happened to order 48214?", "Order 48212 happened.", "Order 4821 happened to happen."),
     ),
-    "short number behind its noun": Case(
+    "short number after its noun": Case(
         "What is wrong with invoice no. 311?",
         ("For 311 the address of the buyer is missing, so it went back to the accountant in spring.",),
         ("What is wrong with invoice no. 312?", "Invoice no. 31 is wrong."),

@@ -1,8 +1,8 @@
 """What is recalled, now and as of any earlier time, after any sequence of operations.
 
-A state machine stores, changes and deletes memories while the vector index lags and writers die, and queries each of them
-after each step. The laws need no second implementation of the rules: what is valid is found first by its own words, what
-is not valid is not found, and what was found at some time is always found as of that time, unless it was deleted.
+A state machine stores, changes and deletes memories while the vector index lags and writers die, and queries each of
+them after each step. The laws need no second implementation of the rules: what is valid is found first by its words,
+what is not valid is not found, and what was found at some time is always found as of that time, unless it was deleted.
 """
 
 from __future__ import annotations

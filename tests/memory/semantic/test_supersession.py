@@ -106,14 +106,14 @@ async def test_the_order_of_arrival_makes_no_difference(order: list[Stated], cut
 
 KEPT_APART: dict[str, tuple[Scope, dict[str, Any], Scope, dict[str, Any]]] = {
     "another scope": (AGENT, CITY, HOUSE, CITY),
-    "the scope around it": (AGENT, CITY, TENANT, CITY),
+    "the parent scope": (AGENT, CITY, TENANT, CITY),
     "another agent": (AGENT, CITY, Scope("acme", "triage"), CITY),
     "another tenant": (AGENT, CITY, Scope("other", "sdr", "sales"), CITY),
     "another subject": (AGENT, CITY, AGENT, {"subject": "bob", "predicate": "lives_in"}),
     "another predicate": (AGENT, CITY, AGENT, {"subject": "ann", "predicate": "works_in"}),
     "no subject": (AGENT, CITY, AGENT, {"predicate": "lives_in"}),
     "no predicate": (AGENT, {"subject": "ann"}, AGENT, {"subject": "ann"}),
-    "subject and predicate change places": (AGENT, CITY, AGENT, {"subject": "lives_in", "predicate": "ann"}),
+    "subject and predicate swapped": (AGENT, CITY, AGENT, {"subject": "lives_in", "predicate": "ann"}),
 }
 
 
@@ -256,7 +256,7 @@ async def test_what_a_person_closed_stays_closed_among_others_of_one_call(substr
 
 @pytest.mark.parametrize("known", [0, 1, 2, 3])
 async def test_facts_stored_in_one_call_are_stored_in_their_order(substrate: Substrate, known: int) -> None:
-    """As when stored one by one: of facts that become true in turn the last one is valid, whichever were known before."""
+    """As when stored one by one: of facts that become true in turn the last is valid, whichever were known before."""
     cities = ["Berlin", "Munich", "Berlin", "Rome", "Munich"]
     for city in ("Munich", "Rome", "Berlin")[:known]:
         await substrate.store(f"Ann lives in {city}.", **CITY)
