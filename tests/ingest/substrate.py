@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retain.ingest.extraction import ExtractedFact, Extractor, Said
+from retain.ingest.extraction import ExtractedFact, Extractor, SourceMessage
 from retain.ingest.ingestion import Ingestion
 from retain.ingest.jobs import IngestJob
 from retain.ingest.rule_extractor import RuleExtractor
@@ -78,7 +78,7 @@ class FixedExtractor:
         self.facts = facts
         self.seen: list[str] = []
 
-    async def extract(self, messages: Sequence[Said]) -> list[ExtractedFact]:
+    async def extract(self, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
         """Return facts of confidence 0.5: predicate and object as they were given."""
         self.seen += [message.content for message in messages]
         return [

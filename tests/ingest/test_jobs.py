@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from retain.errors import InvalidInput, NotFound, RetainError, Unavailable, UpstreamFailed
-from retain.ingest.extraction import ExtractedFact, Said
+from retain.ingest.extraction import ExtractedFact, SourceMessage
 from retain.ingest.ingestion import continue_interrupted
 from retain.ingest.jobs import KEPT_MS, MAX_ATTEMPTS, PRUNE_PAGE, IngestJob, Jobs, prune_jobs
 from retain.ingest.rule_extractor import RuleExtractor
@@ -31,7 +31,7 @@ class Breaking:
         self.error: RetainError | None = error
         self.calls = 0
 
-    async def extract(self, messages: Sequence[Said]) -> list[ExtractedFact]:
+    async def extract(self, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
         """Raise the error, or return one fact per message."""
         self.calls += 1
         if self.error is not None:

@@ -11,7 +11,7 @@ import pytest
 
 from retain.errors import UpstreamFailed
 from retain.host.fetch import HostFetch
-from retain.ingest.extraction import Said
+from retain.ingest.extraction import SourceMessage
 from retain.ingest.llm_extractor import LlmExtractor, read_facts
 from retain.ingest.selection import extractor
 from retain.models.openai_endpoint import OpenAiEndpoint
@@ -21,7 +21,7 @@ from tests.ingest.substrate import IngestSubstrate, turns
 from tests.ports import raises
 from tests.support.model_server import Failure, ModelServer
 
-MESSAGES = (Said("01A", "Bea", "I live in Paris."), Said("01B", "Tom", "Ida hates rain."))
+MESSAGES = (SourceMessage("01A", "Bea", "I live in Paris."), SourceMessage("01B", "Tom", "Ida hates rain."))
 FACT: dict[str, Any] = {
     "message": 0,
     "subject": "bea ",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.ingest.extraction import ExtractedFact, Said
+from retain.ingest.extraction import ExtractedFact, SourceMessage
 from retain.ingest.rule_extractor import RuleExtractor, facts_of
 from retain.ingest.rules import RULES
 from retain.ingest.rules.rule import ExtractionRule, compiled
@@ -239,7 +239,7 @@ def test_facts_tasks_events_and_instructions_get_their_kind() -> None:
 
 
 def test_a_fact_is_self_contained_and_names_its_speaker_and_message() -> None:
-    [fact] = facts_of(Said("01MESSAGE", "Dr. Bea Lang", "I live in Paris.", 5))
+    [fact] = facts_of(SourceMessage("01MESSAGE", "Dr. Bea Lang", "I live in Paris.", 5))
     assert fact.content == "Dr. Bea Lang lives in Paris"
     assert fact.subject == "speaker:dr_bea_lang"
     assert fact.message == "01MESSAGE"
@@ -247,7 +247,7 @@ def test_a_fact_is_self_contained_and_names_its_speaker_and_message() -> None:
 
 @pytest.mark.parametrize("speaker", ["assistant", "System", "tool", " AI "])
 async def test_what_a_machine_says_about_itself_is_not_a_fact(speaker: str) -> None:
-    assert await RuleExtractor().extract([Said("m", speaker, "My name is Max. I live in Paris.")]) == []
+    assert await RuleExtractor().extract([SourceMessage("m", speaker, "My name is Max. I live in Paris.")]) == []
 
 
 def test_emphasis_does_not_raise_the_confidence_of_a_fact() -> None:
@@ -260,7 +260,7 @@ def test_emphasis_does_not_raise_the_confidence_of_a_fact() -> None:
 
 @given(st.lists(st.sampled_from([text for text, _ in FACTS] + list(NOTHING)), max_size=6))
 def test_extraction_gives_the_same_each_time_and_no_fact_twice(texts: list[str]) -> None:
-    message = Said("m", "Bea", "\n".join(texts))
+    message = SourceMessage("m", "Bea", "\n".join(texts))
     facts = facts_of(message)
     assert facts_of(message) == facts
     assert len({(fact.predicate, fact.object) for fact in facts}) == len(facts)
@@ -268,7 +268,7 @@ def test_extraction_gives_the_same_each_time_and_no_fact_twice(texts: list[str])
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text: str) -> None:
-    for fact in facts_of(Said("m", "Bea", text)):
+    for fact in facts_of(SourceMessage("m", "Bea", text)):
         assert fact.object.strip()
 
 
@@ -281,7 +281,7 @@ HOSTILE_BYTES = 128 * 1024
     "piece", ["my name is A ", "I like a and ", "<memory ", "Hi, and so ", '"', "my dog A-", "I. ", "I work at A "]
 )
 def test_reading_hostile_repetition_takes_linear_work(piece: str) -> None:
-    facts_of(Said("m", "Bea", piece * (HOSTILE_BYTES // len(piece))))
+    facts_of(SourceMessage("m", "Bea", piece * (HOSTILE_BYTES // len(piece))))
 
 
 @pytest.mark.timeout(30)
@@ -289,8 +289,8 @@ def test_reading_hostile_repetition_takes_linear_work(piece: str) -> None:
 @pytest.mark.parametrize("start", ["My name is ", "I live in ", "I work at ", "I like ", "My dog ", "I was born in "])
 def test_the_longest_sentence_that_rules_read_needs_no_exponential_search(start: str, filling: str) -> None:
     room = MAX_SENTENCE - len(start)
-    facts_of(Said("m", "Bea", start + (filling * room)[:room]))
+    facts_of(SourceMessage("m", "Bea", start + (filling * room)[:room]))
 
 
 def _facts(text: str) -> list[ExtractedFact]:
-    return facts_of(Said("m", "Bea", text))
+    return facts_of(SourceMessage("m", "Bea", text))

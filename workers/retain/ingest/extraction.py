@@ -1,4 +1,4 @@
-"""The port of fact extraction: messages in, facts out, and how their parts are named."""
+"""The port of fact extraction, from messages to facts, and the names of subjects and predicates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retain.memory.records.limits import MAX_PART_BYTES
 from retain.memory.records.record import Kind
 
 MAX_KEY_CHARACTERS = 80
-"""Length of what is said about, as part of a predicate."""
+"""Largest length of the object's part of a predicate."""
 
 FUNCTIONAL = frozenset(
     {
@@ -22,7 +22,7 @@ FUNCTIONAL = frozenset(
         "diet", "anniversary",
     }
 )  # fmt: skip
-"""Predicates that hold of one thing at a time, so that a newer fact closes the older one."""
+"""Predicates that have one object at a time, so that a newer fact closes the older one."""
 
 _NOT_IN_KEYS = re.compile(r"[^\w]+")
 _MACHINES = frozenset(
@@ -31,8 +31,8 @@ _MACHINES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A message that facts are drawn from. id: of the record that holds it. at_ms: when it was said, if known."""
+class SourceMessage:
+    """A message from which facts are extracted. id: of its record. at_ms: when it was uttered, if known."""
 
     id: str
     speaker: str
@@ -42,9 +42,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedFact:
-    """A fact in parts, and as a sentence that stands by itself.
+    """A fact in parts, and as a sentence that is complete without its context.
 
-    confidence: in [0, 1), set by rule. message: the id of the message that it was drawn from.
+    confidence: in [0, 1), set by rule. message: the id of the message from which it was extracted.
     """
 
     subject: str
@@ -56,29 +56,29 @@ class ExtractedFact:
     message: str
 
     def to_json(self) -> dict[str, str | float]:
-        """Return the fact as it is kept until it is stored: the keywords of the constructor."""
+        """Return the constructor's keywords, as which the fact is kept until it is stored."""
         return asdict(self)
 
 
 class Extractor(Protocol):
-    """Draws facts from messages."""
+    """Extracts facts from messages."""
 
     @property
     def batch(self) -> int:
-        """How many messages one call takes."""
+        """The most messages that one call takes."""
         ...
 
-    async def extract(self, messages: Sequence[Said]) -> list[ExtractedFact]:
+    async def extract(self, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
         """Return the facts that the messages state, in the order of the messages. Has no side effect.
 
-        No fact is an answer; a failure is an error.
-        Raises: Unavailable when retrying may help; UpstreamFailed when the answer of a model is not one; Misconfigured.
+        An empty list means that there are no facts; a failure raises.
+        Raises: Unavailable when retrying may help; UpstreamFailed when a model's answer is invalid; Misconfigured.
         """
         ...
 
 
 def subject_of(speaker: str) -> str:
-    """Return the subject of what a speaker says of themselves: `speaker:` and the name, normalised."""
+    """Return the subject of a speaker's facts about themselves: `speaker:` and the name, normalised."""
     return _bounded("speaker:", speaker)
 
 
@@ -87,18 +87,19 @@ def entity(name: str) -> str:
     return _bounded("entity:", name)
 
 
-def predicate_of(name: str, said_object: str, *, functional: bool | None = None) -> str:
+def predicate_of(name: str, object_text: str, *, functional: bool | None = None) -> str:
     """Return the predicate under which a fact is stored.
 
-    What holds of one thing at a time keeps its name, so that a newer fact closes the older one; anything else also
-    names its object, as `likes:green_tea`, so that no two of them meet. functional: None asks `FUNCTIONAL`.
+    A predicate that has one object at a time keeps its name, so that a newer fact closes the older one; any other also
+    names its object, as in `likes:green_tea`, so that no fact closes another. functional: whether it has one object at a
+    time; None looks it up in `FUNCTIONAL`.
     """
     alone = name in FUNCTIONAL if functional is None else functional
-    return name if alone else f"{name}:{key_of(said_object)}"
+    return name if alone else f"{name}:{key_of(object_text)}"
 
 
 def key_of(text: str) -> str:
-    """Return a text as part of a predicate: folded words joined by `_`; long ones end with a digest instead."""
+    """Return a text as part of a predicate: folded words joined by `_`; a long one is cut and ends with a digest."""
     key = _NOT_IN_KEYS.sub("_", unicodedata.normalize("NFKC", text).casefold()).strip("_") or "_"
     if len(key) <= MAX_KEY_CHARACTERS:
         return key
@@ -106,7 +107,7 @@ def key_of(text: str) -> str:
 
 
 def is_machine(speaker: str) -> bool:
-    """Tell whether a speaker's name says that it is no person: what it says of itself is no fact."""
+    """Return whether a speaker's name shows that it is not a person, so its statements about itself are not facts."""
     return speaker.strip().casefold() in _MACHINES
 
 

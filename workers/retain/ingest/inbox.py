@@ -1,7 +1,7 @@
-"""The inbox: the place of every message of a conversation, and what is still to be done with it.
+"""The inbox: the position of every message of a conversation, and what is still to be done with it.
 
-A message is durable as soon as its row is here. Places are given by the primary key: of two requests that want the same
-one, the second looks again.
+A message is durable as soon as its row is here. The primary key makes positions unique: of two requests that want the
+same one, the second decides again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from retain.ingest.extraction import ExtractedFact, Said
+from retain.ingest.extraction import ExtractedFact, SourceMessage
 from retain.ingest.intake import HELD_BYTES, discarding
 from retain.ingest.messages import IncomingMessage, message_key
 from retain.ingest.placement import Placeable, PlacedMessage
@@ -19,7 +19,7 @@ from retain.memory.scope import Scope
 from retain.ports import Row, Sql, SqlValue, Statement
 
 KNOWN_LIMIT = 5000
-"""Messages of a conversation that one request is compared with, the latest first."""
+"""The most messages of a conversation with which one request is compared, the latest first."""
 _ADOPT_PAGE = 200
 
 _HERE = "tenant_id = ?1 AND scope_id = ?2 AND conversation = ?3"
@@ -42,7 +42,7 @@ INSERT INTO ingest_messages (tenant_id, scope_id, conversation, position, messag
 SELECT ?1, ?2, ?3, p.value ->> 0, u.message, u.message_key, u.at_ms, 'received', u.speaker, u.content, ?4, p.value ->> 1
 FROM json_each(?5) p LEFT JOIN ingest_uploads u ON u.upload_id = ?6 AND u.message_index = p.value ->> 1
 """
-"""One that is missing has no key, which the table refuses: then nothing is moved."""
+"""A missing uploaded message has no key, which the table refuses: then nothing is moved."""
 _ADOPTABLE = """
 SELECT r.id, r.position, r.speaker, r.content, r.said_at_ms, r.source, r.number FROM memory_search s
 JOIN memory_records r ON r.number = s.number
@@ -86,7 +86,7 @@ WHERE job_id = ?1 AND state = 'extracted' AND position IN (SELECT value ->> 0 FR
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A message that waits to be stored. message: the sender's id of it."""
+    """A message that waits to be stored. message: the sender's id for it."""
 
     content: str
     message: str | None
@@ -95,12 +95,12 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Unlearned:
-    """The facts of a stored message that wait to be stored. said_at_ms: when the message was said, if known."""
+    """The facts of a stored message that wait to be stored. at_ms: when the message was uttered, if known."""
 
     position: int
     message: str | None
     record_id: str
-    said_at_ms: int | None
+    at_ms: int | None
     facts: tuple[ExtractedFact, ...]
 
 
@@ -114,7 +114,7 @@ class Inbox:
     async def known(
         self, conversation: str, messages: Sequence[Placeable]
     ) -> tuple[list[PlacedMessage], tuple[int, int] | None]:
-        """Return the conversation's messages that could be one of these, and its first and last position."""
+        """Return the conversation's messages that could equal one of these, and its first and last position."""
         here = self._here(conversation)
         keys = json.dumps(sorted({message.key for message in messages}))
         ids = json.dumps(sorted({message.id for message in messages if message.id is not None}))
@@ -129,7 +129,7 @@ class Inbox:
         return rows, (int(low), int(high))
 
     async def adopt(self, conversation: str) -> bool:
-        """Give places to messages that the scope remembers and that did not come through here, as after an import.
+        """Give positions to messages that the scope has but that did not come through the inbox, as after an import.
 
         Returns whether there were any.
         """
@@ -150,9 +150,9 @@ class Inbox:
         return found
 
     def inserted(self, conversation: str, job_id: str, messages: Mapping[int, IncomingMessage]) -> list[Statement]:
-        """Return the statements that receive messages, by position.
+        """Return the statements that insert messages, by position.
 
-        Raises, when they run: Conflict when a place was taken meanwhile.
+        Raises, when they run: Conflict when a position was taken meanwhile.
         """
         statements: list[Statement] = []
         values: list[tuple[SqlValue, ...]] = []
@@ -169,16 +169,16 @@ class Inbox:
         return statements
 
     def moved(self, conversation: str, job_id: str, upload_id: str, places: Mapping[int, int]) -> list[Statement]:
-        """Return the statements that receive messages from an upload and forget it. places: position to index.
+        """Return the statements that move messages from an upload and delete it. places: position to index.
 
-        Raises, when they run: as `inserted`, and when the upload was forgotten meanwhile.
+        Raises, when they run: as `inserted`, and when the upload was deleted meanwhile.
         """
         listed = json.dumps(sorted(places.items()))
         move = (_MOVE, (*self._here(conversation), job_id, listed, upload_id))
         return [move, discarding(upload_id)]
 
     async def received(self, job_id: str, conversation: str, limit: int) -> list[Received]:
-        """Return messages of the job that wait to be stored, in order."""
+        """Return up to `limit` messages of the job that wait to be stored, in order."""
         rows = (await self._sql.run(_RECEIVED, job_id, limit)).rows
         return [
             Received(
@@ -190,13 +190,13 @@ class Inbox:
         ]
 
     def stored(self, job_id: str, records: Mapping[int, str]) -> Statement:
-        """Return the statement that says which record holds each message, by position."""
+        """Return the statement that notes each message's record, by position."""
         return _STORED, (job_id, json.dumps(list(records.items())))
 
-    async def unread(self, job_id: str, limit: int) -> list[tuple[int, Said | None]]:
-        """Return stored messages whose facts are not drawn yet, with their positions, in order.
+    async def unread(self, job_id: str, limit: int) -> list[tuple[int, SourceMessage | None]]:
+        """Return stored messages whose facts are not extracted yet, with their positions, in order.
 
-        None stands for one that was forgotten or erased since then: it gives no facts.
+        None stands for a message that was deleted or erased since then: it has no facts.
         """
         rows = (await self._sql.run(_UNREAD, job_id, limit)).rows
         return [
@@ -204,13 +204,13 @@ class Inbox:
                 int(row["position"]),
                 None
                 if row["content"] is None
-                else Said(row["record_id"], row["speaker"], row["content"], _time(row["said_at_ms"])),
+                else SourceMessage(row["record_id"], row["speaker"], row["content"], _time(row["said_at_ms"])),
             )
             for row in rows
         ]
 
     def read(self, job_id: str, facts: Mapping[int, Sequence[ExtractedFact]]) -> Statement:
-        """Return the statement that keeps the facts that were drawn from each message, by position."""
+        """Return the statement that keeps the facts extracted from each message, by position."""
         values = [(position, json.dumps([fact.to_json() for fact in found])) for position, found in facts.items()]
         return _READ, (job_id, json.dumps(values))
 
@@ -223,7 +223,7 @@ class Inbox:
         ]
 
     def learned(self, job_id: str, counts: Mapping[int, int]) -> Statement:
-        """Return the statement that says how many facts each message gave, by position."""
+        """Return the statement that notes how many facts each message had, by position."""
         return _LEARNED, (job_id, json.dumps(list(counts.items())))
 
     def _here(self, conversation: str) -> tuple[str, str, str]:

@@ -1,7 +1,7 @@
-"""Ingest of conversations into one scope: receive, store, draw facts, learn them; each step durable before the next.
+"""Ingest conversations into one scope: receive, store, extract facts, learn them; each step durable before the next.
 
-A request is durable when its messages have their places in the inbox. What follows is repeatable at every point: a
-message's place fixes the hash of its record, and facts are kept before they are stored.
+A request is durable when its messages have positions in the inbox. The rest can be repeated from any point: a message's
+position fixes the hash of its record, and extracted facts are kept in the inbox before they become records.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from retain.memory.semantic import SemanticMemory
 from retain.ports import Clock, Sql
 
 SLICE = 25
-"""Messages that are stored together: one call of the embedder, one transaction."""
+"""Messages that are stored together, in one call of the embedder and one transaction."""
 SLICE_BYTES = 128 * 1024
 EXTRACT_BYTES = 48 * 1024
-"""Text of messages that facts are drawn from together."""
+"""Text of the messages from which facts are extracted together."""
 SMALL_MESSAGES = 50
 SMALL_BYTES = 64 * 1024
-"""Up to here a request is worked off before it is answered."""
+"""A request up to these sizes is processed before it is answered."""
 MAX_TRIES = 20
 PAUSE_S = 0.02
-"""Pause between slices in the background, in seconds: an isolate turns to other requests only while everything waits."""
+"""Pause between slices in the background, in seconds: an isolate serves other requests only while this work waits."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class IngestReceipt:
-    """What became of a request. created: False when it is the same as one before. small: soon worked off."""
+    """The job of a request. created: False when it repeats an earlier one. small: it can be processed before answering."""
 
     job: IngestJob
     created: bool
@@ -50,7 +50,7 @@ class IngestReceipt:
 
 
 class Ingestion:
-    """The ingest of one scope. extractor: made when the first facts are to be drawn."""
+    """The ingest of one scope. extractor: returns the extractor; called when facts are to be extracted."""
 
     def __init__(self, memory: SemanticMemory, sql: Sql, extractor: Callable[[], Extractor], clock: Clock) -> None:
         self._memory = memory
@@ -62,7 +62,7 @@ class Ingestion:
         self._learner = Learner(memory, sql)
 
     async def receive(self, conversation: str, raw: Sequence[object]) -> IngestReceipt:
-        """Take messages in as one request; as `accept`. Raises: as `Intake` and `accept`."""
+        """Receive messages as one request; see `accept`. Raises: as `Intake` and `accept`."""
         intake = Intake(self._sql, self._memory.scope.tenant_id, self._clock)
         for message in raw:
             await intake.add(message)
@@ -70,9 +70,9 @@ class Ingestion:
         return await self.accept(conversation, intake)
 
     async def accept(self, conversation: str, intake: Intake) -> IngestReceipt:
-        """Open the job that a request is: when this returns, its messages are durable and have their places. Idempotent.
+        """Open the request's job; when this returns, its messages are durable and have positions. Idempotent.
 
-        intake: finished. What it put down is gone afterwards, unless this raises.
+        intake: finished. Its upload is deleted, unless this raises.
         Raises: InvalidInput for the request as a whole; Unavailable, after which it may be repeated.
         """
         scope, outlines = self._memory.scope, intake.outlines
@@ -89,14 +89,14 @@ class Ingestion:
                 await self._open(conversation, job_id, intake)
                 created = True
             except Conflict:
-                continue  # somebody took a place, or sent the same request: look again
-        raise Unavailable("the conversation is changed by too many at once; try again", code="contended")
+                continue  # somebody took a position, or sent the same request: try again
+        raise Unavailable("too many changes to the conversation at once; try again", code="contended")
 
     async def work(self, job_id: str, *, pause_s: float = 0.0) -> IngestJob:
-        """Work a job off and return it as it stands then: also `failed`, or `running` when somebody else is at it.
+        """Process a job and return its state after that: also `failed`, or `running` when somebody else processes it.
 
         pause_s: pause between slices, in seconds.
-        Raises: NotFound; Unavailable when not even the failure could be noted.
+        Raises: NotFound; Unavailable when not even the failure could be recorded.
         """
         job = await self._jobs.get(self._memory.scope.tenant_id, job_id)
         if job.scope.scope_id != self._memory.scope.scope_id:
@@ -120,14 +120,14 @@ class Ingestion:
         return await self._jobs.get(job.scope.tenant_id, job_id)
 
     async def _open(self, conversation: str, job_id: str, intake: Intake) -> None:
-        """Give the messages their places and open the job, in one transaction. Raises: Conflict."""
+        """Give the messages positions and open the job, in one transaction. Raises: Conflict."""
         messages = intake.outlines
         known, span = await self._inbox.known(conversation, messages)
         if span is None and await self._inbox.adopt(conversation):
             known, span = await self._inbox.known(conversation, messages)
         placement = place(messages, known, span)
         changed = [
-            Rejection(messages[order].index, "message_changed", "a message with this id and other words is stored")
+            Rejection(messages[order].index, "message_changed", "a message with this id and other content is stored")
             for order in placement.changed
         ]
         rejections = sorted([*intake.rejected, *changed], key=lambda rejection: rejection.index)
@@ -143,7 +143,7 @@ class Ingestion:
         await self._sql.batch([opened, *received])
 
     async def _store(self, job: IngestJob) -> bool:
-        """Store the next messages; return False when there are none."""
+        """Store the next messages; return False when there are none left."""
         waiting = await self._inbox.received(job.job_id, job.conversation, SLICE)
         waiting = waiting[: _fitting([one.content for one in waiting], SLICE_BYTES)]
         if not waiting:
@@ -157,22 +157,22 @@ class Ingestion:
         return True
 
     async def _extract(self, job: IngestJob) -> bool:
-        """Draw facts from the next stored messages and keep them; return False when there are none."""
+        """Extract facts from the next stored messages and keep them; return False when there are no messages."""
         extractor = self._extractor()
         waiting = await self._inbox.unread(job.job_id, extractor.batch)
         waiting = waiting[: _fitting(["" if one is None else one.content for _, one in waiting], EXTRACT_BYTES)]
         if not waiting:
             return False
-        said = [one for _, one in waiting if one is not None]
-        facts: dict[str, list[ExtractedFact]] = {one.id: [] for one in said}
-        for fact in await extractor.extract(said) if said else []:
+        messages = [one for _, one in waiting if one is not None]
+        facts: dict[str, list[ExtractedFact]] = {one.id: [] for one in messages}
+        for fact in await extractor.extract(messages) if messages else []:
             facts[fact.message].append(fact)
         found = {position: [] if one is None else facts[one.id] for position, one in waiting}
         await self._sql.batch([self._inbox.read(job.job_id, found), self._jobs.advanced(job.job_id)])
         return True
 
     async def _learn(self, job: IngestJob) -> bool:
-        """Store the facts of the next messages; return False when there are none."""
+        """Store the facts of the next messages; return False when there are no messages."""
         waiting = await self._inbox.unlearned(job.job_id, SLICE)
         if not waiting:
             return False
@@ -192,7 +192,7 @@ class Ingestion:
 async def continue_interrupted(
     sql: Sql, clock: Clock, ingestion: Callable[[Scope], Ingestion], *, limit: int = 10
 ) -> dict[str, int]:
-    """Continue jobs that were interrupted or failed, and return how many are in each state now. For the cron."""
+    """Continue up to `limit` interrupted or failed jobs; return how many are in each state now. For the cron."""
 
     async def call(job: IngestJob) -> Continued:
         return Continued((await ingestion(job.scope).work(job.job_id)).state, more=False)
@@ -200,16 +200,16 @@ async def continue_interrupted(
     done = await continue_open(await Jobs(sql, clock).interrupted(limit), call)
     states: dict[str, int] = {"completed": 0, "running": 0, "failed": 0, **done}
     if any(states.values()):
-        _log.info("interrupted ingests taken up", extra=states)
+        _log.info("interrupted ingests continued", extra=states)
     return states
 
 
 def _since(one: Unlearned, job: IngestJob) -> int:
-    return job.created_at_ms if one.said_at_ms is None else one.said_at_ms
+    return job.created_at_ms if one.at_ms is None else one.at_ms
 
 
 def _fitting(contents: Sequence[str], limit_bytes: int) -> int:
-    """Return how many of the contents, from the first, stay within the limit; one at least, if there is any."""
+    """Return how many of the contents, from the first, fit into the limit; at least one, if there are any."""
     size = 0
     for count, content in enumerate(contents):
         size += len(content.encode())

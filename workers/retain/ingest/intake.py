@@ -1,7 +1,7 @@
-"""A request's messages as they are taken in: checked one by one, and never all of them in memory.
+"""A request's messages as they arrive: checked one by one, and never all in memory.
 
-The text of a large request is put down in D1 on the way (`ingest_uploads`), where the transaction that opens the job finds
-it. Until then it belongs to nobody: what a crash leaves is forgotten by the daily cron, and the sender got no answer.
+The text of a large request is spilled to D1 as it arrives (`ingest_uploads`), where the transaction that opens the job
+finds it. Until then no job owns it: the daily cron deletes what a crash leaves, and the sender got no answer.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from retain.ingest.request import Oversized
 from retain.ports import Clock, Sql, Statement
 
 HELD_BYTES = 250_000
-"""Text of messages that is held, and put down by one statement: as JSON it stays below D1's 2 MB for one value, whatever
-is escaped."""
+"""Most text of messages that is held in memory and spilled by one statement: as JSON it stays below D1's 2 MB for one
+value, even if every character is escaped."""
 ABANDONED_MS = 3_600_000
-"""After how long an upload that no job took is forgotten."""
+"""After how long an upload that no job took is deleted."""
 
-_PUT_DOWN = """
+_SPILL = """
 INSERT INTO ingest_uploads
   (tenant_id, upload_id, created_at_ms, message_index, message, message_key, at_ms, speaker, content)
 SELECT ?1, ?2, ?3, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?4)
@@ -31,7 +31,7 @@ _DISCARD = "DELETE FROM ingest_uploads WHERE upload_id = ?"
 
 
 class Intake:
-    """The messages of one request. outlines: of those that can be stored. rejected: the others. received: how many came."""
+    """The messages of one request. outlines: of the valid ones. rejected: the others. received: how many arrived."""
 
     def __init__(self, sql: Sql, tenant_id: str, clock: Clock) -> None:
         self.outlines: list[Outline] = []
@@ -47,23 +47,21 @@ class Intake:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the messages as they came, in hexadecimal: equal for equal requests."""
+        """The SHA-256 of the messages as they arrived, in hexadecimal: equal for equal requests."""
         return self._digest.hexdigest()
 
     @property
     def held(self) -> Mapping[int, IncomingMessage]:
-        """The messages by their index, while nothing was put down."""
+        """The messages in memory by index: all of them, as long as nothing was spilled."""
         return {message.index: message for message in self._held}
 
     async def add(self, raw: object) -> None:
-        """Take the next message. Raises: LimitExceeded (code `too_many_messages`); Unavailable."""
+        """Add the next message. Raises: LimitExceeded (code `too_many_messages`); Unavailable."""
         if self.received == MAX_MESSAGES:
-            raise LimitExceeded(
-                "there are too many messages in one request", code="too_many_messages", limit=MAX_MESSAGES
-            )
+            raise LimitExceeded("the request has too many messages", code="too_many_messages", limit=MAX_MESSAGES)
         index, self.received = self.received, self.received + 1
-        said = f"oversized {raw.digest}" if isinstance(raw, Oversized) else json.dumps(raw, sort_keys=True)
-        self._digest.update(f"{said}\n".encode())
+        text = f"oversized {raw.digest}" if isinstance(raw, Oversized) else json.dumps(raw, sort_keys=True)
+        self._digest.update(f"{text}\n".encode())
         try:
             message = read_message(index, raw)
         except RetainError as error:
@@ -71,37 +69,37 @@ class Intake:
             return
         size = len(message.content.encode())
         if self._held_bytes + size > HELD_BYTES:
-            await self._put_down()
+            await self._spill()
         self._held.append(message)
         self._held_bytes += size
         self.outlines.append(Outline(index, message.id, message.key, message.at_ms, len(message.content)))
 
     async def finish(self) -> None:
-        """Say that all messages came. Raises: InvalidInput (code `no_messages`); Unavailable."""
+        """End the intake after the last message. Raises: InvalidInput (code `no_messages`); Unavailable."""
         if not self.received:
-            raise InvalidInput("there are no messages", code="no_messages")
+            raise InvalidInput("the request has no messages", code="no_messages")
         if self.upload_id is not None:
-            await self._put_down()
+            await self._spill()
 
     async def discard(self) -> None:
-        """Forget what was put down, unless a job took it. Idempotent. Raises: Unavailable."""
+        """Delete what was spilled, unless a job took it. Idempotent. Raises: Unavailable."""
         if self.upload_id is not None:
             await self._sql.run(_DISCARD, self.upload_id)
 
-    async def _put_down(self) -> None:
-        """Move what is held to D1."""
+    async def _spill(self) -> None:
+        """Move the held messages to D1."""
         self.upload_id = self.upload_id or new_id()
         rows = [(one.index, one.id, one.key, one.at_ms, one.speaker, one.content) for one in self._held]
         listed = json.dumps(rows, ensure_ascii=False)
         self._held, self._held_bytes = [], 0
-        await self._sql.run(_PUT_DOWN, self._tenant_id, self.upload_id, self._clock(), listed)
+        await self._sql.run(_SPILL, self._tenant_id, self.upload_id, self._clock(), listed)
 
 
 def discarding(upload_id: str) -> Statement:
-    """Return the statement that forgets an upload."""
+    """Return the statement that deletes an upload."""
     return _DISCARD, (upload_id,)
 
 
 async def forget_abandoned(sql: Sql, now_ms: int) -> int:
-    """Forget uploads that no job took; return how many messages they had. Idempotent."""
+    """Delete uploads that no job took; return how many messages they had. Idempotent."""
     return (await sql.run("DELETE FROM ingest_uploads WHERE created_at_ms < ?", now_ms - ABANDONED_MS)).changes

@@ -1,8 +1,8 @@
-"""Ingest jobs: what became of a request, as a row of D1.
+"""Ingest jobs: the progress and outcome of a request, as a row of D1.
 
-A job is `running` until everything was done, then `completed`; `failed` says that it stopped at an error. Both `running`
-and `failed` ones go on when the request is repeated, and by themselves with the daily cron. Whoever works on a job holds
-its lease: two may do so at once after one of them was given up too early, and nothing is doubled by that.
+A job is `running` until everything is done, then `completed`; it is `failed` when it stopped at an error. `running` and
+`failed` jobs continue when the request is repeated, and automatically with the daily cron. Whoever works on a job holds
+its lease. Two may work at once when a lease expires too early; nothing is stored twice by that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ State = Literal["running", "completed", "failed"]
 Stage = Literal["storing", "extraction", "learning"]
 
 MAX_ATTEMPTS = 5
-"""Attempts without any progress after which the cron leaves a job alone."""
+"""Attempts without progress after which the cron no longer continues a job."""
 
 KEPT_MS = 90 * 24 * 3600 * 1000
 """How long a completed job is kept."""
@@ -60,7 +60,7 @@ WHERE state = 'running' AND lease_until_ms <= ? AND attempts >= ?
 
 _PRUNABLE = "SELECT job_id FROM ingest_jobs WHERE state = 'completed' AND completed_at_ms < ? ORDER BY job_id LIMIT ?"
 _FORGET_JOBS = (
-    # The places of the messages stay: without them the same request would store them again.
+    # The positions of the messages stay: without them, the same request would store them again.
     "UPDATE ingest_messages SET job_id = NULL, message_index = NULL WHERE job_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM ingest_jobs WHERE job_id IN (SELECT value FROM json_each(?))",
 )
@@ -68,7 +68,7 @@ _FORGET_JOBS = (
 
 @dataclass(frozen=True, slots=True)
 class IngestJob:
-    """A job as it stands. lease_until_ms: until then somebody is at work on it."""
+    """The state of a job. lease_until_ms: until then somebody works on it."""
 
     job_id: str
     scope: Scope
@@ -86,7 +86,7 @@ class IngestJob:
     completed_at_ms: int | None
 
     def to_json(self) -> dict[str, object]:
-        """Return the job as the interface shows it."""
+        """Return the job as HTTP answers have it."""
         return {
             "job_id": self.job_id,
             "state": self.state,
@@ -108,7 +108,7 @@ class IngestJob:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of a request's messages when it came in: how many there are, are known, and which cannot be stored."""
+    """A request's messages on arrival: how many there are, how many are known, and which cannot be stored."""
 
     received: int
     duplicate: int
@@ -116,15 +116,15 @@ class Taken:
 
 
 def job_id_of(scope: Scope, conversation: str, messages_digest: str) -> str:
-    """Return the id of the job that a request is: a digest of tenant, scope and request, 32 hexadecimal digits."""
+    """Return the id of a request's job: a digest of tenant, scope and request, 32 hexadecimal digits."""
     request = json.dumps([scope.tenant_id, scope.scope_id, conversation, messages_digest])
     return hashlib.sha256(request.encode()).hexdigest()[:32]
 
 
 def check_job_id(value: str) -> str:
-    """Return the id of a job, or raise InvalidInput (code `invalid_job_id`)."""
+    """Return a job's id unchanged. Raises: InvalidInput (code `invalid_job_id`)."""
     if JOB_ID.fullmatch(value) is None:
-        raise InvalidInput("a job's id has 32 hexadecimal digits", code="invalid_job_id")
+        raise InvalidInput("a job's id must have 32 hexadecimal digits", code="invalid_job_id")
     return value
 
 
@@ -136,7 +136,7 @@ class Jobs:
         self._clock = clock
 
     async def find(self, tenant_id: str, job_id: str) -> IngestJob | None:
-        """Return a job of the tenant, None when there is none."""
+        """Return a job of the tenant, None if it does not exist."""
         rows = (
             await self._sql.run("SELECT * FROM ingest_jobs WHERE job_id = ? AND tenant_id = ?", job_id, tenant_id)
         ).rows
@@ -171,27 +171,27 @@ class Jobs:
         )
 
     async def lease(self, job: IngestJob) -> bool:
-        """Take a job up; return False when somebody else is at work on it, or it is done."""
+        """Take the job's lease; return False when somebody else works on the job, or it is done."""
         return await _LEASES.take(self._sql, job.scope.tenant_id, job.job_id, self._clock())
 
     def advanced(self, job_id: str) -> Statement:
-        """Return the statement that counts what was achieved, anew from the messages, and extends the lease."""
+        """Return the statement that recounts progress from the messages and extends the lease."""
         now = self._clock()
         return _ADVANCED, (now + LEASE_MS, now, job_id)
 
     async def complete(self, job: IngestJob) -> None:
-        """Complete the job, if all of it is done."""
+        """Mark the job as completed, if all of it is done."""
         await self._sql.run(_COMPLETE, self._clock(), job.job_id)
 
     async def fail(self, job: IngestJob, stage: Stage, error: RetainError) -> None:
-        """Say that the job stopped at an error."""
-        said = json.dumps({"stage": stage, "code": error.code, "message": error.message})
-        await self._sql.run(_FAIL, said, self._clock(), job.job_id)
+        """Record that the job stopped at an error."""
+        stopped = json.dumps({"stage": stage, "code": error.code, "message": error.message})
+        await self._sql.run(_FAIL, stopped, self._clock(), job.job_id)
 
     async def interrupted(self, limit: int) -> list[IngestJob]:
-        """Return jobs that nobody works on and that are not done, the longest waiting first.
+        """Return jobs that are not done and that nobody works on, the longest waiting first.
 
-        Those that were interrupted too often without achieving anything become failed.
+        Those that were interrupted too often without progress become `failed`.
         """
         now = self._clock()
         error = json.dumps({"stage": "storing", "code": "interrupted", "message": "the job was interrupted too often"})
@@ -201,9 +201,9 @@ class Jobs:
 
 
 async def prune_jobs(sql: Sql, now_ms: int) -> int:
-    """Forget jobs that were completed more than 90 days ago; return how many. Idempotent.
+    """Delete jobs that were completed more than 90 days ago; return how many. Idempotent.
 
-    What they stored stays, and so do the places of its messages. A failed job stays: its messages may still wait.
+    What they stored stays, and so do the positions of their messages. A failed job stays: its messages may still wait.
     """
     pruned = 0
     while rows := (await sql.run(_PRUNABLE, now_ms - KEPT_MS, PRUNE_PAGE)).rows:

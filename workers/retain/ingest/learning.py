@@ -1,4 +1,4 @@
-"""Facts become records: once, in the order in which they were said, with rules for what they close."""
+"""Store facts as records: once, in the order in which they were stated, with rules for what they close."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retain.memory.semantic import SemanticMemory
 from retain.ports import Row, Sql
 
 OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
-"""Predicates that close each other when they are said of the same object."""
+"""Predicates that close each other for the same object."""
 
 _SAME = """
 SELECT r.subject, r.predicate, r.object, r.valid_from_ms, r.valid_to_ms, (
@@ -31,12 +31,12 @@ WHERE r.tenant_id = ? AND r.scope_id = ? AND r.subject = ? AND r.predicate = ? A
 
 @dataclass(frozen=True, slots=True)
 class SourcedFact:
-    """A fact with where it comes from. record_id, message: of the utterance. said_at_ms: since when it holds."""
+    """A fact with its source. record_id, message: of the utterance. at_ms: when it was stated, from which it is valid."""
 
     fact: ExtractedFact
     record_id: str
     message: str | None
-    said_at_ms: int
+    at_ms: int
 
 
 class Learner:
@@ -47,23 +47,23 @@ class Learner:
         self._sql = sql
 
     async def learn(self, facts: Sequence[SourcedFact]) -> None:
-        """Store the facts. Idempotent: a fact that is known changes nothing, so repetition does not raise its trust.
+        """Store the facts. Idempotent: a known fact changes nothing, so repetition does not raise its confidence.
 
-        A fact that was true before, and no longer is, becomes valid again when it is said again, unless a person closed it.
+        A fact that was valid before, and no longer is, becomes valid again when stated again, unless a person closed it.
         Raises: as `SemanticMemory.store_all`; then the call may be repeated.
         """
         for wave in waves(facts):
             same = await self._same(wave)
-            told = [one for one in wave if _is_news(one, same[_about(one)])]
+            news = [one for one in wave if _is_news(one, same[_about(one)])]
             await self._memory.store_all(
-                [_record_of(one) for one in told],
-                [RecordSource("extraction", message=one.message, record_id=one.record_id) for one in told],
+                [_record_of(one) for one in news],
+                [RecordSource("extraction", message=one.message, record_id=one.record_id) for one in news],
             )
-            for one in told:
+            for one in news:
                 await self._close_opposite(one)
 
     async def _same(self, wave: Sequence[SourcedFact]) -> dict[tuple[str, str], list[Row]]:
-        """Return the records of the same subject and predicate as the facts, by both."""
+        """Return the records with the same subject and predicate as the facts, keyed by both."""
         scope = self._memory.scope
         wanted = json.dumps([_about(one) for one in wave])
         found: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -76,20 +76,20 @@ class Learner:
         if name not in OPPOSITES:
             return
         scope = self._memory.scope
-        values = (scope.tenant_id, scope.scope_id, one.fact.subject, f"{OPPOSITES[name]}:{key}", one.said_at_ms)
+        values = (scope.tenant_id, scope.scope_id, one.fact.subject, f"{OPPOSITES[name]}:{key}", one.at_ms)
         for row in (await self._sql.run(_OPEN_OPPOSITES, *values)).rows:
             source = RecordSource("extraction", message=one.message, record_id=one.record_id)
-            await self._memory.invalidate(row["id"], one.said_at_ms, source)
+            await self._memory.invalidate(row["id"], one.at_ms, source)
 
 
 def waves(facts: Iterable[SourcedFact]) -> list[list[SourcedFact]]:
-    """Cut the facts, by the time they were said, so that no two of a wave are about the same or say the same.
+    """Split the facts, ordered by time, into waves in which no two have the same subject and topic, or equal content.
 
-    Equal contents that are written together are one, so a fact that becomes true again is written after what closed it.
+    Equal contents stored in one call become one record, so a fact that is true again is stored after what closed it.
     """
     found: list[list[SourcedFact]] = []
     last: dict[tuple[str, str], int] = {}
-    for one in sorted(facts, key=lambda one: one.said_at_ms):
+    for one in sorted(facts, key=lambda one: one.at_ms):
         about = {(one.fact.subject, _topic(one.fact.predicate)), ("content", _hash(one.fact))}
         wave = max((last[key] + 1 for key in about if key in last), default=0)
         if wave == len(found):
@@ -100,7 +100,7 @@ def waves(facts: Iterable[SourcedFact]) -> list[list[SourcedFact]]:
 
 
 def _topic(predicate: str) -> str:
-    """Return the predicate, the same for both of opposites."""
+    """Return the predicate, or the same text for both of two opposites."""
     name, colon, key = predicate.partition(":")
     return min(name, OPPOSITES.get(name, name)) + colon + key
 
@@ -114,13 +114,13 @@ def _record_of(one: SourcedFact) -> NewRecord:
         predicate=fact.predicate,
         object=fact.object,
         confidence=fact.confidence,
-        valid_from_ms=one.said_at_ms,
+        valid_from_ms=one.at_ms,
     )
 
 
 def _is_news(one: SourcedFact, same: Sequence[Row]) -> bool:
-    """Tell whether the fact is not known to hold then, and no person said that it no longer does."""
-    at_ms, key = one.said_at_ms, key_of(one.fact.object)
+    """Return whether the fact is not known to be valid at its time, and no person closed it before."""
+    at_ms, key = one.at_ms, key_of(one.fact.object)
     equal = [row for row in same if row["object"] is not None and key_of(row["object"]) == key]
     holds = any(row["valid_from_ms"] <= at_ms and (row["valid_to_ms"] or at_ms + 1) > at_ms for row in equal)
     over = [row for row in equal if row["valid_to_ms"] is not None and row["valid_to_ms"] <= at_ms]

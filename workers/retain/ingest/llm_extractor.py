@@ -1,4 +1,4 @@
-"""Extraction by a chat model: a strict schema in the prompt, and an answer that is checked before it is believed."""
+"""Extraction by a chat model: a strict schema in the prompt, and an answer that is validated before it is used."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from retain.errors import UpstreamFailed
-from retain.ingest.extraction import ExtractedFact, Said, entity, predicate_of, subject_of
+from retain.ingest.extraction import ExtractedFact, SourceMessage, entity, predicate_of, subject_of
 from retain.memory.records.record import Kind
 from retain.models.chat import ChatMessage, ChatModel, ChatRequest
 
 MAX_CONFIDENCE = 0.9
-"""No model is believed more than this."""
+"""Largest confidence that is taken from a model."""
 MAX_OUTPUT_TOKENS = 4096
 
 _INSTRUCTIONS = """\
@@ -63,11 +63,10 @@ class LlmExtractor:
     def __init__(self, model: ChatModel) -> None:
         self._model = model
 
-    async def extract(self, messages: Sequence[Said]) -> list[ExtractedFact]:
+    async def extract(self, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
         """Return the facts that the model found.
 
-        Raises: UpstreamFailed (code `malformed_extraction`) for an answer that is not what the schema asks for; as the
-            model.
+        Raises: UpstreamFailed (code `malformed_extraction`) when the answer does not match the schema; as the model.
         """
         if not messages:
             return []
@@ -84,18 +83,18 @@ class LlmExtractor:
         return read_facts(reply.content, messages)
 
 
-def shown(messages: Sequence[Said]) -> str:
+def shown(messages: Sequence[SourceMessage]) -> str:
     """Return the messages as the model sees them: JSON, numbered from 0."""
     return json.dumps(
-        [{"message": number, "speaker": said.speaker, "content": said.content} for number, said in enumerate(messages)],
+        [{"message": number, "speaker": one.speaker, "content": one.content} for number, one in enumerate(messages)],
         ensure_ascii=False,
     )
 
 
-def read_facts(answer: str, messages: Sequence[Said]) -> list[ExtractedFact]:
+def read_facts(answer: str, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
     """Return the facts of a model's answer, in the order of the messages, each once.
 
-    Raises: UpstreamFailed (code `malformed_extraction`). It names the place that is wrong, not the model's words.
+    Raises: UpstreamFailed (code `malformed_extraction`), which names the invalid field, not the model's words.
     """
     fenced = _FENCED.fullmatch(answer)
     try:
@@ -107,19 +106,19 @@ def read_facts(answer: str, messages: Sequence[Said]) -> list[ExtractedFact]:
     found: dict[tuple[str, str, str], ExtractedFact] = {}
     for fact in sorted(facts, key=lambda fact: fact.message):
         if fact.message >= len(messages):
-            raise _malformed("it names a message that there is not")
+            raise _malformed("it names a message that does not exist")
         if not fact.object.strip() or not fact.content.strip() or not fact.subject.strip() or "\x00" in fact.content:
             raise _malformed("a part of a fact is blank")
-        said = messages[fact.message]
-        own = fact.subject.strip().casefold() == said.speaker.strip().casefold()
+        source = messages[fact.message]
+        own = fact.subject.strip().casefold() == source.speaker.strip().casefold()
         new = ExtractedFact(
-            subject_of(said.speaker) if own else entity(fact.subject),
+            subject_of(source.speaker) if own else entity(fact.subject),
             predicate_of(fact.predicate, fact.object),
             fact.object.strip(),
             fact.content.strip(),
             fact.kind,
             min(fact.confidence, MAX_CONFIDENCE),
-            said.id,
+            source.id,
         )
         found.setdefault((new.subject, new.predicate, new.content), new)
     return list(found.values())
@@ -127,5 +126,5 @@ def read_facts(answer: str, messages: Sequence[Said]) -> list[ExtractedFact]:
 
 def _malformed(reason: str) -> UpstreamFailed:
     return UpstreamFailed(
-        f"the model's answer is not what extraction asked for: {reason}", code="malformed_extraction", reason=reason
+        f"the model's answer does not match the extraction schema: {reason}", code="malformed_extraction", reason=reason
     )

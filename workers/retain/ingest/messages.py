@@ -1,4 +1,4 @@
-"""Messages of a conversation as they come in: checked one by one, so that a bad one does not cost the others."""
+"""Incoming messages of a conversation: checked one by one, so that an invalid one does not affect the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retain.memory.records.limits import MAX_PART_BYTES, check_content
 from retain.memory.records.record import content_hash
 
 MAX_MESSAGES = 500
-"""Messages of one request."""
+"""Messages per request."""
 MAX_MESSAGE_BYTES = 32 * 1024
 """Largest content of one message, in bytes of UTF-8."""
 MAX_AT_MS = 253_402_300_799_999
@@ -27,8 +27,8 @@ FIELDS = ("id", "speaker", "content", "at_ms")
 class IncomingMessage:
     """One message that can be stored.
 
-    index: its place in the request, from 0. id: the sender's, None when there is none. content: without recalled text.
-    at_ms: when it was said, None when unknown.
+    index: its number in the request, from 0. id: the sender's, None without one. content: without recalled text.
+    at_ms: when it was uttered, None if unknown.
     """
 
     index: int
@@ -44,13 +44,13 @@ class IncomingMessage:
 
     @property
     def key(self) -> str:
-        """What makes two messages without ids equal, but for their times: speaker and content."""
+        """The digest by which messages without ids are equal, apart from their times: of speaker and content."""
         return message_key(self.speaker, self.content)
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What is needed of a message to find its place. length: characters of its content."""
+    """The parts of a message that decide its position. length: characters of its content."""
 
     index: int
     id: str | None
@@ -61,42 +61,42 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """One message that is not stored, and why."""
+    """A message that is not stored, and the reason."""
 
     index: int
     code: Code | ForeignCode
     message: str
 
     def to_json(self) -> dict[str, object]:
-        """Return the rejection as the interface shows it."""
+        """Return the rejection as HTTP answers have it."""
         return asdict(self)
 
 
 def message_key(speaker: str, content: str) -> str:
-    """Return SHA-256 over speaker and content, in hexadecimal."""
+    """Return the SHA-256 of speaker and content, in hexadecimal."""
     return hashlib.sha256(json.dumps([speaker, content_hash(content, None)]).encode()).hexdigest()
 
 
 def check_conversation(conversation: str) -> str:
-    """Return a conversation's id of at most 512 bytes. Raises: InvalidInput (code `invalid_conversation`)."""
+    """Return a conversation's id, at most 512 bytes, unchanged. Raises: InvalidInput (code `invalid_conversation`)."""
     return _name("conversation", conversation, "invalid_conversation")
 
 
 def read_message(index: int, raw: object) -> IncomingMessage:
-    """Return a message that can be stored. Raises: InvalidInput, LimitExceeded."""
+    """Return the raw message checked and without recalled text. Raises: InvalidInput, LimitExceeded."""
     if isinstance(raw, Oversized):
         raise _too_large()
     if not isinstance(raw, Mapping) or not set(raw) <= set(FIELDS):
-        raise InvalidInput(f"a message is an object of {', '.join(FIELDS)}", code="invalid_message")
+        raise InvalidInput(f"a message must be an object with only {', '.join(FIELDS)}", code="invalid_message")
     content = raw.get("content")
     if not isinstance(content, str):
-        raise InvalidInput("a message needs content, which is text", code="invalid_content")
+        raise InvalidInput("a message needs content, as text", code="invalid_content")
     check_content(content)
     if len(content.encode()) > MAX_MESSAGE_BYTES:
         raise _too_large()
     own = without_recalled(content)
     if not own.strip():
-        raise InvalidInput("the message is recalled text and nothing else", code="recalled_text")
+        raise InvalidInput("the message is only recalled text", code="recalled_text")
     message_id, at_ms = raw.get("id"), raw.get("at_ms")
     if at_ms is not None and (isinstance(at_ms, bool) or not isinstance(at_ms, int) or not 0 <= at_ms <= MAX_AT_MS):
         raise InvalidInput("at_ms must be epoch milliseconds", code="invalid_at_ms")
@@ -114,5 +114,5 @@ def _name(what: str, value: object, code: InvalidInputCode) -> str:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise InvalidInput(f"{what} must be text without control characters", code=code)
     if len(value.encode("utf-8", "surrogatepass")) > MAX_PART_BYTES:
-        raise InvalidInput(f"{what} has at most {MAX_PART_BYTES} bytes", code=code)
+        raise InvalidInput(f"{what} must have at most {MAX_PART_BYTES} bytes", code=code)
     return value

@@ -1,8 +1,8 @@
-"""Where incoming messages belong in a conversation that may hold some of them already.
+"""Find the positions of incoming messages in a conversation that may have some of them already.
 
-A message with an id is the one with that id. Without ids, a request is taken for a window on the conversation: the place
-is sought where it lies without contradicting what is there (a repeated request, an overlapping window, a longer one,
-an earlier one). Where no such place exists, runs of messages that cannot be equal by chance are found again. What is
+A message with an id is the one with that id. Without ids, a request is treated as a window on the conversation: the
+offset is sought at which it does not contradict the known messages (a repeated request, an overlapping window, a longer
+one, an earlier one). If there is no such offset, runs of messages that cannot be equal by chance are matched. What is
 left is new. When in doubt a message counts as known: then its words are remembered already.
 """
 
@@ -14,27 +14,27 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 TELLING_RUN = 3
-"""So many equal messages in a row are no coincidence …"""
+"""This many equal messages in a row are not a coincidence …"""
 TELLING_LENGTH = 24
-"""… nor is one of so many characters."""
+"""… nor is one of this many characters."""
 
 
 class Placeable(Protocol):
-    """An incoming message, as far as its place depends on it."""
+    """What an incoming message's position depends on."""
 
     @property
     def id(self) -> str | None:
-        """The sender's id of it."""
+        """The sender's id for it."""
         ...
 
     @property
     def key(self) -> str:
-        """What makes two messages equal."""
+        """Equal for messages that are equal apart from ids and times."""
         ...
 
     @property
     def at_ms(self) -> int | None:
-        """When it was said."""
+        """When it was uttered."""
         ...
 
     @property
@@ -45,7 +45,7 @@ class Placeable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlacedMessage:
-    """A message that has its place. key: "" for one that was erased, which may have been any."""
+    """A message that has a position. key: "" for an erased one, which may have been any message."""
 
     position: int
     id: str | None
@@ -55,9 +55,9 @@ class PlacedMessage:
 
 @dataclass(frozen=True, slots=True)
 class MessagePlacement:
-    """What becomes of incoming messages, by their order.
+    """Which incoming messages are known, new or changed, by their order in the request.
 
-    known: order to the position of the message that it is. new: order to the position that it gets. changed: orders of
+    known: order to the position of the known message. new: order to the position that it gets. changed: orders of
     messages whose ids are known with other words.
     """
 
@@ -78,10 +78,10 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """How a request lies over its conversation, without regard to ids.
+    """How a request aligns with its conversation, apart from ids.
 
-    offset: the position that order 0 has when the request is one window on the conversation; None when it is not one.
-    found: order to position of the messages that are known by their place.
+    offset: the position of order 0 if the request is one window on the conversation, None if it is not.
+    found: order to position of the messages that are known by alignment.
     """
 
     offset: int | None
@@ -90,10 +90,10 @@ class Alignment:
 
 @dataclass(slots=True)
 class _ById:
-    """What ids say of incoming messages, by their order.
+    """What ids decide about incoming messages, by their order.
 
-    found: the position of each known one. changed: the position of each one with other words than its id had, None when
-    its id came before in the same request. repeated: for repetitions within the request, the order of the first.
+    found: the position of each known one. changed: the position of each one whose id is known with other words, None when
+    its id came earlier in the same request. repeated: for repetitions within the request, the order of the first.
     """
 
     found: dict[int, int] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class _ById:
 
     @property
     def certain(self) -> set[Pair]:
-        """The pairs that ids vouch for, with equal words or with others."""
+        """The pairs with equal ids, whether their words are equal or not."""
         return {
             Pair(order, position)
             for order, position in (*self.found.items(), *self.changed.items())
@@ -116,8 +116,8 @@ def place(
     """Return the position of each incoming message.
 
     known: at least every message of the conversation that could be one of the incoming ones. span: the first and last
-    position of the conversation, None when it is empty. New messages follow the last one, or precede the first when they
-    lead up to it.
+    position of the conversation, None when it is empty. New messages follow the last one, or precede the first if the
+    request overlaps the conversation's beginning.
     """
     rows = list(known)
     by_id = _by_id(incoming, rows)
@@ -141,29 +141,29 @@ def place(
 
 def _by_id(incoming: Sequence[Placeable], rows: Sequence[PlacedMessage]) -> _ById:
     ids = {row.id: row for row in rows if row.id is not None}
-    said = _ById()
+    result = _ById()
     seen: dict[str, int] = {}
     for order, message in enumerate(incoming):
         if message.id is None:
             continue
         row = ids.get(message.id)
         if row is not None and row.key == message.key:
-            said.found[order] = row.position
+            result.found[order] = row.position
         elif row is not None:
-            said.changed[order] = row.position
+            result.changed[order] = row.position
         elif message.id not in seen:
             seen[message.id] = order
         elif incoming[seen[message.id]].key == message.key:
-            said.repeated[order] = seen[message.id]
+            result.repeated[order] = seen[message.id]
         else:
-            said.changed[order] = None
-    return said
+            result.changed[order] = None
+    return result
 
 
 def _align(
     incoming: Sequence[Placeable], rows: Sequence[PlacedMessage], span: tuple[int, int], by_id: _ById
 ) -> Alignment:
-    """Return what is known by its place: all of the window where it lies, then runs that cannot be equal by chance."""
+    """Return what is known by alignment: all of the window that overlaps, then runs that cannot be equal by chance."""
     possible = _possible(incoming, rows, by_id)
     erased = {row.position for row in rows if row.key == ""}
     offset = _offset(possible | by_id.certain, erased, span, len(incoming))
@@ -174,7 +174,8 @@ def _align(
             if order not in by_id.changed:
                 found.setdefault(order, order + offset)
     dated = {row.position for row in rows if row.at_ms is not None}
-    telling_run = TELLING_RUN if offset is not None else 2  # beside a window, what is left is rather new
+    # With a window, the messages outside it are probably new.
+    telling_run = TELLING_RUN if offset is not None else 2
     for run in _runs(possible):
         taken = set(found.values())
         fresh = [pair for pair in run if pair.order not in found and pair.position not in taken]
@@ -186,7 +187,7 @@ def _align(
 
 
 def _possible(incoming: Sequence[Placeable], rows: Sequence[PlacedMessage], by_id: _ById) -> set[Pair]:
-    """Return the pairs of equal words that neither ids nor times forbid, of messages that ids say nothing about."""
+    """Return the pairs with equal words and compatible ids and times, of messages that ids do not decide."""
     by_key: dict[str, list[PlacedMessage]] = defaultdict(list)
     for row in rows:
         if row.key != "":
@@ -201,12 +202,12 @@ def _possible(incoming: Sequence[Placeable], rows: Sequence[PlacedMessage], by_i
 
 
 def _is_telling(message: Placeable, known_is_dated: bool) -> bool:
-    """Return whether a message that equals a known one does so by no coincidence: same time, or many characters."""
+    """Return whether a message cannot equal a known one by coincidence: it has the same time, or many characters."""
     return (message.at_ms is not None and known_is_dated) or message.length >= TELLING_LENGTH
 
 
 def _offset(pairs: set[Pair], erased: set[int], span: tuple[int, int], length: int) -> int | None:
-    """Return the offset of the window that contradicts nothing and agrees with most, the latest of equals."""
+    """Return the offset at which no message contradicts the window and most agree, the latest of equals, or None."""
     low, high = span
     agreeing = Counter(position - order for order, position in pairs)
     for offset, count in sorted(agreeing.items(), key=lambda item: (-item[1], -item[0])):
@@ -219,7 +220,7 @@ def _offset(pairs: set[Pair], erased: set[int], span: tuple[int, int], length: i
 
 
 def _runs(pairs: set[Pair]) -> list[list[Pair]]:
-    """Return the maximal runs of pairs that follow on each other, longest first."""
+    """Return the maximal runs of consecutive pairs, longest first."""
     runs = []
     for pair in sorted(pairs):
         if Pair(pair.order - 1, pair.position - 1) in pairs:

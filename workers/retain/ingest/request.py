@@ -1,7 +1,7 @@
-"""A request's JSON as it arrives: its members one by one, and those of one list item by item.
+"""Read a request's JSON as it arrives: member by member, and one list item by item.
 
-A body of 16 MiB as one text, and what is parsed of it, would take an isolate beyond its memory. Here no more is held
-than a piece of what arrived and one value of at most MAX_VALUE_CHARACTERS.
+A body of 16 MiB, as one text and as parsed values, would exceed an isolate's memory. Here only the last piece that
+arrived and one value of at most MAX_VALUE_CHARACTERS are in memory.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ MAX_VALUE_CHARACTERS = 256 * 1024
 """Longest value that is kept, in characters of JSON: a message of 32 KiB, every character of it escaped, has fewer."""
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_IN_STRING = re.compile(r'[^"\\]*+(?:\\[\s\S][^"\\]*+)*+')  # possessive: it remembers no ways back
+_IN_STRING = re.compile(r'[^"\\]*+(?:\\[\s\S][^"\\]*+)*+')  # possessive, so without backtracking
 _MARK = re.compile(r'["\[\]{}]')
 _SCALAR_END = re.compile(r"[ \t\n\r,\]}]")
 
 
 @dataclass(frozen=True, slots=True)
 class Oversized:
-    """A value that is too long to be kept. digest: SHA-256 of its text, in hexadecimal."""
+    """A value that is too long to be kept. digest: the SHA-256 of its text, in hexadecimal."""
 
     digest: str
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of the request's object, or an item of its list. value: parsed."""
+    """A member of the request's object, or an item of its list. value: parsed. item: whether it is an item."""
 
     name: str
     value: object
@@ -40,9 +40,9 @@ class Member:
 
 
 async def read_members(pieces: AsyncIterator[bytes], listed: str) -> AsyncIterator[Member]:
-    """Yield the members of a JSON object in their order; for the member `listed`, when it is a list, [] and its items.
+    """Yield the members of a JSON object in order; for the member `listed`, if it is a list, [] and then its items.
 
-    A value that is too long comes as `Oversized`.
+    A value that is too long is yielded as `Oversized`.
     Raises: ValueError when the text is not UTF-8 or not a JSON object, nested too deeply, or has `listed` twice.
     """
     text = _Text(pieces)
@@ -57,7 +57,7 @@ async def read_members(pieces: AsyncIterator[bytes], listed: str) -> AsyncIterat
             raise ValueError("a member's name is too long")
         await text.expect(":")
         if name == listed and seen:
-            raise ValueError(f"{listed} stands there twice")
+            raise ValueError(f"the object has {listed} twice")
         seen = seen or name == listed
         if name == listed and await text.skip("["):
             yield Member(name, [], item=False)
@@ -73,7 +73,7 @@ async def read_members(pieces: AsyncIterator[bytes], listed: str) -> AsyncIterat
 
 
 class _Text:
-    """The text of the pieces that arrived, from where it was read to."""
+    """The unread text of the pieces that arrived."""
 
     def __init__(self, pieces: AsyncIterator[bytes]) -> None:
         self._pieces = pieces
@@ -83,7 +83,7 @@ class _Text:
         self._ended = False
 
     async def ahead(self) -> str:
-        """Return the next character that is no white space, "" at the end."""
+        """Return the next character that is not white space, "" at the end."""
         while True:
             self._at = _end(_SPACE.match(self._buffer, self._at))
             if self._at < len(self._buffer):
@@ -92,7 +92,7 @@ class _Text:
                 return ""
 
     async def skip(self, mark: str) -> bool:
-        """Skip the mark, if it comes next."""
+        """Skip the mark if it comes next; return whether it did."""
         if await self.ahead() != mark:
             return False
         self._at += 1
@@ -103,7 +103,7 @@ class _Text:
             raise ValueError(f"{mark} is missing")
 
     async def closes(self, mark: str) -> bool:
-        """Return whether the mark comes next, else a comma does. Skip either."""
+        """Skip the mark and return True, or else skip a comma and return False. Raises: ValueError without either."""
         if await self.skip(mark):
             return True
         await self.expect(",")
@@ -125,7 +125,7 @@ class _Text:
         return kept.whole()
 
     async def _marked(self) -> str | Oversized:
-        """Read a string, a list or an object to the mark that closes it."""
+        """Read a string, a list or an object up to its closing mark."""
         kept, depth, in_string = _Kept(), 0, False
         while True:
             end, depth, in_string, closed = self._scanned(self._at, depth, in_string)
@@ -136,9 +136,9 @@ class _Text:
                 raise ValueError("the text ends within a value")
 
     def _scanned(self, at: int, depth: int, in_string: bool) -> tuple[int, int, bool, bool]:
-        """Return how far the value reaches in what is here, how deep it is there, whether in a string, and if it ends.
+        """Return how far the value extends in the buffer, and there its depth, whether in a string, and whether it ends.
 
-        What follows a backslash may not be here yet: then the backslash is left.
+        If what follows a backslash has not arrived yet, the backslash is left unread.
         """
         while at < len(self._buffer):
             if in_string:
@@ -159,12 +159,12 @@ class _Text:
         return at, depth, in_string, False
 
     def _taken(self, end: int) -> str:
-        """Return what is here up to the end, and go on behind it."""
+        """Return the unread text up to `end`, and mark it as read."""
         part, self._at = self._buffer[self._at : end], end
         return part
 
     async def _more(self) -> bool:
-        """Let the next piece follow what was not read yet; return False at the end."""
+        """Append the next piece to the unread text; return False at the end of the request."""
         while not self._ended:
             piece = await anext(self._pieces, None)
             self._ended = piece is None
@@ -176,12 +176,12 @@ class _Text:
 
 
 def _end(found: re.Match[str] | None) -> int:
-    assert found is not None  # the pattern fits the empty text
+    assert found is not None  # the pattern matches the empty text
     return found.end()
 
 
 class _Kept:
-    """The parts of one value: all of them, or their digest when they become too long."""
+    """The parts of one value: all of them, or only their digest once they are too long."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []

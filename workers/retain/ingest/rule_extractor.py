@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from retain.ingest.extraction import ExtractedFact, Said, is_machine, predicate_of, subject_of
+from retain.ingest.extraction import ExtractedFact, SourceMessage, is_machine, predicate_of, subject_of
 from retain.ingest.rules import RULES
 from retain.ingest.rules.rule import ExtractionRule, compiled
 from retain.ingest.sentences import Clause, Statement, statements
 
 MAX_OBJECT = 240
-"""Characters of an object; a longer one was not understood."""
+"""Largest length of an object; a longer one was not understood."""
 MAX_THING_WORDS = 8
 
 _THING_ENDS = re.compile(
@@ -39,7 +39,7 @@ _NO_THING = re.compile(
     r"(?:a|an) (?:idea|way|look|sound|fact|thought|part|thing))\b",
     re.IGNORECASE,
 )
-# "The" points at something of the conversation, unless a name follows or what there is only one of.
+# "The" refers to something in the conversation, unless a name or something unique follows.
 _DEFINITE = re.compile(
     r"[Tt]he (?!(?:sea|seaside|beach|outdoors|mountains|ocean|theatre|theater|opera|rain|snow|piano|violin|guitar|"
     r"(?:colou?r|taste|smell|sound) of)\b)[a-z]"
@@ -51,17 +51,17 @@ _WORDS = re.compile(r"[\w'&/+.-]+")
 
 
 class RuleExtractor:
-    """Implements `Extractor` by the table of rules. Reads English; other languages give no facts."""
+    """Implements `Extractor` by the table of rules. Reads English; finds no facts in other languages."""
 
     batch = 100
 
-    async def extract(self, messages: Sequence[Said]) -> list[ExtractedFact]:
-        """Return the facts that people plainly state of themselves. Raises nothing."""
+    async def extract(self, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
+        """Return the facts that people state plainly about themselves. Raises nothing."""
         return [fact for message in messages if not is_machine(message.speaker) for fact in facts_of(message)]
 
 
-def facts_of(message: Said) -> list[ExtractedFact]:
-    """Return the facts of one message, in the order in which they are said, each once."""
+def facts_of(message: SourceMessage) -> list[ExtractedFact]:
+    """Return the facts of one message, in the order in which they are stated, each once."""
     found: dict[str, ExtractedFact] = {}
     for statement in statements(message.content):
         for fact in _of_statement(statement, message):
@@ -69,7 +69,7 @@ def facts_of(message: Said) -> list[ExtractedFact]:
     return list(found.values())
 
 
-def _of_statement(statement: Statement, message: Said) -> Iterator[ExtractedFact]:
+def _of_statement(statement: Statement, message: SourceMessage) -> Iterator[ExtractedFact]:
     for clause, whole in ((statement.whole, True), *((clause, False) for clause in statement.clauses)):
         for rule in RULES:
             if rule.whole == whole and _reads(rule, clause):
@@ -80,19 +80,19 @@ def _reads(rule: ExtractionRule, clause: Clause) -> bool:
     return rule.denial == "either" or (rule.denial == "required") == clause.negated
 
 
-def _of_clause(rule: ExtractionRule, clause: Clause, message: Said) -> Iterator[ExtractedFact]:
+def _of_clause(rule: ExtractionRule, clause: Clause, message: SourceMessage) -> Iterator[ExtractedFact]:
     pattern = compiled(rule.pattern)
     for match in pattern.finditer(clause.text) if rule.anywhere else filter(None, [pattern.match(clause.text)]):
-        said = _object(rule, match["object"])
-        if said is None:
+        found = _object(rule, match["object"])
+        if found is None:
             continue
         groups = {name: text or "" for name, text in match.groupdict().items() if name != "object"}
         predicate = rule.predicate.format(**{name: _name(text) for name, text in groups.items()})
         yield ExtractedFact(
             subject_of(message.speaker),
-            predicate_of(predicate, said, functional=rule.functional),
-            said,
-            rule.phrase.format(speaker=message.speaker, object=said, **groups),
+            predicate_of(predicate, found, functional=rule.functional),
+            found,
+            rule.phrase.format(speaker=message.speaker, object=found, **groups),
             rule.kind,
             rule.confidence,
             message.id,
@@ -100,7 +100,7 @@ def _of_clause(rule: ExtractionRule, clause: Clause, message: Said) -> Iterator[
 
 
 def _object(rule: ExtractionRule, text: str) -> str | None:
-    """Return the object as the rule reads it, None when it is not understood."""
+    """Return the object as the rule reads it, None if it is not understood."""
     text = " ".join(text.split())
     if rule.reading == "thing":
         text = _TAIL.sub("", _JOINED_DEED.sub("", _THING_ENDS.sub("", text))).strip(" ,.'")

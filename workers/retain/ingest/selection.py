@@ -10,7 +10,7 @@ from retain.models.chat import ChatModel
 
 
 def extractor(name: str, model: Callable[[], ChatModel]) -> Extractor:
-    """Return the extractor that the variable EXTRACTOR names. model: makes the chat model, should it be `llm`.
+    """Return the extractor that the variable EXTRACTOR names. model: makes the chat model; called only for `llm`.
 
     Raises: Misconfigured (code `unknown_extractor`, or as `model`).
     """

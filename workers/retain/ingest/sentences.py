@@ -1,4 +1,4 @@
-"""What somebody states of themselves: clauses, without questions, quotations, conditions, guesses and others' words."""
+"""What a speaker states about themselves: clauses, without questions, quotations, conditions, guesses, others' words."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_SENTENCE = 400
-"""Longer sentences are not read: what they say is seldom plain."""
+"""Longer sentences are not read: they seldom state something plainly."""
 _FLAGS = re.IGNORECASE
 
 _PLAIN_MARKS = {0x2018: "'", 0x2019: "'", 0x2013: "-", 0x2014: " - ", 0x201E: '"', 0x201C: '"', 0x201D: '"', 0xA0: " "}
-"""Typographic marks, and what stands for them here."""
+"""Typographic marks, and their plain replacements."""
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _REPLIED_TO = re.compile(
@@ -42,7 +42,7 @@ _HEDGED = re.compile(
 _PERSONAL = re.compile(
     r"\b(?:I|I'm|Im|my|me|we|our|always|never|ever|from now on|from here on|going forward|future)\b", _FLAGS
 )
-"""Words without which nobody speaks of themselves or of what they want: most sentences have none."""
+"""Words without which nobody speaks about themselves or what they want: most sentences have none of them."""
 _MAY_IS_A_MONTH = re.compile(r"\bMay\b")
 _REPORTED = re.compile(
     r"\b(?:said|says|saying|told (?:me|him|her|us|them)|tells|asked|asks|wrote|writes|claims?|claimed|according to|"
@@ -73,7 +73,7 @@ _LEAD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A piece of a statement, without what leads in. negated: it denies something, or may do so."""
+    """A piece of a statement, without introductory words. negated: it denies something, or may do so."""
 
     text: str
     negated: bool
@@ -81,14 +81,14 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence that states something plainly. whole: all of it, without what leads in. clauses: its pieces."""
+    """A sentence that states something plainly. whole: without introductory words. clauses: its pieces."""
 
     whole: Clause
     clauses: tuple[Clause, ...]
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """Yield what the text plainly states of its speaker, in order. What is not plain is left out."""
+    """Yield what the text states plainly about its speaker, in order. What is not plain is left out."""
     for sentence in _sentences(_own_words(text)):
         if _is_plain(sentence):
             pieces = tuple(_clause(piece) for piece in _pieces(sentence))
@@ -101,7 +101,7 @@ def _own_words(text: str) -> str:
     for pattern in (_CODE, _REPLIED_TO, _QUOTED_LINE, _TRANSCRIPT_LINE):
         text = pattern.sub("\n", text)
     if text.count('"') % 2:
-        # Somewhere a quotation does not end: no telling which of these words are the speaker's own.
+        # A quotation is not closed: it is unknown which of these words are the speaker's own.
         text = "\n".join(part for part in re.split(r"\n\s*\n", text) if part.count('"') % 2 == 0)
     return _QUOTATION.sub(' " ', text)
 
@@ -130,7 +130,7 @@ def _is_plain(sentence: str) -> bool:
 
 
 def _pieces(sentence: str) -> Iterator[str]:
-    """Cut where a new subject begins behind a comma, a dash or a conjunction."""
+    """Yield the pieces of a sentence, cut where a new subject begins after a comma, a dash or a conjunction."""
     start = 0
     for cut in _CLAUSE.finditer(sentence):
         if cut.start() > start and _JOINING.search(cut[0]):

@@ -1,7 +1,7 @@
-"""The rules of extraction, as tables: English, careful, for people who speak of themselves.
+"""The rules of extraction, as tables: English, careful, for people who speak about themselves.
 
-What a rule does not surely understand it leaves alone: a missed fact is still found by recall in the message itself, a
-wrong one misleads. Of two rules that give the same fact the earlier one stands.
+A rule skips what it does not understand with certainty: recall still finds a missed fact in the message itself, while a
+wrong one misleads. When two rules find the same fact, the earlier one counts.
 """
 
 from __future__ import annotations

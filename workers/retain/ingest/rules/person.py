@@ -1,4 +1,4 @@
-"""Rules for who somebody is: names, places, work, days, ways to reach them."""
+"""Rules for who somebody is: names, places, work, dates, contact details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One rule of extraction: what it looks for, and the fact that it makes of it."""
+"""A rule of extraction: what it looks for, and the fact that it makes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from retain.ingest.rules.vocabulary import PARTS
 from retain.memory.records.record import Kind
 
 Reading = Literal["plain", "thing", "deed"]
-"""How an object is read: as it was found; as a thing, cut where something else begins; as something to do."""
+"""How an object is read: unchanged; as a thing, cut where something else begins; as something to do."""
 Denial = Literal["refused", "required", "either"]
-"""Whether a rule reads clauses that deny something."""
+"""Whether a rule skips, requires or ignores a denial in a clause."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRule:
     """One rule.
 
-    pattern: tried at the start of a clause; holds the group `object`, others that `predicate` and `phrase` name, and
-    the vocabulary's parts as `<PART>`. predicate: of the fact; with its object unless it holds of one thing at a time,
-    which `functional` says, None asking `extraction.FUNCTIONAL`. phrase: the fact as a sentence. confidence: below 1.
-    whole: read sentences instead of clauses. anywhere: the pattern may begin inside.
+    pattern: tried at the start of a clause; has the group `object`, those that `predicate` and `phrase` name, and the
+    vocabulary's parts as `<PART>`. predicate: of the fact; `predicate_of` adds the object unless `functional`.
+    functional: the predicate has one object at a time; None looks it up in `extraction.FUNCTIONAL`. phrase: the fact as
+    a sentence. confidence: below 1. whole: read sentences instead of clauses. anywhere: try the pattern at every
+    position.
     """
 
     name: str
@@ -41,5 +42,5 @@ class ExtractionRule:
 
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a rule's pattern with its parts filled in."""
+    """Return a rule's pattern, compiled with its parts filled in."""
     return re.compile(re.sub(r"<([A-Z]+)>", lambda place: PARTS[place[1]], pattern))

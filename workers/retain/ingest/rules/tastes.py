@@ -1,4 +1,4 @@
-"""Rules for likes and dislikes, for what somebody cannot or will not have, for their people and possessions."""
+"""Rules for likes and dislikes, what somebody cannot or will not have, their people and possessions."""
 
 from __future__ import annotations
 

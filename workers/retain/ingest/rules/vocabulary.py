@@ -1,4 +1,4 @@
-"""The parts that rules' patterns are made of, as regular expressions without groups of their own."""
+"""The parts of rules' patterns, as regular expressions without capturing groups."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PARTS: Mapping[str, str] = {
         rf"(?:the )?(?!(?:I|{_DATED})\b)[A-Z0-9][\w&.'-]*"
         r"(?: (?:(?:of|and|&|the|for) )*(?!I\b)[A-Z0-9][\w&.'-]*){0,5}(?<![.])"
     ),
-    # What may follow: the clause's end, or what no longer belongs to a name.
+    # What may follow: the end of the clause, or words that do not belong to a name.
     "END": (
         r"(?=\s*(?:$|[.,;:!)(]|-\s|\b(?:and|but|with|for|since|now|because|so|where|which|near|in|at|as|on|from|after|"
         r"by|to|until|though|too|again|permanently|currently|full|part|who|during|this|last|next|all|most|about|around|"
@@ -89,7 +89,7 @@ PARTS: Mapping[str, str] = {
         "Japanese|Korean|Arabic|Hebrew|Turkish|Greek|Swedish|Norwegian|Danish|Finnish|Czech|Hungarian|Romanian|Hindi|"
         "Urdu|Bengali|Tamil|Swahili|Vietnamese|Thai|Catalan|Basque|Welsh|Irish)"
     ),
-    # What an assistant can be told to do.
+    # What a person can instruct an assistant to do.
     "DO": (
         "(?:add|address|answer|ask|assume|avoid|book|buy|call|change|charge|check|cite|confirm|consult|contact|delete|"
         "deliver|discuss|email|end|escalate|explain|format|give(?! up)|greet|include|inform|invite|keep|let|list|make|"
