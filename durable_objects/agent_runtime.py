@@ -1,7 +1,7 @@
 """`AgentRuntime`: the Durable Object of one agent instance. A thin shell around `retain.agents.instance.Instance`.
 
-Every public method is an RPC method: it takes JSON text and answers an envelope (`retain.rpc`), because the platform
-keeps only the text of an error. What agents need is imported by the first call: the isolate of a proxy never pays for it.
+Every public method is an RPC method: it takes JSON text and returns an envelope (`retain.rpc`), because the platform
+keeps only the text of an error. The first call imports what agents need, so an isolate that only proxies never does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("retain.agent_runtime")
 _NAMED = ("request_id", "tenant_id", "agent_type", "instance_id", "run_id")
-"""What every line of a call's log names."""
+"""The fields that every log line of a call has."""
 
 
 class AgentRuntime(DurableObject):
@@ -38,15 +38,15 @@ class AgentRuntime(DurableObject):
         return await self._enveloped("run", request)
 
     async def start(self, request: str) -> str:
-        """Begin a run that continues by itself. request: a `RunRequest` as JSON."""
+        """Start a run in the background. request: a `RunRequest` as JSON."""
         return await self._enveloped("start", request)
 
     async def show(self, request: str) -> str:
-        """Return how a run stands."""
+        """Return a run's result, or its state so far."""
         return await self._enveloped("show", request)
 
     async def follow(self, request: str) -> str:
-        """Return what happened in a run after a position, waiting for it. request: a `FollowRequest` as JSON."""
+        """Return what happened in a run after a position, waiting for news. request: a `FollowRequest` as JSON."""
         return await self._enveloped("follow", request)
 
     async def answer(self, request: str) -> str:
@@ -58,7 +58,7 @@ class AgentRuntime(DurableObject):
         return await self._enveloped("cancel", request)
 
     async def cancel_call(self, request: str) -> str:
-        """Stop the run that a call of another instance began, or will yet begin. request: a `CancelCallRequest` as JSON."""
+        """Stop the run that a call of another instance started, or will start. request: a `CancelCallRequest` as JSON."""
         return await self._enveloped("cancel_call", request)
 
     async def wake(self, request: str) -> str:
@@ -66,11 +66,11 @@ class AgentRuntime(DurableObject):
         return await self._enveloped("wake", request)
 
     async def record_outcome(self, request: str) -> str:
-        """Learn what came of a run. request: an `OutcomeRequest` as JSON."""
+        """Learn a run's outcome. request: an `OutcomeRequest` as JSON."""
         return await self._enveloped("record_outcome", request)
 
     async def describe(self, request: str) -> str:
-        """Return the turn state, the newest log entries and the working keys. An object that was never called stays so."""
+        """Return the turn state, the newest log entries and the working keys. Refused if the object was never called."""
         return await self._enveloped("describe", request)
 
     async def erase(self, request: str) -> str:
@@ -78,7 +78,7 @@ class AgentRuntime(DurableObject):
         return await self._enveloped("erase", request)
 
     async def alarm(self, alarm_info: Any = None) -> None:  # noqa: ARG002
-        """Do what is due. An object that was never called has nothing to do."""
+        """Do what is due. Does nothing in an object that was never called."""
         from retain.agents.identity import claimed
 
         identity = claimed(assembly_of(self.env).instances.ports(self.ctx.storage).local)

@@ -94,9 +94,9 @@ MISTAKES: dict[str, tuple[dict[str, str | None], str]] = {
         r"^tools/letters\.py: declares no function",
     ),
     "module that cannot be imported": ({"tools/letters.py": "import nowhere"}, r"^tools/letters\.py: it cannot be"),
-    "approval of what is no tool": (
+    "approval of what is not a tool": (
         {"helper.yaml": "{type: helper, description: d, instructions: i, approval: [count]}"},
-        r"(?s)^helper\.yaml: .*approval names what is no tool",
+        r"(?s)^helper\.yaml: .*approval names what is not a tool",
     ),
     "file of another name": (
         {"other.yaml": "{type: elsewhere, description: d, instructions: i}"},

@@ -1,1 +1,1 @@
-"""The operator's side: Access, the route table and scheduled work. For whoever runs a deployment."""
+"""The operator's side of a deployment: Access, the route table and scheduled work."""

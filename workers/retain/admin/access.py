@@ -1,4 +1,4 @@
-"""Cloudflare Access: who is asking, proved by the token that Access adds to a request.
+"""Cloudflare Access: the caller's identity, proved by the token that Access adds to a request.
 
 Source: https://developers.cloudflare.com/cloudflare-one/access-controls/applications/http-apps/authorization-cookie/validating-json/
 """
@@ -20,7 +20,7 @@ from retain.json_text import read_json
 from retain.ports import Clock, Crypto, Fetch
 
 KEYS_FRESH_MS = 3_600_000
-"""How long fetched keys are used. Access announces a key before it signs with it, and keeps the old one for days."""
+"""How long fetched keys are used. Access publishes a key before it signs with it, and keeps the old one for days."""
 REFETCH_EVERY_MS = 60_000
 """How often a token with an unknown key may cause a fetch."""
 LEEWAY_S = 60
@@ -34,10 +34,10 @@ _LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?")
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """What the deployment says about Access.
+    """The deployment's configuration of Access.
 
     team_domain: `<team>.cloudflareaccess.com`, with or without `https://`. audience: the application's AUD tag.
-    environment: only "development" may do without Access, see `authorise`.
+    environment: only "development" may run without Access, see `authorise`.
     """
 
     team_domain: str = ""
@@ -47,9 +47,9 @@ class AccessSettings:
 
 @dataclass(frozen=True, slots=True)
 class AccessIdentity:
-    """Who is asking.
+    """Who sent a request.
 
-    kind: "development" only in the development mode.
+    kind: "development" only in development mode.
     name: a user's e-mail address, or a service token's client id.
     subject: Access's id of the user; "" for a service token.
     """
@@ -63,12 +63,12 @@ DEVELOPER = AccessIdentity("development", "developer", "")
 
 
 async def authorise(request: Request, settings: AccessSettings, verifier: AccessVerifier) -> AccessIdentity:
-    """Return who sent the request: what Access says, or the developer in development mode.
+    """Return who sent the request: the identity from Access, or the developer in development mode.
 
-    Development mode holds only when all of these do: the environment is "development", nothing of Access is
-    configured, and the request came to a loopback name. `wrangler.toml` sets the environment to "production"; a
-    deployed Worker is never reached under a loopback name. A page of another site that the developer's browser shows is
-    not the developer: browsers say where a request comes from.
+    Development mode requires all of these: the environment is "development", nothing of Access is configured, and the
+    request was sent to a loopback name. `wrangler.toml` sets the environment to "production"; a deployed Worker is never
+    reached under a loopback name. A page of another site in the developer's browser is not the developer: browsers send
+    headers that name a request's origin.
 
     Raises: Forbidden (code `cross_site_request`); as `token_of` and `AccessVerifier.verify`.
     """
@@ -80,12 +80,12 @@ async def authorise(request: Request, settings: AccessSettings, verifier: Access
     ):
         _check_site(request.headers)
         return DEVELOPER
-    _issuer(settings)  # before the token: where Access is not configured, no request can bring one
+    _issuer(settings)  # before the token: if Access is not configured, no request can have one
     return await verifier.verify(token_of(request.headers))
 
 
 def _check_site(headers: Mapping[str, str]) -> None:
-    """Require that no page from elsewhere sent the request.
+    """Refuse a request that a page of another site sent. Raises: Forbidden (code `cross_site_request`).
 
     Source: https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header
     """
@@ -96,7 +96,7 @@ def _check_site(headers: Mapping[str, str]) -> None:
 
 
 def token_of(headers: Mapping[str, str]) -> str:
-    """Return the token of Access: the header's, or else the cookie's. headers: names in lower case.
+    """Return the token of Access from the header, otherwise from the cookie. headers: names in lower case.
 
     Raises: Unauthenticated (code `missing_access_token`).
     """
@@ -110,7 +110,7 @@ def token_of(headers: Mapping[str, str]) -> str:
 
 
 class AccessVerifier:
-    """Verifies Access tokens against the team's public keys, which it keeps for an hour. One instance an isolate."""
+    """Verifies Access tokens against the team's public keys, which it keeps for an hour. One instance per isolate."""
 
     def __init__(self, fetch: Fetch, crypto: Crypto, clock: Clock, settings: AccessSettings) -> None:
         self._fetch = fetch
@@ -122,10 +122,10 @@ class AccessVerifier:
         self._tried_at_ms = -math.inf
 
     async def verify(self, token: str) -> AccessIdentity:
-        """Return whom the token names: signed by the team, for this application, and valid now.
+        """Return whom the token names, if the team signed it for this application and it is valid now.
 
         Raises: Unauthenticated (code `invalid_access_token`, detail `reason`); Unavailable (code
-            `access_keys_unavailable`) when the keys cannot be had, so that nobody gets in; Misconfigured (code
+            `access_keys_unavailable`) when the keys cannot be fetched, so that nobody is let in; Misconfigured (code
             `access_not_configured`).
         """
         issuer = _issuer(self._settings)
@@ -139,7 +139,7 @@ class AccessVerifier:
 
     async def _key(self, issuer: str, kid: str) -> dict[str, str]:
         now_ms = self._clock()
-        unknown = kid not in self._keys  # the team may have rotated its keys, or somebody may have made the token up
+        unknown = kid not in self._keys  # the team may have rotated its keys, or the token may be forged
         stale = now_ms - self._fetched_at_ms >= KEYS_FRESH_MS
         if stale or (unknown and now_ms - self._tried_at_ms >= REFETCH_EVERY_MS):
             await self._fetch_keys(issuer, now_ms)
@@ -174,16 +174,16 @@ def _issuer(settings: AccessSettings) -> str:
 
 
 def _decoded(token: str, issuer: str, audience: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
-    """Return header, claims and signature of a well-formed token for this application, of which nothing is proved yet.
+    """Return header, claims and signature of a well-formed token for this application. Nothing is proved yet.
 
-    PyJWT reads the token and checks issuer and audience. It cannot check the signature (it would need a library that
-    the Workers runtime lacks: the crypto port does) nor the times (it reads the wall clock, not the port).
+    PyJWT reads the token and checks issuer and audience. The crypto port checks the signature (PyJWT would need a
+    library that the Workers runtime lacks), and `_check_times` the times (PyJWT reads the wall clock, not the port).
     """
     if len(token) > MAX_TOKEN_BYTES or not token.isascii():
         raise _invalid("malformed")
     try:
         for part in token.split(".")[:2]:
-            # Before PyJWT reads it: its decoder would follow any depth, and a deep one ends the isolate.
+            # Before PyJWT reads it: its decoder accepts any nesting depth, and deep nesting ends the isolate.
             read_json(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode())
     except ValueError as error:
         raise _invalid("malformed") from error
@@ -215,7 +215,7 @@ def _decoded(token: str, issuer: str, audience: str) -> tuple[dict[str, Any], di
 
 
 def _check_times(claims: Mapping[str, Any], now_ms: int) -> None:
-    """Require exp, nbf and iat to fit the time. Source: https://www.rfc-editor.org/rfc/rfc7519#section-4.1"""
+    """Require exp, nbf and iat to be valid now. Source: https://www.rfc-editor.org/rfc/rfc7519#section-4.1"""
     now_s = now_ms / 1000
     times = {name: claims[name] for name in ("exp", "nbf", "iat") if name in claims}
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in times.values()):
@@ -227,7 +227,7 @@ def _check_times(claims: Mapping[str, Any], now_ms: int) -> None:
 
 
 def _identity(claims: Mapping[str, Any]) -> AccessIdentity:
-    """Read who it is. A user's token has an e-mail address, a service token's has a common name.
+    """Return whom the claims name. A user's token has an e-mail address, a service token has a common name.
 
     Source: https://developers.cloudflare.com/cloudflare-one/access-controls/applications/http-apps/authorization-cookie/application-token/
     """

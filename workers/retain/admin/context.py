@@ -24,10 +24,10 @@ from retain.tenants.register import Tenants
 class AdminContext:
     """What the routes work with.
 
-    house_of: an agent's house, raising NotFound for an agent that does not exist. semantic: makes the semantic memory of
-    a scope. ingestion: makes the ingest of a scope. stores: everything in which a tenant leaves something. items: makes
-    the tiered memory of a namespace. migration, backfill: of its keys; all three raise Misconfigured for legacy patterns
-    that cannot be used. evaluation: advances evaluations.
+    house_of: an agent's house, raising NotFound for an agent that does not exist. semantic: returns the semantic memory
+    of a scope. ingestion: returns the ingest of a scope. stores: every store that holds data of a tenant. items: returns
+    the tiered memory of a namespace. migration, backfill: of its keys; all three raise Misconfigured for invalid legacy
+    patterns. evaluation: returns what advances evaluations.
     """
 
     tenants: Tenants

@@ -34,12 +34,12 @@ PRUNE = "0 3 * * SUN"
 Source: https://developers.cloudflare.com/workers/configuration/cron-triggers/#supported-cron-expressions
 """
 PRUNE_IN_CRON = "0 3 * * 0"
-"""The same as cron elsewhere writes it."""
+"""The same in standard cron syntax."""
 BRIEF = "0 4 * * *"
 """Every day, 04:00 UTC."""
 
 JOBS_A_DAY = 10
-"""Open jobs of a kind that one brief continues."""
+"""Open jobs of each kind that one brief continues."""
 
 _COUNTED = (
     "tenants",
@@ -66,7 +66,7 @@ async def prune(sql: Sql, clock: Clock) -> dict[str, int]:
 async def keep_up(stores: Stores) -> dict[str, Any]:
     """Consolidate memories, continue erasures and reindexings, and keep the heads of histories; return what was done.
 
-    Bounded; the next day continues. What fails is logged and named, and does not stop the rest.
+    Bounded; the next day continues. A part that fails is logged and reported, and does not stop the rest.
     """
     return {
         "consolidation": await _done("consolidation", _consolidated(stores)),
@@ -80,14 +80,14 @@ async def keep_up(stores: Stores) -> dict[str, Any]:
 async def ingests(stores: Stores, ingestion: Callable[[Scope], Ingestion]) -> object:
     """Forget uploads without a job, and continue ingests that were interrupted or failed.
 
-    Returns how many are in which state now.
+    Returns the number of ingests per state.
     """
     await _done("abandoned uploads", forget_abandoned(stores.sql, stores.clock()))
     return await _done("ingests", continue_interrupted(stores.sql, stores.clock, ingestion, limit=JOBS_A_DAY))
 
 
 async def evaluations(runner: Runner) -> object:
-    """Continue evaluations that somebody left; return how many are in which state now."""
+    """Continue evaluations that are not completed; return the number per state."""
 
     async def call(run: tuple[str, str]) -> Continued:
         try:
@@ -104,7 +104,7 @@ async def evaluations(runner: Runner) -> object:
 
 
 async def demoted(demotion: Callable[[], Demotion]) -> object:
-    """Let items of tiered memory move and go as the policy decides; return the counts."""
+    """Demote and remove items of tiered memory as the policy decides; return the counts."""
 
     async def run() -> object:
         return await demotion().run()
@@ -125,12 +125,12 @@ async def _consolidated(stores: Stores) -> dict[str, int]:
 
 
 async def _documents(stores: Stores) -> dict[str, int]:
-    """Give the vector index what it is owed of documents; return for how many tenants that failed."""
+    """Write owed documents to the vector index; return for how many tenants that failed."""
     return {"tenants_failed": await DocumentIndex(stores.sql, stores.index, stores.clock).reconcile()}
 
 
 async def _erasures(stores: Stores) -> dict[str, int]:
-    """Continue open erasures; return how many are in which state now."""
+    """Continue open erasures; return the number per state."""
     erasure = Erasure(stores)
 
     async def call(receipt: ErasureReceipt) -> Continued:
@@ -141,7 +141,7 @@ async def _erasures(stores: Stores) -> dict[str, int]:
 
 
 async def _reindexings(stores: Stores) -> dict[str, int]:
-    """Continue open reindexings; return how many are in which state now."""
+    """Continue open reindexings; return the number per state."""
     reindexing = Reindexing(stores)
 
     async def call(tenant_id: str) -> Continued:
@@ -155,10 +155,10 @@ async def _reindexings(stores: Stores) -> dict[str, int]:
 async def brief(
     sql: Sql, objects: Objects, indexer: Indexer, clock: Clock, kept_up: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Settle what the vector index is owed, count the tables, warn of full tenants, and keep the brief in R2.
+    """Settle what the vector index is owed, count the tables, warn of full tenants, and store the brief in R2.
 
-    kept_up: what `keep_up` did, to be reported as well.
-    The object is `briefs/{epoch day}.json`; a second brief of a day replaces the first.
+    kept_up: what `keep_up` returned, included in the brief.
+    The object is `briefs/{epoch day}.json`; a second brief on the same day replaces the first.
     """
     settled = await indexer.reconcile()
     now = clock()

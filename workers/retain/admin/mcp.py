@@ -1,8 +1,7 @@
 """A tenant's memory over the Model Context Protocol: `POST /admin/tenants/{tenant}/mcp`.
 
-Each tool is a call of `MemoryDesk`, as the HTTP routes for memories make it, so that both ways check, store and answer
-the same. Whose memory it is comes from the address: `?agent_type=` or `?house=`, else the whole tenant's. No argument can
-name another.
+Each tool calls `MemoryDesk` as the HTTP routes for memories do, so that both check, store and answer the same. The query
+string names the owner: `?agent_type=` or `?house=`, otherwise the whole tenant. No argument can name another owner.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ INSTRUCTIONS = "The long-term memory of one tenant: facts, events, instructions 
 
 
 class OwnerQuery(QueryModel):
-    """Whose memory the tools reach."""
+    """The owner of the memory that the tools reach."""
 
     agent_type: str | None = Field(default=None, description="this agent's memory; not with `house`")
-    house: str | None = Field(default=None, description="this house's memory; without both, the whole tenant's")
+    house: str | None = Field(default=None, description="this house's memory; with neither, the whole tenant's")
 
 
 class RecallArguments(BodyModel):
-    """What to look for. filter: metadata conditions as of Vectorize. as_of_ms: what was known at that time."""
+    """What to look for. filter: metadata conditions in Vectorize's syntax. as_of_ms: recall what was known then."""
 
     query: str
     top_k: int = Field(default=5, ge=1, le=50)
@@ -49,7 +48,7 @@ class RecallArguments(BodyModel):
 
 
 class ListArguments(BodyModel):
-    """A page of memories. all: also those that are no longer valid."""
+    """A page of memories. all: include those that are no longer valid."""
 
     filter: dict[str, JsonValue] = Field(default_factory=dict)
     all: bool = False
@@ -122,7 +121,7 @@ def _tool(
 _CHANGES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True}
 _TOOLS: Mapping[str, _MemoryTool] = {
     "remember": _tool(
-        "Remember something, as one self-contained statement. Saying it again changes nothing.",
+        "Remember something, as one self-contained statement. Remembering it again changes nothing.",
         MemoryBody,
         _remember,
         **_CHANGES,
@@ -130,7 +129,7 @@ _TOOLS: Mapping[str, _MemoryTool] = {
     "recall": _tool("Find what is remembered, best first.", RecallArguments, _recall, readOnlyHint=True),
     "list": _tool("List memories, oldest first.", ListArguments, _list, readOnlyHint=True),
     "get": _tool("Read one memory and how it came to be.", IdArguments, _get, readOnlyHint=True),
-    "edit": _tool("Change fields of one memory; its history keeps what it said.", EditArguments, _edit, **_CHANGES),
+    "edit": _tool("Change fields of one memory; its history keeps the earlier text.", EditArguments, _edit, **_CHANGES),
     "forget": _tool("Delete one memory.", IdArguments, _forget, **{**_CHANGES, "destructiveHint": True}),
 }
 
@@ -143,7 +142,7 @@ class MemoryTools:
         self._owner = owner
 
     async def page(self, cursor: str | None) -> McpToolPage:
-        """Return all of them."""
+        """Return all tools, on one page. Raises: InvalidInput (code `invalid_cursor`) for any cursor."""
         if cursor is not None:
             raise InvalidInput("the cursor is not valid", code="invalid_cursor")
         return McpToolPage(
@@ -162,7 +161,7 @@ class MemoryTools:
 
 
 async def serve(context: AdminContext, request: TypedRequest[str, OwnerQuery]) -> Response:
-    """Answer one message of the Model Context Protocol: a tenant's memory as tools."""
+    """Answer one message of the Model Context Protocol, with a tenant's memory as tools."""
     owner = Owner(request.query.agent_type, request.query.house)
     tools = MemoryTools(MemoryDesk(context, request.tenant_id), owner)
     return await answer(request.http, tools, NAME, INSTRUCTIONS)

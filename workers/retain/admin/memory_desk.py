@@ -1,4 +1,4 @@
-"""What an administrator does with a tenant's memory, as typed calls: HTTP and the Model Context Protocol both make them."""
+"""An administrator's operations on a tenant's memory, as typed calls, shared by HTTP and the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PERSON = RecordSource("person")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose memory it is: an agent's, a house's, or the whole tenant's when neither is given."""
+    """Who owns a memory: an agent, a house, or the whole tenant when neither is given."""
 
     agent_type: str | None = None
     house: str | None = None
@@ -28,36 +28,36 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class RecordPage:
-    """Some records in the order in which they were stored, and the cursor of the next page (None at the end)."""
+    """Records in the order in which they were stored, and the cursor of the next page (None on the last)."""
 
     records: Sequence[Record]
     cursor: str | None
 
     def to_json(self) -> Mapping[str, object]:
-        """Return the page as answered."""
+        """Return the page as JSON."""
         return {"memories": [record.to_json() for record in self.records], "cursor": self.cursor}
 
 
 @dataclass(frozen=True, slots=True)
 class RecordHistory:
-    """A record, and the events that made it, oldest first."""
+    """A record and its learning events, oldest first."""
 
     record: Record
     events: Sequence[LearningEvent]
 
     def to_json(self) -> Mapping[str, object]:
-        """Return the record with its events as answered."""
+        """Return the record with its events as JSON."""
         return {**self.record.to_json(), "events": [asdict(event) for event in self.events]}
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a recall found, best first."""
+    """The hits of a recall, best first."""
 
     hits: Sequence[Hit]
 
     def to_json(self, *, explain: bool = False) -> Mapping[str, object]:
-        """Return the hits as answered. explain: with the components of each score."""
+        """Return the hits as JSON. explain: with the components of each score."""
         return {"memories": [_shown(hit, explain=explain) for hit in self.hits]}
 
 
@@ -90,7 +90,7 @@ class MemoryDesk:
     ) -> RecordPage:
         """Return memories at or below the owner's scope, oldest first.
 
-        conditions: as the filter of a recall. closed_too: also those that are no longer valid.
+        conditions: as a recall's filter. closed_too: include those that are no longer valid.
         """
         scope = self._scope(owner)
         held_at_ms = None if closed_too else self._context.clock()
@@ -98,7 +98,7 @@ class MemoryDesk:
         return RecordPage(*await list_records(self._context.sql, scope, wanted))
 
     async def get(self, record_id: str) -> RecordHistory:
-        """Return one memory with the events that made it. Raises: NotFound (code `no_such_memory`)."""
+        """Return one memory with its learning events. Raises: NotFound (code `no_such_memory`)."""
         return RecordHistory(*await self._context.semantic(self._scope(Owner())).get(record_id))
 
     async def edit(self, record_id: str, changes: Mapping[str, Any]) -> Record:
@@ -128,7 +128,7 @@ class MemoryDesk:
     ) -> Recalled:
         """Recall as the owner would, or over every memory of the tenant.
 
-        Raises: NotFound (code `unknown_scope`) for a house that nothing was stored for and no agent of which was at work.
+        Raises: NotFound (code `unknown_scope`) for a house with no stored memory and no agent that has run.
         """
         whole = owner == Owner()
         wanted = RecallQuery(query, top_k, as_of_ms, conditions or {}, below=whole)

@@ -1,1 +1,1 @@
-"""Agents: definitions, tools, runs and the life of an instance. For people who write agents as YAML files and functions."""
+"""Agents, written as YAML files and functions: definitions, tools, runs and the life of an instance."""

@@ -1,4 +1,4 @@
-"""The catalogue: the agents, their function tools and the scripts that were staged with the Worker."""
+"""The catalogue: the agents, function tools and scripts that were staged with the Worker."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AgentCatalogue:
         return self._scripts[name]
 
     def function(self, name: str) -> FunctionTool:
-        """Return a function tool; its module is imported by the first call.
+        """Return a function tool; the first call imports its module.
 
         Raises: NotFound (code `no_such_function`); Misconfigured (code `invalid_function`).
         """

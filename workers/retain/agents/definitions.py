@@ -1,4 +1,4 @@
-"""Agent definitions: what a YAML file in `agents/` says, validated.
+"""Agent definitions: the contents of a YAML file in `agents/`, validated.
 
 pydantic checks them when they are staged and again when the Worker loads them.
 """
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 BUILT_IN = frozenset({"recall_memory", "store_memory", "get_working_memory", "set_working_memory", "delegate"})
-"""Names of the runtime's own tools, which no tool of the gateway may take."""
+"""Names of the runtime's own tools, which no tool of the gateway may have."""
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 
 Workflow = Annotated[str, Field(min_length=1, max_length=4_000)]
@@ -25,9 +25,9 @@ class MemoryConfig(_StrictDefinition):
     """What an agent remembers and how it recalls.
 
     long_term_enabled: gives the agent semantic memory. recall: `tool` offers `recall_memory`, `context` recalls before
-    the first turn, `both` does both. store: whether `store_memory` is offered. share: whether it may store into the
-    agent's house, too. episodes: how many past turns come into the context. top_k: how many records a recall into the
-    context brings.
+    the first turn, `both` does both. store: whether `store_memory` is offered. share: whether it may also store
+    into the agent's house. episodes: how many past turns go into the context. top_k: how many records a recall into the
+    context returns.
     """
 
     long_term_enabled: bool = False
@@ -41,7 +41,7 @@ class MemoryConfig(_StrictDefinition):
 class ModelConfig(_StrictDefinition):
     """Which chat model an agent uses. Absent fields take the deployment's.
 
-    name: must be there with another provider than the deployment's, but for `scripted`.
+    name: required for a provider other than the deployment's, except `scripted`.
     script: the script in `agents/scripts/` that answers when the provider is `scripted`.
     """
 
@@ -53,11 +53,11 @@ class ModelConfig(_StrictDefinition):
 
 
 class Limits(_StrictDefinition):
-    """Where a run ends at the latest.
+    """The limits at which a run ends.
 
     context_tokens: estimated tokens of the whole prompt. run_tokens: tokens that the run and all its delegates may read
     and write together, as the models count them; None for no bound. max_delegations: how many runs the run and all its
-    delegates may start. approval_hours: after how long an unanswered question for approval counts as rejected.
+    delegates may start. approval_hours: after how many hours an unanswered request for approval counts as rejected.
     """
 
     max_turns: int = Field(default=8, ge=1, le=50)
@@ -72,9 +72,9 @@ class AgentDefinition(_StrictDefinition):
 
     house: the group of agents whose shared memories it sees.
     tools: names of gateway tools of the tenant. functions: names of function tools in `agents/tools/`. delegates:
-    agents it may hand work to. approval: those of its tools that a person approves before each call. working_memory:
+    agents it may delegate to. approval: those of its tools that a person approves before each call. working_memory:
     offers the tools `get_working_memory` and `set_working_memory`. procedures: by task type, workflows by id with their
-    instructions, of which each run is given one; the first task type is that of runs that name none.
+    instructions, of which each run follows one; the first task type is that of runs that name none.
     """
 
     type: Name
@@ -111,5 +111,5 @@ class AgentDefinition(_StrictDefinition):
             raise ValueError(f"these tools are the runtime's own: {', '.join(sorted(taken))}")
         unknown = sorted(set(self.approval) - BUILT_IN - set(named))
         if unknown:
-            raise ValueError(f"approval names what is no tool of this agent: {', '.join(unknown)}")
+            raise ValueError(f"approval names what is not a tool of this agent: {', '.join(unknown)}")
         return self

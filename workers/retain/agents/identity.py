@@ -31,22 +31,22 @@ class InstanceIdentity:
         return namespace_key(self.scope.agent_type or "", self.scope.tenant_id, self.instance_id)
 
     def to_json(self) -> dict[str, Json]:
-        """Return what names the instance in a call of it."""
+        """Return the fields that name the instance in a call to it."""
         return {"tenant_id": self.scope.tenant_id, "agent_type": self.agent_type, "instance_id": self.instance_id}
 
 
 def instance_of(tenant_id: str, agent_type: str, instance_id: str) -> InstanceIdentity:
-    """Return the identity of these names. Raises: InvalidInput."""
+    """Return the identity with these names. Raises: InvalidInput."""
     return InstanceIdentity(Scope(tenant_id, check_agent_type(agent_type)), check_instance_id(instance_id))
 
 
 def identity_of(request: JsonObject) -> InstanceIdentity:
-    """Return who a request is for. Raises: InvalidInput."""
+    """Return the identity of the instance that a request is for. Raises: InvalidInput."""
     return instance_of(*(_name(request, field) for field in ("tenant_id", "agent_type", "instance_id")))
 
 
 def _name(request: JsonObject, field: str) -> str:
-    """Return a name, "" for one of another type, which is then refused as an invalid name."""
+    """Return a name, or "" for a value of another type, which is then refused as an invalid name."""
     if field not in request:
         raise InvalidInput(f"the request has no {field}", code="invalid_request")
     name = request[field]
@@ -54,7 +54,7 @@ def _name(request: JsonObject, field: str) -> str:
 
 
 def claim(local: ObjectSql, identity: InstanceIdentity) -> None:
-    """Write into the object who it is, once. Raises: Misconfigured when it is another instance."""
+    """Write the identity into the object, once. Raises: Misconfigured when the object is another instance."""
     local.run("CREATE TABLE IF NOT EXISTS identity (tenant_id TEXT, agent_type TEXT, instance_id TEXT)")
     known = claimed(local)
     if known is None:
@@ -65,7 +65,7 @@ def claim(local: ObjectSql, identity: InstanceIdentity) -> None:
 
 
 def require_claimed(local: ObjectSql) -> InstanceIdentity:
-    """Return who the object is, and write nothing. Raises: NotFound (code `no_such_instance`) when it was never called."""
+    """Return who the object is; write nothing. Raises: NotFound (code `no_such_instance`) when it was never called."""
     known = claimed(local)
     if known is None:
         raise NotFound("there is no such instance", code="no_such_instance")

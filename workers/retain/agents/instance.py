@@ -1,7 +1,7 @@
 """One living agent: what an `AgentRuntime` Durable Object does, without the platform.
 
-A run is recorded before it starts, logged step by step, and resumed by the alarm when a crash interrupted it. One run is
-under way at a time; while one waits for an answer others may run, and it continues when the instance is free. What is to
+A run is recorded before it starts, logged step by step, and resumed by the alarm if a crash interrupted it. One run is
+under way at a time; while one waits for an answer, others may run, and it continues when the instance is free. What must
 outlive the object goes to D1 through the outbox.
 """
 
@@ -46,17 +46,17 @@ from retain.outbox import Outbox
 
 WAIT_S = 0.25
 WAIT_TURNS = 100
-"""How long, and how often, a second call with the same idempotency key waits for the first one's end."""
+"""How long, and how often, a second call with the same idempotency key waits for the first one to end."""
 CANCEL_WAIT_TURNS = 20
 """How often a cancellation checks whether the run has stopped."""
 IDLE_MS = 24 * 3600 * 1000
-"""After how long without a run the object's working state is cleared."""
+"""How long after its last run the object's working state is cleared."""
 
 _log = logging.getLogger(__name__)
 
 
 class Instance:
-    """One agent instance. Made whenever the object wakes up; its state is in the object's SQLite."""
+    """One agent instance. Created each time the object wakes up; its state is in the object's SQLite."""
 
     def __init__(self, identity: InstanceIdentity, ports: InstancePorts) -> None:
         self.identity = identity
@@ -80,11 +80,11 @@ class Instance:
     async def run(self, request: RunRequest) -> RunReport:
         """Run the agent on an input and return the result, or what the run waits for.
 
-        With an idempotency key that was used before, the first result is returned: at once, after waiting for it, or
+        With an idempotency key that was used before, the first run's result is returned: at once, after waiting for it, or
         after finishing the interrupted run. A run that takes too long is reported as `running`, one that waits for a
-        person as `waiting`; then the instance is free for other runs.
+        person as `waiting`; in the latter case the instance is free for other runs.
         Raises: Conflict (code `instance_busy`) while another run is under way, (code `idempotency_key_reused`) when the
-            key came with another request; QuotaExceeded; LimitExceeded; Unavailable.
+            key was used for another request; QuotaExceeded; LimitExceeded; Unavailable.
         """
         known = self._known(request)
         if known is not None:
@@ -102,7 +102,7 @@ class Instance:
             return self._journal.report(run.run_id)
 
     async def start(self, request: RunRequest) -> RunReport:
-        """Begin a run that continues by itself, whether or not anyone follows it, and return how it stands.
+        """Start a run in the background, whether or not anyone follows it, and return its report.
 
         Idempotent by its key. Raises: as `run`.
         """
@@ -114,7 +114,7 @@ class Instance:
         return self._journal.report(await opened)
 
     async def show(self, run: NamedRun) -> RunReport:
-        """Return a run's result, or how it stands. Raises: NotFound (code `no_such_run`)."""
+        """Return a run's result, or its state so far. Raises: NotFound (code `no_such_run`)."""
         return self._journal.report(run.run_id)
 
     async def follow(self, request: FollowRequest) -> News:
@@ -122,13 +122,13 @@ class Instance:
         return await self._following.follow(request)
 
     async def answer(self, answer: AnswerRequest) -> RunReport:
-        """Answer what a run asks; it continues when the instance is free.
+        """Answer what a run asks, and return its report; it continues when the instance is free.
 
-        The answer is durable when this returns how the run stands. Raises: as `Control.answer`.
+        The answer is durable when this returns. Raises: as `Control.answer`.
         """
         try:
             self._control.answer(answer)
-        finally:  # a question that turns out to be expired resumes the run as well
+        finally:  # a question that turns out to have expired resumes the run as well
             await self._schedule()
             self._ports.background(self._continue())
         return self._journal.report(answer.run_id)
@@ -136,16 +136,16 @@ class Instance:
     async def cancel(self, request: CancelRequest) -> RunReport:
         """Stop a run before its next side effect.
 
-        The wish is durable when this returns. Returns the result, when the run stops within five seconds or had ended;
-        else how it stands. Idempotent. Raises: NotFound (code `no_such_run`).
+        The request is durable when this returns. Returns the result if the run stops within five seconds or had ended,
+        otherwise its state so far. Idempotent. Raises: NotFound (code `no_such_run`).
         """
         await self._control.cancel(request)
         return await self._cancelled(request.run_id)
 
     async def cancel_call(self, request: CancelCallRequest) -> RunReport | None:
-        """Stop the run with an idempotency key, or keep it from beginning.
+        """Stop the run with an idempotency key, or keep it from starting.
 
-        As `cancel`; None for a run that is not here yet.
+        As `cancel`; None for a run that has not arrived yet.
         """
         run_id = await self._control.cancel_call(request)
         return None if run_id is None else await self._cancelled(run_id)
@@ -163,7 +163,7 @@ class Instance:
         self._ports.background(self._continue())
 
     async def record_outcome(self, outcome: OutcomeRequest) -> Learned:
-        """Learn what came of a run; return what is believed of its workflow now.
+        """Learn a run's outcome; return what is now believed of its workflow.
 
         Idempotent; another score replaces the first. Raises: as `ProceduralMemory.record_outcome`.
         """
@@ -185,7 +185,7 @@ class Instance:
         )
 
     async def on_alarm(self) -> None:
-        """Finish what a crash interrupted, write what is owed, clear what is idle, and set the next alarm."""
+        """Finish what a crash interrupted, write what is owed to D1, clear an idle instance, and set the next alarm."""
         self._control.resume_due()
         await self._resume()
         if await self._outbox.flush() and self._idle():
@@ -196,11 +196,11 @@ class Instance:
     async def erase(self, request: EraseRequest) -> Erased:
         """Forget what the object itself holds: everything, or the runs and working keys that name a term.
 
-        What is owed to D1 is dropped with everything else; before a term is searched for, it is written, so that nothing
-        that names it arrives there later. Idempotent. After everything was erased, the object does not know who it is
+        With everything, what is owed to D1 is dropped too; before a search for a term it is written, so that nothing that
+        names the term reaches D1 later. Idempotent. After everything was erased, the object does not know who it is
         until it is called again.
         Raises: Conflict (code `instance_busy`) while a run is under way or, for a term, interrupted; Unavailable when
-            D1 or KV did not answer. Then the call is to be repeated.
+            D1 or KV did not answer. Then repeat the call.
         """
         text = request.term
         if self._active or (text is not None and self._journal.runs.running()):
@@ -210,7 +210,9 @@ class Instance:
             if text is not None:
                 names = Term.of(text).in_stored
                 if not await self._outbox.flush():
-                    raise Unavailable("the instance owes D1 what it did; try again", code="outbox_waits")
+                    raise Unavailable(
+                        "the instance has not written everything to D1 yet; try again", code="outbox_waits"
+                    )
                 await self._working.erase(names)
                 self._journal.erase(names)
                 self._ports.background(self._flush())
@@ -230,7 +232,7 @@ class Instance:
         return self._ports.catalogue.agent(self.identity.agent_type).delegates
 
     def _known(self, request: RunRequest) -> str | None:
-        """Return the run that was asked for with the request's key. Raises: Conflict."""
+        """Return the id of the run that the request's key started, or None. Raises: Conflict."""
         key = request.idempotency_key
         known = self._journal.runs.asked_with(key) if key else None
         if known is None:
@@ -246,7 +248,7 @@ class Instance:
         return loop, run
 
     async def _begun(self, request: RunRequest, opened: asyncio.Future[str]) -> None:
-        """Carry out a run in the background; give `opened` its id, or what kept it from being opened."""
+        """Execute a run in the background; set `opened` to its id, or to the error that kept it from being opened."""
         try:
             async with self._busy():
                 await self._execution.resume_interrupted()
@@ -277,7 +279,7 @@ class Instance:
             self._ports.background(self._continue())
 
     async def _continue(self) -> None:
-        """Resume what was answered, unless another run is under way, which does so when it ends."""
+        """Resume the answered runs, unless another run is under way, which resumes them when it ends."""
         await self._resume()
         await self._flush()
 
@@ -294,7 +296,7 @@ class Instance:
             self._active = False
 
     async def _awaited(self, run_id: str, turns: int = WAIT_TURNS) -> RunReport:
-        """Return how a run stands that another call is carrying out, as soon as it is not under way, or after a while."""
+        """Return the report of a run that another call executes, as soon as it is not under way, or after a while."""
         for _ in range(turns):
             if run_id not in self._journal.runs.running():
                 break

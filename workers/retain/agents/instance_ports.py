@@ -18,14 +18,14 @@ from retain.ports import AgentInstances, Alarm, Background, Clock, Fetch, Kv, Ob
 
 
 async def _no_stubs(tenant_id: str) -> None:
-    """Return that the tenant reaches its own tools."""
+    """Return None: the tenant calls its real tools."""
 
 
 @dataclass(frozen=True)
 class InstancePorts:
-    """What an instance works with. local, alarm: its own. gateway_tools: the tenant's tools in the gateway, by name.
+    """What an instance works with. local, alarm: its object's. gateway_tools: the tenant's tools in the gateway, by name.
 
-    fetch: the HTTP client of function tools. stubs: a tenant's planned tools, None for a tenant that reaches its own.
+    fetch: the HTTP client of function tools. stubs: a tenant's stubbed tools, None for a tenant that calls its real ones.
     """
 
     local: ObjectSql

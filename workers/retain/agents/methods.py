@@ -37,15 +37,15 @@ _Act = Callable[[Instance, JsonObject], Awaitable[JsonObject]]
 
 @dataclass(frozen=True, slots=True)
 class InstanceMethod:
-    """One method. known_only: refused when the object was never called, so that the question writes nothing."""
+    """One method. known_only: refused if the object was never called, so that a query writes nothing."""
 
     act: _Act
     known_only: bool = False
 
     async def call(self, instance: Instance, content: JsonObject) -> JsonObject:
-        """Call the method. content: the request, and what names the instance.
+        """Call the method and return its answer. content: the request, and what names the instance.
 
-        Raises: InvalidInput (code `invalid_request`); Misconfigured (code `wrong_instance`) for a request that is for
+        Raises: InvalidInput (code `invalid_request`); Misconfigured (code `wrong_instance`) for a request to
             another instance; what the method raises.
         """
         if identity_of(content) != instance.identity:
@@ -86,5 +86,5 @@ METHODS: Mapping[str, InstanceMethod] = {
 
 
 def forgot_itself(answer: JsonObject) -> bool:
-    """Tell whether an answer of `erase` says that the object no longer knows who it is."""
+    """Return whether an answer of `erase` reports that the object no longer knows who it is."""
     return answer == Erased(everything=True).to_json()

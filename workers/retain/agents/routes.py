@@ -1,6 +1,6 @@
-"""The routes of agents: run one, follow, answer and cancel a run, look at an instance.
+"""The routes of agents: run one; follow, answer and cancel a run; show an instance.
 
-Everything happens in the instance; this only checks and asks. A run is named with its instance, which knows it at once.
+The instance does the work; the routes only check and forward. A path names a run with its instance, which needs no search.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CancelBody(BodyModel):
 
 
 class ResumeBody(BodyModel):
-    """The answer to what a run asks. call: as the question named it, so that a late answer meets no other question."""
+    """The answer to what a run asks. call: as the question named it, so that a late answer fits no other question."""
 
     call: str = Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}$")
     decision: Literal["approve", "reject"]
@@ -80,7 +80,7 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
     instance_id = new_id() if body.instance_id is None else check_instance_id(body.instance_id)
     key = idempotency_key(request.http)
     if key is not None and body.instance_id is None:
-        # The key is remembered by the instance: it also names it, so that a retry meets the same one.
+        # The instance remembers the key; the key also names the instance, so that a retry reaches the same one.
         instance_id = _instance_for(key)
     instance = _instance(context, tenant_id, agent_type, instance_id)
     asked = RunRequest(body.input, body.metadata, key, body.stream)
@@ -97,9 +97,9 @@ async def show_run(context: AgentsContext, request: PathRequest) -> Response:
 
 
 class FollowQuery(QueryModel):
-    """From where to follow a run."""
+    """The position from which to follow a run."""
 
-    last_event_id: str | None = Field(default=None, description="as the header of this name, which comes first")
+    last_event_id: str | None = Field(default=None, description="as the header of this name, which takes precedence")
 
 
 async def follow_run(context: AgentsContext, request: TypedRequest[None, FollowQuery]) -> Response:
@@ -112,13 +112,13 @@ async def follow_run(context: AgentsContext, request: TypedRequest[None, FollowQ
 
 
 async def cancel_run(context: AgentsContext, request: TypedRequest[CancelBody, None]) -> Response:
-    """Stop a run before its next side effect, and its delegates."""
+    """Stop a run and its delegates before the next side effect."""
     asked = CancelRequest(request.path["run_id"], request.http.caller or "unknown", request.body.reason)
     return _reported(await _instance_of(context, request.path).cancel(asked))
 
 
 async def resume_run(context: AgentsContext, request: TypedRequest[ResumeBody, None]) -> Response:
-    """Answer what a waiting run asks. It continues by itself."""
+    """Answer what a waiting run asks. The run then continues."""
     body, caller = request.body, request.http.caller or "unknown"
     answer = AnswerRequest(request.path["run_id"], body.call, body.decision == "approve", caller, body.reason)
     return _reported(await _instance_of(context, request.path).answer(answer))
@@ -130,12 +130,12 @@ async def show_instance(context: AgentsContext, request: PathRequest) -> Respons
 
 
 def _instance_of(context: AgentsContext, path: Mapping[str, str]) -> InstanceClient:
-    """Return the instance that a path names. Raises: NotFound (code `unknown_agent`)."""
+    """Return the client of the instance that a path names. Raises: NotFound (code `unknown_agent`)."""
     return _instance(context, path["tenant"], path["agent_type"], path["instance_id"])
 
 
 def _instance(context: AgentsContext, tenant_id: str, agent_type: str, instance_id: str) -> InstanceClient:
-    """Return an instance of an agent that exists. Raises: NotFound (code `unknown_agent`)."""
+    """Return the client of an instance whose agent exists. Raises: NotFound (code `unknown_agent`)."""
     context.catalogue.agent(agent_type)
     return InstanceClient(context.instances, instance_of(tenant_id, agent_type, instance_id))
 
@@ -164,8 +164,8 @@ RESOURCE: Resource[AgentsContext] = Resource(
             body=JsonBody(RunBody),
             takes="[a run](#a-run)",
             headers={
-                "idempotency-key": "1 to 255 bytes: a repeated request meets the same run",
-                "last-event-id": "with `stream`: after which event to continue",
+                "idempotency-key": "1 to 255 bytes: a repeated request gets the same run",
+                "last-event-id": "with `stream`: the event after which to continue",
             },
             answers=(
                 Answer(200, "[a result](#a-run); with `stream` [events](agents.md#streaming)"),
@@ -193,8 +193,8 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 Answer(
                     200,
                     '`{"instance_id", "turn_state", "run_log", "working", "procedures"}`: the newest 50 runs and log'
-                    " entries, newest first, the working keys, and the posteriors of its workflows. Looking makes no"
-                    " instance",
+                    " entries, newest first, the working keys, and the posteriors of its workflows. Reading creates"
+                    " no instance",
                 ),
             ),
             errors=_OF_AN_INSTANCE,
@@ -211,10 +211,10 @@ RESOURCE: Resource[AgentsContext] = Resource(
             f"{_RUN}/events",
             follow_run,
             query=QueryString(FollowQuery),
-            headers={"last-event-id": "after which event to continue"},
+            headers={"last-event-id": "the event after which to continue"},
             answers=(
                 Answer(200, "[events](agents.md#streaming)"),
-                Answer(204, "the run has ended and all of it was read"),
+                Answer(204, "the run has ended and all of its events were read"),
             ),
             errors=(*_OF_A_RUN, "invalid_last_event_id"),
         ),

@@ -6,7 +6,7 @@ from retain.tenants.tables import TenantTable, Texts
 
 
 def _asked_in(logged: object) -> object:
-    """Return what a run was asked and had in its context, of its logged input."""
+    """Return what a run was asked and had in its context, from its logged input."""
     if not isinstance(logged, dict):
         return logged
     seen = [episode.get("content") for episode in logged.get("episodes", [])]

@@ -57,7 +57,7 @@ class Toolbox:
         return {tool.spec.name: tool for tool in tools}
 
     def approvals(self, definition: AgentDefinition) -> frozenset[str]:
-        """Return the names of the tools whose calls a person approves: by the definition or by their declaration.
+        """Return the names of the tools whose calls need a person's approval, by the definition or by their declaration.
 
         Raises: as `tools`.
         """
@@ -65,7 +65,7 @@ class Toolbox:
         return frozenset(definition.approval) | declared
 
     async def _outward(self, definition: AgentDefinition) -> list[Tool]:
-        """Return the tools that may reach anything outside: function tools and the gateway's, or stubs in their place."""
+        """Return the tools that may reach anything outside: function tools and the gateway's, or stubs instead."""
         ports, tenant_id = self._ports, self._identity.scope.tenant_id
         stubs = await ports.stubs(tenant_id)
         if stubs is not None:
@@ -98,7 +98,7 @@ class Toolbox:
         return [BoundFunction(ports.catalogue.function(name), context) for name in definition.functions]
 
     def semantic(self, scope: Scope | None = None) -> SemanticMemory:
-        """Return the agent's semantic memory, or that of a scope around it."""
+        """Return the agent's semantic memory, or that of an enclosing scope."""
         ports = self._ports
         if scope is None:
             house = ports.catalogue.agent(self._identity.agent_type).house

@@ -1,4 +1,4 @@
-"""Carrying a case out in its scratch tenant: fixtures, runs or recall, and what came of them."""
+"""The execution of a case in its scratch tenant: fixtures, runs or recall, and what was observed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from retain.models.retry import Sleep
 from retain.ports import AgentInstances, Row, Sql
 
 LOOKS_S = (0.05, 0.1, 0.2, *[0.4] * 12)
-"""How long is waited before the runs of a case are looked for again in D1, where their instances write them."""
+"""How long to wait before each further query for a case's runs in D1, where instances write them."""
 MAX_EVENTS = 2000
 
 _RUNS = "SELECT * FROM agent_runs WHERE tenant_id = ? ORDER BY run_id"
@@ -32,7 +32,7 @@ _PERSON = RecordSource("person")
 
 @dataclass(frozen=True, slots=True)
 class CasePorts:
-    """What carries cases out. house_of: an agent's house. semantic: makes the semantic memory of a scope."""
+    """What cases are executed with. house_of: an agent's house. semantic: returns the semantic memory of a scope."""
 
     sql: Sql
     instances: AgentInstances
@@ -42,7 +42,7 @@ class CasePorts:
 
 
 class CaseRun:
-    """Carries one case out. Everything can be repeated: fixtures and runs are the same ones then."""
+    """Executes one case. Everything can be repeated: it reaches the same fixtures and runs."""
 
     def __init__(self, ports: CasePorts, scratches: Scratches, scratch: Scratch, target: Target) -> None:
         self._ports = ports
@@ -51,10 +51,10 @@ class CaseRun:
         self._target = target
 
     async def observe(self, case: Case) -> Observation | None:
-        """Return what came of the case, None while it is going on.
+        """Return what was observed of the case, None while it is under way.
 
-        Raises: UpstreamFailed (codes `run_failed`, `run_waits`) for a run that ended otherwise; NotFound for an agent
-            that does not exist; as the memory and the instances.
+        Raises: UpstreamFailed (code `run_failed`) for a run that ended without an answer, (code `run_waits`) for one that
+            waits for an approval; NotFound for an agent that does not exist; as the memory and the instances.
         """
         records = self._scratch.records
         if records is None:
@@ -66,7 +66,7 @@ class CaseRun:
         return await self._run(self._target.agent, case, records)
 
     async def _seed(self, memories: Sequence[Fixture]) -> dict[str, str]:
-        """Store the fixtures; return each one's id by that of its record."""
+        """Store the fixtures; return the fixtures' ids by the ids of their records."""
         by_scope: dict[Scope, list[Fixture]] = {}
         for memory in memories:
             by_scope.setdefault(self._scope_of(memory), []).append(memory)
@@ -110,8 +110,8 @@ class CaseRun:
         tenant_id = self._scratch.scratch_id
         instance = InstanceClient(self._ports.instances, instance_of(tenant_id, agent, "case"))
         results: list[RunResult] = []
-        for number, said in enumerate([*case.earlier, case.input]):
-            request = RunRequest(said, case.metadata, idempotency_key=f"{tenant_id}.{number}")
+        for number, given in enumerate([*case.earlier, case.input]):
+            request = RunRequest(given, case.metadata, idempotency_key=f"{tenant_id}.{number}")
             report = await instance.run(request)
             if isinstance(report, RunStanding):
                 if isinstance(report.awaited, ApprovalAwaited):
@@ -126,9 +126,9 @@ class CaseRun:
     async def _recorded(
         self, agent: str, results: Sequence[RunResult], records: Mapping[str, str]
     ) -> Observation | None:
-        """Return what the last run did as D1 has it, None while D1 has not everything.
+        """Return what the last run did as D1 recorded it, None while D1 does not have everything.
 
-        What an instance owes has to arrive before the scratch tenant is erased: what has not is not found.
+        Everything must arrive in D1 before the scratch tenant is erased: what arrives later would be missing.
         """
         tenant_id = self._scratch.scratch_id
         for wait_s in (0.0, *LOOKS_S):
@@ -159,7 +159,7 @@ _Traces = Mapping[str, Mapping[tuple[int, int], _Step]]
 
 
 def _traces(events: Sequence[Row]) -> _Traces:
-    """Return the tool calls of each run in their order. A call that was resumed is one call."""
+    """Return the tool calls of each run, in order. A resumed call counts once."""
     traces: dict[str, dict[tuple[int, int], _Step]] = {}
     for row in events:
         data = json.loads(row["data"])
@@ -167,11 +167,11 @@ def _traces(events: Sequence[Row]) -> _Traces:
         if row["kind"] == "tool_called":
             steps[data["turn"], data["index"]] = _Step(data["name"], data["arguments"])
         elif row["kind"] == "tool_answered":
-            place = data["turn"], data["index"]
-            known = steps.get(place, _Step(data["name"], {}))
+            position = data["turn"], data["index"]
+            known = steps.get(position, _Step(data["name"], {}))
             recalled = tuple(str(record) for record, _ in data["recalled"])
             child = _delegated(data) if data["name"] == "delegate" else None
-            steps[place] = _Step(known.tool, known.arguments, data["failed"], recalled, child)
+            steps[position] = _Step(known.tool, known.arguments, data["failed"], recalled, child)
     return traces
 
 

@@ -15,15 +15,15 @@ _EXACTNESS = 1e-9
 
 
 def comparison(run: EvalRun, against: EvalRun) -> dict[str, Any]:
-    """Return how a run did against another one: each case's verdict, and the differences of the averages.
+    """Return the comparison of a run with another one: each case's verdict, and the differences of the averages.
 
-    Raises: Conflict (code `runs_not_comparable`) for runs over other datasets or versions, (code `evaluation_running`)
+    Raises: Conflict (code `runs_not_comparable`) for runs over different datasets or versions, (code `evaluation_running`)
         while one of them has open cases.
     """
     if (run.dataset, run.version) != (against.dataset, against.version):
         raise Conflict("the runs are over different datasets or versions", code="runs_not_comparable")
     if run.state == "running" or against.state == "running":
-        raise Conflict("a run is compared when all its cases are scored", code="evaluation_running")
+        raise Conflict("a run can be compared once all its cases are scored", code="evaluation_running")
     pairs = list(zip(run.results, against.results, strict=True))
     verdicts = [verdict(result, other) for result, other in pairs]
     new, old = summary(run.results, {}).averages or {}, summary(against.results, {}).averages or {}
@@ -56,7 +56,7 @@ def comparison(run: EvalRun, against: EvalRun) -> dict[str, Any]:
 
 
 def verdict(result: Result, against: Result) -> Verdict:
-    """Tell which of two scored results of a case is the better one: by outcome, then by the mean of its scores."""
+    """Return how a scored result of a case compares with another: by outcome, then by the mean of its scores."""
     ranks = [OUTCOMES.index(one.outcome) if one.outcome is not None else -1 for one in (result, against)]
     if ranks[0] != ranks[1]:
         return "better" if ranks[0] > ranks[1] else "worse"

@@ -1,4 +1,4 @@
-"""Datasets: what is evaluated, on which cases, and what it has to reach. Validated when one is put."""
+"""Datasets: what is evaluated, on which cases, and which scores it must reach. Validated when one is put."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_MEMORIES = 100
 class Fixture(Strict):
     """A memory that is stored before its case begins.
 
-    It belongs to the dataset's agent, or to what a recall asks, unless it names another agent, a house, or is
+    It belongs to the dataset's agent, or to the scope of its recall, unless it names another agent or a house, or is
     `tenant_wide`. The other fields are those of `NewRecord`.
     """
 
@@ -40,14 +40,14 @@ class Fixture(Strict):
         return self
 
     def record(self) -> NewRecord:
-        """Return what is to be remembered. Raises: InvalidInput; LimitExceeded."""
+        """Return the record to store. Raises: InvalidInput; LimitExceeded."""
         return NewRecord(**self.model_dump(exclude={"id", "agent_type", "house", "tenant_wide"}))
 
 
 class StubAnswer(Strict):
-    """One answer of a stubbed tool: to calls that have at least the arguments of `when`, all calls without it.
+    """One answer of a stubbed tool: to calls that have at least the arguments of `when`, or to all calls without it.
 
-    answer: a text, or a JSON value that is written out. error: instead of it, a failure that the model reads.
+    answer: a text, or a value that is sent as JSON. error: a failure that the model reads instead of an answer.
     """
 
     when: dict[str, Any] | None = None
@@ -55,7 +55,7 @@ class StubAnswer(Strict):
     error: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> StubAnswer:
+    def _answer_or_error(self) -> StubAnswer:
         if (self.error is not None) == ("answer" in self.model_fields_set):
             raise ValueError("a stub gives an answer or an error")
         check_patterns(self.when)
@@ -63,7 +63,7 @@ class StubAnswer(Strict):
 
 
 class Stub(Strict):
-    """A stubbed tool of the gateway: what the model is told of it, and its answers; the first that fits is given."""
+    """A stubbed tool of the gateway: what the model reads of it, and its answers; the first that fits is returned."""
 
     description: str = Field(default="", max_length=1000)
     parameters: dict[str, Any] = Field(default_factory=lambda: {"type": "object"})
@@ -71,7 +71,7 @@ class Stub(Strict):
 
 
 class Case(Strict):
-    """One case. earlier: inputs of the same instance, run one after the other before the input that is scored."""
+    """One case. earlier: inputs to the same instance, run in order before the input that is scored."""
 
     id: Id
     input: str | dict[str, Any]
@@ -82,23 +82,23 @@ class Case(Strict):
     expected: Expected
 
     @model_validator(mode="after")
-    def _memories_are_told_apart(self) -> Case:
+    def _memories_differ(self) -> Case:
         ids = [memory.id for memory in self.memories]
         if len(set(ids)) < len(ids):
             raise ValueError("two memories of a case have the same id")
-        told_apart_by = {"content", "agent_type", "house", "tenant_wide"}
-        places = [tuple(memory.model_dump(include=told_apart_by).values()) for memory in self.memories]
-        if len(set(places)) < len(places):
+        distinguishing = {"content", "agent_type", "house", "tenant_wide"}
+        known = [tuple(memory.model_dump(include=distinguishing).values()) for memory in self.memories]
+        if len(set(known)) < len(known):
             raise ValueError("two memories of a case are the same")
         wanted = self.expected.memories
         unknown = sorted(set(wanted.grades) - set(ids)) if wanted else []
         if unknown:
-            raise ValueError(f"no memory of the case is called {unknown[0]}")
+            raise ValueError(f"no memory of the case has the id {unknown[0]}")
         return self
 
 
 class RecallTarget(Strict):
-    """Recall as an agent or a house would, over the whole tenant without either."""
+    """Recall as an agent or a house would; over the whole tenant when neither is given."""
 
     agent_type: Name | None = None
     house: Name | None = None
@@ -119,14 +119,14 @@ class Target(Strict):
     recall: RecallTarget | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Target:
+    def _agent_or_recall(self) -> Target:
         if (self.agent is None) == (self.recall is None):
             raise ValueError("a dataset evaluates an agent or recall")
         return self
 
 
 class Definition(Strict):
-    """A dataset without its cases. thresholds: what the run's averages have to reach."""
+    """A dataset without its cases. thresholds: what the averages of a run must reach."""
 
     description: str = Field(default="", max_length=2000)
     target: Target
@@ -155,14 +155,14 @@ class Dataset(Definition):
         if self.target.recall is not None:
             for case in self.cases:
                 if not isinstance(case.input, str) or case.earlier or case.tools or case.expected.calls:
-                    raise ValueError(f"case {case.id}: recall takes a text, and calls no tools")
+                    raise ValueError(f"case {case.id}: recall takes a text and calls no tools")
                 wanted = case.expected.memories
                 if wanted is not None and wanted.k > self.target.recall.top_k:
                     raise ValueError(f"case {case.id}: k is more than the top_k that recall returns")
         return self
 
     def check_memories(self) -> None:
-        """Accept what the cases remember. Raises: InvalidInput; LimitExceeded."""
+        """Check the fixture memories of the cases. Raises: InvalidInput; LimitExceeded."""
         for case in self.cases:
             for memory in case.memories:
                 memory.record()
@@ -177,9 +177,9 @@ class Dataset(Definition):
 
     @property
     def version(self) -> str:
-        """What tells this content from any other: its SHA-256, which spelling and order of fields do not change."""
-        said = [self.definition(), *self.content()]
-        return hashlib.sha256("\n".join(said).encode("utf-8", "surrogatepass")).hexdigest()
+        """The SHA-256 of the content; the spelling and the order of fields do not change it."""
+        parts = [self.definition(), *self.content()]
+        return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def stored(part: Strict) -> str:

@@ -1,4 +1,4 @@
-"""The datasets of a tenant in D1. A name stands for one version at a time; runs keep the versions that they are over."""
+"""The datasets of a tenant in D1. A name has one current version; a version stays while a run over it is under way."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _RUNNING = "SELECT run_id FROM eval_runs WHERE tenant_id = ? AND dataset = ? AND
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """A dataset without its cases. version: of its content. cases: how many."""
+    """A dataset without its cases. version: hash of its content. cases: how many."""
 
     name: str
     version: str
@@ -66,9 +66,9 @@ class Datasets:
         self._clock = clock
 
     async def put(self, tenant_id: str, name: str, dataset: Dataset) -> tuple[DatasetInfo, bool]:
-        """Let the name stand for this content; return it, and whether that is new. Idempotent.
+        """Make this content the name's current version; return it, and whether it is new. Idempotent.
 
-        Versions that nothing needs any more are forgotten.
+        Versions that are no longer needed are deleted.
         Raises: InvalidInput; LimitExceeded; QuotaExceeded (code `too_many_datasets`); Conflict.
         """
         check_dataset_name(name)
@@ -99,23 +99,23 @@ class Datasets:
         return _info(rows[0])
 
     async def cases(self, tenant_id: str, name: str, version: str) -> list[dict[str, Any] | None]:
-        """Return the cases of a version as they were put; None stands for one that was erased."""
+        """Return the cases of a version as they were put; None for one that was erased."""
         rows = (await self._sql.run(_CASES, tenant_id, name, version)).rows
         return [None if row["content"] is None else json.loads(row["content"]) for row in rows]
 
     async def case(self, tenant_id: str, name: str, version: str, position: int) -> Case:
-        """Return one case. Raises: NotFound (code `case_erased`) for one that is not there any more."""
+        """Return one case. Raises: NotFound (code `case_erased`) for one that no longer exists."""
         rows = (await self._sql.run(_CASE, tenant_id, name, version, position)).rows
         if not rows or rows[0]["content"] is None:
             raise NotFound("the case was erased", code="case_erased")
         return Case.model_validate_json(rows[0]["content"])
 
     async def page(self, tenant_id: str, *, after: str, limit: int) -> list[DatasetInfo]:
-        """Return datasets behind a name, by name."""
+        """Return the datasets after a name, by name."""
         return [_info(row) for row in (await self._sql.run(_LIST, tenant_id, after, limit)).rows]
 
     async def delete(self, tenant_id: str, name: str) -> None:
-        """Forget a dataset with all its versions; the results of its runs stay.
+        """Delete a dataset with all its versions; the results of its runs stay.
 
         Raises: NotFound (code `no_such_dataset`); Conflict (code `evaluation_running`) while a run needs it.
         """
@@ -127,7 +127,7 @@ class Datasets:
 
 
 def _forgotten(tenant_id: str, name: str) -> list[Statement]:
-    """Return the statements that forget the versions that are neither current nor under evaluation."""
+    """Return the statements that delete the versions that are neither current nor under evaluation."""
     return [
         (f"DELETE FROM {table} WHERE {_UNUSED}", (tenant_id, name))  # noqa: S608
         for table in ("eval_cases", "eval_datasets")

@@ -1,4 +1,4 @@
-"""What a case expects: one part for each scorer, as it stands in a dataset."""
+"""What a case expects: one part per scorer, as in a dataset."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ MAX_PATTERN = 500
 
 
 class Strict(BaseModel):
-    """A part of a dataset: without fields that nobody reads."""
+    """A part of a dataset. It refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ExpectedCall(Strict):
-    """A tool call that is expected.
+    """An expected tool call.
 
-    agent: who makes it, the dataset's own by default; another one for what a delegate does. arguments: those that it has
-    at least, or with `match: equal` exactly; None for any. A value {"$matches": pattern} stands for a text in which the
-    pattern is found. failed: whether the tool reported an error; None for either.
+    agent: who makes it, by default the dataset's agent; a delegate's name for its calls. arguments: those that it has at
+    least, or with `match: equal` exactly; None for any. A value {"$matches": pattern} fits any text in which the pattern
+    is found. failed: whether the tool reported an error; None for either.
     """
 
     tool: Name
@@ -61,9 +61,9 @@ class ExpectedCall(Strict):
 
 
 class ExpectedCalls(Strict):
-    """The tool-call trace that is expected.
+    """The expected tool-call trace.
 
-    order: `any` for calls that are all made, `kept` for calls that are made in this order with others between, `exact` for
+    order: `any` for all of these calls in any order, `kept` for these calls in this order with others between, `exact` for
     these calls and no others, in this order; an empty list then expects none.
     """
 
@@ -78,9 +78,9 @@ class ExpectedCalls(Strict):
 
 
 class ExpectedMemories(Strict):
-    """The fixture memories that ought to be found: their ids, or each id with its grade of relevance.
+    """The fixture memories that should be found: their ids, or each id with its grade of relevance.
 
-    k: how many results count. at_least: what each metric has to reach for the case to pass.
+    k: how many results count. at_least: what each metric must reach for the case to pass.
     """
 
     relevant: (
@@ -96,17 +96,17 @@ class ExpectedMemories(Strict):
         return dict(self.relevant) if isinstance(self.relevant, dict) else dict.fromkeys(self.relevant, 1)
 
 
-class JudgeWish(Strict):
-    """What a language model is to judge the output by. at_least: the score that it has to reach."""
+class JudgeCriteria(Strict):
+    """The criteria by which a language model judges the output. at_least: the score that it must reach."""
 
     criteria: str = Field(min_length=1, max_length=4000)
     at_least: Share = 0.5
 
 
 class Expected(Strict):
-    """What a case expects; the parts that are given are scored, and all of them have to pass.
+    """What a case expects; the given parts are scored, and all of them must pass.
 
-    exact: the whole output, as text or as the JSON value that it is. contains, excludes: texts that do and do not occur.
+    exact: the whole output, as a text or as a JSON value. contains, excludes: texts that occur and that do not.
     matches: regular expressions that are found. schema: a JSON Schema that the output, read as JSON, fits.
     """
 
@@ -117,7 +117,7 @@ class Expected(Strict):
     output_schema: dict[str, Any] | None = Field(default=None, alias="schema")
     calls: ExpectedCalls | None = None
     memories: ExpectedMemories | None = None
-    judge: JudgeWish | None = None
+    judge: JudgeCriteria | None = None
 
     @field_validator("matches")
     @classmethod
@@ -136,12 +136,12 @@ class Expected(Strict):
     @model_validator(mode="after")
     def _expects_something(self) -> Expected:
         if not self.metrics:
-            raise ValueError("a case has to expect something")
+            raise ValueError("a case must expect something")
         return self
 
     @property
     def metrics(self) -> list[Metric]:
-        """The names of the scores that a case gets, in their order."""
+        """The names of the scores that a case gets, in order."""
         given: dict[Metric, object] = {
             "exact": self.exact is not None,
             "contains": self.contains,
@@ -156,17 +156,17 @@ class Expected(Strict):
 
 
 def check_pattern(pattern: str) -> None:
-    """Accept a regular expression. Raises: ValueError."""
+    """Check a regular expression. Raises: ValueError."""
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"a pattern has at most {MAX_PATTERN} characters")
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"'{pattern[:50]}' is no regular expression") from error
+        raise ValueError(f"'{pattern[:50]}' is not a regular expression") from error
 
 
 def check_patterns(value: object) -> None:
-    """Accept the patterns {"$matches": pattern} anywhere in a value. Raises: ValueError."""
+    """Check the patterns {"$matches": pattern} anywhere in a value. Raises: ValueError."""
     if isinstance(value, dict):
         if set(value) == {"$matches"}:
             if not isinstance(value["$matches"], str):

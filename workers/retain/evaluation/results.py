@@ -1,4 +1,4 @@
-"""What came of a run: its results, their averages, and what these have to reach. Pure."""
+"""The outcome of a run: its results, their averages, and the thresholds for these. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from retain.ports import Row
 
 Outcome = Literal["passed", "failed", "errored"]
 OUTCOMES: tuple[Outcome, ...] = ("errored", "failed", "passed")
-"""From the worst to the best."""
+"""From worst to best."""
 _EXACTNESS = 1e-9
 """Averages of floats that differ by less are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one case. outcome: None until it is scored; `errored` is neither passed nor failed, and counts as 0."""
+    """The result of one case. outcome: None until it is scored; `errored` is neither passed nor failed, and counts as 0."""
 
     position: int
     case_id: str
@@ -39,7 +39,7 @@ class Result:
 
 
 def result_of(row: Row) -> Result:
-    """Return the result that a row holds."""
+    """Return the result in a row."""
     scores = [Score(**score) for score in json.loads(row["scores"] or "[]")]
     return Result(
         int(row["position"]),
@@ -59,7 +59,7 @@ def result_of(row: Row) -> Result:
 class Summary:
     """A run in numbers.
 
-    averages: `pass_rate` over all cases, and each metric over the cases that it scores; None until every case is scored.
+    averages: `pass_rate` over all cases, and each metric over the cases that have it; None until every case is scored.
     below: the metrics whose threshold is not reached; empty while `averages` is None.
     """
 

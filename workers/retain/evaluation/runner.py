@@ -1,6 +1,6 @@
-"""The runner: goes on with evaluations, one case at a time and a bounded number a call.
+"""The runner: advances evaluations, one case at a time and a bounded number per call.
 
-Where a run stands is in D1 alone. Whoever calls next goes on: the request that started it, a later one, the daily cron.
+The state of a run is only in D1. Each call continues it: the request that started it, a later one, the daily cron.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from retain.memory.semantic import SemanticMemory
 from retain.models.retry import Sleep
 
 CASES_PER_CALL = 4
-"""Cases that one call carries out: each costs some dozens of subrequests, of which a request has 1,000.
+"""Cases that one call executes: each costs some dozens of subrequests, of which a request has 1,000.
 
 Source: https://developers.cloudflare.com/workers/platform/limits/#subrequests
 """
 SCRATCHES_PER_CALL = 6
-"""Scratch tenants that one call goes on erasing."""
+"""Scratch tenants whose erasure one call advances."""
 WORK_MS = 20_000
-"""After how long a call begins no further case."""
+"""How long after its start a call still begins cases."""
 MAX_ATTEMPTS = 3
 """How often a case is begun before it counts as errored."""
 CASE_MS = 15 * 60_000
-"""How long a case may go on."""
+"""How long a case may take."""
 RETRY_MS = 1_000
-"""When to look again after a case that is going on, or that somebody else works on."""
+"""When to call again if a case is under way, or another call works on the run."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 class EvaluationPorts:
     """What evaluations work with. house_of: an agent's house, raising NotFound for an agent that does not exist.
 
-    judge: makes the configured judge when a case asks for it.
+    judge: returns the configured judge, called when a case needs it.
     """
 
     stores: Stores
@@ -61,14 +61,14 @@ class EvaluationPorts:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run came. retry_after_ms: when to go on, 0 at once; None when it is completed."""
+    """How far a run has come. retry_after_ms: when to continue, 0 for at once; None when it is completed."""
 
     run: EvalRun
     retry_after_ms: int | None
 
 
 class Runner:
-    """Goes on with runs."""
+    """Advances runs."""
 
     def __init__(self, ports: EvaluationPorts) -> None:
         stores = ports.stores
@@ -80,9 +80,9 @@ class Runner:
         self._cases = CasePorts(stores.sql, stores.instances, ports.semantic, ports.house_of, ports.sleep)
 
     async def advance(self, tenant_id: str, run_id: str) -> Progress:
-        """Go on with a run. Nothing is done while somebody else does.
+        """Continue a run; return its progress. Does nothing while another call works on it.
 
-        Raises: InvalidInput; NotFound (code `no_such_evaluation`); Unavailable; then the run stands where it stood.
+        Raises: InvalidInput; NotFound (code `no_such_evaluation`); Unavailable; then the run can be continued again.
         """
         run = await self._runs.get(tenant_id, run_id)
         if run.state == "completed":
@@ -90,7 +90,7 @@ class Runner:
         if not await self._runs.lease(tenant_id, run_id):
             return Progress(run, RETRY_MS)
         try:
-            waits = await self._carry_out(run)
+            waits = await self._execute(run)
             left = await self._clean(run_id)
         finally:
             await self._runs.settle(run_id)
@@ -104,11 +104,11 @@ class Runner:
                 return Progress(run, RETRY_MS if waits else 0)
 
     async def open(self, limit: int) -> list[tuple[str, str]]:
-        """Return runs that somebody should go on with, as tenant and id."""
+        """Return runs that should be continued, as tenant and id."""
         return await self._runs.open(limit)
 
-    async def _carry_out(self, run: EvalRun) -> bool:
-        """Carry some cases out; return whether one of them has to be waited for."""
+    async def _execute(self, run: EvalRun) -> bool:
+        """Execute some cases; return whether one of them is still under way."""
         began = self._clock()
         for _ in range(CASES_PER_CALL):
             if self._clock() - began > WORK_MS:
@@ -121,7 +121,7 @@ class Runner:
         return False
 
     async def _case(self, run: EvalRun, picked: Picked) -> bool:
-        """Carry a case out as far as possible; return whether it is scored."""
+        """Execute a case as far as possible; return whether it is scored."""
         case: Case | None = None
         try:
             case = await self._datasets.case(run.tenant_id, run.dataset, run.version, picked.position)
@@ -143,7 +143,7 @@ class Runner:
         if self._clock() - picked.started_at_ms > CASE_MS:
             await self._errored(run, picked, case, "case_not_ended", "the case did not end in time")
             return True
-        await self._runs.forgive(run.run_id, picked.position)
+        await self._runs.discount_attempt(run.run_id, picked.position)
         return False
 
     async def _score(self, run: EvalRun, picked: Picked, case: Case, observed: Observation) -> None:
@@ -172,7 +172,7 @@ class Runner:
         await self._runs.score(run.run_id, picked.position, "errored", found, observed=observed, error=error)
 
     async def _clean(self, run_id: str) -> int:
-        """Go on erasing scratch tenants of scored cases; return when to look again, in milliseconds."""
+        """Continue erasing scratch tenants of scored cases; return in how many milliseconds to call again."""
         retry_ms = 0
         for name in await self._scratches.left(run_id, SCRATCHES_PER_CALL):
             try:

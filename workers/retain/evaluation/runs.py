@@ -1,7 +1,7 @@
-"""Runs of evaluations in D1: what each is over, how far it came, and one result a case.
+"""Runs of evaluations in D1: the dataset of each, its progress, and one result per case.
 
-A run is `running` until every case is scored, `cleaning` until every scratch tenant is erased, then `completed`. Whoever
-works on it holds its lease. A lease that was given up too early harms nothing: every step can be repeated.
+A run is `running` until every case is scored, `cleaning` until every scratch tenant is erased, then `completed`. The
+worker on it holds its lease. A lease that ends too early harms nothing: every step can be repeated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from retain.ports import Clock, Row, Sql, Statement
 
 State = Literal["running", "cleaning", "completed"]
 MAX_OUTPUT_BYTES = 64 * 1024
-"""Longest output that a result keeps; it is scored whole."""
+"""Longest output that a result keeps; the scorers read all of it."""
 MAX_OBSERVED_BYTES = 256 * 1024
 """Largest record of what a case did that a result keeps; beyond it, arguments are left out."""
 
@@ -58,8 +58,8 @@ _SCORE = """
 UPDATE eval_results SET state = 'scored', outcome = ?, output = ?, observed = ?, scores = ?, error = ?, scored_at_ms = ?
 WHERE run_id = ? AND position = ? AND state = 'running'
 """
-_FORGIVE = "UPDATE eval_results SET attempts = attempts - 1 WHERE run_id = ? AND position = ? AND state = 'running'"
-# In one statement, which no other worker gets between: a run never looks further than it is.
+_DISCOUNT = "UPDATE eval_results SET attempts = attempts - 1 WHERE run_id = ? AND position = ? AND state = 'running'"
+# One statement, so that no other worker can interleave: a run never appears further than it is.
 _SETTLE = """
 UPDATE eval_runs SET updated_at_ms = ?1, lease_until_ms = 0,
   state = CASE WHEN EXISTS (SELECT 1 FROM eval_results WHERE run_id = ?2 AND state <> 'scored') THEN 'running'
@@ -78,7 +78,7 @@ ORDER BY updated_at_ms, run_id LIMIT ?
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A case that a worker took up. attempts: how often anybody did, this time included."""
+    """A case that a worker took. attempts: how often it was taken, this time included."""
 
     position: int
     case_id: str
@@ -119,17 +119,17 @@ class EvalRun:
 
 
 class EvalRuns:
-    """The runs of all tenants; what is shown or changed is named with its tenant."""
+    """The runs of all tenants; calls that show or change a run name its tenant."""
 
     def __init__(self, sql: Sql, clock: Clock) -> None:
         self._sql = sql
         self._clock = clock
 
     async def start(self, tenant_id: str, dataset: DatasetInfo, key: str | None) -> tuple[str, bool]:
-        """Record a run over a dataset as it is now; return its id, and whether it is new.
+        """Record a run over a dataset's current version; return its id, and whether it is new.
 
-        key: a run that was started with it before is returned. Raises: Conflict (code `idempotency_key_reused`) when that
-            one is over another dataset, (code `dataset_changed`) when the dataset is not what it was.
+        key: an earlier run with the same key is returned. Raises: Conflict (code `idempotency_key_reused`) when that run
+            is over another dataset, (code `dataset_changed`) when the dataset changed meanwhile.
         """
         known = await self._known(tenant_id, dataset, key)
         if known is not None:
@@ -142,7 +142,7 @@ class EvalRuns:
                     (_START_CASES, (run_id, tenant_id, dataset.name, dataset.version)),
                 ]
             )
-        except Conflict:  # started with the key meanwhile, or the tenant is being erased
+        except Conflict:  # a run with the key was started meanwhile, or the tenant is being erased
             known = await self._known(tenant_id, dataset, key)
             if known is None:
                 raise
@@ -171,23 +171,23 @@ class EvalRuns:
         )
 
     async def page(self, tenant_id: str, *, dataset: str | None, before: str, limit: int) -> list[dict[str, Any]]:
-        """Return runs before an id as shown in a list, newest first."""
+        """Return runs before an id, as a list shows them, newest first."""
         rows = (await self._sql.run(_LIST, tenant_id, before, dataset, limit)).rows
         return [_listed(row) for row in rows]
 
     async def delete(self, tenant_id: str, run_id: str) -> None:
-        """Forget a run with its results. Raises: as `get`; Conflict (code `evaluation_running`) until it is completed."""
+        """Delete a run with its results. Raises: as `get`; Conflict (code `evaluation_running`) until it is completed."""
         if (await self.get(tenant_id, run_id)).state != "completed":
             raise Conflict("the evaluation is under way", code="evaluation_running")
         gone: Statement = ("DELETE FROM eval_results WHERE run_id = ?", (run_id,))
         await self._sql.batch([gone, ("DELETE FROM eval_runs WHERE run_id = ?", (run_id,))])
 
     async def lease(self, tenant_id: str, run_id: str) -> bool:
-        """Take a run up, unless somebody has or it is completed."""
+        """Take the lease of a run; return False if another worker holds it or the run is completed."""
         return await _LEASES.take(self._sql, tenant_id, run_id, self._clock())
 
     async def pick(self, run_id: str) -> Picked | None:
-        """Take up the first case that is not scored, None when all are; the lease begins again."""
+        """Take the first case that is not scored, None when all are; renew the lease."""
         now = self._clock()
         _, picked = await self._sql.batch([_LEASES.extended(run_id, now), (_PICK, (now, run_id))])
         if not picked.rows:
@@ -195,9 +195,9 @@ class EvalRuns:
         row = picked.rows[0]
         return Picked(int(row["position"]), row["case_id"], int(row["attempts"]), int(row["started_at_ms"]))
 
-    async def forgive(self, run_id: str, position: int) -> None:
-        """Do not count the last attempt: the case is going on."""
-        await self._sql.run(_FORGIVE, run_id, position)
+    async def discount_attempt(self, run_id: str, position: int) -> None:
+        """Do not count the last attempt: the case is under way."""
+        await self._sql.run(_DISCOUNT, run_id, position)
 
     async def score(
         self,
@@ -209,7 +209,7 @@ class EvalRuns:
         observed: Observation | None = None,
         error: Mapping[str, str] | None = None,
     ) -> None:
-        """Write what came of a case. The first who does decides."""
+        """Write the result of a case. The first call decides."""
         await self._sql.run(
             _SCORE,
             outcome,
@@ -223,12 +223,12 @@ class EvalRuns:
         )
 
     async def settle(self, run_id: str) -> None:
-        """Let the run be in the state that its cases and scratch tenants say, and give up the lease."""
+        """Set the run's state from its cases and scratch tenants, and release the lease."""
         now = self._clock()
         await self._sql.batch([(_SETTLE, (now, run_id)), (_TIMES, (now, run_id))])
 
     async def open(self, limit: int) -> list[tuple[str, str]]:
-        """Return runs that are not completed and that nobody works on, as tenant and id, the longest untouched first."""
+        """Return runs that are not completed and whose lease is free, as tenant and id, longest untouched first."""
         rows = (await self._sql.run(_OPEN, self._clock(), limit)).rows
         return [(row["tenant_id"], row["run_id"]) for row in rows]
 

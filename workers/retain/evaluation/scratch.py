@@ -1,7 +1,7 @@
-"""Scratch tenants: where a case is carried out, so that it sees its fixtures alone and leaves nothing behind.
+"""Scratch tenants: a case runs in one, so that it sees only its fixtures and leaves nothing behind.
 
-Each case has one, named after its run and place. It is registered together with the row that remembers it, and that row
-goes when the tenant's erasure is complete: a crash in between leaves a row that leads to what is to be erased.
+Each case has one, named after its run and position. It is registered together with a row that names it, and that row is
+deleted once the tenant's erasure is complete: a crash in between leaves a row that names what must still be erased.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.stores import Stores
 
 ERASURE_CALLS = 3
-"""Calls of one tenant's erasure in one go."""
+"""How often one call of `erase` advances the erasure."""
 _BEGIN = """
 INSERT INTO eval_scratches (scratch_id, tenant_id, run_id, position, stubs, at_ms) VALUES (?, ?, ?, ?, ?, ?)
 """
@@ -33,7 +33,7 @@ def scratch_id(run_id: str, position: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """A case's scratch tenant. records: fixture by record, None until the fixtures are stored."""
+    """A case's scratch tenant. records: fixture ids by record id, None until the fixtures are stored."""
 
     scratch_id: str
     records: Mapping[str, str] | None
@@ -47,10 +47,10 @@ class Scratches:
         self._sql = stores.sql
 
     async def begin(self, tenant_id: str, run_id: str, position: int, case: Case) -> Scratch:
-        """Return the case's scratch tenant, registered and remembered in one transaction. Idempotent.
+        """Return the case's scratch tenant, registered and recorded in one transaction. Idempotent.
 
-        Raises: Conflict (code `scratch_taken`) when it cannot be registered: its tenant is erased, or somebody uses its
-            name.
+        Raises: Conflict (code `scratch_taken`) when it cannot be registered: its tenant is being erased, or its name is
+            in use.
         """
         name = scratch_id(run_id, position)
         known = await self._known(name)
@@ -73,19 +73,19 @@ class Scratches:
         return Scratch(name, None)
 
     async def seeded(self, name: str, records: Mapping[str, str]) -> None:
-        """Note which record each fixture became."""
+        """Record which record each fixture became."""
         await self._sql.run(
             "UPDATE eval_scratches SET records = ? WHERE scratch_id = ?", json.dumps(dict(records)), name
         )
 
     async def left(self, run_id: str, limit: int) -> list[str]:
-        """Return scratch tenants of scored cases, the oldest first."""
+        """Return scratch tenants of scored cases, oldest first."""
         return [str(row["scratch_id"]) for row in (await self._sql.run(_LEFT, run_id, limit)).rows]
 
     async def erase(self, name: str) -> int | None:
-        """Erase a scratch tenant; return None when that is complete, else in how many milliseconds to go on.
+        """Erase a scratch tenant; return None once that is complete, otherwise in how many milliseconds to continue.
 
-        Raises: what stopped it; it can be repeated.
+        Raises: what stopped it; call it again.
         """
         erasure = Erasure(self._stores)
         retry_ms: int | None = 0

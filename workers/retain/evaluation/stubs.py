@@ -1,4 +1,4 @@
-"""The stubbed tools of a case: what the model reads of them, and the answers that the case plans for their calls."""
+"""The stubbed tools of a case: what the model reads of them, and the case's answers to their calls."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _SCRATCH = re.compile(r"eval-[0-9a-hjkmnp-tv-z]{26}-[0-9]{1,3}")
 
 @dataclass(frozen=True, slots=True)
 class CaseStubs:
-    """The stubs of one case by the name of the tool."""
+    """The stubs of one case, by the tool's name."""
 
     stubs: Mapping[str, Stub]
 
     def spec(self, name: str) -> ToolSpec:
-        """Return what the model reads of a gateway tool; of one without a stub, its name alone."""
+        """Return what the model reads of a gateway tool; only its name if it has no stub."""
         stub = self.stubs.get(name)
         if stub is None:
             return ToolSpec(name, "", {"type": "object"})
         return ToolSpec(name, stub.description, stub.parameters)
 
     def answer(self, name: str, arguments: JsonObject) -> tuple[int, bytes]:
-        """Return the first answer that fits the call, as an upstream gives it: status and body.
+        """Return the first answer that fits the call, as an upstream's status and body.
 
-        Raises: NotFound (code `no_stubbed_answer`), which the model reads, when the case has none for the call.
+        Raises: NotFound (code `no_stubbed_answer`), which the model reads, when the case has no answer to the call.
         """
         stub = self.stubs.get(name)
         for answer in stub.answers if stub is not None else ():
@@ -48,9 +48,9 @@ class CaseStubs:
 
 
 async def stubs_of(sql: Sql, tenant_id: str) -> CaseStubs | None:
-    """Return the stubbed tools of a scratch tenant, None for any other tenant, which costs it no query.
+    """Return the stubbed tools of a scratch tenant, None for any other tenant, without a query.
 
-    A tenant that merely has such a name has no row, and is like any other.
+    A tenant whose name merely looks like a scratch tenant's has no row, and also gets None.
     """
     if _SCRATCH.fullmatch(tenant_id) is None:
         return None

@@ -16,7 +16,7 @@ TENANT_TABLES = (
     TenantTable(
         "eval_runs",
         ("run_id",),
-        texts=Texts(  # the row stays: it leads to the scratch tenants that are still to be erased
+        texts=Texts(  # the row stays: the scratch tenants that are not erased yet are found through it
             ("dataset", "definition", "request_key"),
             "dataset = 'erased', definition = '{\"target\":{\"recall\":{}}}', request_key = NULL",
         ),

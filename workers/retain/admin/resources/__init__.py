@@ -1,1 +1,1 @@
-"""The operator's resources, one module each: its request bodies and its handlers."""
+"""The operator's resources, one module each: request bodies, handlers and routes."""

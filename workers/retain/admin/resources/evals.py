@@ -30,14 +30,14 @@ class StartBody(BodyModel):
 class DatasetsQuery(PageQuery):
     """Which datasets to list."""
 
-    cursor: str = Field(default="", description="`cursor` of the page before")
+    cursor: str = Field(default="", description="`cursor` of the previous page")
 
 
 class EvaluationsQuery(PageQuery):
     """Which runs to list."""
 
-    cursor: Id | None = Field(default=None, description="`cursor` of the page before")
-    dataset: str | None = Field(default=None, description="only runs over this one")
+    cursor: Id | None = Field(default=None, description="`cursor` of the previous page")
+    dataset: str | None = Field(default=None, description="only runs over this dataset")
 
 
 async def list_datasets(context: AdminContext, request: TypedRequest[None, DatasetsQuery]) -> Response:
@@ -49,7 +49,7 @@ async def list_datasets(context: AdminContext, request: TypedRequest[None, Datas
 
 
 async def put_dataset(context: AdminContext, request: TypedRequest[Dataset, None]) -> Response:
-    """Give a dataset its name. Idempotent: 201 for another content than before, else 200."""
+    """Store a dataset under its name. Idempotent: 201 if the content is new, otherwise 200."""
     info, new = await _datasets(context).put(request.tenant_id, request.path["name"], request.body)
     return json_response(info.to_json(), 201 if new else 200)
 
@@ -63,7 +63,7 @@ async def show_dataset(context: AdminContext, request: PathRequest) -> Response:
 
 
 async def delete_dataset(context: AdminContext, request: PathRequest) -> Response:
-    """Forget a dataset; the results of its runs stay."""
+    """Delete a dataset; the results of its runs stay."""
     await _datasets(context).delete(request.tenant_id, request.path["name"])
     return Response(204, "")
 
@@ -79,7 +79,7 @@ async def list_evaluations(context: AdminContext, request: TypedRequest[None, Ev
 
 
 async def start(context: AdminContext, request: TypedRequest[StartBody, None]) -> Response:
-    """Start a run and carry out its first cases: 202 until it is completed."""
+    """Start a run and execute its first cases: 202 until it is completed."""
     tenant_id, key = request.tenant_id, idempotency_key(request.http)
     info = await _datasets(context).info(tenant_id, request.body.dataset)
     recall = info.target.get("recall") or {}
@@ -101,7 +101,7 @@ async def show(context: AdminContext, request: PathRequest) -> Response:
 
 
 async def delete(context: AdminContext, request: PathRequest) -> Response:
-    """Forget a completed run with its results."""
+    """Delete a completed run with its results."""
     await _runs(context).delete(request.tenant_id, request.path["run_id"])
     return Response(204, "")
 
@@ -158,7 +158,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     '`{"name", "version", "description", "target", "thresholds", "cases", "created_at_ms",'
                     ' "updated_at_ms"}`',
                 ),
-                Answer(200, "the same, when it has this content already"),
+                Answer(200, "the same, when it already has this content"),
             ),
             errors=("invalid_dataset_name", "too_many_datasets", OF_A_MEMORY),
         ),
@@ -192,7 +192,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             start,
             body=JsonBody(StartBody),
             takes="`dataset`: its name",
-            headers={"idempotency-key": "1 to 255 bytes: a repeated request meets the same run"},
+            headers={"idempotency-key": "1 to 255 bytes: a repeated request gets the same run"},
             answers=_PROGRESS,
             errors=(
                 "no_such_dataset",
@@ -214,7 +214,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "DELETE",
             _RUN,
             delete,
-            answers=(Answer(204, "a completed run with its results is forgotten"),),
+            answers=(Answer(204, "a completed run is deleted with its results"),),
             errors=("no_such_evaluation", "invalid_id", "evaluation_running"),
         ),
         Route(

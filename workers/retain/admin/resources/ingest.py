@@ -1,4 +1,4 @@
-"""The administrator's routes for ingest: take a conversation in, and show what became of it."""
+"""The administrator's routes for ingest: accept a conversation, show its job."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from retain.routing.requests import PathRequest, StreamedBody, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 
 MAX_INGEST_BYTES = 50 * 1024 * 1024
-"""Largest body of an ingest: 500 messages of 32 KiB, every letter beyond ASCII escaped. It is read as it arrives."""
+"""Largest body of an ingest: 500 messages of 32 KiB, every character beyond ASCII escaped. It is read as it arrives."""
 
 
 class IngestBody(BodyModel):
-    """The body of an ingest. Each of the messages is checked as it arrives, so that a bad one costs no other."""
+    """The body of an ingest. Each message is checked as it arrives; a bad one does not affect the others."""
 
     conversation: str
     agent_type: str | None = None
@@ -34,9 +34,9 @@ class IngestBody(BodyModel):
 
 
 async def ingest(context: AdminContext, request: TypedRequest[AsyncIterator[bytes], None]) -> Response:
-    """Store a conversation's messages and draw facts from them. The same request is the same job.
+    """Store a conversation's messages and extract facts from them. The same request is the same job.
 
-    A small request is worked off first: 201, or 200 when it was sent before. A larger one continues in the background:
+    A small request is completed first: 201, or 200 when it was sent before. A larger one continues in the background:
     202.
     """
     intake = Intake(context.sql, request.tenant_id, context.clock)
@@ -45,7 +45,7 @@ async def ingest(context: AdminContext, request: TypedRequest[AsyncIterator[byte
         ingestion = context.ingestion(context.scope(request.tenant_id, body.agent_type, body.house))
         receipt = await ingestion.accept(body.conversation, intake)
     except RetainError:
-        with suppress(Unavailable):  # then the daily cron forgets it
+        with suppress(Unavailable):  # if so, the daily cron discards it
             await intake.discard()
         raise
     job = receipt.job
@@ -60,7 +60,7 @@ async def ingest(context: AdminContext, request: TypedRequest[AsyncIterator[byte
 
 
 async def _read(pieces: AsyncIterator[bytes], intake: Intake) -> IngestBody:
-    """Take in the messages as they arrive, and return the rest of the body.
+    """Store the messages as they arrive, and return the body without them.
 
     Raises: InvalidInput (code `malformed_json`, `invalid_body`, `no_messages`); LimitExceeded; Unavailable.
     """
@@ -79,7 +79,7 @@ async def _read(pieces: AsyncIterator[bytes], intake: Intake) -> IngestBody:
 
 
 async def show_job(context: AdminContext, request: PathRequest) -> Response:
-    """Show a job. One that was interrupted resumes in the background, so that asking again brings it to its end."""
+    """Show a job. An interrupted job resumes in the background, so that further requests see it complete."""
     job = await Jobs(context.sql, context.clock).get(request.tenant_id, request.path["job_id"])
     if job.state == "running" and job.lease_until_ms <= context.clock():
         context.background(_work(context.ingestion(job.scope), job.job_id))
@@ -87,7 +87,7 @@ async def show_job(context: AdminContext, request: PathRequest) -> Response:
 
 
 async def _work(ingestion: Ingestion, job_id: str) -> None:
-    await asyncio.sleep(PAUSE_S)  # the answer goes first
+    await asyncio.sleep(PAUSE_S)  # the response is sent first
     await ingestion.work(job_id, pause_s=PAUSE_S)
 
 
@@ -104,7 +104,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             takes="[a conversation](#a-conversation)",
             answers=(
                 Answer(201, "the job"),
-                Answer(200, "the job, when the same request came before"),
+                Answer(200, "the job, when the same request was sent before"),
                 Answer(202, "the job, while it continues in the background"),
             ),
             errors=(

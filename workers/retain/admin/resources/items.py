@@ -20,7 +20,7 @@ from retain.routing.route import Answer, Resource, Route
 
 
 class ItemBody(BodyModel):
-    """The body of a put: the value, whose data it is, and how long it lives instead of its data type's time."""
+    """The body of a put: the value, whose data it is, and a lifetime that replaces its data type's."""
 
     value: StrictStr
     user_id: StrictStr | None = None
@@ -28,7 +28,7 @@ class ItemBody(BodyModel):
 
 
 async def put_item(context: AdminContext, request: TypedRequest[ItemBody, None]) -> Response:
-    """Write a value where its data type belongs."""
+    """Write a value into the tier of its data type."""
     memory, body = _memory(context, request.path), request.body
     stored = await memory.put(
         request.path["kind"], request.path["id"], body.value, user_id=body.user_id, ttl_s=body.ttl_s
@@ -51,7 +51,7 @@ async def delete_item(context: AdminContext, request: PathRequest) -> Response:
 
 
 async def reseal_items(context: AdminContext, request: PathRequest) -> Response:
-    """Seal up to 100 items that an older key seals with the present one; `left` says how many remain."""
+    """Seal again, with the current key, up to 100 items sealed with an older one; `left` is how many remain."""
     if context.stores.sealer is None:
         raise Misconfigured("the secret MEMORY_KEY is not set", code="memory_key_missing")
     return json_response(asdict(await reseal(context.sql, context.stores.sealer, request.tenant_id)))
@@ -72,7 +72,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             put_item,
             body=JsonBody(ItemBody),
             parameters=_SEGMENTS,
-            takes="`value`: text; `user_id`: whose it is; `ttl_s`: seconds, instead of the data type's",
+            takes="`value`: text; `user_id`: whose it is; `ttl_s`: lifetime in seconds, instead of the data type's",
             answers=(Answer(200, '`{"key", "version", "tier", "expires_at_ms", "hot_copy"}` ([tiers.md](tiers.md))'),),
             errors=(
                 "invalid_namespace",
@@ -95,7 +95,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"key", "value", "version", "tier", "expires_at_ms", "user_id"}`; `tier` is which one answered;'
+                    '`{"key", "value", "version", "tier", "expires_at_ms", "user_id"}`; `tier` is the one that answered;'
                     " `user_id` is null when it was the hot one",
                 ),
             ),
@@ -116,7 +116,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"resealed", "left"}`: up to 100 items with [PII](tiers.md#pii) are sealed with the present key',
+                    '`{"resealed", "left"}`: up to 100 items with [PII](tiers.md#pii) are sealed with the current key',
                 ),
             ),
             errors=("memory_key_missing", "invalid_memory_key", "item_unreadable"),

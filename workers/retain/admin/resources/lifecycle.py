@@ -40,14 +40,14 @@ class EraseBody(BodyModel):
 class ExportQuery(QueryModel):
     """Which page to export."""
 
-    cursor: str | None = Field(default=None, description="`x-next-cursor` of the page before")
+    cursor: str | None = Field(default=None, description="`x-next-cursor` of the previous page")
 
 
 class VerifyQuery(QueryModel):
     """Which page to verify."""
 
     cursor: Cursor = None
-    repair: Flag = Field(default=False, description="`true`: mend the indexes")
+    repair: Flag = Field(default=False, description="`true`: repair the indexes")
 
 
 def _number(text: str) -> int:
@@ -71,15 +71,15 @@ class HistoryQuery(QueryModel):
 
 
 class HeadQuery(QueryModel):
-    """What the chain must still hold."""
+    """An entry that the chain must still contain."""
 
     head: Annotated[Head, BeforeValidator(_head)] | None = Field(
-        default=None, description="`{seq}:{hash}` of an entry that was kept"
+        default=None, description="`{seq}:{hash}` of an entry that you kept"
     )
 
 
 async def export_memories(context: AdminContext, request: TypedRequest[None, ExportQuery]) -> Response:
-    """Answer a page of JSON lines; `x-next-cursor` leads to the next one and is absent at the end."""
+    """Return a page of JSON lines; `x-next-cursor` is the next page's cursor, absent on the last."""
     page = await export_page(context.sql, request.tenant_id, request.query.cursor)
     following = {} if page.cursor is None else {"x-next-cursor": page.cursor}
     return Response(200, page.text, {"content-type": "application/x-ndjson", **following})
@@ -96,13 +96,13 @@ async def reindex(context: AdminContext, request: PathRequest) -> Response:
 
 
 async def show_index_job(context: AdminContext, request: PathRequest) -> Response:
-    """Show how far a rebuilding is."""
+    """Show the progress of a reindexing."""
     job = await Reindexing(context.stores).job(request.tenant_id, request.path["job_id"])
     return json_response(job.to_json())
 
 
 async def verify(context: AdminContext, request: TypedRequest[None, VerifyQuery]) -> Response:
-    """Compare a page of records with their events and indexes; `repair=true` mends the indexes."""
+    """Compare a page of records with their events and indexes; `repair=true` repairs the indexes."""
     report = await verify_page(context.stores, request.tenant_id, request.query.cursor, repair=request.query.repair)
     return json_response(report.to_json())
 
@@ -127,13 +127,13 @@ async def erase(context: AdminContext, request: TypedRequest[EraseBody, None]) -
 
 
 async def show_receipt(context: AdminContext, request: PathRequest) -> Response:
-    """Show the receipt of an erasure, also of a tenant that is erased."""
+    """Show the receipt of an erasure, even for an erased tenant."""
     receipt = await Erasure(context.stores).receipt(request.tenant_id, request.path["receipt_id"])
     return json_response(receipt.to_json())
 
 
 async def show_history(context: AdminContext, request: TypedRequest[None, HistoryQuery]) -> Response:
-    """List the entries of world history after a number, oldest first, also of a tenant that is erased."""
+    """List the entries of world history after a number, oldest first, even for an erased tenant."""
     await _require_tenant_or(context, request.tenant_id, _has_history)
     query = request.query
     rows = await context.stores.history().page(request.tenant_id, after=query.after, limit=query.limit)
@@ -142,7 +142,7 @@ async def show_history(context: AdminContext, request: TypedRequest[None, Histor
 
 
 async def verify_history(context: AdminContext, request: TypedRequest[None, HeadQuery]) -> Response:
-    """Recompute the whole chain, and compare it with the learning stream, the kept head, and the head asked for."""
+    """Recompute the whole chain, and compare it with the learning stream, the kept head, and the requested head."""
     await _require_tenant_or(context, request.tenant_id, _has_history)
     return json_response(asdict(await verified(context.stores, request.tenant_id, request.query.head)))
 
@@ -154,7 +154,7 @@ def _shown(job: IndexJob) -> Response:
 async def _require_tenant_or(
     context: AdminContext, tenant_id: str, known: Callable[[AdminContext, str], Awaitable[bool]]
 ) -> None:
-    """Accept a tenant that is registered, or that left what is asked for. Raises: as `Tenants.require`."""
+    """Require a tenant that is registered, or for which `known` returns True. Raises: as `Tenants.require`."""
     try:
         await context.tenants.require(tenant_id)
     except NotFound:
@@ -190,7 +190,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_TENANT}/import",
             import_memories,
             body=TextBody(_LINES),
-            takes="[JSON lines](lifecycle.md#export-and-import), at most 500 and 1 MiB; all are taken or none",
+            takes="[JSON lines](lifecycle.md#export-and-import), at most 500 and 1 MiB; all are imported or none",
             answers=(Answer(200, '`{"scopes", "created", "changed", "unchanged", "duplicates", "events"}`'),),
             errors=("invalid_line", "too_many_lines", "import_too_large", "content_taken", "contended"),
         ),
@@ -242,7 +242,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_TENANT}/erase/{{receipt_id}}",
             show_receipt,
             tenant="any",
-            answers=(Answer(200, "the receipt; also of a tenant that is erased"),),
+            answers=(Answer(200, "the receipt, even for an erased tenant"),),
             errors=("no_such_receipt", "invalid_id"),
         ),
         Route(
@@ -254,8 +254,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"entries", "cursor"}`, oldest first; hand `cursor` back as `after`; also of a tenant that is'
-                    " erased",
+                    '`{"entries", "cursor"}`, oldest first; pass `cursor` as `after` for the next page. Works for an'
+                    " erased tenant",
                 ),
             ),
             errors=("invalid_limit", "invalid_cursor"),

@@ -26,7 +26,7 @@ class MemoryBody(BodyModel):
     """One memory to store."""
 
     def to_record(self) -> NewRecord:
-        """Return the memory as the semantic memory takes it. Raises: InvalidInput; LimitExceeded."""
+        """Return the record to store. Raises: InvalidInput; LimitExceeded."""
         return NewRecord(**self.model_dump(include=set(MemoryBody.model_fields)))
 
 
@@ -39,7 +39,7 @@ class SeedBody(BodyModel):
 
 
 class StoreBody(MemoryBody):
-    """One memory, and whose it is; without agent and house it belongs to the whole tenant."""
+    """One memory and its owner; with neither agent nor house it belongs to the whole tenant."""
 
     agent_type: str | None = None
     house: str | None = None
@@ -55,7 +55,7 @@ class EditBody(BaseModel):
 
 
 class RecallBody(BodyModel):
-    """What to recall. Without agent and house, every memory of the tenant is searched."""
+    """What to recall. With neither agent nor house, every memory of the tenant is searched."""
 
     query: str
     top_k: int = 5
@@ -79,12 +79,12 @@ def _conditions(text: str) -> JsonObject:
 class ListQuery(PageQuery):
     """Which memories to list."""
 
-    agent_type: str | None = Field(default=None, description="only what this agent sees as its own; not with `house`")
+    agent_type: str | None = Field(default=None, description="only this agent's own memories; not with `house`")
     house: str | None = Field(default=None, description="only what belongs to this house and its agents")
     filter: Annotated[dict[str, JsonValue], BeforeValidator(_conditions)] = Field(
         default_factory=dict, description="conditions on metadata and fields, as JSON: [memory.md](memory.md#recall)"
     )
-    all: Flag = Field(default=False, description="`true`: also those that are no longer valid")
+    all: Flag = Field(default=False, description="`true`: include those that are no longer valid")
 
 
 async def seed(context: AdminContext, request: TypedRequest[SeedBody, None]) -> Response:
@@ -118,18 +118,18 @@ async def list_memories(context: AdminContext, request: TypedRequest[None, ListQ
 
 
 async def get(context: AdminContext, request: PathRequest) -> Response:
-    """Show one memory with the events that made it."""
+    """Show one memory with its learning events."""
     return json_response((await MemoryDesk(context, request.tenant_id).get(request.path["id"])).to_json())
 
 
 async def edit(context: AdminContext, request: TypedRequest[EditBody, None]) -> Response:
-    """Change fields of one memory, close it or open it again. Its history keeps what it said."""
+    """Change fields of one memory, close it or open it again. Its history keeps the earlier text."""
     changes = request.body.model_dump(exclude_unset=True)
     return json_response((await MemoryDesk(context, request.tenant_id).edit(request.path["id"], changes)).to_json())
 
 
 async def delete(context: AdminContext, request: PathRequest) -> Response:
-    """Forget one memory."""
+    """Delete one memory."""
     await MemoryDesk(context, request.tenant_id).forget(request.path["id"])
     return Response(204, "")
 
@@ -192,8 +192,11 @@ RESOURCE: Resource[AdminContext] = Resource(
             _MEMORIES,
             store,
             body=JsonBody(StoreBody),
-            takes="[a memory](#a-memory), with `agent_type` or `house`; without both it is the whole tenant's",
-            answers=(Answer(201, '`{"id", "created"}`'), Answer(200, "the same, when the scope held the content")),
+            takes="[a memory](#a-memory), with `agent_type` or `house`; with neither it is the whole tenant's",
+            answers=(
+                Answer(201, '`{"id", "created"}`'),
+                Answer(200, "the same, when the scope already had the content"),
+            ),
             errors=(*OF_A_SCOPE, "contended", OF_A_MEMORY),
         ),
         Route(

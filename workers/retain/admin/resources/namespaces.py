@@ -1,4 +1,4 @@
-"""The administrator's routes for the migration of tiered memory's keys. It is the deployment's, not a tenant's."""
+"""The administrator's routes for the migration of tiered memory's keys, which covers all tenants of the deployment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from retain.routing.route import Answer, Resource, Route
 
 
 class PhaseBody(BodyModel):
-    """The body of an advance. baseline: the least canonical hit rate, given with phase 1 or not at all."""
+    """The body of an advance. baseline: the lowest acceptable canonical hit rate, only with phase 1."""
 
     to: int
     baseline: float | None = None
@@ -29,7 +29,7 @@ class ReleaseBody(BodyModel):
 
 
 class BackfillBody(BodyModel):
-    """The body of a step of the backfill. again: begin from the start."""
+    """The body of a step of the backfill. again: start from the beginning."""
 
     again: bool = False
 
@@ -41,13 +41,13 @@ async def show(context: AdminContext, _: PathRequest) -> Response:
 
 
 async def advance(context: AdminContext, request: TypedRequest[PhaseBody, None]) -> Response:
-    """Begin the next phase. Idempotent."""
+    """Start the next phase. Idempotent."""
     body, migration = request.body, context.migration()
     return json_response(migration.shown(await migration.advance(body.to, body.baseline)))
 
 
 async def roll_back(context: AdminContext, request: TypedRequest[RollbackBody, None]) -> Response:
-    """Go back one phase. Idempotent; removes nothing."""
+    """Return to the previous phase. Idempotent; removes nothing."""
     body, migration = request.body, context.migration()
     return json_response(migration.shown(await migration.roll_back(body.to)))
 
@@ -74,7 +74,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             "/admin/namespaces",
             show,
-            answers=(Answer(200, "[where the migration of keys stands](#the-migration-of-keys)"),),
+            answers=(Answer(200, "[the state of the migration](#the-migration-of-keys)"),),
             errors=("invalid_legacy_pattern", "ambiguous_legacy_pattern"),
         ),
         Route(
@@ -83,7 +83,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             advance,
             body=JsonBody(PhaseBody),
             takes="`to`: the next phase, `baseline` (with phase 1; 0.99)",
-            answers=(Answer(200, "where it stands; the phase it is in already changes nothing"),),
+            answers=(Answer(200, "the migration's state; a request for the current phase changes nothing"),),
             errors=("not_ready", "wrong_phase", "invalid_baseline", "migration_moved"),
         ),
         Route(
@@ -91,8 +91,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             "/admin/namespaces/rollback",
             roll_back,
             body=JsonBody(RollbackBody),
-            takes="`to`: the phase before",
-            answers=(Answer(200, "where it stands. Removes nothing"),),
+            takes="`to`: the previous phase",
+            answers=(Answer(200, "the migration's state. Removes nothing"),),
             errors=("wrong_phase", "migration_moved"),
         ),
         Route(
@@ -101,7 +101,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             release,
             body=JsonBody(ReleaseBody),
             takes="`release`: its name",
-            answers=(Answer(200, "where it stands; idempotent by name"),),
+            answers=(Answer(200, "the migration's state; idempotent by name"),),
             errors=("invalid_release", "wrong_phase", "migration_moved"),
         ),
         Route(
@@ -109,8 +109,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             "/admin/namespaces/backfill",
             backfill,
             body=JsonBody(BackfillBody),
-            takes="`again`: true to begin from the start",
-            answers=(Answer(202, "where it stands, until all is copied"), Answer(200, "where it stands, then")),
+            takes="`again`: true to start from the beginning",
+            answers=(Answer(202, "the migration's state, until all is copied"), Answer(200, "the same, then")),
             errors=("backfill_not_allowed",),
         ),
     ),

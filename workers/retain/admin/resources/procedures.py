@@ -1,4 +1,4 @@
-"""The administrator's routes for procedures: recording what came of a run, and reading what was learned."""
+"""The administrator's routes for procedures: record the outcome of a run, show what was learned."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROUP BY agent_type, task_type, workflow_id ORDER BY agent_type, task_type, work
 
 
 class OutcomeBody(BodyModel):
-    """What came of a run. score: 0 (failure) to 1 (success); one in between counts in part to each."""
+    """The outcome of a run. score: 0 (failure) to 1 (success); a score in between counts partly as each."""
 
     model_config = ConfigDict(strict=True)
 
@@ -39,14 +39,14 @@ class LearnedQuery(QueryModel):
 
 
 async def record_outcome(context: AdminContext, request: TypedRequest[OutcomeBody, None]) -> Response:
-    """Record what came of a run that followed a workflow. Idempotent; another score replaces the first."""
+    """Record the outcome of a run that followed a workflow. Idempotent; another score replaces the first."""
     tenant_id = request.tenant_id
     score = check_score(request.body.score)
     run = await run_row(context.sql, tenant_id, request.path["run_id"])
     followed = json.loads(run["input"]).get("procedure")
     if followed is None:
         raise Conflict("the run followed no workflow: its agent has no procedures", code="no_procedure")
-    told = {
+    outcome = {
         "tenant_id": tenant_id,
         "agent_type": run["agent_type"],
         "instance_id": run["instance_id"],
@@ -56,8 +56,8 @@ async def record_outcome(context: AdminContext, request: TypedRequest[OutcomeBod
         "score": score,
     }
     name = namespace_key(run["agent_type"], tenant_id, run["instance_id"])
-    learned = await context.stores.instances.call(name, "record_outcome", told)
-    return json_response({**{key: told[key] for key in ("run_id", "task_type", "workflow_id", "score")}, **learned})
+    learned = await context.stores.instances.call(name, "record_outcome", outcome)
+    return json_response({**{key: outcome[key] for key in ("run_id", "task_type", "workflow_id", "score")}, **learned})
 
 
 async def list_procedures(context: AdminContext, request: TypedRequest[None, LearnedQuery]) -> Response:

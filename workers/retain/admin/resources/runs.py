@@ -26,7 +26,7 @@ class RunsQuery(PageQuery):
     """Which runs to list."""
 
     agent_type: AgentType | None = Field(default=None, description="only this agent's")
-    status: str | None = Field(default=None, description=f"only those that are {', '.join(STATUSES)}")
+    status: str | None = Field(default=None, description=f"only runs with this status: {', '.join(STATUSES)}")
 
 
 class EventsQuery(PageQuery):
@@ -66,9 +66,9 @@ async def get_events(context: AdminContext, request: TypedRequest[None, EventsQu
 async def list_runs(
     sql: Sql, tenant_id: str, *, agent_type: str | None, limit: int, cursor: str | None, status: str | None = None
 ) -> dict[str, Any]:
-    """Return {"runs", "cursor"}: newest first; the cursor is None at the end.
+    """Return {"runs", "cursor"}: newest first; the cursor is None on the last page.
 
-    Raises: InvalidInput for a status that there is not, or a cursor that is not one of ours; Unavailable.
+    Raises: InvalidInput for an unknown status or an invalid cursor; Unavailable.
     """
     conditions = ["tenant_id = ?"]
     values: list[SqlValue] = [tenant_id]
@@ -78,7 +78,7 @@ async def list_runs(
     if status is not None:
         if status not in STATUSES:
             raise InvalidInput(f"a run's status is one of {', '.join(STATUSES)}", code="invalid_status")
-        conditions.append(f"status = '{status}'")  # spelled out, so that the index of the waiting runs is used
+        conditions.append(f"status = '{status}'")  # a literal, so that the index of the waiting runs is used
     if cursor is not None:
         found = _CURSOR.fullmatch(cursor)
         if found is None:
@@ -98,7 +98,7 @@ async def list_runs(
 
 
 async def show_run(sql: Sql, tenant_id: str, run_id: str) -> dict[str, Any]:
-    """Return a run with its input, its context's episodes, and the episodes it left.
+    """Return a run with its input and context, the episodes that it left, and the runs that it delegated.
 
     Raises: NotFound (code `no_such_run`), also for another tenant's run; InvalidInput; Unavailable.
     """
@@ -166,7 +166,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             get_runs,
             query=QueryString(RunsQuery),
             answers=(
-                Answer(200, '`{"runs", "cursor"}`, newest first; a waiting one says in `waiting_for` what is asked'),
+                Answer(200, '`{"runs", "cursor"}`, newest first; a waiting one has in `waiting_for` what is asked'),
             ),
             errors=("invalid_agent_type", "invalid_status", "invalid_limit", "invalid_cursor"),
         ),

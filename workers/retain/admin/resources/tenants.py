@@ -10,11 +10,11 @@ from retain.routing.route import Answer, Resource, Route
 
 
 async def register_tenant(context: AdminContext, request: PathRequest) -> Response:
-    """Register a tenant. Idempotent. One that was erased begins again, empty."""
+    """Register a tenant. Idempotent. An erased tenant starts again, empty."""
     try:
         created = await context.tenants.register(request.tenant_id)
     except Conflict as error:
-        raise Conflict("the tenant is being erased; finish that first", code="tenant_being_erased") from error
+        raise Conflict("the tenant is being erased; complete the erasure first", code="tenant_being_erased") from error
     return json_response({"tenant": request.tenant_id}, 201 if created else 200)
 
 

@@ -1,1 +1,1 @@
-"""What an instance is asked and what it answers: typed values with a JSON form, for whoever calls an instance."""
+"""Requests to an instance and its answers: typed values with a JSON form, for every caller of an instance."""

@@ -21,14 +21,14 @@ class RunStreamEvent:
     id: int | None = None
 
     def text(self) -> str:
-        """Return the event as it is sent. JSON escapes line ends, so the data is one line."""
+        """Return the event as it is sent. JSON escapes line breaks, so the data is one line."""
         lines = [f"event: {self.name}", f"data: {json.dumps(dict(self.data))}"]
         if self.id is not None:
             lines.insert(0, f"id: {self.id}")
         return "\n".join([*lines, "", ""])
 
     def to_json(self) -> dict[str, Json]:
-        """Return the event as an instance answers it."""
+        """Return the event as an instance sends it."""
         return {"name": self.name, "data": dict(self.data), "id": self.id}
 
     @classmethod
@@ -40,7 +40,7 @@ class RunStreamEvent:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What happened in a run, and where to continue reading. status: the run's."""
+    """What happened in a run, and the position from which to continue reading. status: the run's."""
 
     events: tuple[RunStreamEvent, ...]
     position: ReadPosition
@@ -52,7 +52,7 @@ class News:
         return self.status not in ("running", "waiting")
 
     def to_json(self) -> dict[str, Json]:
-        """Return the news as an instance answers them."""
+        """Return the news as an instance sends them."""
         return {
             "events": [event.to_json() for event in self.events],
             **self.position.to_json(),
@@ -74,7 +74,7 @@ class Learned:
     posterior: Posterior | None
 
     def to_json(self) -> dict[str, Json]:
-        """Return the belief as an instance answers it."""
+        """Return the belief as an instance sends it."""
         return {"posterior": None if self.posterior is None else _shown(self.posterior)}
 
 
@@ -85,13 +85,13 @@ class Erased:
     everything: bool
 
     def to_json(self) -> dict[str, Json]:
-        """Return it as an instance answers it."""
+        """Return it as an instance sends it."""
         return {"everything": self.everything}
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run as a description of its instance lists it."""
+    """A run in the description of its instance."""
 
     run_id: str
     status: str
@@ -102,7 +102,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An event of some run as a description of its instance lists it."""
+    """An event of a run in the description of its instance."""
 
     run_id: str
     seq: int
@@ -123,7 +123,7 @@ class InstanceDescription:
     procedures: Mapping[str, Mapping[str, Posterior]]
 
     def to_json(self) -> dict[str, Json]:
-        """Return the description as the interface shows it."""
+        """Return the description as the HTTP interface shows it."""
         return {
             "instance_id": self.instance_id,
             "turn_state": [

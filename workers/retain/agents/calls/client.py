@@ -1,4 +1,4 @@
-"""An instance as whoever calls it sees it: typed requests and answers over the port of living agents."""
+"""An instance as its callers see it: typed requests and answers over the port of living agents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Request(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InstanceClient:
-    """Calls one instance. Every method raises what the instance raised, and Unavailable when it was not reached."""
+    """Calls one instance. Every method raises what the instance raised, and Unavailable when it cannot be reached."""
 
     instances: AgentInstances
     identity: InstanceIdentity
@@ -37,11 +37,11 @@ class InstanceClient:
         return report_from_json(await self._call("run", request))
 
     async def start(self, request: RunRequest) -> RunReport:
-        """Begin a run that continues by itself. See `Instance.start`."""
+        """Start a run in the background. See `Instance.start`."""
         return report_from_json(await self._call("start", request))
 
     async def show(self, run_id: str) -> RunReport:
-        """Return how a run stands."""
+        """Return a run's result, or its state so far."""
         return report_from_json(await self._call("show", NamedRun(run_id)))
 
     async def follow(self, request: FollowRequest) -> News:
@@ -57,7 +57,7 @@ class InstanceClient:
         return report_from_json(await self._call("cancel", request))
 
     async def cancel_call(self, request: CancelCallRequest) -> None:
-        """Stop the run of a call, or keep it from beginning. See `Instance.cancel_call`."""
+        """Stop the run of a call, or keep it from starting. See `Instance.cancel_call`."""
         await self._call("cancel_call", request)
 
     async def wake(self, run_id: str) -> None:
@@ -65,7 +65,7 @@ class InstanceClient:
         await self._call("wake", NamedRun(run_id))
 
     async def describe(self, request: DescribeRequest) -> JsonObject:
-        """Return the instance's description as it is shown."""
+        """Return the instance's description as JSON."""
         return await self._call("describe", request)
 
     async def _call(self, method: str, request: _Request) -> JsonObject:

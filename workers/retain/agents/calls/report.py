@@ -1,4 +1,4 @@
-"""What a run is reported as: its standing while it is open, and its result once it has ended."""
+"""The report of a run: its standing while it is open, its result once it has ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CallOutcome = Literal["done", "failed", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAwaited:
-    """A person's answer about a call. call: `turn.index`. The call is rejected at `expires_at_ms`."""
+    """The run waits for a person's answer about a call. call: `turn.index`. The call is rejected at `expires_at_ms`."""
 
     call: str
     tool: str
@@ -26,7 +26,7 @@ class ApprovalAwaited:
     expires_at_ms: int
 
     def to_json(self) -> dict[str, Json]:
-        """Return what is waited for as it is shown."""
+        """Return what the run waits for, as JSON."""
         return {
             "kind": "approval",
             "call": self.call,
@@ -38,13 +38,13 @@ class ApprovalAwaited:
 
 @dataclass(frozen=True, slots=True)
 class DelegateAwaited:
-    """The end of a delegate's run, which waits itself. call: `turn.index`."""
+    """The run waits for the end of a delegate's run, which itself waits. call: `turn.index`."""
 
     call: str
     run: RunReference
 
     def to_json(self) -> dict[str, Json]:
-        """Return what is waited for as it is shown."""
+        """Return what the run waits for, as JSON."""
         return {"kind": "delegate", "call": self.call, **self.run.to_json()}
 
 
@@ -146,7 +146,7 @@ class FollowedWorkflow:
 
 @dataclass(frozen=True, slots=True)
 class BegunCall:
-    """A tool call that a cancelled run began. call: `turn.index`. outcome: `unknown` when its end is not known."""
+    """A tool call that a cancelled run began. call: `turn.index`. outcome: `unknown` when its result is not known."""
 
     call: str
     tool: str
@@ -159,7 +159,7 @@ class BegunCall:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """An ended run. steps: model calls and tool calls made. begun: the tool calls of a cancelled run, None of others."""
+    """An ended run. steps: model calls and tool calls made. begun: the tool calls of a cancelled run, otherwise None."""
 
     run_id: str
     instance_id: str
@@ -198,7 +198,7 @@ class RunResult:
 
     @classmethod
     def from_json(cls, content: JsonObject) -> RunResult:
-        """Return the result that `to_json` made JSON of. Raises: InvalidInput (code `invalid_request`)."""
+        """Return the result from its `to_json` form. Raises: InvalidInput (code `invalid_request`)."""
         fields = Fields(content)
         usage, memory = fields.object("usage"), fields.object("memory")
         procedure, error = fields.object_or_none("procedure"), fields.object_or_none("error")
@@ -229,7 +229,7 @@ RunReport: TypeAlias = RunStanding | RunResult
 
 
 def report_from_json(content: JsonObject) -> RunReport:
-    """Return the report that `to_json` made JSON of. Raises: InvalidInput (code `invalid_request`)."""
+    """Return the report from its `to_json` form. Raises: InvalidInput (code `invalid_request`)."""
     fields = Fields(content)
     status = fields.text("status")
     if status not in get_args(OpenStatus):

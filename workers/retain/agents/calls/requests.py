@@ -1,4 +1,4 @@
-"""What an instance is asked about its runs and itself, besides running."""
+"""The requests to an instance about its runs and itself, except the request for a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from retain.agents.calls.fields import Fields
 from retain.json_text import Json, JsonObject
 
 BEGINNING = -1
-"""The id after which a reader who has read nothing follows a run."""
+"""The position of a reader that has read nothing of a run."""
 MAX_DESCRIBED = 50
 
 
@@ -32,8 +32,8 @@ class NamedRun:
 class ReadPosition:
     """How far a follower has read a run.
 
-    after: the id of the last event that was read, `BEGINNING` before the first. turn, offset: the answer that is being
-    written, and how many of its characters were read.
+    after: the id of the last event read, `BEGINNING` before the first. turn, offset: the answer that is being written, and
+    how many of its characters were read.
     """
 
     after: int = BEGINNING
@@ -53,7 +53,7 @@ class ReadPosition:
 
 @dataclass(frozen=True, slots=True)
 class FollowRequest:
-    """What happened in a run after a position. wait_s: how long to wait when nothing has happened yet, in seconds."""
+    """Ask what happened in a run after a position. wait_s: how long to wait when nothing has happened yet, in seconds."""
 
     run_id: str
     position: ReadPosition = ReadPosition()
@@ -105,7 +105,7 @@ class AnswerRequest:
 
 @dataclass(frozen=True, slots=True)
 class CancelRequest:
-    """Stop a run. by: who wants it."""
+    """Stop a run. by: who asks for it."""
 
     run_id: str
     by: str
@@ -124,7 +124,7 @@ class CancelRequest:
 
 @dataclass(frozen=True, slots=True)
 class CancelCallRequest:
-    """Stop the run that has an idempotency key, or keep it from beginning."""
+    """Stop the run with an idempotency key, or keep it from starting."""
 
     idempotency_key: str
     by: str
@@ -143,7 +143,7 @@ class CancelCallRequest:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRequest:
-    """What came of a run that followed a workflow. score: 0 (failure) to 1 (success)."""
+    """The outcome of a run that followed a workflow. score: 0 (failure) to 1 (success)."""
 
     run_id: str
     task_type: str
@@ -168,7 +168,7 @@ class OutcomeRequest:
 
 @dataclass(frozen=True, slots=True)
 class DescribeRequest:
-    """Show the instance. limit: how many runs and log entries, the newest first."""
+    """Show the instance. limit: how many runs and how many log entries, newest first."""
 
     limit: int = MAX_DESCRIBED
 

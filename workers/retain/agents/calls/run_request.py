@@ -1,4 +1,4 @@
-"""A run's request: what the agent is asked, by whom, and what the run may spend."""
+"""The request for a run: what the agent is asked, by whom, and what the run may spend."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class RunReference:
-    """A run of the same tenant, and the instance in which it is."""
+    """A run of the same tenant, and the instance that runs it."""
 
     run_id: str
     agent_type: str
@@ -44,11 +44,11 @@ class RunReference:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One run as it is asked for.
+    """The request for one run.
 
-    idempotency_key: asked again with the same key, the instance returns the same run. stream: whether the answer's text
-    is kept for followers while the model writes it. parent, depth: the run that delegated to this one, and how many runs
-    are above this one. budget: what the parent leaves it.
+    idempotency_key: for a second request with the same key the instance returns the same run. stream: whether the
+    answer's text is kept for followers while the model writes it. parent, depth: the run that delegated to this one, and
+    how many runs are above this one. budget: what the parent lets it spend.
     """
 
     input: RunInput
@@ -61,7 +61,7 @@ class RunRequest:
 
     @property
     def digest(self) -> str:
-        """What tells this request from another one with the same idempotency key."""
+        """A hash that differs for another request with the same idempotency key."""
         return hashlib.sha256(json.dumps([self.input, self.metadata], sort_keys=True).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Json]:
@@ -82,7 +82,7 @@ class RunRequest:
 
     @classmethod
     def from_json(cls, content: JsonObject) -> RunRequest:
-        """Return the request that `to_json` made JSON of. Raises: InvalidInput (code `invalid_request`)."""
+        """Return the request from its `to_json` form. Raises: InvalidInput (code `invalid_request`)."""
         fields = Fields(content)
         metadata = fields.object_or_none("metadata")
         budget = fields.object_or_none("budget")
@@ -103,5 +103,5 @@ class RunRequest:
 
 
 def input_text(value: RunInput) -> str:
-    """Return a run's input as the user's message: text as it is, an object as JSON."""
+    """Return a run's input as the user's message: text unchanged, an object as JSON."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True) if isinstance(value, Mapping) else value

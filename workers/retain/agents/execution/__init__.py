@@ -1,1 +1,1 @@
-"""Carry runs out: the loop, control from outside, and streams."""
+"""The execution of runs: the loop, control from outside, and streams."""

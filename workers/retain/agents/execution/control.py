@@ -1,7 +1,7 @@
 """Answers from outside to the runs of one instance: approve, reject, cancel, wake up, expire.
 
-Each is written into the run's log before it has an effect, so that a crash after it changes nothing. To give the same
-answer again is harmless.
+Each is written into the run's log before it has an effect, so that a later crash changes nothing. The same answer again is
+harmless.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Control:
-    """Writes answers into the logs of one instance's runs. Its caller resumes the runs."""
+    """Writes answers into the logs of one instance's runs. The caller resumes the runs."""
 
     def __init__(self, journal: Journal, delegation: Delegation, clock: Clock) -> None:
         self._journal = journal
@@ -34,14 +34,14 @@ class Control:
         """Write a person's answer about a call. The same answer again changes nothing.
 
         Raises: NotFound (code `no_such_run`); Conflict (code `not_waiting`) when the run does not ask about this call,
-            (code `already_answered`) when it was answered otherwise, by expiry as well, (code `run_cancelled`).
+            (code `already_answered`) when the call was answered differently or has expired, (code `run_cancelled`).
         """
         run = self._journal.load(answer.run_id)
         given = self._given(answer)
         if given is not None:
             if given.approved is answer.approved and given.by != EXPIRY:
                 return
-            raise Conflict("the call was answered otherwise", code="already_answered", by=given.by)
+            raise Conflict("the call was answered differently", code="already_answered", by=given.by)
         if run.state.cancel is not None:
             raise Conflict("the run is cancelled", code="run_cancelled")
         asked = run.state.asked
@@ -54,7 +54,7 @@ class Control:
         self._journal.append(run, event)
 
     def _given(self, answer: AnswerRequest) -> ApprovalAnswered | None:
-        """Return the answer about this call that the log already has."""
+        """Return the answer about this call that the log already has, or None."""
         for logged in self._journal.events(answer.run_id):
             event = logged.event
             if isinstance(event, ApprovalAnswered) and f"{event.turn}.{event.index}" == answer.call:
@@ -62,20 +62,20 @@ class Control:
         return None
 
     async def cancel(self, request: CancelRequest) -> None:
-        """Write the wish to stop a run, and hand it down to the delegate that is at work for it.
+        """Write the cancellation of a run, and cancel the delegate that works for it.
 
-        A run that has ended stays as it is. Raises: NotFound (code `no_such_run`).
+        A run that has ended stays unchanged. Raises: NotFound (code `no_such_run`).
         """
         run = self._journal.load(request.run_id)
         if run.state.closed is not None:
             return
         if run.state.cancel is None:
-            wish = CancelRequested(max(len(run.state.turns), 1), request.by, request.reason)
-            run = self._journal.append(run, wish)
+            event = CancelRequested(max(len(run.state.turns), 1), request.by, request.reason)
+            run = self._journal.append(run, event)
         await self._hand_down(run)
 
     async def cancel_call(self, request: CancelCallRequest) -> str | None:
-        """Stop the run with this key and return its id; for a run that is not here yet keep the wish and return None."""
+        """Stop the run with this key and return its id; keep the request and return None if no such run has arrived yet."""
         known = self._journal.runs.asked_with(request.idempotency_key)
         if known is None:
             self._journal.cancel_unknown(request.idempotency_key, request.by, request.reason)
@@ -84,13 +84,13 @@ class Control:
         return known.run_id
 
     def wake(self, run_id: str) -> None:
-        """Let a run that waits for a delegate check on it. Without effect on any other. Raises: NotFound."""
+        """Let a run that waits for a delegate check on it; do nothing for any other run. Raises: NotFound."""
         run = self._journal.load(run_id)
         if run.state.waiting and run.state.suspended is not None:
             self._journal.append(run, RunResumed(run.state.suspended.turn, run.state.suspended.index))
 
     def resume_due(self) -> None:
-        """Reject what was asked for too long, and let suspended runs check on their delegates."""
+        """Reject calls whose approval has expired, and let suspended runs check on their delegates."""
         for run_id in self._journal.runs.due(self._clock()):
             run = self._journal.load(run_id)
             if run.state.asked is not None:
@@ -105,7 +105,7 @@ class Control:
             self._journal.append(run, ApprovalAnswered(asked.turn, asked.index, False, EXPIRY, why))
 
     async def _hand_down(self, run: OpenRun) -> None:
-        """Cancel the delegate at once. When that fails, the run does it again before it ends."""
+        """Cancel the delegate at once. If that fails, the run repeats it before it ends."""
         try:
             await self._delegation.cancel(run)
         except RetainError as error:

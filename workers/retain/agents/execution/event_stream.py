@@ -1,6 +1,6 @@
-"""A run as a stream of server-sent events: the instance is asked again and again for what is new.
+"""A run as a stream of server-sent events: the instance is polled for what is new.
 
-The streaming side holds no state: a connection that breaks, or an instance that dies, costs one more question.
+The streaming side holds no state: a broken connection, or an instance that dies, costs one more poll.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from retain.errors import InvalidInput, Unavailable
 from retain.http import Response
 
 WAIT_S = 15
-"""How long the instance waits for news before it answers that there is none."""
+"""How long the instance waits for news before it answers without any."""
 MAX_QUIET = 20
-"""After how many answers without news the stream ends: five minutes. The client returns with `Last-Event-ID`."""
+"""After how many answers without news the stream ends: five minutes. The client reconnects with `Last-Event-ID`."""
 MAX_FAILURES = 5
-"""After how many failures in a row to reach the instance the stream ends."""
+"""After how many consecutive failures to reach the instance the stream ends."""
 
 _ID = re.compile(r"[0-9]{1,9}")
 
 
 def last_event_id(headers: Mapping[str, str], query: str | None = None) -> int:
-    """Return the id after which a stream continues, `BEGINNING` for all of it. query: used where the header is missing.
+    """Return the id after which a stream continues, `BEGINNING` for all of it. query: used if the header is missing.
 
     Raises: InvalidInput (code `invalid_last_event_id`).
     """
     text = headers.get("last-event-id") or query or ""
     if text and _ID.fullmatch(text) is None:
-        raise InvalidInput("the last event's id is not one of a run's", code="invalid_last_event_id")
+        raise InvalidInput("the last event id must be an event's number", code="invalid_last_event_id")
     return int(text) if text else BEGINNING
 
 
@@ -46,7 +46,7 @@ def event_stream(instance: InstanceClient, run_id: str, after: int) -> Response:
 
 
 async def nothing_follows(instance: InstanceClient, run_id: str, after: int) -> bool:
-    """Tell whether the run has ended and its last event was read: a browser that learns this does not reconnect.
+    """Return whether the run has ended and its last event was read: a browser that learns this does not reconnect.
 
     Raises: NotFound (code `no_such_run`); Unavailable.
     """
@@ -55,7 +55,7 @@ async def nothing_follows(instance: InstanceClient, run_id: str, after: int) -> 
 
 
 async def _events(instance: InstanceClient, run_id: str, after: int) -> AsyncIterator[str]:
-    """Yield the events of a run until it has ended, or nothing happened for a while."""
+    """Yield the events of a run until it ends, or nothing happens for a while."""
     position = ReadPosition(after)
     quiet = failures = 0
     yield f"retry: {RETRY_MS}\n\n"

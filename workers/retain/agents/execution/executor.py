@@ -1,4 +1,4 @@
-"""Runs of one instance from their beginning to their end: context, loop, resumption."""
+"""Runs of one instance from beginning to end: context, loop, resumption."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from retain.memory.working import WorkingMemory
 from retain.models.chat import ChatModel, ToolSpec
 
 LEASE_MS = 30_000
-"""After how long the alarm looks whether a run was interrupted."""
+"""How long after it is set the alarm checks whether a run was interrupted."""
 MAX_RESUMPTIONS = 5
-"""How often a run is resumed before it is taken for what kills its object."""
+"""How often a run is resumed before it is assumed to be what kills its object."""
 
 _log = logging.getLogger(__name__)
 
 
 class Execution:
-    """Opens and finishes the runs of one instance. Whoever calls it sees to it that one run is under way at a time."""
+    """Opens and finishes the runs of one instance. The caller ensures that one is under way at a time."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Execution:
         self._toolbox = Toolbox(identity, ports, working, delegation)
 
     async def open(self, request: RunRequest) -> tuple[RunLoop, OpenRun]:
-        """Record a new run with its context, and set the alarm that would find it interrupted.
+        """Record a new run with its context, and set the alarm that resumes it after a crash.
 
         Raises: as `Instance.run`; then nothing of the run is recorded.
         """
@@ -76,9 +76,9 @@ class Execution:
         return loop, run
 
     async def resume_interrupted(self) -> None:
-        """Finish the runs that a crash interrupted or that somebody answered.
+        """Finish the runs that a crash interrupted or whose wait has ended.
 
-        Raises: Unavailable, then a run waits to be resumed again.
+        Raises: Unavailable; then a run still has to be resumed.
         """
         for run_id in self._journal.runs.running():
             run = self._journal.load(run_id)
@@ -90,20 +90,20 @@ class Execution:
             try:
                 loop = await self._loop_of(run)
             except NotFound as error:
-                # The agent or a tool of it was removed meanwhile: the run cannot continue, and must not block the next.
+                # The agent or one of its tools was removed meanwhile: the run cannot continue, and must not block others.
                 self._give_up(run, error.code, error.message)
                 continue
             except Unavailable:
-                self._journal.runs.forgive_resumption(run_id)
+                self._journal.runs.discount_resumption(run_id)
                 raise
             try:
                 await self.finish(loop, run)
-            except Unavailable:  # a delegate cannot be told to stop
-                self._journal.runs.forgive_resumption(run_id)
+            except Unavailable:  # a delegate cannot be reached to stop it
+                self._journal.runs.discount_resumption(run_id)
                 raise
 
     async def finish(self, loop: RunLoop, run: OpenRun) -> None:
-        """Take a run to its end, or to where it waits; tell the run that waits for it, if there is one."""
+        """Execute a run until it ends or waits; wake the run that waits for it, if there is one."""
         with bind(run_id=run.run_id):
             run = await loop.finish(run)
         parent = run.request.parent
@@ -111,7 +111,7 @@ class Execution:
             self._ports.background(self._delegation.wake(parent))
 
     async def _loop_of(self, run: OpenRun) -> RunLoop:
-        """Return what carries the run out. Raises: NotFound; Unavailable."""
+        """Return the loop that executes the run. Raises: NotFound; Unavailable."""
         definition = self._ports.catalogue.agent(self._identity.agent_type)
         loop, _, _ = await self._loop(definition, run.request)
         return loop
@@ -172,11 +172,11 @@ class Execution:
 
 
 def _least(*bounds: int | None) -> int | None:
-    """Return the lowest of the bounds that there are."""
+    """Return the lowest bound that is not None, or None."""
     return min((bound for bound in bounds if bound is not None), default=None)
 
 
 def _query(run_input: RunInput) -> str:
-    """Return what to recall for an input: its beginning, as long as a query may be; "" when there is nothing to ask."""
+    """Return the query for an input: its beginning, as long as a query may be; "" for a blank input."""
     encoded = input_text(run_input).strip().encode("utf-8", "replace")
     return encoded[:MAX_QUERY_BYTES].decode("utf-8", "ignore")

@@ -1,4 +1,4 @@
-"""Following a run: what happened after a position in its log, and what the model writes right now."""
+"""Following a run: what happened after a position in its log, and what the model is writing now."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 
 STARTED_ID = 0
-"""The id of `run.started`, which is before the log."""
+"""The id of `run.started`, which comes before the log's events."""
 
 
 class Following:
@@ -24,7 +24,7 @@ class Following:
         self._live = live
 
     async def follow(self, request: FollowRequest) -> News:
-        """Return what happened, waiting up to `wait_s` for something when there is nothing yet.
+        """Return what happened; when there is nothing yet, wait for it up to `wait_s`.
 
         Reads only. Raises: NotFound (code `no_such_run`).
         """

@@ -1,4 +1,4 @@
-"""What the model writes right now, for those who follow a run. It is stored nowhere: the log holds the whole answers."""
+"""What the model is writing now, for the followers of a run. It is stored nowhere: the log holds complete answers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Piece:
 
     @property
     def end(self) -> int:
-        """How many characters of the answer are before what follows the piece."""
+        """How many characters of the answer come before the end of the piece."""
         return self.offset + len(self.text)
 
 
 class LiveText:
-    """The newest answer of an instance, as far as it is written, and a bell that rings when there is news of a run."""
+    """The newest answer of an instance, as far as it is written, and a bell that rings for each news of a run."""
 
     def __init__(self) -> None:
         self._run_id = ""
@@ -34,7 +34,7 @@ class LiveText:
         self._bells: set[asyncio.Event] = set()
 
     def begin(self, run_id: str, turn: int) -> None:
-        """Begin the answer of a turn, from its start even if it had begun before. The answer before it is forgotten."""
+        """Begin the answer of a turn, from its start even if it had begun before. The earlier answer is forgotten."""
         self._run_id, self._turn, self._text, self._logged_as = run_id, turn, "", None
 
     def add(self, text: str) -> None:
@@ -43,15 +43,15 @@ class LiveText:
         self.ring()
 
     def logged(self, run_id: str, turn: int, seq: int) -> None:
-        """Note that the whole answer of this turn is event number `seq` of the run's log."""
+        """Record that the complete answer of this turn is event number `seq` of the run's log."""
         if (run_id, turn) == (self._run_id, self._turn):
             self._logged_as = seq
 
     def after(self, run_id: str, position: ReadPosition) -> Piece | None:
-        """Return what a reader has not read of the newest answer; None when there is nothing, or the log was read past it.
+        """Return what a reader has not read of the newest answer; None when there is nothing, or it was read from the log.
 
         A reader of an earlier turn gets all of it. An answer that was begun again may be shorter than what was read of
-        it: then it is read from its beginning.
+        it; then all of it is returned.
         """
         if run_id != self._run_id or position.turn > self._turn:
             return None
@@ -61,7 +61,7 @@ class LiveText:
         return Piece(self._turn, start, self._text[start:]) if self._text[start:] else None
 
     def ring(self) -> None:
-        """Wake up everybody who waits for news."""
+        """Wake up everyone who waits for news."""
         for bell in self._bells:
             bell.set()
 

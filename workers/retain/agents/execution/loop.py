@@ -1,4 +1,4 @@
-"""The run loop: carry out what `next_step` decides, and log each side effect before and after it."""
+"""The run loop: execute what `next_step` decides, and log each side effect before and after it."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _log = logging.getLogger(__name__)
 
 
 class _Stopped(Exception):
-    """The run is to stop while the model writes."""
+    """The run was cancelled while the model was writing."""
 
 
 class RunLoop:
-    """Brings runs of one instance to their end, or to where they wait."""
+    """Executes runs of one instance until they end or wait."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class RunLoop:
         self._estimate = Estimate.of(model.name)
 
     async def finish(self, run: OpenRun) -> OpenRun:
-        """Take the run from where it stands to its end, or until it waits. An error of the model ends it as failed.
+        """Execute the run from its last step until it ends or waits. An error of the model ends it as failed.
 
         Anything else that is raised leaves the run open, to be resumed from its last step.
         """

@@ -1,7 +1,7 @@
 """A run's log as server-sent events.
 
-Every event of the log has its number as id, so that a client which returns with `Last-Event-ID` misses nothing. Of an
-event that is sent as several, the last one has the id.
+Every event of the log has its number as id, so that a client that reconnects with `Last-Event-ID` misses nothing. When
+one is sent as several, the last one has the id.
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
 
@@ -33,13 +33,13 @@ RETRY_MS = 1_000
 KEEP_ALIVE = ": still here\n\n"
 """A comment, which clients ignore and which keeps the connection open."""
 CLOSING = frozenset({"run.completed", "run.failed", "run.cancelled"})
-"""Events after which nothing comes."""
+"""Events after which none follows."""
 
 
 def shown(seq: int, event: RunEvent, report: RunReport) -> list[RunStreamEvent]:
-    """Return what is sent of the log's event number `seq`; nothing of what only the runtime needs.
+    """Return what is sent of the log's event number `seq`, without what only the runtime needs.
 
-    report: how the run stands now, which is its result once it has ended.
+    report: of the run now; its result once it has ended.
     """
     events = list(_sent(event, report))
     return [
@@ -53,19 +53,19 @@ def _sent(event: RunEvent, report: RunReport) -> Iterator[tuple[str, JsonObject]
         case ModelAnswered():
             yield "text.completed", {"turn": event.turn, "text": event.content}
         case ToolCalled():
-            yield "tool.called", {**_place(event), "name": event.name, "arguments": event.arguments}
+            yield "tool.called", {**_call_of(event), "name": event.name, "arguments": event.arguments}
         case ToolAnswered():
             yield from _answered(event)
         case ApprovalRequested():
             asked: JsonObject = {"name": event.name, "arguments": event.arguments, "expires_at_ms": event.expires_at_ms}
-            yield "approval.requested", {**_place(event), **asked}
+            yield "approval.requested", {**_call_of(event), **asked}
         case ApprovalAnswered():
             answer: JsonObject = {"approved": event.approved, "by": event.by, "reason": event.reason}
-            yield "approval.answered", {**_place(event), **answer}
+            yield "approval.answered", {**_call_of(event), **answer}
         case RunSuspended():
-            yield "run.suspended", {**_place(event), "waiting_for": event.waiting_for.to_json()}
+            yield "run.suspended", {**_call_of(event), "waiting_for": event.waiting_for.to_json()}
         case RunResumed():
-            yield "run.resumed", _place(event)
+            yield "run.resumed", _call_of(event)
         case CancelRequested():
             yield "run.cancelling", {"by": event.by, "reason": event.reason}
         case RunCompleted():
@@ -78,7 +78,7 @@ def _sent(event: RunEvent, report: RunReport) -> Iterator[tuple[str, JsonObject]
             return
 
 
-def _place(
+def _call_of(
     event: ToolCalled | ToolAnswered | ApprovalRequested | ApprovalAnswered | RunSuspended | RunResumed,
 ) -> dict[str, Json]:
     return {"turn": event.turn, "call": f"{event.turn}.{event.index}"}
@@ -87,7 +87,7 @@ def _place(
 def _answered(event: ToolAnswered) -> Iterator[tuple[str, JsonObject]]:
     if event.recalled:
         records: list[Json] = [{"id": record_id, "score": score} for record_id, score in event.recalled]
-        yield "memory.recalled", {**_place(event), "records": records}
+        yield "memory.recalled", {**_call_of(event), "records": records}
     if event.name == "store_memory" and not event.failed:
-        yield "memory.stored", {**_place(event), **json.loads(event.content)}
-    yield "tool.answered", {**_place(event), "name": event.name, "failed": event.failed, "content": event.content}
+        yield "memory.stored", {**_call_of(event), **json.loads(event.content)}
+    yield "tool.answered", {**_call_of(event), "name": event.name, "failed": event.failed, "content": event.content}

@@ -1,6 +1,6 @@
-"""Compaction: what of a long run the model still reads when not all of it fits.
+"""Compaction: what the model still reads of a long run when not all of it fits.
 
-Pure, and made anew from the whole log for each question: a summary is never summarised, and there is never more than one.
+Pure, and repeated from the whole log for each model call: a summary is never summarised, and there is never more than one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _LINE = 200
 """Longest line of the summary, in characters."""
 _WORD = re.compile(r"[^\s,;:\"'(){}\[\]<>|]+")
 _MAX_TERM = 128
-"""Longest identifier that is looked for, in characters."""
+"""Longest identifier that counts as a reference, in characters."""
 
 
 class NoRoom(Exception):
-    """What has to stay does not fit."""
+    """The messages that must stay do not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What the model reads. cut: the turns of which it reads a summary, and at most the results still referred to."""
+    """What the model reads. cut: the turns of which it reads a summary and only those results that later turns refer to."""
 
     messages: tuple[ChatMessage, ...]
     cut: tuple[int, ...] = ()
@@ -58,21 +58,21 @@ def history(state: RunState) -> tuple[Transcript, ...]:
 
 
 def compacted(head: Sequence[ChatMessage], turns: Sequence[Transcript], room: int, estimate: Estimate) -> Compacted:
-    """Return the messages that fit into `room` tokens: all of them, or head, summary, what is referred to, and tail.
+    """Return the messages that fit into `room` tokens: all, or head, summary, results still referred to, and tail.
 
     The head (instructions, memory, input) and the last turn always stay. As few of the oldest turns as possible are cut.
-    Of a cut turn a call stays with its result when a later turn that the model reads names something that the result
-    told it: an address, or an identifier that the head does not hold. The others stand as one line each in the summary.
+    A call of a cut turn stays with its result when a later turn that the model reads names something from the result: an
+    address, or an identifier that is not in the head. Each other call becomes one line of the summary.
     Raises: NoRoom when that does not fit either.
     """
     whole = (*head, *(message for turn in turns for message in (turn.answer, *turn.results)))
     if estimate.messages(whole) <= room:
         return Compacted(whole)
     known = _terms(message.content for message in head)
-    said = [_terms([_said(turn.answer)]) - known for turn in turns]
-    told = [{result.tool_call_id: _terms([result.content]) for result in turn.results} for turn in turns]
+    used = [_terms([_answer_text(turn.answer)]) - known for turn in turns]
+    found = [{result.tool_call_id: _terms([result.content]) for result in turn.results} for turn in turns]
     for number in range(1, len(turns)):
-        made = _cut(head, turns, number, said, told)
+        made = _cut(head, turns, number, used, found)
         if estimate.messages(made.messages) <= room:
             return made
     raise NoRoom
@@ -82,36 +82,36 @@ def _cut(
     head: Sequence[ChatMessage],
     turns: Sequence[Transcript],
     number: int,
-    said: Sequence[Set[str]],
-    told: Sequence[Mapping[str | None, Set[str]]],
+    used: Sequence[Set[str]],
+    found: Sequence[Mapping[str | None, Set[str]]],
 ) -> Compacted:
-    """Return the messages with the first `number` turns cut. said, told: what each turn's answer and results name."""
+    """Return the messages with the first `number` turns cut. used, found: the terms in each turn's answer and results."""
     tail = [message for turn in turns[number:] for message in (turn.answer, *turn.results)]
-    referred = set().union(*said[number:])
+    referred = set().union(*used[number:])
     kept: list[ChatMessage] = []
     lines: list[str] = []
-    for place in reversed(range(number)):
-        turn = turns[place]
-        stays = {call_id for call_id, terms in told[place].items() if terms & referred}
+    for index in reversed(range(number)):
+        turn = turns[index]
+        stays = {call_id for call_id, terms in found[index].items() if terms & referred}
         calls = tuple(call for call in turn.answer.tool_calls if call.id in stays)
         if calls:
             kept[:0] = [
                 ChatMessage("assistant", "", calls),
                 *(result for result in turn.results if result.tool_call_id in stays),
             ]
-            referred |= said[place]
+            referred |= used[index]
         lines[:0] = _lines(turn, stays)
     summary = [ChatMessage("user", fenced(SECTION, lines))] if lines else []
     return Compacted((*head, *summary, *kept, *tail), tuple(turn.turn for turn in turns[:number]))
 
 
-def _said(answer: ChatMessage) -> str:
+def _answer_text(answer: ChatMessage) -> str:
     calls = [json.dumps(dict(call.arguments), ensure_ascii=False) for call in answer.tool_calls]
     return "\n".join([answer.content, *calls])
 
 
 def _terms(texts: Iterable[str]) -> set[str]:
-    """Return what names a thing in the texts: e-mail addresses, and identifiers with a digit in them."""
+    """Return the terms in the texts that name something: e-mail addresses, and identifiers with a digit in them."""
     words = {word.strip(".!?") for text in texts for word in _WORD.findall(text)}
     return {
         word.lower()
@@ -121,7 +121,7 @@ def _terms(texts: Iterable[str]) -> set[str]:
 
 
 def _lines(turn: Transcript, stays: set[str | None]) -> list[str]:
-    """Return what the summary says of a cut turn: its text, and each call that does not stay."""
+    """Return a cut turn's lines of the summary: its text, and each call that does not stay."""
     lines = [f"turn {turn.turn}: {_short(turn.answer.content)}"] if turn.answer.content.strip() else []
     by_call = {result.tool_call_id: result.content for result in turn.results}
     for call in turn.answer.tool_calls:

@@ -34,7 +34,7 @@ class AssembledContext:
     procedure: Choice | None = None
 
     def logged(self, request: RunRequest, followed: FollowedWorkflow | None) -> dict[str, Json]:
-        """Return what D1 keeps of a run's beginning: its request, and what of the memory its model read."""
+        """Return what D1 keeps of a run's beginning: its request, and the memory that its model read."""
         logged: dict[str, Json] = {
             "input": request.input,
             "metadata": request.metadata,
@@ -73,7 +73,7 @@ def assemble(
 
     Instructions, the procedure (the author wrote it, as the instructions; it is not remembered data) and the input are
     always in it; then working memory, records (best first) and episodes (newest first) take what is left of
-    `limits.context_tokens`, less what the model may write and what the description of its tools takes (`tools_tokens`).
+    `limits.context_tokens`, minus what the model may write and what the description of its tools takes (`tools_tokens`).
 
     Raises: LimitExceeded (code `input_too_large`) when instructions, procedure and input alone do not fit.
     """
@@ -90,18 +90,18 @@ def assemble(
     newest_first = list(reversed(episodes))
     noted = _fitting("working", notes, room, estimate)
     recalled = _fitting("records", [hit.record.content for hit in records], room - noted.tokens, estimate)
-    told = _fitting(
+    remembered = _fitting(
         "episodes", [episode.content for episode in newest_first], room - noted.tokens - recalled.tokens, estimate
     )
-    sections = [noted.text(), recalled.text(), told.text(newest_last=True)]
+    sections = [noted.text(), recalled.text(), remembered.text(newest_last=True)]
     return AssembledContext(
         messages=(
             ChatMessage("system", "\n\n".join([instructions, *filter(None, sections)])),
             ChatMessage("user", user),
         ),
-        episodes=tuple(reversed(newest_first[: len(told.lines)])),
+        episodes=tuple(reversed(newest_first[: len(remembered.lines)])),
         records=tuple(records[: len(recalled.lines)]),
-        cut={section.name: section.cut for section in (noted, recalled, told) if section.cut},
+        cut={section.name: section.cut for section in (noted, recalled, remembered) if section.cut},
         procedure=procedure,
     )
 
@@ -123,7 +123,7 @@ class _Section:
     cut: int
 
     def text(self, *, newest_last: bool = False) -> str:
-        """Return the fenced lines, "" when none fits."""
+        """Return the fenced lines, or "" when none fits."""
         if not self.lines:
             return ""
         return fenced(self.name, self.lines[::-1] if newest_last else self.lines)

@@ -10,7 +10,7 @@ MAX_EPISODE_BYTES = 16 * 1024
 
 
 def episode_text(run: OpenRun, number: int, agent_type: str) -> str:
-    """Return what is remembered of the run's turn `number`, from 1, at most `MAX_EPISODE_BYTES` and a mark of the cut.
+    """Return what is remembered of the run's turn `number`, from 1, `MAX_EPISODE_BYTES` at most plus a mark of a cut.
 
     An answer that holds recalled text is remembered by its summary.
     """
@@ -29,5 +29,5 @@ def episode_text(run: OpenRun, number: int, agent_type: str) -> str:
 
 
 def valid_unicode(text: str) -> str:
-    """Return the text with "?" for lone surrogates, which JSON can bring and a database refuses."""
+    """Return the text with "?" for lone surrogates, which JSON can contain and a database refuses."""
     return text.encode("utf-8", "replace").decode()

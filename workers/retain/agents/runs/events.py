@@ -1,8 +1,8 @@
 """Run events: what happens in a run, as values, and their JSON form in `run_log`.
 
 A side effect has two events: one before it (`ModelAsked`, `ToolCalled`) and one after it (`ModelAnswered`,
-`ToolAnswered`). What a crash leaves between the two tells the resumed run what may have happened. What comes from
-outside is an event as well: a person's answer (`ApprovalAnswered`), a wish to stop (`CancelRequested`).
+`ToolAnswered`). If a crash leaves only the first, the resumed run knows what may have happened. What comes from outside is
+an event as well: a person's answer (`ApprovalAnswered`), a cancellation (`CancelRequested`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from retain.models.chat import ToolCall
 
 @dataclass(frozen=True, slots=True)
 class ModelAsked:
-    """The model is about to be asked for this turn. cut: turns that no longer fit and stand only in a summary."""
+    """The model is about to be asked for this turn. cut: turns that no longer fit, of which it reads a summary."""
 
     turn: int
     cut: tuple[int, ...] = ()
@@ -49,9 +49,9 @@ class ToolCalled:
 class ToolAnswered:
     """A tool call ended.
 
-    content: what the model will read. failed: the tool reported an error. recalled: ids and scores of the records in
-    the answer. summary: what an episode says instead of `content`, so that recalled text is not remembered again.
-    tokens, delegations: what a delegate spent of the run's budget, all of its own delegates included.
+    content: what the model reads. failed: the tool reported an error. recalled: ids and scores of the records in
+    the answer. summary: what an episode holds instead of `content`, so that recalled text is not remembered again.
+    tokens, delegations: what a delegate and its own delegates spent of the run's budget.
     """
 
     turn: int
@@ -78,7 +78,7 @@ class ApprovalRequested:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAnswered:
-    """Somebody answered. by: as Cloudflare Access names them; `expiry` when nobody did in time."""
+    """Somebody answered. by: the name from Cloudflare Access; `expiry` when nobody answered in time."""
 
     turn: int
     index: int
@@ -89,7 +89,7 @@ class ApprovalAnswered:
 
 @dataclass(frozen=True, slots=True)
 class RunSuspended:
-    """A tool call cannot end yet: the run that it delegated to waits. times: how often this call was suspended before."""
+    """A tool call cannot end yet: the run that it delegated to waits. times: earlier suspensions of this call."""
 
     turn: int
     index: int
@@ -99,7 +99,7 @@ class RunSuspended:
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """The suspended tool call is to be made again, with its key."""
+    """The suspended tool call will be repeated, with its key."""
 
     turn: int
     index: int
@@ -107,7 +107,7 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class CancelRequested:
-    """Somebody wants the run to stop. It does before its next side effect."""
+    """Somebody asked the run to stop. It stops before its next side effect."""
 
     turn: int
     by: str

@@ -1,8 +1,8 @@
-"""The journal of one instance: its runs and their events in the object's SQLite, and what of them goes to D1.
+"""The journal of one instance: its runs and their events in the object's SQLite, and what it writes of them to D1.
 
 Each method writes the local rows and the outbox entries together, with no `await` between them, so both are written or
-neither. Other calls of the instance write into a run's log as well: a person's answer, a wish to stop. The journal knows
-the number of each open run's last event, so a holder of a run learns without a query whether it missed one.
+neither. Other calls of the instance also write into a run's log: a person's answer, a cancellation. The journal knows the
+number of each open run's last event, so the holder of a run learns without a query whether it missed one.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from retain.ports import Clock, ObjectSql
 
 RECHECK_MS = 60_000
 MAX_RECHECK_MS = 3_600_000
-"""When a suspended run checks on its delegate by itself: after a minute, then after twice as long each time."""
+"""How soon a suspended run checks on its delegate without being woken: one minute, doubling to an hour."""
 
 
 class Journal:
-    """Runs and events of one instance. runs, log: what the object's SQLite holds of them."""
+    """Runs and events of one instance. runs, log: their tables in the object's SQLite."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Journal:
         identity: InstanceIdentity,
         written: Callable[[], None] = lambda: None,
     ) -> None:
-        """written: called after each event that was written."""
+        """written: called after each written event."""
         self.runs = RunTable(local)
         self.log = RunLog(local)
         self._local = local
@@ -63,7 +63,7 @@ class Journal:
         self._heads: dict[str, int] = {}
 
     def open(self, run_id: str, request: RunRequest, context: AssembledContext, *, model: str) -> OpenRun:
-        """Record a new run with its context. Raises: LimitExceeded, then nothing of it is recorded."""
+        """Record a new run with its context. Raises: LimitExceeded; then nothing is recorded."""
         run = OpenRun(
             run_id,
             request,
@@ -72,11 +72,13 @@ class Journal:
             len(context.records),
             _followed(context.procedure),
         )
-        wish = self._wish_to_cancel(request.idempotency_key)
-        self._local.atomically(partial(self._write_open, run, context, model, wish))
-        return self._noted(run if wish is None else run.after(wish))
+        cancelled = self._early_cancellation(request.idempotency_key)
+        self._local.atomically(partial(self._write_open, run, context, model, cancelled))
+        return self._noted(run if cancelled is None else run.after(cancelled))
 
-    def _write_open(self, run: OpenRun, context: AssembledContext, model: str, wish: CancelRequested | None) -> None:
+    def _write_open(
+        self, run: OpenRun, context: AssembledContext, model: str, cancelled: CancelRequested | None
+    ) -> None:
         now, identity, request = self._clock(), self._identity, run.request
         self.runs.insert(run, now)
         self._owe(
@@ -91,16 +93,16 @@ class Journal:
                 created_at_ms=now,
             )
         )
-        if wish is not None:
+        if cancelled is not None:
             self._local.run("DELETE FROM cancel_requests WHERE idempotency_key = ?", request.idempotency_key)
-            self._write_event(run, wish)
+            self._write_event(run, cancelled)
 
     def load(self, run_id: str) -> OpenRun:
         """Return a run with the fold of its events. Raises: NotFound (code `no_such_run`)."""
         return self._read_on(self.runs.first(run_id))
 
     def caught_up(self, run: OpenRun) -> OpenRun:
-        """Return the run after what others wrote into its log; without a query when they wrote nothing."""
+        """Return the run with the events that others wrote into its log; without a query when they wrote none."""
         if run.state.closed is not None or self._heads.get(run.run_id) == run.seq:
             return run
         return self._read_on(run)
@@ -111,7 +113,7 @@ class Journal:
         return self._noted(run)
 
     def _noted(self, run: OpenRun) -> OpenRun:
-        """Remember the number of the run's last event, until the run is closed: nothing follows then."""
+        """Remember the number of the run's last event until the run is closed, and return the run."""
         if run.state.closed is None:
             self._heads[run.run_id] = run.seq
         else:
@@ -119,7 +121,7 @@ class Journal:
         return run
 
     def last_seq(self, run_id: str) -> int:
-        """Return the number of the run's last event, 0 without any; of an open run without a query."""
+        """Return the number of the run's last event, or 0; without a query if the run is open."""
         known = self._heads.get(run_id)
         return self.log.last_seq(run_id) if known is None else known
 
@@ -199,7 +201,7 @@ class Journal:
         )
 
     def report(self, run_id: str) -> RunReport:
-        """Return the run's result, or how it stands. Raises: NotFound (code `no_such_run`)."""
+        """Return the run's result, or its state so far. Raises: NotFound (code `no_such_run`)."""
         result = self.runs.result(run_id)
         if result is not None:
             return result
@@ -213,7 +215,7 @@ class Journal:
         )
 
     def cancel_unknown(self, idempotency_key: str, asked_by: str, reason: str | None) -> None:
-        """Remember a wish to stop a run that is not here yet: it stops as soon as it is opened."""
+        """Remember the cancellation of a run that has not arrived yet: it stops as soon as it is opened."""
         self._local.run(
             "INSERT OR IGNORE INTO cancel_requests VALUES (?, ?, ?, ?)",
             idempotency_key,
@@ -222,22 +224,22 @@ class Journal:
             self._clock(),
         )
 
-    def _wish_to_cancel(self, idempotency_key: str | None) -> CancelRequested | None:
-        """Return the wish to stop that came before the run with this key."""
+    def _early_cancellation(self, idempotency_key: str | None) -> CancelRequested | None:
+        """Return the cancellation that arrived before the run with this key, or None."""
         sql = "SELECT asked_by, reason FROM cancel_requests WHERE idempotency_key = ?"
         rows = self._local.run(sql, idempotency_key).rows
         return CancelRequested(0, rows[0]["asked_by"], rows[0]["reason"]) if rows else None
 
     def forget(self) -> None:
-        """Remove every ended run. What matters of them is in D1."""
+        """Remove every ended run. D1 has what must be kept of them."""
         self.log.forget_ended()
         self.runs.forget_ended()
         self._local.run("DELETE FROM cancel_requests")
 
     def erase(self, names: Callable[[str], bool] | None) -> None:
-        """Remove everything, or the runs with a text that names what is to be erased. None may be under way.
+        """Remove everything, or the runs with a text for which `names` returns True. No run may be under way.
 
-        A run that waits is removed as well, and is recorded in D1 as cancelled.
+        A waiting run is removed as well, and is recorded in D1 as cancelled.
         """
         if names is None:
             self.log.clear()
@@ -274,7 +276,7 @@ class Journal:
 
 
 def _due_ms(event: RunEvent, now: int) -> int:
-    """Return when a run that waits after this event resumes by itself."""
+    """Return when a run that waits after this event resumes without an answer."""
     match event:
         case ApprovalRequested():
             return event.expires_at_ms

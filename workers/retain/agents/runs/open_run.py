@@ -14,9 +14,9 @@ from retain.models.chat import ChatMessage, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """A run: who asked what, what the model reads first, and the fold of its events up to `seq`.
+    """A run: its request, what the model reads first, and the fold of its events up to `seq`.
 
-    episodes_used, records_used: what the first messages hold of the agent's memory. procedure: the workflow it follows.
+    episodes_used, records_used: how many are in the first messages. procedure: the workflow that the run follows.
     """
 
     run_id: str
@@ -45,7 +45,7 @@ class OpenRun:
 
     @classmethod
     def stored(cls, run_id: str, request: str, context: str) -> OpenRun:
-        """Return the run of which the journal stored this request and context, before its first event."""
+        """Return the run with this stored request and context, before its first event."""
         first = json.loads(context)
         return cls(
             run_id,

@@ -1,7 +1,7 @@
-"""Replay: take a run's decisions again from its log, and compare.
+"""Replay: repeat a run's decisions from its log, and compare.
 
-Pure. What came from outside (the model's answers, the tools', a person's, a wish to stop) is taken from the log; what the
-runtime decided is decided again.
+Pure. What came from outside (answers of the model, the tools and a person, a cancellation) is taken from the log; what
+the runtime decided is decided again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from retain.agents.runs.run_state import (
 
 
 class Diverged(Exception):
-    """The log holds what would not be decided now. seq: place of the event, from 1."""
+    """The log holds an event that would not be decided now. seq: the event's number, from 1."""
 
     def __init__(self, seq: int, event: RunEvent, step: Step) -> None:
         super().__init__(f"event {seq} is {event}, and the decision now is {step}")
@@ -48,18 +48,18 @@ class Diverged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A run taken again: its decisions in order, and the state that they led to."""
+    """A replayed run: its decisions in order, and the state after them."""
 
     steps: tuple[Step, ...]
     state: RunState
 
 
 def replay(events: Iterable[RunEvent], policy: Policy) -> Replay:
-    """Return the decisions that the log shows, each taken again from the events before it.
+    """Return the decisions that the log shows, each repeated from the events before it.
 
-    A decision that was taken and left no event, because a crash came first, is not shown. A run that failed because its
-    model did, or that was given up, closes by what came from outside.
-    Raises: Diverged at the first event that another decision would have led to.
+    A decision that left no event, because a crash came first, is not among them. The end of a run whose model failed, or
+    that was given up, came from outside.
+    Raises: Diverged at the first event that does not follow from the repeated decision.
     """
     state, steps = RunState(), list[Step]()
     for seq, event in enumerate(events, start=1):
@@ -73,7 +73,7 @@ def replay(events: Iterable[RunEvent], policy: Policy) -> Replay:
 
 
 def _decided(state: RunState, event: RunEvent) -> bool:
-    """Tell whether the event is the trace of a decision, and not of something from outside."""
+    """Return whether the event records a decision, and not something from outside."""
     match event:
         case ModelAsked() | ToolCalled() | ApprovalRequested() | RunCompleted() | RunCancelled():
             return True
@@ -87,7 +87,7 @@ def _decided(state: RunState, event: RunEvent) -> bool:
 
 
 def _follows(event: RunEvent, step: Step) -> bool:
-    """Tell whether carrying out the step writes this event."""
+    """Return whether executing the step writes this event."""
     match step, event:
         case AskModel(turn), ModelAsked():
             return event.turn == turn

@@ -1,4 +1,4 @@
-"""What a run is reported as, from its state: its result, and what it waits for."""
+"""The report of a run, from its state: its result, and what it waits for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retain.agents.runs.run_state import RunState
 
 
 def status_of(event: Closing) -> EndStatus:
-    """Return the status of a run that this event closed."""
+    """Return the status of a run closed by this event."""
     match event:
         case RunCompleted():
             return "completed"
@@ -41,7 +41,7 @@ def error_of(event: Closing) -> RunError | None:
 
 
 def result_of(run: OpenRun, instance_id: str, event: Closing) -> RunResult:
-    """Return the result of a run that this event closes. run: before the event."""
+    """Return the result of a run closed by this event. run: before the event."""
     state = run.state
     results = [result for turn in state.turns for result in turn.results]
     recalled = {record_id for result in results for record_id, _ in result.recalled}

@@ -26,7 +26,7 @@ class RunLog:
         self._local = local
 
     def append(self, run_id: str, *, seq: int, turn: int, kind: str, data: str, at_ms: int) -> None:
-        """Write an event. A number that the log already has is refused by the table's key."""
+        """Write an event. The table's key refuses a number that the log already has."""
         self._local.run("INSERT INTO run_log VALUES (?, ?, ?, ?, ?, ?)", run_id, seq, turn, kind, data, at_ms)
 
     def events(self, run_id: str, *, after: int = 0) -> list[Logged]:
@@ -35,7 +35,7 @@ class RunLog:
         return [Logged(int(row["seq"]), row["at_ms"], from_json(row["kind"], json.loads(row["data"]))) for row in rows]
 
     def last_seq(self, run_id: str) -> int:
-        """Return the number of the run's last event, 0 without any."""
+        """Return the number of the run's last event, or 0."""
         [row] = self._local.run("SELECT MAX(seq) AS seq FROM run_log WHERE run_id = ?", run_id).rows
         return int(row["seq"] or 0)
 
@@ -48,7 +48,7 @@ class RunLog:
         )
 
     def texts(self, run_id: str) -> list[str]:
-        """Return the run's events as they are stored."""
+        """Return the run's events as stored text."""
         rows = self._local.run("SELECT data FROM run_log WHERE run_id = ?", run_id).rows
         return [row["data"] for row in rows]
 

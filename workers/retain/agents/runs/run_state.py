@@ -1,4 +1,4 @@
-"""The state of a run as the fold of its events, and the decision what comes next.
+"""The state of a run as the fold of its events, and the decision on what comes next.
 
 Pure: no clock, no input, no output.
 """
@@ -38,12 +38,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """Where a run stands.
+    """The state of a run.
 
-    pending: a side effect that began and of which no end is known. asked, decision: whether a person was asked about the
-    call that comes next, and the answer. suspended: the pending call waits for its delegate. suspensions: how often the
-    pending call was suspended. waited: whether the run ever waited. cancel: the first wish to stop. closed: how the run
-    ended, None while it is open.
+    pending: a side effect that began and whose result is not known. asked, decision: what a person was asked about the
+    next call, and the answer. suspended: the pending call waits for its delegate. suspensions: how often the pending call
+    was suspended. waited: whether the run ever waited. cancel: the first cancellation. closed: how the run ended, None
+    while it is open.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -75,7 +75,7 @@ class RunState:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What decides beside the events.
+    """What decides in addition to the events.
 
     max_turns: how many answers of the model a run may have. idempotent: names of the tools that may be called again.
     approvals: names of the tools whose calls a person approves. max_tokens: how many tokens the run and its delegates
@@ -108,7 +108,7 @@ class CallTool:
 
 @dataclass(frozen=True, slots=True)
 class GiveUpTool:
-    """Tell the model that this call may or may not have happened: it is not idempotent and its end is unknown."""
+    """Tell the model that this call may or may not have happened: it is not idempotent and its result is unknown."""
 
     turn: int
     index: int
@@ -136,12 +136,12 @@ class RefuseTool:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Do nothing until somebody answers, and let go of the instance."""
+    """Do nothing until somebody answers, and release the instance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End the run because somebody wants it to stop. interrupted: a call that began and of which no end is known."""
+    """End the run because somebody cancelled it. interrupted: a call that began and whose result is not known."""
 
     turn: int
     by: str
@@ -168,7 +168,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """There is nothing to do: the run has ended."""
+    """Do nothing: the run has ended."""
 
 
 Step = AskModel | CallTool | GiveUpTool | AskApproval | RefuseTool | Wait | Cancel | Complete | Fail | Closed
@@ -209,10 +209,10 @@ def fold(events: Iterable[RunEvent]) -> RunState:
 
 
 def next_step(state: RunState, policy: Policy) -> Step:
-    """Decide what a run does next.
+    """Return what a run does next.
 
-    A wish to stop comes first: no side effect begins after it. A model call is repeated after a crash: it has no side
-    effect. A tool call whose end is unknown is repeated only if the tool is idempotent.
+    A cancellation comes first: no side effect begins after it. A model call is repeated after a crash: it has no side
+    effect. A tool call whose result is unknown is repeated only if the tool is idempotent.
     """
     if state.closed is not None:
         return Closed()

@@ -15,7 +15,7 @@ from retain.ports import ObjectSql, Row
 
 @dataclass(frozen=True, slots=True)
 class KnownRun:
-    """A run that was asked for with an idempotency key. digest: of its request."""
+    """A run that was requested with an idempotency key. digest: of its request."""
 
     run_id: str
     digest: str
@@ -51,15 +51,15 @@ class RunTable:
         )
 
     def advance(self, run_id: str, turn: int, now_ms: int) -> None:
-        """Note the turn of the run's newest event."""
+        """Record the turn of the run's newest event."""
         self._local.run("UPDATE turn_state SET turn = ?, updated_at_ms = ? WHERE run_id = ?", turn, now_ms, run_id)
 
     def wait(self, run_id: str, due_ms: int) -> None:
-        """Let the run wait until it resumes by itself."""
+        """Let the run wait until it is resumed, at `due_ms` at the latest."""
         self._local.run("UPDATE turn_state SET status = 'waiting', due_at_ms = ? WHERE run_id = ?", due_ms, run_id)
 
     def resume(self, run_id: str) -> None:
-        """Let the run wait no longer. Its next resumption is not counted."""
+        """End the run's wait. Its next resumption is not counted."""
         self._local.run(
             "UPDATE turn_state SET status = 'running', due_at_ms = NULL, resumed = -1 WHERE run_id = ?", run_id
         )
@@ -75,7 +75,7 @@ class RunTable:
         )
 
     def first(self, run_id: str) -> OpenRun:
-        """Return the run as it was before its first event. Raises: NotFound (code `no_such_run`)."""
+        """Return the run before its first event. Raises: NotFound (code `no_such_run`)."""
         row = self._row(run_id)
         return OpenRun.stored(run_id, row["request"], row["context"])
 
@@ -85,21 +85,21 @@ class RunTable:
         return None if stored is None else RunResult.from_json(json.loads(stored))
 
     def asked_with(self, idempotency_key: str) -> KnownRun | None:
-        """Return the run that was asked for with this key, or None."""
+        """Return the run that was requested with this key, or None."""
         rows = self._local.run(
             "SELECT run_id, request_hash FROM turn_state WHERE idempotency_key = ?", idempotency_key
         ).rows
         return KnownRun(rows[0]["run_id"], rows[0]["request_hash"]) if rows else None
 
     def count_resumption(self, run_id: str) -> int:
-        """Note that the run is about to be resumed; return how often that was, this time included."""
+        """Count that the run is about to be resumed; return how often it was, this time included."""
         rows = self._local.run(
             "UPDATE turn_state SET resumed = resumed + 1 WHERE run_id = ? RETURNING resumed", run_id
         ).rows
         return int(rows[0]["resumed"])
 
-    def forgive_resumption(self, run_id: str) -> None:
-        """Take back what `count_resumption` noted: the run did not end, and its object lives."""
+    def discount_resumption(self, run_id: str) -> None:
+        """Undo `count_resumption`: the run did not end, but its object survived."""
         self._local.run("UPDATE turn_state SET resumed = resumed - 1 WHERE run_id = ?", run_id)
 
     def running(self) -> list[str]:
@@ -108,12 +108,12 @@ class RunTable:
         return [row["run_id"] for row in rows]
 
     def due(self, now_ms: int) -> list[str]:
-        """Return the ids of the waiting runs that resume by themselves by now, oldest first."""
+        """Return the ids of the waiting runs that are due to resume, oldest first."""
         sql = "SELECT run_id FROM turn_state WHERE status = 'waiting' AND due_at_ms <= ? ORDER BY run_id"
         return [row["run_id"] for row in self._local.run(sql, now_ms).rows]
 
     def next_due_ms(self) -> int | None:
-        """Return when the first waiting run resumes by itself, None when no run waits."""
+        """Return when the first waiting run is due to resume, None when no run waits."""
         sql = "SELECT MIN(due_at_ms) AS due FROM turn_state WHERE status = 'waiting'"
         due = self._local.run(sql).rows[0]["due"]
         return None if due is None else int(due)

@@ -1,7 +1,7 @@
 """The tables of an instance's journal in the object's SQLite, and the statements that its outbox may hold.
 
-`turn_state.due_at_ms`: when a waiting run resumes by itself. `turn_state.resumed`: how often the run was resumed since it
-last waited. `cancel_requests`: wishes to stop a delegate's run that came before the run itself.
+`turn_state.due_at_ms`: when a waiting run resumes without an answer. `turn_state.resumed`: how often the run was resumed
+since it last waited. `cancel_requests`: cancellations of delegates' runs that arrived before the runs themselves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""About how many tokens a text has: an estimate that needs no vocabulary of a model."""
+"""An estimate of how many tokens a text has, without a model's vocabulary."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from retain.models.chat import ChatMessage, ToolSpec
 
 BYTES_PER_TOKEN = {"claude": 3.5}
-"""Bytes of UTF-8 a token stands for, by what a model's name holds.
+"""UTF-8 bytes per token, by a part of the model's name.
 
 Source: https://docs.claude.com/en/docs/about-claude/glossary#tokens (about 3.5 English characters)
 """
@@ -26,7 +26,7 @@ class Estimate:
 
     @classmethod
     def of(cls, model: str) -> Estimate:
-        """Return the estimate for a model by its name."""
+        """Return the estimate for the model with this name."""
         name = model.lower()
         return cls(next((size for part, size in BYTES_PER_TOKEN.items() if part in name), DEFAULT_BYTES_PER_TOKEN))
 

@@ -19,7 +19,7 @@ from retain.memory.working import WorkingMemory
 from retain.models.chat import ToolSpec
 
 MAX_RESULT_BYTES = 32 * 1024
-"""Longest answer of a tool that the model gets to read, in bytes."""
+"""Longest answer of a tool that the model reads, in bytes."""
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class ToolResult:
 
 
 class CallSuspended(Exception):
-    """The call cannot end yet, because what it waits for may take days: make it again later, with the same key.
+    """The call cannot end yet, because what it waits for may take days: repeat it later, with the same key.
 
     waiting_for: the run that the call waits for.
     """
@@ -78,14 +78,14 @@ class Tool(Protocol):
         ...
 
     async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
-        """Do it. Raises: RetainError, which the model reads as data; CallSuspended."""
+        """Call the tool and return its answer. Raises: RetainError, which the model reads as data; CallSuspended."""
         ...
 
 
 async def run_tool(tools: Mapping[str, Tool], name: str, arguments: JsonObject, context: CallContext) -> ToolAnswered:
-    """Call a tool and return its answer as an event. An error is an answer the model can act on.
+    """Call a tool and return its answer as an event. An error becomes an answer that the model can act on.
 
-    So is an error that no tool should raise: left alone, it would meet the run again each time it is resumed.
+    So does an error that no tool should raise: otherwise it would stop the run again at every resumption.
     Raises: CallSuspended.
     """
     try:
@@ -180,9 +180,9 @@ def _shown(hit: Hit) -> dict[str, Json]:
 class StoreMemory:
     """`store_memory`: remember something in the agent's own semantic memory, unless it was recalled.
 
-    What the agent can recall already is not stored again, wherever it came from: the answer names the memory that says
-    so, which stays as it is. With `shared`, both are about what the agent's house has: what only the agent remembers may
-    be told to the house.
+    What the agent can already recall is not stored again, wherever it came from: the answer names the existing memory,
+    which stays unchanged. With `shared`, both rules apply to the house's memory instead: what only the agent remembers may
+    be stored for the house.
     """
 
     idempotent = True
@@ -194,7 +194,7 @@ class StoreMemory:
 
     @property
     def spec(self) -> ToolSpec:
-        """Name, description and arguments; `shared` is offered to those who may."""
+        """Name, description and arguments; `shared` is offered only to an agent that may share."""
         shared = {"type": "boolean", "description": "True for what every agent of your group should know."}
         return ToolSpec(
             "store_memory",
@@ -203,7 +203,7 @@ class StoreMemory:
                 "type": "object",
                 "properties": {
                     "content": {"type": "string", "description": "What to remember, as one self-contained statement."},
-                    "metadata": {"type": "object", "description": "Anything worth keeping beside it."},
+                    "metadata": {"type": "object", "description": "Anything worth keeping along with it."},
                     **({} if self._house is None else {"shared": shared}),
                 },
                 "required": ["content"],
@@ -224,7 +224,7 @@ class StoreMemory:
         new = NewRecord(text_argument(arguments, "content"), metadata)
         content = without_recalled(new.content)
         if not content.strip():
-            raise InvalidInput("this text was recalled; it is remembered already", code="recalled_text")
+            raise InvalidInput("this text was recalled; it is already stored", code="recalled_text")
         known = await known_as(memory, content)
         if known is not None:
             return ToolResult(json.dumps({"id": known, "created": False}))
@@ -234,7 +234,7 @@ class StoreMemory:
         return ToolResult(json.dumps({"id": stored.id, "created": stored.created}))
 
     def _wanted(self, shared: object) -> SemanticMemory:
-        """Return where to store."""
+        """Return the memory to store into."""
         if not isinstance(shared, bool):
             raise InvalidInput("shared must be true or false", code="invalid_arguments")
         if not shared:

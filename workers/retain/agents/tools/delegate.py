@@ -20,8 +20,8 @@ MAX_DEPTH = 3
 class Delegate:
     """`delegate`: hand work to another agent and read its answer.
 
-    Calling again with the same key returns the first answer. What the other run and its own delegates spend counts
-    against the budget of the run that called.
+    A second call with the same key returns the first answer. What the other run and its delegates spend counts against
+    the budget of the calling run.
     """
 
     idempotent = True
@@ -59,7 +59,7 @@ class Delegate:
         return _answered(ended)
 
     def _allowed(self, arguments: JsonObject, budget: Budget) -> str:
-        """Return the agent to call, when the run may call it."""
+        """Return the agent to call. Raises: as `call`, when the run may not call it."""
         refuse_unknown(arguments, {"agent", "input"})
         agent = text_argument(arguments, "agent")
         if agent not in self._agents:

@@ -19,9 +19,9 @@ from retain.ports import AgentInstances
 DELEGATE = "delegate"
 """The name of the tool that hands work to another agent."""
 ATTEMPTS = 3
-"""How often an instance is called that cannot be reached: an object that died is alive again at the next call."""
+"""How often an unreachable instance is called: an object that died is alive again at the next call."""
 MAX_WAITS = 40
-"""How often an unfinished delegate is asked again. Each call waits for its end up to 25 seconds by itself."""
+"""How often an unfinished delegate is asked again. Each call waits up to 25 seconds for the run to end."""
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Delegation:
     """Runs, cancels and wakes other agents for the runs of one instance.
 
     A delegate works in an instance of its own, named after the run that called it, so that a second call in the same run
-    reaches the same instance. delegates: gives the agents that this instance's agent may call.
+    reaches the same instance. delegates: returns the agents that this instance's agent may call.
     """
 
     def __init__(
@@ -43,8 +43,8 @@ class Delegation:
     async def run(self, agent: str, request: RunRequest, run_id: str) -> RunResult | RunReference:
         """Run an agent for a call of the run `run_id`; return its result, or the run when it waits for a person.
 
-        The key of the request makes every attempt the same run, which continues where it was.
-        Raises: Unavailable when the instance is not reached, or (code `delegate_running`) does not end in time.
+        With the request's key every attempt reaches the same run, which continues where it was.
+        Raises: Unavailable when the instance cannot be reached, or (code `delegate_running`) does not end in time.
         """
         delegate = self._delegate_of(run_id, agent)
         failures = 0
@@ -55,7 +55,7 @@ class Delegation:
                 failures += 1
                 if failures == ATTEMPTS:
                     raise
-                _log.warning("delegation is tried again", extra={"instance": delegate.identity.key, "code": error.code})
+                _log.warning("retrying a delegation", extra={"instance": delegate.identity.key, "code": error.code})
                 continue
             ended = _ended(report, delegate.identity)
             if ended is not None:  # otherwise an earlier attempt of this call is still running it
@@ -63,25 +63,25 @@ class Delegation:
         raise Unavailable("the other agent did not end in time", code="delegate_running")
 
     async def cancel(self, run: OpenRun) -> None:
-        """Hand the run's wish to stop down to the delegate that its pending call runs, if it is one. Idempotent.
+        """Cancel the delegate that the run's pending call waits for, if the run is to stop. Idempotent.
 
-        Raises: Unavailable, then it is to be done again; NotFound when the run's own agent no longer exists.
+        Raises: Unavailable, then call it again; NotFound when the run's own agent no longer exists.
         """
-        wish, pending = run.state.cancel, run.state.pending
-        if wish is None or not isinstance(pending, ToolCalled) or pending.name != DELEGATE:
+        cancelled, pending = run.state.cancel, run.state.pending
+        if cancelled is None or not isinstance(pending, ToolCalled) or pending.name != DELEGATE:
             return
         agent = pending.arguments.get("agent")
         if not isinstance(agent, str) or agent not in self._delegates():
             return  # the call was refused
         key = CallContext(run.run_id, pending.turn, pending.index).key
-        await self._delegate_of(run.run_id, agent).cancel_call(CancelCallRequest(key, wish.by, wish.reason))
+        await self._delegate_of(run.run_id, agent).cancel_call(CancelCallRequest(key, cancelled.by, cancelled.reason))
 
     async def wake(self, parent: RunReference) -> None:
-        """Tell a suspended run that its delegate has ended. When that fails, it checks by itself after a while."""
+        """Resume a suspended run whose delegate has ended. If that fails, the run checks on the delegate after a while."""
         await self._client(parent.agent_type, parent.instance_id).wake(parent.run_id)
 
     def reference(self, run_id: str) -> RunReference:
-        """Return the reference under which a delegate knows the run that called it."""
+        """Return the reference by which a delegate knows the run that called it."""
         return RunReference(run_id, self._caller.agent_type, self._caller.instance_id)
 
     def _delegate_of(self, run_id: str, agent: str) -> InstanceClient:

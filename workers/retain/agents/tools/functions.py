@@ -11,7 +11,7 @@
         \"\"\"
 
 The function's name, docstring and annotations are what the model reads. A parameter annotated `ToolContext` is filled
-by the runtime and stands in no schema. The decorated function stays an ordinary one, to be called by tests.
+by the runtime and is not in the schema. The decorated function stays an ordinary one that tests can call.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class ToolContext:
-    """What a function may use, of the run that calls it and of no other.
+    """What a function may use: only what belongs to the run that calls it.
 
-    idempotency_key: equal for every attempt of the same call; hand it on to whatever is called. working: the
+    idempotency_key: equal for every attempt of the same call; pass it to whatever the function calls. working: the
     instance's short-lived notes. fetch: an HTTP client.
     """
 
@@ -82,8 +82,8 @@ def tool(
 ) -> Function | Callable[[Function], Function]:
     """Declare a function to be a tool.
 
-    idempotent: calling it again with the same idempotency key changes nothing more, so that a call which a crash
-    interrupted is repeated. requires_approval: a person approves each call before it is made.
+    idempotent: a second call with the same idempotency key changes nothing more, so a call that a crash interrupted is
+    repeated. requires_approval: a person approves each call before it is made.
     """
 
     def declare(declared: Function) -> Function:
@@ -94,12 +94,12 @@ def tool(
 
 
 def is_tool(value: object) -> bool:
-    """Tell whether the value is a function that was declared to be a tool."""
+    """Return whether the value is a function that was declared to be a tool."""
     return inspect.isfunction(value) and hasattr(value, _MARK)
 
 
 class FunctionTool:
-    """A declared function: what the model reads of it, and how it is called."""
+    """A declared function: what the model reads of it, and the way to call it."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         """Raises: Misconfigured (code `invalid_function`) when it is not declared, or cannot be described."""
@@ -119,7 +119,7 @@ class FunctionTool:
         return ToolSpec(name, description, _without_titles(schema))
 
     async def call(self, arguments: JsonObject, context: Callable[[], ToolContext]) -> ToolResult:
-        """Validate the arguments, call the function, and return its answer: text as it is, anything else as JSON.
+        """Validate the arguments, call the function, and return its answer: text unchanged, anything else as JSON.
 
         Raises: InvalidInput (code `invalid_arguments`, with `problems`); UpstreamFailed (code `invalid_result`) for an
             answer that is not JSON; what the function raises.
@@ -129,7 +129,7 @@ class FunctionTool:
         except ValidationError as error:
             problems = [f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in error.errors()]
             raise InvalidInput(
-                f"the arguments do not fit: {'; '.join(problems)}", code="invalid_arguments", problems=problems
+                f"invalid arguments: {'; '.join(problems)}", code="invalid_arguments", problems=problems
             ) from error
         given = {name: getattr(checked, name) for name in self._parameters}
         if self._context_name is not None:
@@ -168,36 +168,36 @@ class FunctionTool:
             if parameter.kind not in _KINDS or name not in self._hints or name.startswith(("_", "model_")):
                 raise _invalid(
                     self._function.__name__,
-                    f"the parameter {name} must be a named one with an annotation, and not begin with _ or model_",
+                    f"the parameter {name} must be passable by keyword, have an annotation and not begin with _ or model_",
                 )
         return {name: parameter for name, parameter in found.items() if name != self._context_name}
 
     @cached_property
     def _documented(self) -> tuple[str, dict[str, str]]:
-        """The docstring without what it says of parameters, and that, by parameter."""
+        """The docstring without its parameter descriptions, and those descriptions by parameter."""
         prose: list[str] = []
-        told: dict[str, str] = {}
+        described: dict[str, str] = {}
         current: str | None = None
         for line in (inspect.getdoc(self._function) or "").splitlines():
             found = _PARAMETER.fullmatch(line)
             if found is not None and (found[1] in self._parameters or found[1] == self._context_name):
                 current = found[1]
-                told[current] = found[2].strip()
+                described[current] = found[2].strip()
             elif current is not None and line.strip():
-                told[current] += " " + line.strip()
+                described[current] += " " + line.strip()
             else:
                 current = None
                 if _HEADING.fullmatch(line) is None:
                     prose.append(line)
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(prose)).strip(), told
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(prose)).strip(), described
 
     @cached_property
     def _arguments(self) -> type[BaseModel]:
-        _, told = self._documented
+        _, described = self._documented
         fields: dict[str, Any] = {}
         for name, parameter in self._parameters.items():
             default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-            fields[name] = (self._hints[name], Field(default, description=told.get(name)))
+            fields[name] = (self._hints[name], Field(default, description=described.get(name)))
         try:
             model: type[BaseModel] = create_model(
                 self._function.__name__, __config__=ConfigDict(extra="forbid"), **fields
@@ -222,7 +222,7 @@ class BoundFunction:
 
     @property
     def idempotent(self) -> bool:
-        """As it was declared."""
+        """Whether the function was declared idempotent."""
         return bool(self.declared.idempotent)
 
     async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
@@ -231,7 +231,7 @@ class BoundFunction:
 
 
 def _without_titles(schema: Any) -> Any:
-    """Return the schema without the titles that pydantic makes up: they tell the model nothing."""
+    """Return the schema without the titles that pydantic generates: they add nothing for the model."""
     if isinstance(schema, list):
         return [_without_titles(item) for item in schema]
     if not isinstance(schema, dict):

@@ -14,7 +14,7 @@ from retain.models.chat import ToolSpec
 
 
 class Upstream(Protocol):
-    """Calls one tool of one tenant through the proxy; answers its status and body."""
+    """Calls one tool of one tenant through the proxy; returns the upstream's status and body."""
 
     def __call__(self, arguments: JsonObject, idempotency_key: str) -> Awaitable[tuple[int, bytes]]:
         """Raises: as the proxy does."""

@@ -1,4 +1,4 @@
-"""Stubbed tools: what an agent gets in place of function tools and the gateway's where nothing outside may be reached."""
+"""Stubbed tools: they replace function tools and the gateway's where an agent must reach nothing outside."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from retain.models.chat import ToolSpec
 
 
 class Stubs(Protocol):
-    """The planned tools of one tenant whose agents reach nothing outside."""
+    """The stubs of one tenant whose agents reach nothing outside."""
 
     def spec(self, name: str) -> ToolSpec:
-        """Return what the model reads of a gateway tool; of one without a stub, its name alone."""
+        """Return what the model reads of a gateway tool; only its name if it has no stub."""
         ...
 
     def answer(self, name: str, arguments: JsonObject) -> tuple[int, bytes]:
-        """Return the planned answer to a call, as an upstream gives it: status and body.
+        """Return the planned answer to a call, as an upstream's status and body.
 
-        Raises: NotFound, which the model reads, when none is planned for the call.
+        Raises: NotFound, which the model reads, when no answer is planned for the call.
         """
         ...
 
 
 def stubbed_tools(stubs: Stubs, names: Sequence[str], declared: Mapping[str, ToolSpec]) -> list[Tool]:
-    """Return a tool for each gateway tool and for each function, whose declaration the model reads as it is.
+    """Return a tool for each gateway tool, and for each function with its declaration unchanged.
 
-    A tool without a stub is among them: each call of it is an error that the model reads.
+    A tool without a stub is included: the model reads an error for each call of it.
     """
     specs = {name: stubs.spec(name) for name in names} | dict(declared)
     return [_stubbed(spec, stubs) for spec in specs.values()]

@@ -1,1 +1,1 @@
-"""Score a case: what was expected, what was observed, and the pure functions between them."""
+"""Scoring a case: pure functions from what was expected and observed to scores, and the judge."""

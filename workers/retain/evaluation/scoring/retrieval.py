@@ -1,4 +1,4 @@
-"""Metrics of retrieval: what share of the relevant memories was found, and how early. Pure."""
+"""Retrieval metrics: the share of the relevant memories that was found, and their ranks. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def retrieval(retrieved: Sequence[str], wanted: ExpectedMemories) -> list[Score]
 
 
 def recall_at(ranked: Sequence[str], grades: Mapping[str, int], k: int) -> float:
-    """Return the share of the relevant ones among the first k.
+    """Return recall at k: the share of the relevant ids that are in the top k.
 
     Source: https://nlp.stanford.edu/IR-book/html/htmledition/evaluation-of-ranked-retrieval-results-1.html
     """
@@ -36,7 +36,7 @@ def recall_at(ranked: Sequence[str], grades: Mapping[str, int], k: int) -> float
 
 
 def precision_at(ranked: Sequence[str], grades: Mapping[str, int], k: int) -> float:
-    """Return the relevant ones' share of the first k places, empty ones included.
+    """Return precision at k: the share of the top k ranks that hold a relevant id, empty ranks included.
 
     Source: https://nlp.stanford.edu/IR-book/html/htmledition/evaluation-of-ranked-retrieval-results-1.html
     """
@@ -48,11 +48,11 @@ def reciprocal_rank(ranked: Sequence[str], grades: Mapping[str, int], k: int) ->
 
     Source: https://en.wikipedia.org/wiki/Mean_reciprocal_rank
     """
-    return next((1 / place for place, memory in enumerate(ranked[:k], start=1) if memory in grades), 0.0)
+    return next((1 / rank for rank, memory in enumerate(ranked[:k], start=1) if memory in grades), 0.0)
 
 
 def ndcg_at(ranked: Sequence[str], grades: Mapping[str, int], k: int) -> float:
-    """Return the discounted cumulative gain of the first k over that of the best order, with gain 2^grade - 1.
+    """Return the discounted cumulative gain of the top k, divided by that of the ideal order, with gain 2^grade - 1.
 
     Source: https://en.wikipedia.org/wiki/Discounted_cumulative_gain
     """
@@ -61,7 +61,7 @@ def ndcg_at(ranked: Sequence[str], grades: Mapping[str, int], k: int) -> float:
 
 
 def _dcg(grades: Sequence[int]) -> float:
-    return sum((2.0**grade - 1) / log2(place + 1) for place, grade in enumerate(grades, start=1))
+    return sum((2.0**grade - 1) / log2(rank + 1) for rank, grade in enumerate(grades, start=1))
 
 
 def _found(ranked: Sequence[str], grades: Mapping[str, int], k: int) -> int:

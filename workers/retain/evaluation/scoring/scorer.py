@@ -1,4 +1,4 @@
-"""Scoring a case: which scorers its expectations ask for, and whether it passes."""
+"""The scores of a case by the scorers that its expectations name, and whether it passes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from retain.evaluation.scoring.trace import calls
 async def scored(case: Case, observed: Observation, agent: str, judge: Callable[[], Judge]) -> list[Score]:
     """Return every score of a case.
 
-    agent: whose calls are meant where none is named. judge: made for a case that wants one. Raises: as it.
+    agent: who makes the expected calls that name no agent. judge: called for a case that needs one. Raises: as the judge.
     """
     found = checked(case.expected, observed, agent)
-    wish = case.expected.judge
-    if wish is not None:
+    wanted = case.expected.judge
+    if wanted is not None:
         asked = case.input if isinstance(case.input, str) else json.dumps(case.input, ensure_ascii=False)
-        verdict = await judge().judge(asked, observed.output, wish.criteria)
-        found.append(Score("judge", verdict.score, verdict.score >= wish.at_least, verdict.reason or None))
+        verdict = await judge().judge(asked, observed.output, wanted.criteria)
+        found.append(Score("judge", verdict.score, verdict.score >= wanted.at_least, verdict.reason or None))
     return found
 
 
@@ -50,7 +50,7 @@ def checked(expected: Expected, observed: Observation, agent: str) -> list[Score
 
 
 def passes(found: Sequence[Score]) -> bool:
-    """Tell whether a case passes: every score that something is demanded of reaches it."""
+    """Return whether a case passes: every score with a bound reaches it."""
     return all(score.passed is not False for score in found)
 
 

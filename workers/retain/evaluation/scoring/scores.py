@@ -1,4 +1,4 @@
-"""Scores, what they are taken of, and the scorers of texts. Pure."""
+"""Scores, the observations that are scored, and the scorers of texts. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A tool call that was made. agent: by whom."""
+    """A tool call that was made. agent: who made it."""
 
     agent: str
     tool: str
@@ -26,10 +26,10 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What came of a case.
+    """What was observed of a case.
 
-    calls: in their order, those of a delegate behind the call that delegates. retrieved: ids of fixtures, best first or in
-    the order in which the agent got them; what is no fixture has the id of its record.
+    calls: in order, those of a delegate after the call that delegates. retrieved: ids of fixtures, best first or in the
+    order in which the agent got them; a memory that is not a fixture has the id of its record.
     """
 
     output: str
@@ -40,7 +40,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One score. value: in [0, 1]. passed: None when the case demands nothing of it. detail: why it is not 1."""
+    """One score. value: in [0, 1]. passed: None when the case sets no bound for it. detail: why it is not 1."""
 
     name: Metric
     value: float
@@ -53,19 +53,19 @@ class Score:
 
 
 def exact(output: str, wanted: str | dict[str, Any] | list[Any]) -> Score:
-    """Score whether the output is a text, or as JSON a value; numbers equal by their value, truth values only themselves."""
+    """Score whether the output equals a text or, read as JSON, a value: 1 equals 1.0, but not true."""
     if isinstance(wanted, str):
         same = output == wanted
     else:
         try:
             same = same_json(read_json(output), wanted)
         except ValueError:
-            return _score("exact", 0, "the output is no JSON")
-    return _score("exact", int(same), "the output is another one")
+            return _score("exact", 0, "the output is not JSON")
+    return _score("exact", int(same), "the output differs")
 
 
 def contains(output: str, wanted: Sequence[str]) -> Score:
-    """Score the share of the texts that occur in the output, by letter and case."""
+    """Score the share of the texts that occur in the output, case-sensitively."""
     missing = [text for text in wanted if text not in output]
     return _share("contains", wanted, missing, "missing")
 
@@ -87,7 +87,7 @@ def schema(output: str, wanted: Mapping[str, Any]) -> Score:
     try:
         value = read_json(output)
     except ValueError:
-        return _score("schema", 0, "the output is no JSON")
+        return _score("schema", 0, "the output is not JSON")
     violation = compile_schema(wanted)(value)
     if violation is None:
         return _score("schema", 1, None)
@@ -95,7 +95,7 @@ def schema(output: str, wanted: Mapping[str, Any]) -> Score:
 
 
 def same_json(one: object, other: object) -> bool:
-    """Tell whether two JSON values are equal; unlike in Python, true is not 1."""
+    """Return whether two JSON values are equal; unlike in Python, true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, Mapping) and isinstance(other, Mapping):

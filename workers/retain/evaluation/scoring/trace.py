@@ -10,10 +10,10 @@ from retain.evaluation.scoring.scores import Called, Score, same_json
 
 
 def calls(made: Sequence[Called], wanted: ExpectedCalls, agent: str) -> Score:
-    """Score the calls of the agents that the expectation names. agent: who is meant where none is named.
+    """Score the calls of the agents that the expectation names. agent: who makes the expected calls that name none.
 
-    The value is the share of the expected calls that were made, each by a call of its own: as many as can be paired, for
-    `kept` and `exact` without changing the order. Calls that nobody expects lower it for `exact` alone.
+    The value is the share of the expected calls that were made, each paired with a different call: as many as can be
+    paired, for `kept` and `exact` without changing the order. Unexpected calls lower it only for `exact`.
     """
     agents = {call.agent or agent for call in wanted.calls} or {agent}
     own = [call for call in made if call.agent in agents]
@@ -26,7 +26,7 @@ def calls(made: Sequence[Called], wanted: ExpectedCalls, agent: str) -> Score:
 
 
 def fits_arguments(value: object, wanted: object, *, subset: bool) -> bool:
-    """Tell whether an argument is what is wanted: a pattern, an object with at least or exactly its fields, or equal."""
+    """Return whether an argument matches: a pattern, an object with at least or exactly its fields, or an equal value."""
     if isinstance(wanted, Mapping) and set(wanted) == {"$matches"}:
         return isinstance(value, str) and re.search(wanted["$matches"], value) is not None
     if isinstance(wanted, Mapping) and isinstance(value, Mapping):
@@ -47,9 +47,9 @@ def _fits(call: Called, wanted: ExpectedCall, agent: str) -> bool:
 
 
 def _paired(fits: Sequence[Sequence[bool]]) -> int:
-    """Return how many expected calls can be paired with a call of their own.
+    """Return how many expected calls can each be paired with a different call.
 
-    By augmenting paths: a call that fits two expectations goes to the one that has no other.
+    By augmenting paths: a call that fits two expectations is paired with the one that has no alternative.
     Source: https://en.wikipedia.org/wiki/Hopcroft%E2%80%93Karp_algorithm#Augmenting_paths
     """
     taken: dict[int, int] = {}
@@ -67,7 +67,7 @@ def _paired(fits: Sequence[Sequence[bool]]) -> int:
 
 
 def _in_order(fits: Sequence[Sequence[bool]], made: int) -> int:
-    """Return the length of the longest common subsequence of expected calls and calls.
+    """Return the length of the longest common subsequence of expected and made calls.
 
     Source: https://en.wikipedia.org/wiki/Longest_common_subsequence
     """
