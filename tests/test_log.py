@@ -274,7 +274,7 @@ def test_any_value_becomes_json(value: object, expected: object, capsys: pytest.
     assert _lines(capsys)[0]["value"] == expected
 
 
-def test_a_value_that_holds_itself_ends(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_value_that_contains_itself_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
     endless: list[object] = []
     endless.append(endless)
     _logger.info("m", extra={"value": endless})

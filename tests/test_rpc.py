@@ -1,4 +1,4 @@
-"""Errors and results across RPC: what went in comes out."""
+"""Errors and results across RPC: they arrive as they were sent."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_error_keeps_its_class_code_message_and_details(
 
 
 @given(result=st.dictionaries(st.text(), json_values, max_size=4))
-def test_a_result_comes_out_as_it_went_in(result: dict[str, Any]) -> None:
+def test_a_result_arrives_as_it_was_returned(result: dict[str, Any]) -> None:
     assert opened(answer(result)) == result
 
 

@@ -99,7 +99,7 @@ async def test_another_run_postpones_the_clearing(deploy: Deploy) -> None:
     assert deployment.local(DESK, "SELECT 1 FROM turn_state") == []
 
 
-async def test_nothing_is_cleared_that_d1_does_not_have(deploy: Deploy) -> None:
+async def test_nothing_is_cleared_before_d1_has_it(deploy: Deploy) -> None:
     chat = SteppedChat(hold=True)
     deployment = deploy(chat=chat)
     run = asyncio.create_task(deployment.run("sdr", "hello"))

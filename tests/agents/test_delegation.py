@@ -117,7 +117,7 @@ async def test_runs_are_nested_up_to_the_limit_and_no_deeper(deploy: Deploy, age
     assert refusal["error"]["code"] == "delegation_depth"
 
 
-async def test_agents_that_delegate_to_each_other_come_to_an_end(deploy: Deploy, agents: Agents) -> None:
+async def test_runs_of_agents_that_delegate_to_each_other_end(deploy: Deploy, agents: Agents) -> None:
     ping = SteppedChat(*[calls(delegate("pong"))] * 2, says("ping"), says("ping"))
     pong = SteppedChat(*[calls(delegate("ping"))] * 2, says("pong"), says("pong"))
     definitions = {"ping": {"delegates": ["pong"]}, "pong": {"delegates": ["ping"]}}

@@ -1,4 +1,4 @@
-"""Runs that were interrupted: each comes to an end, and none blocks its instance."""
+"""Runs that were interrupted: each ends, and none blocks its instance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run of the real loop, replayed from its log: the same decisions, and the same questions to the model."""
+"""A run of the real loop, replayed from its log: the same decisions, and the same requests to the model."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ WRITTEN = {".js", ".md", ".py", ".sql", ".toml", ".yaml"}
 """Suffixes of the files that people write."""
 
 
-def test_nothing_that_is_read_says_a_listed_word() -> None:
+def test_no_file_that_is_read_contains_a_listed_word() -> None:
     wanted = [ROOT / name for name in READ]
     assert all(path.exists() for path in wanted)
     read = (path for path in project_files() if any(path.is_relative_to(one) for one in wanted))

@@ -1,4 +1,4 @@
-"""A crash in the middle of runs: nothing is lost, nothing happens twice. One crash, seen from several sides."""
+"""A crash in the middle of runs: nothing is lost, nothing happens twice. All tests examine one crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DESIGN.md, invariants 1, 2, 8 and 9, as far as the tool proxy keeps them."""
+"""Invariants 1, 2 and 9 of the tool proxy: it touches only KV and the upstream, with three KV reads, and does no work early."""
 
 from __future__ import annotations
 

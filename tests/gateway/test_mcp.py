@@ -98,7 +98,7 @@ async def test_a_call_reads_kv_three_times(setting: Setting) -> None:
 
 
 @pytest.mark.parametrize("scopes", [("*",), tuple(f"tool_{n:03}" for n in range(PAGE + 5))], ids=["all", "named"])
-async def test_a_long_list_comes_in_pages(setting: Setting, scopes: tuple[str, ...]) -> None:
+async def test_a_long_list_is_paged(setting: Setting, scopes: tuple[str, ...]) -> None:
     names = [f"tool_{number:03}" for number in range(PAGE + 5)]
     for name in names:
         await setting.add_tool(name=name)

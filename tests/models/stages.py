@@ -60,7 +60,7 @@ class BindingStage:
 
 
 class ScriptedStage:
-    """The scripted model: each line is a script of one rule. A cut answer is a longer line, cut by the request's limit."""
+    """The scripted model: each line is a script of one rule. A cut answer is a longer line that the request's limit cuts."""
 
     def __init__(self) -> None:
         self.asked = 0

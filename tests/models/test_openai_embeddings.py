@@ -50,7 +50,9 @@ async def test_the_request_names_model_and_format_and_no_dimensions(
     assert (embedder.model, embedder.dimensions) == ("text-embedding-test", 256)
 
 
-async def test_texts_over_the_batch_size_go_in_several_requests(server: ModelServer, endpoint_of: EndpointOf) -> None:
+async def test_texts_over_the_batch_size_are_sent_in_several_requests(
+    server: ModelServer, endpoint_of: EndpointOf
+) -> None:
     embedder = OpenAiEmbedder(endpoint_of(server), model="m", dimensions=256, max_texts=2)
     assert len(await embedder.embed(["a", "b", "", "c", "d", "e"])) == 6
     assert [received.body["input"] for received in server.received] == [["a", "b"], ["c", "d"], ["e"]]

@@ -43,7 +43,7 @@ SKIPPED = {
 
 
 @pytest.mark.parametrize(("text", "expected"), [*PIECES.values(), *SKIPPED.values()], ids=[*PIECES, *SKIPPED])
-def test_a_text_falls_into_the_pieces_of_the_reference_tokenizer(
+def test_a_text_is_split_into_the_pieces_of_the_reference_tokenizer(
     static: StaticEmbedder, text: str, expected: str
 ) -> None:
     vocabulary = static.table().vocabulary

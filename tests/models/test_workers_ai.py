@@ -45,7 +45,7 @@ async def test_the_contract_of_embedders(static: StaticEmbedder, retries: Retrie
     await EmbedderSuite.of(opened, failing).cases()[name]()
 
 
-async def test_at_most_a_hundred_texts_go_in_one_call(static: StaticEmbedder, retries: Retries) -> None:
+async def test_at_most_a_hundred_texts_are_sent_in_one_call(static: StaticEmbedder, retries: Retries) -> None:
     platform = Platform(static)
     texts = [f"text number {number}" for number in range(250)]
     vectors = await WorkersAiEmbedder(platform, retries, model=MODEL, dimensions=256).embed(texts)

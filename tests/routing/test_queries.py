@@ -1,4 +1,4 @@
-"""Query strings: what a page's size may be, flags, and what happens to parameters that a route does not have."""
+"""Query strings: page sizes, flags, and parameters that a route does not have."""
 
 from __future__ import annotations
 

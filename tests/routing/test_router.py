@@ -53,7 +53,7 @@ async def take(_: Register, request: TypedRequest[Note, PageQuery]) -> Response:
 
 
 async def echo(_: Register, request: TypedRequest[str, None]) -> Response:
-    """Answer the text that came."""
+    """Answer with the text that was received."""
     return Response(200, request.body)
 
 

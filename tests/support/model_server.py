@@ -54,7 +54,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request as it came in. Header names are lower case."""
+    """One request as it was received. Header names are lower case."""
 
     path: str
     headers: Mapping[str, str]

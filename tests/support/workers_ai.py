@@ -23,7 +23,7 @@ _CODES = {400: "5004", 401: "5018", 402: "3036", 403: "5018", 404: "3042", 413: 
 
 
 class WorkersAiStandIn:
-    """Answers what `say` lined up, in the format of the models that it stands for. calls: what it was asked.
+    """Returns what `say` lined up, in the format of the models that it stands in for. calls: what it was asked.
 
     streams: whether it streams when it is asked to; some models do not.
     """

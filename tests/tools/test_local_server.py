@@ -1,4 +1,4 @@
-"""A port that somebody took in the meantime costs an attempt, not the server."""
+"""A port that was taken in the meantime costs one attempt; the server still starts."""
 
 from __future__ import annotations
 

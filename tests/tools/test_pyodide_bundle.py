@@ -78,7 +78,7 @@ def package(tmp_path: Path) -> Path:
 
 
 def built(package: Path, out: Path) -> subprocess.CompletedProcess[str]:
-    """Build in a process of its own: one process can load the bundle's schema only once."""
+    """Build in a separate process: a process can load the bundle's schema only once."""
     command = [sys.executable, "-m", "tools.pyodide_bundle", str(package), str(out)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
@@ -94,7 +94,7 @@ with schema.Bundle.from_bytes(pathlib.Path(sys.argv[2]).read_bytes()) as bundle:
 
 def test_the_bundle_holds_the_three_modules_under_workerd_s_names(package: Path, tmp_path: Path) -> None:
     made = Path(built(package, tmp_path / "out").stdout.strip())
-    # In a process of its own: this one may have built the bundle that a server of the tests needed.
+    # In a separate process: this one may have built the bundle for a server of the tests.
     command = [sys.executable, "-c", _READ, str(made / "bundle.capnp"), str(made / BUNDLE_NAME)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -23,7 +23,7 @@ PARTS = ("sql", "objects", "index", "instances", "ai")
 
 
 class _Forbidden:
-    """A binding that must not be touched: it raises, and notes the touch for when somebody catches the error."""
+    """A binding that must not be touched: it raises, and records the touch in case somebody catches the error."""
 
     def __init__(self, name: str, touched: list[str]) -> None:
         object.__setattr__(self, "_name", name)
