@@ -53,7 +53,7 @@ class ModelConfig(_StrictDefinition):
 
 
 class Limits(_StrictDefinition):
-    """The limits at which a run ends.
+    """The limits of a run.
 
     context_tokens: estimated tokens of the whole prompt. run_tokens: tokens that the run and all its delegates may read
     and write together, as the models count them; None for no bound. max_delegations: how many runs the run and all its

@@ -1,6 +1,6 @@
 """The routes of agents: run one; follow, answer and cancel a run; show an instance.
 
-The instance does the work; the routes only check and forward. A path names a run with its instance, which needs no search.
+The instance does the work; the routes only check and forward. A path names a run with its instance: no lookup is needed.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class CaseRun:
     ) -> Observation | None:
         """Return what the last run did as D1 recorded it, None while D1 does not have everything.
 
-        Everything must arrive in D1 before the scratch tenant is erased: what arrives later would be missing.
+        Everything must arrive in D1 before the scratch tenant is erased: the erasure would not find what arrives later.
         """
         tenant_id = self._scratch.scratch_id
         for wait_s in (0.0, *LOOKS_S):

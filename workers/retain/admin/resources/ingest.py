@@ -36,7 +36,7 @@ class IngestBody(BodyModel):
 async def ingest(context: AdminContext, request: TypedRequest[AsyncIterator[bytes], None]) -> Response:
     """Store a conversation's messages and extract facts from them. The same request is the same job.
 
-    A small request is completed first: 201, or 200 when it was sent before. A larger one continues in the background:
+    A small request is processed first: 201, or 200 when it was sent before. A larger one continues in the background:
     202.
     """
     intake = Intake(context.sql, request.tenant_id, context.clock)

@@ -79,7 +79,7 @@ class HeadQuery(QueryModel):
 
 
 async def export_memories(context: AdminContext, request: TypedRequest[None, ExportQuery]) -> Response:
-    """Return a page of JSON lines; `x-next-cursor` is the next page's cursor, absent on the last."""
+    """Return a page of JSON lines; `x-next-cursor` has the next page's cursor, absent on the last."""
     page = await export_page(context.sql, request.tenant_id, request.query.cursor)
     following = {} if page.cursor is None else {"x-next-cursor": page.cursor}
     return Response(200, page.text, {"content-type": "application/x-ndjson", **following})
@@ -142,7 +142,7 @@ async def show_history(context: AdminContext, request: TypedRequest[None, Histor
 
 
 async def verify_history(context: AdminContext, request: TypedRequest[None, HeadQuery]) -> Response:
-    """Recompute the whole chain, and compare it with the learning stream, the kept head, and the requested head."""
+    """Recompute the whole chain, and compare it with the learning stream, the kept head, and the head in the query."""
     await _require_tenant_or(context, request.tenant_id, _has_history)
     return json_response(asdict(await verified(context.stores, request.tenant_id, request.query.head)))
 

@@ -52,7 +52,7 @@ class Fields:
         return value
 
     def flag(self, name: str, default: bool | None = None) -> bool:
-        """Return a truth value. default: of an absent field; without one the field is required."""
+        """Return a boolean. default: of an absent field; without one the field is required."""
         value = self.content.get(name, default)
         if not isinstance(value, bool):
             raise _invalid(name)

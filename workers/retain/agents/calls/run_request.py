@@ -1,4 +1,4 @@
-"""The request for a run: what the agent is asked, by whom, and what the run may spend."""
+"""The request for a run: what the agent is asked, by which parent, and what the run may spend."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class ToolAnswered:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequested:
-    """A person is asked whether the turn's tool call number `index` may be made. Unanswered, it is rejected then."""
+    """A person is asked whether tool call number `index` may be made. Unanswered, it is rejected at `expires_at_ms`."""
 
     turn: int
     index: int

@@ -16,7 +16,7 @@ from retain.models.chat import ChatMessage, ToolCall
 class OpenRun:
     """A run: its request, what the model reads first, and the fold of its events up to `seq`.
 
-    episodes_used, records_used: how many are in the first messages. procedure: the workflow that the run follows.
+    episodes_used, records_used: how many of them are in `messages`. procedure: the workflow that the run follows.
     """
 
     run_id: str

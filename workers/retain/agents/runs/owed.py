@@ -44,7 +44,7 @@ class WaitRun(OwedStatement):
 
 @dataclass(frozen=True, slots=True)
 class ContinueRun(OwedStatement):
-    """The run no longer waits. NAME is unchanged because deployed outboxes hold entries with it."""
+    """The run no longer waits. NAME must not change: deployed outboxes hold entries with it."""
 
     NAME: ClassVar[str] = "go_on_run"
     SQL: ClassVar[str] = """

@@ -181,8 +181,8 @@ class StoreMemory:
     """`store_memory`: remember something in the agent's own semantic memory, unless it was recalled.
 
     What the agent can already recall is not stored again, wherever it came from: the answer names the existing memory,
-    which stays unchanged. With `shared`, both rules apply to the house's memory instead: what only the agent remembers may
-    be stored for the house.
+    which stays unchanged. With `shared`, this applies to the house's memory instead: what only the agent remembers may be
+    stored for the house.
     """
 
     idempotent = True
