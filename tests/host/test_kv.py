@@ -34,7 +34,7 @@ async def test_contract(case: Case, kv: SqliteKv) -> None:
     await case(kv)  # a case may be repeated on the same store
 
 
-async def test_a_key_expires_when_its_time_has_come(kv: SqliteKv, clock: ManualClock) -> None:
+async def test_a_key_expires_at_the_end_of_its_time_to_live(kv: SqliteKv, clock: ManualClock) -> None:
     await kv.put("brief", "value", ttl_s=60)
     await kv.put("lasting", "value")
     clock.advance(59_999)

@@ -193,7 +193,7 @@ async def test_a_job_that_always_crashes_is_finally_shown_as_failed(substrate: I
     assert (job.state, job.error["code"]) == ("failed", "interrupted")
 
 
-async def test_a_message_that_is_forgotten_before_it_is_read_gives_no_facts(substrate: IngestSubstrate) -> None:
+async def test_a_message_that_is_deleted_before_extraction_yields_no_facts(substrate: IngestSubstrate) -> None:
     broken = Breaking(Unavailable("the model is away", code="model_unavailable"))
     substrate.extractor = lambda: broken
     request = turns("Bea: One.", "Bea: Two.")

@@ -212,12 +212,12 @@ NOTHING: tuple[str, ...] = (
 
 
 @pytest.mark.parametrize(("text", "expected"), FACTS, ids=[text for text, _ in FACTS])
-def test_a_plain_statement_gives_its_facts(text: str, expected: tuple[str, ...]) -> None:
+def test_a_plain_statement_yields_its_facts(text: str, expected: tuple[str, ...]) -> None:
     assert sorted(f"{fact.predicate}={fact.object}" for fact in _facts(text)) == sorted(expected)
 
 
 @pytest.mark.parametrize("text", NOTHING)
-def test_what_is_not_plainly_stated_gives_no_facts(text: str) -> None:
+def test_what_is_not_plainly_stated_yields_no_facts(text: str) -> None:
     assert [fact.content for fact in _facts(text)] == []
 
 
@@ -259,7 +259,7 @@ def test_emphasis_does_not_raise_the_confidence_of_a_fact() -> None:
 
 
 @given(st.lists(st.sampled_from([text for text, _ in FACTS] + list(NOTHING)), max_size=6))
-def test_extraction_gives_the_same_each_time_and_no_fact_twice(texts: list[str]) -> None:
+def test_extraction_is_deterministic_and_returns_no_fact_twice(texts: list[str]) -> None:
     message = SourceMessage("m", "Bea", "\n".join(texts))
     facts = facts_of(message)
     assert facts_of(message) == facts

@@ -109,7 +109,7 @@ def test_a_matrix_for_the_existing_tiers_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("service", ["agent_working", "gateway_key", "gateway_tool", "gateway_credential"])
-def test_a_service_whose_keys_would_collide_with_retains_is_refused(service: str) -> None:
+def test_a_service_whose_keys_would_collide_with_those_of_retain_is_refused(service: str) -> None:
     with pytest.raises(Misconfigured) as refused:
         _builder("hwc", Namespace(service, "acme", "s-1")).build()
     assert refused.value.code == "reserved_service"

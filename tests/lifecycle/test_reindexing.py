@@ -315,7 +315,7 @@ async def test_vectors_of_a_deleted_record_with_an_index_debt_are_found_and_repa
     assert f"{chair}#0" not in world.vectors()
 
 
-async def test_verification_goes_page_by_page(world: World) -> None:
+async def test_verification_proceeds_page_by_page(world: World) -> None:
     await fill(world, lamps=250)
     checked, cursor, calls = 0, None, 0
     world.sql_now("DELETE FROM memory_text WHERE rowid > 20")

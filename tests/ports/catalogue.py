@@ -1,4 +1,4 @@
-"""What every `ItemCatalogue` does. Cases use their own keys and may be repeated on the same store."""
+"""The contract of every `ItemCatalogue`. Cases use their own keys and may be repeated on the same store."""
 
 from __future__ import annotations
 

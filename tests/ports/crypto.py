@@ -1,4 +1,4 @@
-"""What every `Crypto` does."""
+"""The contract of every `Crypto`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What every `FetchStream` does, against the server of `tests/host/echo_server.py`. origin: its address, without a slash."""
+"""The contract of every `FetchStream`, run against `tests/host/echo_server.py`.
+
+origin: the address of that server, without a slash.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every `Kv` does. Cases use their own keys and may be repeated on the same store."""
+"""The contract of every `Kv`. Cases use their own keys and may be repeated on the same store."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def check_text_that_is_not_unicode_is_refused(kv: Kv) -> None:
         await kv.get("contract:surrogate:\ud800")
 
 
-async def check_a_listing_holds_the_keys_of_the_prefix_in_the_order_of_their_bytes(kv: Kv) -> None:
+async def check_a_listing_has_the_keys_of_the_prefix_in_the_order_of_their_bytes(kv: Kv) -> None:
     names = ["%", "A", "_", "a", "aa", "b", "é", "\uffee", "𐀀"]  # UTF-16 would put the last one before the other
     for name in reversed(names):
         await kv.put(f"contract:order:{name}", "value")

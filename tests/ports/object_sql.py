@@ -1,4 +1,4 @@
-"""What every `ObjectSql` does. Each case makes its own tables and may be repeated on the same object.
+"""The contract of every `ObjectSql`. Each case makes its own tables and may be repeated on the same object.
 
 Cases are coroutines only because those of every suite are: the port is synchronous.
 """

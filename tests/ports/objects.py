@@ -1,4 +1,4 @@
-"""What every `Objects` does. Cases use their own keys and may be repeated on the same store."""
+"""The contract of every `Objects`. Cases use their own keys and may be repeated on the same store."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def check_a_key_that_is_not_unicode_is_refused(objects: Objects) -> None:
         await objects.put("contract/\ud800", b"value")
 
 
-async def check_a_listing_holds_the_keys_of_the_prefix_in_the_order_of_their_bytes(objects: Objects) -> None:
+async def check_a_listing_has_the_keys_of_the_prefix_in_the_order_of_their_bytes(objects: Objects) -> None:
     names = ["%", "A", "_", "a", "a/b", "b", "é", "\uffee", "𐀀"]  # UTF-16 would put the last one before the other
     for name in reversed(names):
         await objects.put(f"contract/order/{name}", b"value")

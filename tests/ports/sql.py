@@ -1,4 +1,4 @@
-"""What every `Sql` does. Each case makes its own tables and may be repeated on the same database."""
+"""The contract of every `Sql`. Each case makes its own tables and may be repeated on the same database."""
 
 from __future__ import annotations
 

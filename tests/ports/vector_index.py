@@ -65,7 +65,7 @@ async def _place(index: VectorIndex) -> _Place:
     return _Place(index, await index.dimensions(), new_id())
 
 
-async def check_the_nearest_come_first_with_their_cosine_similarity(index: VectorIndex) -> None:
+async def check_the_nearest_are_first_with_their_cosine_similarity(index: VectorIndex) -> None:
     place = await _place(index)
     await place.put(
         place.entry("opposite", -2.0),

@@ -1,4 +1,4 @@
-"""What every `WarmMemory` does. Cases use their own keys and may be repeated on the same store."""
+"""The contract of every `WarmMemory`. Cases use their own keys and may be repeated on the same store."""
 
 from __future__ import annotations
 

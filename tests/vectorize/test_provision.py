@@ -126,7 +126,7 @@ def test_applying_again_continues_after_a_failure_in_the_middle() -> None:
     assert account.types == TYPES
 
 
-def test_adding_to_an_existing_index_says_to_reindex() -> None:
+def test_adding_to_an_existing_index_advises_to_reindex() -> None:
     printed = list[str]()
     apply(SPECIFIED, Account(768, {"kind": "string"}), printed.append)
     assert "reindex" in printed[-1]

@@ -153,7 +153,7 @@ async def check_after(race: Race, names: Sequence[str], outcomes: Sequence[Outco
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
-async def test_two_writers_are_serialised_wherever_one_waits_for_the_other(first: str, second: str) -> None:
+async def test_two_writers_are_serialised_at_whichever_call_one_waits_for_the_other(first: str, second: str) -> None:
     ends = [MOST_CALLS, MOST_CALLS]
     pauses = [(one, other) for one in range(MOST_CALLS) for other in range(MOST_CALLS)]
     for one, other in pauses:

@@ -161,7 +161,7 @@ async def check_in_d1(substrate: Substrate) -> None:
 
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("name", SCENARIOS)
-async def test_a_write_interrupted_at_any_call_is_seen_whole_or_not_at_all_and_repaired(
+async def test_a_write_interrupted_at_any_call_is_visible_completely_or_not_at_all_and_repaired(
     name: str, failure: str
 ) -> None:
     scenario = SCENARIOS[name]
@@ -195,13 +195,15 @@ async def test_a_write_interrupted_at_any_call_is_seen_whole_or_not_at_all_and_r
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-async def test_a_write_during_which_every_store_goes_down_is_seen_whole_or_not_at_all_and_repaired(name: str) -> None:
+async def test_a_write_during_which_every_store_goes_down_is_visible_completely_or_not_at_all_and_repaired(
+    name: str,
+) -> None:
     scenario = SCENARIOS[name]
     before, after, points = await undisturbed(scenario)
     for number, point in enumerate(points, start=1):
         async with begun(scenario) as (substrate, record_id):
             faults = broken(substrate)
-            for _ in range(100):  # from this call on, each
+            for _ in range(100):  # each call from this one on
                 faults.plan(Fault(Unavailable("every store is down"), number))
             await _outcome(scenario.operation(substrate, record_id))
             repaired(substrate)

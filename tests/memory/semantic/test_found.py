@@ -107,7 +107,7 @@ async def test_an_edit_whose_writer_died_is_found_by_its_meaning_before_and_afte
     await substrate.found("engines")
     faults = Faults(lambda owner: None)
     substrate.sql = faults.wrap("sql", substrate.d1, faults.life("writer"))
-    # The first batch owes the edit, the second commits it, and the third begins to settle it.
+    # The first batch adds the index debt of the edit, the second commits it, and the third begins to settle it.
     faults.plan(Fault(Crash(), nth=3, point="sql.batch"))
     with pytest.raises(Crash):
         await substrate.memory().edit(record_id, {"content": NOTES[1]}, PERSON)

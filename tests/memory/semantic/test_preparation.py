@@ -1,4 +1,4 @@
-"""What a write indexes of a text: parts that lose nothing, and signatures as similar to each other as their vectors."""
+"""How a write indexes a text: parts that lose nothing, and signatures as similar to each other as their vectors."""
 
 from __future__ import annotations
 

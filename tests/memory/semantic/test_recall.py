@@ -40,7 +40,7 @@ async def test_the_components_sum_to_the_score_and_have_documented_names(substra
     assert seen == COMPONENTS
 
 
-async def test_hits_come_best_first(substrate: Substrate) -> None:
+async def test_hits_are_ordered_best_first(substrate: Substrate) -> None:
     await fill(substrate)
     found = [hit.score for hit in await substrate.hits("Where does the cat of Ann sleep?", top_k=50)]
     assert len(found) == len(NOTES)
@@ -56,7 +56,7 @@ async def test_equal_scores_are_ordered_by_id(substrate: Substrate) -> None:
 
 
 @pytest.mark.parametrize("query", ["bicycle of Ann", "When did we meet?", "ships", "invoice AB-12", "заказ"])
-async def test_the_same_query_twice_gives_the_same_order_and_scores(substrate: Substrate, query: str) -> None:
+async def test_the_same_query_returns_the_same_order_and_scores(substrate: Substrate, query: str) -> None:
     await fill(substrate, (*NOTES, LONG))
     first = await substrate.hits(query, top_k=50)
     assert [(hit.record, hit.score, hit.components) for hit in first] == [
@@ -161,7 +161,7 @@ async def test_an_empty_memory_finds_nothing(substrate: Substrate) -> None:
         assert await substrate.found("anything", scope, below=True, filter={"kind": "fact"}, as_of_ms=0) == []
 
 
-async def test_sources_come_with_every_hit(substrate: Substrate) -> None:
+async def test_every_hit_has_its_sources(substrate: Substrate) -> None:
     await substrate.memory().store(NewRecord(NOTES[0]), AGENT_SOURCE)
     await substrate.store(NOTES[1], source=PERSON)
     assert {hit.record.source["origin"] for hit in await substrate.hits("Ann")} == {"agent", "person"}

@@ -46,7 +46,7 @@ changes = st.one_of(
     st.fixed_dictionaries({"expires_at_ms": st.none()}),
 )
 Past = dict[str, dict[str, str]]
-"""What was found at a time: by filter, the records' contents by id."""
+"""The records found at a time: by filter, their contents by id."""
 
 
 class Remembering(RuleBasedStateMachine):
