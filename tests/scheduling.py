@@ -14,7 +14,7 @@ from tools.paths import ROOT
 
 
 class ServersTogether(LoadScopeScheduling):  # type: ignore[misc]
-    """Give the tests of the session's server to one process, and those that start their own to another."""
+    """Give the tests that share a server to one process: those of the session's servers, and those of each folder."""
 
     def _split_scope(self, nodeid: str) -> str:
         return servers_of(nodeid.partition("::")[0]) or nodeid
@@ -26,4 +26,6 @@ def servers_of(file: str) -> str | None:
     text = (ROOT / file).read_text()
     if "pytest.mark.workerd" not in text:
         return None
-    return "the session's server" if re.search(r"\bapi: httpx\.Client\b", text) else "servers of their own"
+    if re.search(r"\b(api: httpx\.Client|steered: Steered)\b", text):
+        return "the session's servers"
+    return f"servers of {file.split('/')[1]}"
