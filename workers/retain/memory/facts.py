@@ -17,7 +17,7 @@ from retain.memory.semantic import RecallQuery, SemanticMemory
 class Fact:
     """One observation as subject, predicate and object. confidence: in [0, 1].
 
-    subject: what it is about, as `contact:hubspot_id:123456`. predicate, object: what is known of it, in snake case.
+    subject: what it is about, such as `contact:hubspot_id:123456`. predicate, object: what is known of it, in snake case.
     """
 
     subject: str

@@ -17,7 +17,7 @@ COMPARED = 20
 """How many records, best first, are compared with new content."""
 _QUERY_BYTES = 8 * 1024
 
-# Attributes hold no angle brackets. The bound keeps the search linear in texts full of open tags.
+# Attributes have no angle brackets. The bound keeps the search linear in texts full of open tags.
 _MARK = re.compile(
     r"(?P<escaped>&lt;)?(?(escaped)|<)(?:(?P<close>/)memory\s*|memory(?P<attributes>\s[^<>]{0,300}?)?)(?(escaped)&gt;|>)",
     re.IGNORECASE,

@@ -79,7 +79,7 @@ class SemanticMemory:
         return await Storing(self.scope, self._sql, self._clock, self._indexer, records).run()
 
     async def search(self, wanted: RecallQuery, *, register: bool = True) -> list[Hit]:
-        """Return what is visible from the scope and fits the query, best first.
+        """Return the visible records that match the query, best first.
 
         register: whether a scope that D1 does not have, or has in the agent's earlier house, is registered first, in one
         more round trip. False refuses it: for a scope that comes from a name alone.

@@ -37,7 +37,7 @@ class StoreResult:
 
 @dataclass(frozen=True, slots=True)
 class _Owed:
-    """A new record that the vector index is owed, and what the indexes hold of it."""
+    """A new record with a debt to the vector index, and what the indexes hold of it."""
 
     record: Record
     indexed: Indexed

@@ -1,4 +1,4 @@
-"""Tenants: who exists. Everything else belongs to one of them."""
+"""The register of tenants. Everything else belongs to one of them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ QUOTATION = 0.1
 _CONVERSATIONAL = re.compile(r"\b(?:i|me|my|we|our|us|let's|you|your)\b", re.IGNORECASE)
 _WHEN = re.compile(r"\s*(?:when|how long|(?:what|which) (?:date|day|week|month|year|time))\b", re.IGNORECASE)
 _QUOTED = re.compile('["\u201c]([^"\u201c\u201d]{2,80})["\u201d]')
-# An address starts only at the start of a run of its characters, and a word is judged after it is matched: looking ahead
+# An address begins only where a run of its characters does, and a word is checked after it is matched: looking ahead
 # from every position would take quadratic time.
 _EXACT = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w|[\w-]{4,}|#\d{2,}")
 _QUANTITY = re.compile(r"\d+-?[a-z]+(?:-[a-z\d]+)*")

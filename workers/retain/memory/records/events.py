@@ -98,6 +98,6 @@ def fold(events: Iterable[LearningEvent]) -> Record | None:
 
 
 def stored(data: EventData) -> Record:
-    """Return the record that a `stored` event holds: the inverse of `Record.to_json`."""
+    """Return the record in the data of a `stored` event: the inverse of `Record.to_json`."""
     utterance = data["utterance"]
     return Record(**{**data, "utterance": None if utterance is None else Utterance(**utterance)})
