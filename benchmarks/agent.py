@@ -2,8 +2,8 @@
 
     python -m benchmarks.agent [--records 10000] [--episodes 10000]
 
-Every figure is the median of its requests less the median of `GET /healthz` in the same run, so that what wrangler's own
-proxies cost is not counted. The kinds of requests take turns.
+Every figure is the median of its requests less the median of `GET /healthz` in the same run, so that the cost of
+wrangler's own proxies is not counted. The kinds of requests alternate.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _WORDS = (
 
 
 def sentence(chance: random.Random, number: int) -> str:
-    """Return a made-up memory: sixteen words and a number, so that no two are equal."""
+    """Return a made-up memory: sixteen words and a number, so that all differ."""
     return f"{' '.join(chance.choices(_WORDS, k=16))} {chance.choice('abcdefgh')}{number}"
 
 
 def seed_records(client: httpx.Client, count: int) -> float:
-    """Store records for the agent sdr, 100 a request; return milliseconds per record."""
+    """Store records for the agent sdr, 100 per request; return milliseconds per record."""
     chance = random.Random(1)
     started = time.perf_counter()
     for start in range(0, count, 100):
@@ -59,7 +59,7 @@ def seed_episodes(state: Path, count: int) -> None:
 
 
 def medians(calls: dict[str, Callable[[int], httpx.Response]]) -> dict[str, float]:
-    """Return the median of each kind of request in milliseconds; the kinds take turns."""
+    """Return the median of each kind of request in milliseconds; the kinds alternate."""
     spent: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(ROUNDS + 3):
         for name, call in calls.items():
@@ -71,7 +71,7 @@ def medians(calls: dict[str, Callable[[int], httpx.Response]]) -> dict[str, floa
 
 
 def measure(client: httpx.Client, title: str) -> None:
-    """Print what runs and recalls cost now."""
+    """Print how long runs and recalls take now."""
     chance = random.Random(2)
 
     def run(text: str) -> Callable[[int], httpx.Response]:
@@ -90,7 +90,7 @@ def measure(client: httpx.Client, title: str) -> None:
         }
     )
     floor = found.pop("healthz")
-    print(f"{title} (healthz {floor:.1f} ms, taken off)")
+    print(f"{title} (healthz {floor:.1f} ms, subtracted)")
     for name, value in found.items():
         print(f"  {name:<24}{value - floor:8.1f} ms")
 

@@ -1,10 +1,10 @@
-"""Measure how long a run's context takes on the host, with a tenant full of episodes and records.
+"""Measure how long building a run's context takes on the host, with a tenant full of episodes and records.
 
     python -m benchmarks.context [--records 10000] [--episodes 10000] [--runs 50]
 
-Real are SQLite (in memory), the local embedding model, recall and assembly. What Vectorize does outside the isolate is left
-out: the index answers at once, with records of the tenant in an arbitrary order, so that recall has its full number of
-candidates to look at. Where the model would be asked first, the measuring ends.
+SQLite (in memory), the local embedding model, recall and assembly are real. What Vectorize does outside the isolate is
+left out: the index answers at once, with records of the tenant in an arbitrary order, so that recall has its full
+number of candidates to examine. Measuring ends before the first call of the model.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ ROOT = Path(__file__).parents[1]
 _STEP = 50
 _WORDS = ["".join(parts) for parts in itertools.product("bdfgklmnprst", "aeiou", "blmnrst", "aeiou")]
 _WEIGHTS = [1 / place for place in range(1, len(_WORDS) + 1)]
-"""How often each word is used: by Zipf's law, as in any language."""
+"""The relative frequency of each word: by Zipf's law, as in any language."""
 _STOP_WORDS = 40
-"""How many of the most frequent words a query does not hold, for recall leaves a language's out."""
+"""How many of the most frequent words queries leave out, as recall leaves out a language's stop words."""
 
 
 def words(chance: random.Random, count: int, *, rarer_than: int = 0) -> str:
@@ -66,7 +66,7 @@ class ReadyIndex(SqliteVectorIndex):
         top_k: int,
         with_metadata: bool = False,  # noqa: ARG002
     ) -> list[VectorMatch]:
-        """Return the best of them."""
+        """Return the first of them."""
         return self.ready[:top_k]
 
 

@@ -1,4 +1,4 @@
-"""How long an exact search of `SqlVectorMemory` takes on the host, by the number of documents in its namespace.
+"""Measure how long an exact search of `SqlVectorMemory` takes on the host, by the number of documents in its namespace.
 
 python -m benchmarks.exact_search
 """
@@ -41,7 +41,7 @@ async def main() -> None:
             await memory.search(query, top_k=10)
             took.append(time.process_time() - began)
         print(
-            f"{size:>6} documents of {DIMENSIONS} dimensions: {statistics.median(took) * 1000:.0f} ms of CPU a search"
+            f"{size:>6} documents of {DIMENSIONS} dimensions: {statistics.median(took) * 1000:.0f} ms of CPU per search"
         )
 
 

@@ -1,9 +1,9 @@
-"""Regret of the choice between workflows: Thompson sampling against uniform and greedy choice, simulated.
+"""Simulate the regret of choosing between workflows: Thompson sampling against uniform and greedy choice.
 
     python -m benchmarks.procedures [--rounds 4000] [--seeds 40]
 
-Each world has five workflows whose success rates are drawn uniformly; a choice's regret is the best workflow's rate less
-the chosen one's. Everything is seeded: the figures are the same at each run.
+Each world has five workflows whose success rates are drawn uniformly; a choice's regret is the best workflow's rate
+less the chosen one's. Everything is seeded: the figures are the same in every run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Rule = Callable[[Mapping[str, Posterior], Random], str]
 
 
 def uniformly(posteriors: Mapping[str, Posterior], random: Random) -> str:
-    """Choose any workflow."""
+    """Choose a workflow uniformly at random."""
     return random.choice(sorted(posteriors))
 
 

@@ -2,8 +2,8 @@
 
 The data stays outside the repository; its format is in the README next to it. Each conversation becomes a tenant, each
 item a record stored through `SemanticMemory.store`, each question a `SemanticMemory.search`, on the host's SQLite and
-its exact vector index. Items are recorded when they were said, in order, so that a question's relative dates are relative to
-its own time. `before` limits a question to what was recorded before an item: `as_of_ms`.
+its exact vector index. Items are recorded at the times when they were spoken, in order, so that a question's relative
+dates are relative to its own time. `before` limits a question to what was recorded before an item (`as_of_ms`).
 
     make bench-recall DATA=path/to/bench-data
 """
@@ -64,7 +64,7 @@ def conversations(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def spoken_at(text: str) -> int | None:
-    """Return an item's time in epoch milliseconds, None when it has none that is understood."""
+    """Return an item's time in epoch milliseconds, or None when its format is unknown."""
     for form in _TIMES:
         try:
             return int(datetime.strptime(text, form).replace(tzinfo=UTC).timestamp() * 1000)
@@ -74,7 +74,7 @@ def spoken_at(text: str) -> int | None:
 
 
 async def load(number: int, conversation: Mapping[str, Any], embedder: StaticEmbedder) -> Loaded:
-    """Store a conversation's items, each when it was said, at least a millisecond after the one before."""
+    """Store a conversation's items, each at the time it was spoken, at least a millisecond after the previous one."""
     spoken = [spoken_at(item["at"]) for item in conversation["items"]]
     clock = ManualClock(min([at_ms for at_ms in spoken if at_ms is not None], default=START_MS))
     recorded_ms: list[int] = []
@@ -103,7 +103,7 @@ async def load(number: int, conversation: Mapping[str, Any], embedder: StaticEmb
 
 
 def full_text(loaded: Loaded, question: str, before: int | None) -> list[str]:
-    """Return items by FTS5 alone: Porter stemming, OR of the words without stop words, bm25 order."""
+    """Return items ranked only by FTS5: Porter stemming, OR of the words without stop words, bm25 order."""
     found = [word for word in words(question) if word not in STOP] or words(question)
     rows = loaded.plain.execute(
         "SELECT rowid FROM t WHERE t MATCH ? AND rowid <= ? ORDER BY bm25(t), rowid LIMIT 100",
@@ -113,7 +113,7 @@ def full_text(loaded: Loaded, question: str, before: int | None) -> list[str]:
 
 
 async def vectors(loaded: Loaded, embedder: StaticEmbedder, question: str, as_of_ms: int | None) -> list[str]:
-    """Return items by the cosine of their best part alone."""
+    """Return items ranked only by the cosine of their best part."""
     [vector] = await embedder.embed([question])
     if not any(vector):
         return []
@@ -173,10 +173,10 @@ async def measure(path: Path, embedder: StaticEmbedder) -> None:
 
 
 def main() -> None:
-    """Measure every file of a folder, or those that are named."""
+    """Measure every file of a folder, or the selected ones."""
     parser = argparse.ArgumentParser(description="Measure recall.")
     parser.add_argument("data", type=Path, help="folder of *.jsonl.gz files")
-    parser.add_argument("--only", help="measure only files whose name holds this")
+    parser.add_argument("--only", help="measure only files whose name contains this")
     options = parser.parse_args()
     files = sorted(path for path in options.data.glob("*.jsonl.gz") if re.search(options.only or "", path.name))
     if not files:

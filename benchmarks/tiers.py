@@ -2,8 +2,8 @@
 
     python -m benchmarks.tiers [--rounds 20]
 
-A request lets the Worker do a call 25 times, one after the other; the figure is the median request's time less that of one
-which does nothing, divided by 25. The kinds of calls take turns. The value has 1,000 bytes.
+A request makes the Worker do a call 25 times in sequence; the figure is the median request's time less that of a
+request that does nothing, divided by 25. The kinds of calls alternate. The value has 1,000 bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How fast the stand-in for Vectorize answers: `python -m benchmarks.vector_stand_in`.
+"""Measure how fast the stand-in for Vectorize answers: `python -m benchmarks.vector_stand_in`.
 
-Starts it on workerd, fills one namespace with random vectors of 256 dimensions, and times calls over HTTP. What a call
-alone costs is the line `describe`. Prints a table in Markdown.
+Starts it on workerd, fills one namespace with random vectors of 256 dimensions, and times calls over HTTP. The line
+`describe` shows the cost of a call that does nothing. Prints a table in Markdown.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ BINDING = "VECTORIZE"
 
 
 class Binding:
-    """The calls of the stand-in."""
+    """Calls the stand-in."""
 
     def __init__(self, url: str) -> None:
         self._client = httpx.Client(base_url=url, timeout=120)
 
     def call(self, method: str, *arguments: object) -> Any:
-        """Call the method; return its result. A refusal is an error."""
+        """Call the method; return its result. A refusal raises."""
         response = self._client.post(f"{BINDING}/{method}", json=arguments)
         response.raise_for_status()
         return response.json()["result"]
@@ -44,7 +44,7 @@ def vector(chance: random.Random) -> list[int]:
 
 
 def batch(chance: random.Random, start: int) -> list[dict[str, object]]:
-    """Return a thousand vectors, of seven agents, numbered from `start`."""
+    """Return a thousand vectors of seven agents, numbered from `start`."""
     return [
         {
             "id": f"{number:026}",

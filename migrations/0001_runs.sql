@@ -13,7 +13,7 @@ CREATE TABLE agent_runs (
   instance_id TEXT NOT NULL,
   parent_run_id TEXT,
   status TEXT NOT NULL CHECK (status IN ('running', 'waiting', 'completed', 'failed', 'cancelled')),
-  input TEXT NOT NULL,               -- JSON: {"input", "metadata", "episodes": [what the run had in its context]}
+  input TEXT NOT NULL,               -- JSON: {"input", "metadata", "episodes": [those in the run's context]}
   output TEXT,
   error TEXT,                        -- JSON: {"code", "message"}; of a cancelled run {"code", "message", "by"}
   model TEXT NOT NULL,
@@ -53,7 +53,7 @@ CREATE INDEX memory_episodes_recent ON memory_episodes (tenant_id, agent_type, c
 CREATE INDEX memory_episodes_by_age ON memory_episodes (tenant_id, created_at_ms);
 CREATE INDEX memory_episodes_by_run ON memory_episodes (run_id);
 
--- Counting 100,000 rows at each run would cost more than the run: triggers keep the number.
+-- Counting 100,000 rows in each run would cost more than the run: triggers maintain the number.
 CREATE TABLE episode_counts (
   tenant_id TEXT PRIMARY KEY,
   episodes INTEGER NOT NULL
@@ -66,7 +66,7 @@ CREATE TRIGGER memory_episodes_uncounted AFTER DELETE ON memory_episodes BEGIN
   UPDATE episode_counts SET episodes = episodes - 1 WHERE tenant_id = old.tenant_id;
 END;
 
--- What an instance could not write after its last retry. The daily brief counts these.
+-- Statements that an instance could not write after the last retry. The daily brief counts them.
 CREATE TABLE outbox_failures (
   instance_key TEXT NOT NULL,
   entry_id INTEGER NOT NULL,

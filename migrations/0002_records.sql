@@ -1,15 +1,15 @@
--- Semantic memory. Records and learning events are the truth; everything under "index" can be made again from them.
+-- Semantic memory. Records and learning events are the source of truth; everything under "index" can be rebuilt from them.
 
 CREATE TABLE scopes (
   number INTEGER PRIMARY KEY,        -- the order in which an export lists the scopes
   tenant_id TEXT NOT NULL,
   scope_id TEXT NOT NULL,
-  parent_id TEXT,                    -- scope_id of the scope around it; NULL for the tenant
+  parent_id TEXT,                    -- scope_id of the enclosing scope; NULL for the tenant
   kind TEXT NOT NULL CHECK (kind IN ('tenant', 'house', 'agent', 'instance')),
-  records INTEGER NOT NULL DEFAULT 0, -- kept by triggers: what word statistics need
+  records INTEGER NOT NULL DEFAULT 0, -- maintained by triggers, for word statistics
   words INTEGER NOT NULL DEFAULT 0,
   UNIQUE (tenant_id, scope_id),
-  -- A scope's id says its kind, and its parent is of a wider kind: walking over parents always ends.
+  -- A scope's id contains its kind, and its parent has a wider kind: walking over parents always ends.
   CHECK (CASE kind WHEN 'tenant' THEN scope_id = 'tenant' ELSE scope_id GLOB kind || '.?*' END),
   CHECK (CASE kind
     WHEN 'tenant' THEN parent_id IS NULL
@@ -38,15 +38,15 @@ CREATE TABLE memory_records (
   recorded_at_ms INTEGER NOT NULL,
   updated_at_ms INTEGER NOT NULL,
   superseded_by TEXT,
-  edited INTEGER NOT NULL,           -- a person changed it: no rule may
-  conversation TEXT,                 -- place in a conversation, all four or none
+  edited INTEGER NOT NULL,           -- 1 when a person changed it: no rule may change it
+  conversation TEXT,                 -- position in a conversation, all four or none
   position INTEGER,
   speaker TEXT,
   said_at_ms INTEGER,
   source TEXT NOT NULL,              -- JSON: {"origin", "run_id", "step", "message", "record_id"}
   content_hash TEXT NOT NULL
 );
--- Equal content in an equal scope is one record.
+-- Equal content in the same scope is one record.
 CREATE UNIQUE INDEX memory_records_by_content ON memory_records (tenant_id, scope_id, content_hash);
 CREATE INDEX memory_records_by_number ON memory_records (tenant_id, number);
 CREATE INDEX memory_records_by_fact ON memory_records (tenant_id, scope_id, subject, predicate, valid_from_ms)
@@ -54,7 +54,7 @@ CREATE INDEX memory_records_by_fact ON memory_records (tenant_id, scope_id, subj
 CREATE INDEX memory_records_by_subject ON memory_records (tenant_id, subject) WHERE subject IS NOT NULL;
 CREATE INDEX memory_records_by_expiry ON memory_records (expires_at_ms) WHERE expires_at_ms IS NOT NULL;
 
--- The learning stream: append-only, and the record is its fold.
+-- The learning stream: append-only; a record is the fold of its events.
 CREATE TABLE memory_events (
   event_id TEXT PRIMARY KEY,
   tenant_id TEXT NOT NULL,
@@ -62,20 +62,20 @@ CREATE TABLE memory_events (
   kind TEXT NOT NULL CHECK (kind IN ('stored', 'edited', 'superseded', 'invalidated', 'restored', 'deleted')),
   data TEXT NOT NULL,                -- JSON
   source TEXT NOT NULL,              -- JSON, as in memory_records
-  nonce TEXT NOT NULL,               -- makes the digest say nothing about erased data
+  nonce TEXT NOT NULL,               -- so that the digest reveals nothing about erased data
   digest TEXT NOT NULL,              -- as in world_history
   at_ms INTEGER NOT NULL
 );
 CREATE INDEX memory_events_by_record ON memory_events (record_id, event_id);
 CREATE INDEX memory_events_by_tenant ON memory_events (tenant_id, event_id);
 
--- World history: what happened to a tenant's substrate, each entry chained to the one before by its hash.
+-- World history: all mutations of a tenant's records, each entry chained to the previous one by its hash.
 CREATE TABLE world_history (
   tenant_id TEXT NOT NULL,
   seq INTEGER NOT NULL,
   kind TEXT NOT NULL,
-  subject_id TEXT NOT NULL,          -- what it happened to: a record, a job, an erasure
-  digest TEXT NOT NULL,              -- SHA-256 over nonce and data of what happened
+  subject_id TEXT NOT NULL,          -- what was changed: a record, a job, an erasure
+  digest TEXT NOT NULL,              -- SHA-256 over nonce and data of the event
   at_ms INTEGER NOT NULL,
   previous_hash TEXT NOT NULL,
   hash TEXT NOT NULL,
@@ -113,25 +113,25 @@ CREATE TRIGGER memory_search_uncounted AFTER DELETE ON memory_search BEGIN
   WHERE tenant_id = old.tenant_id AND scope_id = old.scope_id;
 END;
 
--- Index: full text. Every token is a Porter stem behind its scope's tag, so that a search costs what its scopes hold.
+-- Index: full text. Every token is its scope's tag and a Porter stem, so that a search costs only what its scopes hold.
 CREATE VIRTUAL TABLE memory_text USING fts5 (content, tokenize = 'unicode61');
 CREATE VIRTUAL TABLE memory_vocabulary USING fts5vocab ('memory_text', 'row');
 CREATE VIRTUAL TABLE memory_occurrences USING fts5vocab ('memory_text', 'instance');
 
--- What the vector index is owed ('owed'), and what it was given so lately that it may not show it yet ('sent'): recall
--- judges both by their signatures.
+-- What the vector index is owed ('owed'), and what it was sent so recently that it may not show it yet ('sent'): recall
+-- ranks both by their signatures.
 CREATE TABLE memory_outbox (
   record_id TEXT PRIMARY KEY,
   tenant_id TEXT NOT NULL,
   scope_id TEXT NOT NULL,
   parts INTEGER NOT NULL,            -- the most vectors that the record may have in the index
   state TEXT NOT NULL CHECK (state IN ('owed', 'sent')),
-  changed INTEGER NOT NULL DEFAULT 0, -- the index may show what the record was before
-  writers INTEGER NOT NULL DEFAULT 1, -- that owe it and have not settled it: while there are any it stays
+  changed INTEGER NOT NULL DEFAULT 0, -- 1: the index may still show an earlier version of the record
+  writers INTEGER NOT NULL DEFAULT 1, -- writers that have not settled it: the row stays while there are any
   attempts INTEGER NOT NULL DEFAULT 0,
   last_error TEXT,
   at_ms INTEGER NOT NULL,
-  due_at_ms INTEGER NOT NULL         -- when the reconciler is to take it: later after each failure
+  due_at_ms INTEGER NOT NULL         -- when the reconciler may take it: later after each failure
 );
 CREATE INDEX memory_outbox_by_age ON memory_outbox (state, at_ms);
 CREATE INDEX memory_outbox_by_turn ON memory_outbox (due_at_ms) WHERE state = 'owed';

@@ -1,14 +1,14 @@
--- The life cycle of memory: reindexing, consolidation, erasure, and what proves an erasure.
+-- The life cycle of memory: reindexing, consolidation, erasure, and the proof of an erasure.
 
--- Rebuilding a tenant's index. One job at a time is open; a failed one is open, too, and resumes where it stopped.
+-- Rebuilding a tenant's index. One job at a time is open; a failed one stays open and resumes where it stopped.
 CREATE TABLE index_jobs (
   job_id TEXT PRIMARY KEY,
   tenant_id TEXT NOT NULL,
   model TEXT NOT NULL,               -- the embedding model that the index is rebuilt for
   state TEXT NOT NULL CHECK (state IN ('running', 'completed', 'failed')),
-  cursor INTEGER NOT NULL,           -- memory_records.number of the last record that was looked at
+  cursor INTEGER NOT NULL,           -- memory_records.number of the last record that was examined
   done INTEGER NOT NULL,
-  refused INTEGER NOT NULL,          -- records that could not be indexed; with any, the job cannot complete
+  refused INTEGER NOT NULL,          -- records that could not be indexed; if any, the job cannot complete
   total INTEGER NOT NULL,
   error TEXT,
   started_at_ms INTEGER NOT NULL,
@@ -17,11 +17,11 @@ CREATE TABLE index_jobs (
 );
 CREATE UNIQUE INDEX index_jobs_open ON index_jobs (tenant_id) WHERE state <> 'completed';
 
--- What consolidation compares: one row per record outside conversations. The key is NULL until it was looked at.
+-- What consolidation compares: one row per record outside conversations. The key is NULL until the record has been examined.
 CREATE TABLE memory_likeness (
   record_id TEXT PRIMARY KEY,
   tenant_id TEXT NOT NULL,
-  key TEXT                           -- SHA-256 over all that near duplicates have in common
+  key TEXT                           -- SHA-256 over everything that near duplicates have in common
 ) WITHOUT ROWID;
 CREATE INDEX memory_likeness_by_key ON memory_likeness (tenant_id, key) WHERE key IS NOT NULL;
 CREATE INDEX memory_likeness_new ON memory_likeness (record_id) WHERE key IS NULL;
@@ -39,7 +39,7 @@ CREATE TRIGGER memory_likeness_removed AFTER DELETE ON memory_records BEGIN
   DELETE FROM memory_likeness WHERE record_id = old.id;
 END;
 
--- Erasures: jobs while they run, receipts afterwards. What was to be erased stands here only while it runs.
+-- Erasures: jobs while they run, receipts afterwards. The request is kept only while the erasure runs.
 CREATE TABLE erasure_receipts (
   receipt_id TEXT PRIMARY KEY,
   tenant_id TEXT NOT NULL,
@@ -51,18 +51,18 @@ CREATE TABLE erasure_receipts (
   started_at_ms INTEGER NOT NULL,
   updated_at_ms INTEGER NOT NULL,
   completed_at_ms INTEGER,
-  revision INTEGER NOT NULL DEFAULT 0, -- raised with every slice: who read an older one is too late
-  request TEXT,                      -- JSON; NULL when completed, as is all that follows
+  revision INTEGER NOT NULL DEFAULT 0, -- raised with every slice: a worker that read an older one is too late
+  request TEXT,                      -- JSON; NULL when completed, as are all columns below
   salt TEXT,
   step TEXT,
   cursor TEXT,                       -- JSON: the step's state
-  pending TEXT,                      -- JSON: what was counted and may not be erased yet
+  pending TEXT,                      -- JSON: what was counted and may not yet be erased
   CHECK (state = 'running' OR (request IS NULL AND salt IS NULL AND cursor IS NULL AND pending IS NULL))
 );
 CREATE INDEX erasure_receipts_open ON erasure_receipts (tenant_id) WHERE state = 'running';
 CREATE UNIQUE INDEX erasure_receipts_of_tenant ON erasure_receipts (tenant_id) WHERE kind = 'tenant' AND state = 'running';
 
--- Tenants that were erased. An instance may wake up much later and write what it owed: such writes are ignored.
+-- Tenants that were erased. An instance may wake up much later and write what it still owes D1: such writes are ignored.
 CREATE TABLE erased_tenants (
   tenant_id TEXT PRIMARY KEY,
   last_run_id TEXT NOT NULL,         -- runs up to this one are erased, whenever their rows arrive
@@ -104,6 +104,6 @@ CREATE TRIGGER tenants_open_again AFTER INSERT ON tenants BEGIN
   UPDATE erased_tenants SET closed = 0 WHERE tenant_id = new.tenant_id;
 END;
 
--- Which learning events history says are erased.
+-- The learning events that history reports as erased.
 CREATE INDEX world_history_erased_records ON world_history (tenant_id, subject_id, seq) WHERE kind = 'record_erased';
 CREATE INDEX world_history_erased_tenants ON world_history (tenant_id, seq) WHERE kind = 'tenant_erased';

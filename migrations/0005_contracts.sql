@@ -10,26 +10,26 @@ CREATE TABLE chat_messages (
 CREATE INDEX chat_messages_by_tenant ON chat_messages (tenant_id);
 
 CREATE TABLE vector_documents (
-  number INTEGER PRIMARY KEY AUTOINCREMENT, -- never given twice: vectors in an index are named by it
+  number INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: vectors in an index are named by it
   namespace_key TEXT NOT NULL,
   document_id TEXT NOT NULL,         -- the owner's id
   tenant_id TEXT NOT NULL,
   document TEXT NOT NULL,            -- JSON: [content, metadata]
   embedding TEXT NOT NULL,           -- base64 of little-endian 32-bit floats, normalised
-  indexed INTEGER NOT NULL,          -- 1 when a vector index has it or is owed it
+  indexed INTEGER NOT NULL,          -- 1 when a vector index has it or is still to get it
   version INTEGER NOT NULL DEFAULT 1,
-  sent_at_ms INTEGER NOT NULL DEFAULT 9007199254740991, -- when the index was given this version; unchanged: never
+  sent_at_ms INTEGER NOT NULL DEFAULT 9007199254740991, -- when the index was sent this version; default: never
   UNIQUE (namespace_key, document_id)
 );
 CREATE INDEX vector_documents_by_tenant ON vector_documents (tenant_id);
 CREATE INDEX vector_documents_owed ON vector_documents (tenant_id, number) WHERE indexed = 1 AND sent_at_ms = 9007199254740991;
 CREATE INDEX vector_documents_fresh ON vector_documents (namespace_key, sent_at_ms);
 
--- Vectors that the index is to forget. They are removed again and again until no older write can be under way.
+-- Vectors to remove from the index. They are removed repeatedly until no older write can be under way.
 CREATE TABLE vector_removals (
   vector_id TEXT PRIMARY KEY,        -- document.{number}.{version}
   tenant_id TEXT NOT NULL,
-  at_ms INTEGER NOT NULL             -- 0 until somebody with a clock has seen it
+  at_ms INTEGER NOT NULL             -- 0 until a process with a clock has seen it
 ) WITHOUT ROWID;
 CREATE INDEX vector_removals_by_tenant ON vector_removals (tenant_id, vector_id);
 CREATE TRIGGER vector_documents_replaced AFTER UPDATE OF version ON vector_documents WHEN old.indexed = 1 BEGIN

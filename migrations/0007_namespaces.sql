@@ -1,15 +1,15 @@
--- The migration of tiered memory's keys from legacy patterns to canonical ones. It is the deployment's, as its flags are.
+-- The migration of tiered memory's keys from legacy patterns to canonical ones. It is per deployment, as its flags are.
 
--- One row from its start on. Every change raises the revision: who read an older one is too late.
+-- One row after the start. Every change raises the revision: whoever read an older one is too late.
 CREATE TABLE namespace_migration (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   phase INTEGER NOT NULL CHECK (phase BETWEEN 0 AND 3),
-  baseline REAL NOT NULL CHECK (baseline > 0 AND baseline <= 1), -- least share of found items that canonical keys answer
+  baseline REAL NOT NULL CHECK (baseline > 0 AND baseline <= 1), -- lowest share of found items that canonical keys must answer
   since_ms INTEGER NOT NULL,         -- when the phase began
   revision INTEGER NOT NULL
 );
 
--- What is measured between two releases, or between a release and a change of phase. The last one is open.
+-- Periods of measurement between two releases, or between a release and a change of phase. The last one is open.
 CREATE TABLE namespace_cycles (
   cycle INTEGER PRIMARY KEY,
   phase INTEGER NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE namespace_cycles (
   verdict TEXT CHECK (verdict IN ('stable', 'below_baseline', 'too_few_reads', 'phase_changed'))
 );
 
--- Reads, added up in the isolates and written once a minute at most.
+-- Reads, added up in the isolates and written at most once a minute.
 CREATE TABLE namespace_reads (
   cycle INTEGER NOT NULL,
   tier TEXT NOT NULL CHECK (tier IN ('hot', 'warm', 'cold')),
@@ -32,15 +32,15 @@ CREATE TABLE namespace_reads (
   PRIMARY KEY (cycle, tier)
 ) WITHOUT ROWID;
 
--- How far the backfill went, one row for each tier and pattern. Made again whenever phase 2 begins.
+-- The progress of the backfill, one row per tier and pattern. Reset whenever phase 2 begins.
 CREATE TABLE namespace_backfill (
   tier TEXT NOT NULL CHECK (tier IN ('warm', 'cold')),
   template TEXT NOT NULL,
-  cursor TEXT,                       -- last legacy key, or page, that was looked at
+  cursor TEXT,                       -- last legacy key, or page, that was examined
   copied INTEGER NOT NULL DEFAULT 0,
   present INTEGER NOT NULL DEFAULT 0, -- had a canonical value, or were removed
   skipped INTEGER NOT NULL DEFAULT 0, -- keys of another shape
-  refused INTEGER NOT NULL DEFAULT 0, -- could not be copied; with any, the backfill is not complete
+  refused INTEGER NOT NULL DEFAULT 0, -- could not be copied; if any, the backfill is not complete
   updated_at_ms INTEGER NOT NULL,
   completed_at_ms INTEGER,
   PRIMARY KEY (tier, template)

@@ -1,5 +1,5 @@
--- Procedural memory outside its instances: with which belief each began, and the outcome of each run. Together they give
--- every posterior again when an object is lost. Times are epoch milliseconds.
+-- Procedural memory outside its instances: each instance's prior, and the outcome of each run. Together they restore
+-- every posterior when an object is lost. Times are epoch milliseconds.
 
 CREATE TABLE procedure_priors (
   tenant_id TEXT NOT NULL,
@@ -14,7 +14,7 @@ CREATE TABLE procedure_priors (
 ) WITHOUT ROWID;
 
 CREATE TABLE procedure_outcomes (
-  run_id TEXT PRIMARY KEY,           -- a run has one outcome; telling it again replaces it
+  run_id TEXT PRIMARY KEY,           -- a run has one outcome; reporting it again replaces it
   tenant_id TEXT NOT NULL,
   agent_type TEXT NOT NULL,
   house TEXT,

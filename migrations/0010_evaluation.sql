@@ -7,7 +7,7 @@ CREATE TABLE eval_datasets (
   version TEXT NOT NULL,             -- SHA-256 of the content, 64 hexadecimal digits
   definition TEXT NOT NULL,          -- JSON: the dataset without its cases
   cases INTEGER NOT NULL,
-  current INTEGER NOT NULL,          -- 1 for what the name stands for now; others are kept while runs name them
+  current INTEGER NOT NULL,          -- 1 for the version that the name means now; others are kept while runs refer to them
   created_at_ms INTEGER NOT NULL,
   updated_at_ms INTEGER NOT NULL,
   PRIMARY KEY (tenant_id, name, version)
@@ -28,7 +28,7 @@ CREATE TABLE eval_runs (
   tenant_id TEXT NOT NULL,
   dataset TEXT NOT NULL,
   version TEXT NOT NULL,
-  definition TEXT NOT NULL,          -- JSON: of the dataset, as it was when the run started
+  definition TEXT NOT NULL,          -- JSON: the dataset's, as of the start of the run
   state TEXT NOT NULL CHECK (state IN ('running', 'cleaning', 'completed')),
   request_key TEXT,
   lease_until_ms INTEGER NOT NULL DEFAULT 0,
@@ -60,9 +60,9 @@ CREATE TABLE eval_results (
 ) WITHOUT ROWID;
 CREATE INDEX eval_results_by_tenant ON eval_results (tenant_id);
 
--- A row is there before its tenant is, and until that tenant is erased: after a crash, whoever continues finds it here.
+-- A row exists from before its tenant is created until that tenant is erased, so that it is found again after a crash.
 CREATE TABLE eval_scratches (
-  scratch_id TEXT PRIMARY KEY,       -- the tenant in which the case is carried out
+  scratch_id TEXT PRIMARY KEY,       -- the tenant in which the case runs
   tenant_id TEXT NOT NULL,           -- the tenant whose run it is
   run_id TEXT NOT NULL,
   position INTEGER NOT NULL,

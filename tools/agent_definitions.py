@@ -1,7 +1,7 @@
 """Compile `agents/*.yaml`, `agents/tools/*.py` and `agents/scripts/*.yaml` to the JSON that is staged.
 
-What is not valid is refused. The modules of function tools are imported for that, on the host: what only the platform
-has (`js`, `workers`) a function must import when it is called.
+Anything invalid is refused. To check function tools, their modules are imported on the host, so a function must import
+what only the platform has (`js`, `workers`) when it is called.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from retain.models.scripted.schema import check_script
 def compile_agents(folder: Path) -> dict[str, Any]:
     """Return {"agents": {type: definition}, "scripts": {name: script}, "functions": {name: module}}.
 
-    Raises: SystemExit naming the file and what is wrong with it; also for a file not named after its agent or script,
-        and for a delegate, a function or a script that does not exist.
+    Raises: SystemExit naming the file and what is wrong with it, which may also be that it is not named after its agent
+        or script, or that it names a delegate, a function or a script that does not exist.
     """
     agents: dict[str, Any] = {}
     for path in sorted(folder.glob("*.yaml")):
@@ -66,17 +66,19 @@ def compile_agents(folder: Path) -> dict[str, Any]:
 def compile_functions(folder: Path) -> dict[str, str]:
     """Return the module of each function tool, by name: `agents.tools.<file>`, where it is staged.
 
-    Raises: SystemExit naming the file: it cannot be imported, declares no tool, or one that cannot be described or
-        whose name is taken.
+    Raises: SystemExit naming the file when it cannot be imported or declares no tool, or when a tool's signature cannot
+        be described or its name is taken.
     """
     functions: dict[str, str] = {}
     for path in sorted((folder / "tools").glob("*.py")):
         place = f"tools/{path.name}"
         if not path.stem.isidentifier():
-            raise SystemExit(f"{place}: the file's name must be a module's")
+            raise SystemExit(f"{place}: the file's name must be a valid module name")
         declared = _declared(path, place)
         if not declared and not path.stem.startswith("_"):
-            raise SystemExit(f"{place}: declares no function with @tool; a module of other things begins with _")
+            raise SystemExit(
+                f"{place}: declares no function with @tool; the name of a module without tools must begin with _"
+            )
         for name, function in declared.items():
             try:
                 _ = FunctionTool(function).spec

@@ -4,8 +4,8 @@
     .cache/embedding/bin/pip install --no-deps --require-hashes -r locks/embedding.txt
     PYTHONPATH=workers:. .cache/embedding/bin/python -m tools.build_static_embedding --out my-table.bin
 
-`models/README.md` says how long it takes and how good the result is. Steps print their times. Equal sources and options
-give an equal table on one machine; another machine's arithmetic may differ in the last digit of a row.
+`models/README.md` says how long it takes and how good the result is. Each step prints its time. Equal sources and
+options give an equal table on one machine; another machine's arithmetic may differ in the last digit of a value.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _HELD_OUT = 2000
 
 
 def main() -> None:
-    """Build the table that the command line asks for."""
+    """Build the table that the command line specifies."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="where the table is written")
-    parser.add_argument("--texts", type=int, default=60_000, help="how many texts to learn from")
+    parser.add_argument("--texts", type=int, default=60_000, help="number of texts to learn from")
     parser.add_argument("--dim", type=int, default=256, help="length of a row; even, at most 384")
-    parser.add_argument("--bits", type=int, choices=(4, 8), default=8, help="bits of a value")
+    parser.add_argument("--bits", type=int, choices=(4, 8), default=8, help="bits per value")
     parser.add_argument("--model", type=Path, help="the teacher's folder; by default the installed package's")
     parser.add_argument("--wordnet", type=Path, help="the folder of WordNet's data files; by default Debian's")
     parser.add_argument("--cache", type=Path, default=Path(".cache/embedding-sources"), help="where downloads are kept")
-    parser.add_argument("--compare", type=Path, action="append", default=[], help="also judge this table")
+    parser.add_argument("--compare", type=Path, action="append", default=[], help="also measure this table")
     options = parser.parse_args()
     started = time.monotonic()
 
@@ -73,7 +73,7 @@ def main() -> None:
     teacher_vectors /= np.linalg.norm(teacher_vectors, axis=1, keepdims=True)
     for table in [options.out, *options.compare]:
         report(
-            f"{table}: agreement with the teacher on texts held out {agreement(table, held_out, teacher_vectors):.3f}"
+            f"{table}: agreement with the teacher on held-out texts {agreement(table, held_out, teacher_vectors):.3f}"
         )
 
 

@@ -21,14 +21,14 @@ _out = Console(highlight=False, soft_wrap=True)
 
 
 class Story:
-    """Tells what happens on a server."""
+    """Narrates what happens on a server."""
 
     def __init__(self, client: httpx.Client, tenant: str) -> None:
         self._client = client
         self._tenant = tenant
 
     def seed(self, memories: list[dict[str, Any]]) -> None:
-        """Store the memories and say so."""
+        """Store the memories and print them."""
         _out.print(f"\n[bold]1. What {len(memories)} memories the agent refund_decision starts with[/]")
         body = {"tenant": self._tenant, "agent_type": "refund_decision", "memories": memories}
         ids = self._post("/admin/seed-memory", body)["ids"]
@@ -36,7 +36,7 @@ class Story:
             _out.print(f"   stored  {memory_id}  {memory['content']}")
 
     def mail(self, number: int, title: str, text: str, instance_id: str) -> dict[str, Any]:
-        """Run order_triage on a mail and tell the run."""
+        """Run order_triage on a mail and print the run."""
         _out.print(f"\n[bold]{number}. {title}[/]")
         for line in text.splitlines():
             _out.print(f"   [italic]{line}[/]")
@@ -47,7 +47,7 @@ class Story:
         return result
 
     def context_of(self, run_id: str) -> None:
-        """Show which earlier turns the run had in its context."""
+        """Print which earlier turns the run had in its context."""
         run = self._run(run_id)
         episodes = run["input"]["episodes"]
         _out.print(f"\n   In its context were {len(episodes)} episodes, the turns of the first mail's run:")
@@ -75,7 +75,7 @@ class Story:
                 _out.print(f"{pad}{agent} answers: {data['output']}")
 
     def _run(self, run_id: str) -> dict[str, Any]:
-        """Return a run once D1 has it closed: the instance writes it after its answer."""
+        """Return a run once D1 has its final state, which the instance writes after its answer."""
         for _ in range(100):
             response = self._client.get(f"/admin/agents/{self._tenant}/runs/{run_id}")
             if response.status_code == 200 and response.json()["status"] != "running":
@@ -101,7 +101,7 @@ def _checked(response: httpx.Response) -> dict[str, Any]:
 
 
 def tell(base_url: str) -> None:
-    """Tell the whole scenario on a server that has not seen it yet."""
+    """Run and narrate the whole scenario on a server that has not seen it yet."""
     scenario = yaml.safe_load(SCENARIO.read_text())
     with httpx.Client(base_url=base_url, timeout=60) as client:
         story = Story(client, scenario["tenant"])
@@ -112,7 +112,7 @@ def tell(base_url: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve on a fresh state, tell the story, and say what to try next; return the exit status."""
+    """Start a server with a fresh state, narrate the scenario, and suggest what to try next; return the exit status."""
     argparse.ArgumentParser(prog="retain demo", description=(__doc__ or "").partition("\n")[0]).parse_args(arguments)
     started = time.monotonic()
     _out.print(

@@ -14,7 +14,7 @@ from tools.paths import ROOT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prepare, then become wrangler. Returns only when wrangler cannot be started."""
+    """Prepare, then replace this process by wrangler. Returns only when wrangler cannot be started."""
     parser = argparse.ArgumentParser(prog="retain dev", description="Serve the project on this machine.")
     parser.add_argument("--port", type=int, default=8787, help="default: 8787")
     usual = os.environ.get("RETAIN_STATE") or ROOT / ".wrangler" / "state"

@@ -1,8 +1,8 @@
-"""Write the routes of docs/http.md from the route tables, or say whether the page is what would be written.
+"""Write the routes of docs/http.md from the route tables, or check that the page is up to date.
 
     python -m tools.http_docs [--write]
 
-Only what is between the two markers is generated; the prose around it is kept.
+Only the text between the two markers is generated; the prose around it is kept.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RESOURCES: tuple[Resource[Any], ...] = (
 
 
 def written(page: str, errors: str) -> str:
-    """Return the page with its routes written again. errors: the page of the error codes, to link each code to."""
+    """Return the page with up-to-date routes. errors: the page of the error codes, to which each code is linked."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     if not after:
@@ -67,7 +67,7 @@ def _overview() -> str:
 
 
 def _parameters() -> str:
-    """Return the grammars of the path parameters that have one wherever they appear."""
+    """Return the default grammars of the path parameters."""
     grammars: dict[str, list[str]] = {}
     for name, parameter in BY_NAME.items():
         grammars.setdefault(parameter.pattern, []).append(f"`{name}`")
@@ -132,7 +132,7 @@ def _table(head: tuple[str, str], rows: Sequence[tuple[str, str]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write or check the page. Returns 1 when it is not what would be written."""
+    """Write or check the page. Returns 1 when the page is out of date."""
     parser = argparse.ArgumentParser(prog="python -m tools.http_docs", description="the routes of docs/http.md")
     parser.add_argument("--write", action="store_true", help="write the page instead of checking it")
     options = parser.parse_args(arguments)
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.write:
         PAGE.write_text(new)
     elif new != page:
-        print("docs/http.md is not what the route tables say: run python -m tools.http_docs --write", file=sys.stderr)
+        print("docs/http.md does not match the route tables: run python -m tools.http_docs --write", file=sys.stderr)
         return 1
     return 0
 

@@ -1,7 +1,7 @@
 """Derive the local configuration from wrangler.toml, so that production never carries development settings.
 
-What differs: the offline runtime's flag, the Vectorize stand-in instead of the binding, no Workers AI, the scripted chat
-model and the local embedding table, and the development environment (`retain.admin.access` says what that allows).
+The differences: the offline runtime's flag, the Vectorize stand-in instead of the binding, no Workers AI, the scripted
+chat model and the local embedding table, and the development environment (`retain.admin.access` says what that allows).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VARS = {
 
 
 def local_config(production: dict[str, Any], overrides: dict[str, str] | None = None) -> dict[str, Any]:
-    """Return the local configuration. overrides: variables that win over the local ones."""
+    """Return the local configuration. overrides: variables that replace the local ones."""
     config = {**production}
     config["compatibility_flags"] = [*production["compatibility_flags"], COMPATIBILITY_FLAG]
     config["vars"] = {**production["vars"], **_VARS, **(overrides or {})}
@@ -39,7 +39,7 @@ def local_config(production: dict[str, Any], overrides: dict[str, str] | None = 
 
 
 def write_local_config(path: Path = LOCAL_CONFIG, *, overrides: dict[str, str] | None = None) -> Path:
-    """Write the local configuration next to wrangler.toml, and development secrets unless there are some."""
+    """Write the local configuration next to wrangler.toml, and development secrets if there are none yet."""
     config = local_config(read_config(PRODUCTION_CONFIG), overrides)
     build = path.with_suffix("").name.replace("wrangler.local", ".build-local").replace("wrangler.", ".build-")
     config["main"] = f"{build}/entry.py"

@@ -35,7 +35,7 @@ class LocalServer:
     process: subprocess.Popen[bytes]
 
     def kill(self) -> None:
-        """End the whole process group at once, as a crash would."""
+        """Kill the whole process group at once, as a crash would."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -64,7 +64,7 @@ def command(port: int, state: Path, config: Path = LOCAL_CONFIG) -> list[str]:
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that nothing listens on now."""
+    """Return a port of the loopback interface that is free now."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -75,9 +75,9 @@ def free_port() -> int:
 def serving(
     state: Path, *, overrides: dict[str, str] | None = None, config: Path = LOCAL_CONFIG, port: int | None = None
 ) -> Iterator[LocalServer]:
-    """Serve in the background until the block ends. overrides: variables that win over the local configuration's.
+    """Serve in the background until the block ends. overrides: variables that replace the local configuration's.
 
-    Raises: SystemExit with the end of the log when the server does not get ready.
+    Raises: SystemExit with the end of the log when the server does not become ready.
     """
     write_local_config(config, overrides=overrides)
     state.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def serving(
 def start(state: Path, *, config: Path = LOCAL_CONFIG, port: int | None = None) -> LocalServer:
     """Start the server on a migrated state and wait until it answers.
 
-    A port that this function chose may be taken by another process before the server binds it: then it chooses again.
+    Another process may take a port that this function chose before the server binds it: then it chooses again.
 
     Raises: SystemExit with the end of the log when the server does not become ready.
     """
@@ -103,13 +103,13 @@ def start(state: Path, *, config: Path = LOCAL_CONFIG, port: int | None = None) 
 
 
 def check_port(port: int) -> None:
-    """Check that nothing listens on the port: wrangler itself takes ten seconds to find out. Raises: PortTaken."""
+    """Check that nothing listens on the port: wrangler itself needs ten seconds to notice. Raises: PortTaken."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))
         except OSError as error:
-            raise PortTaken(f"port {port} is in use: name another one with --port or PORT") from error
+            raise PortTaken(f"port {port} is in use: choose another one with --port or PORT") from error
 
 
 def _start_on(port: int, state: Path, config: Path) -> LocalServer:
@@ -145,7 +145,7 @@ def wait_until_ready(server: LocalServer) -> None:
 
 
 def stop(server: LocalServer) -> None:
-    """End the server and everything it started."""
+    """Stop the server and everything it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(server.process.pid, signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,7 +1,7 @@
 """Make the real workerd run Python without Cloudflare's CDN.
 
-workerd has an option for the folder of Pyodide bundles, `wrangler dev` does not pass it on, but Miniflare starts whatever
-program `MINIFLARE_WORKERD_PATH` names: a wrapper that adds the option. Nothing here is part of production.
+workerd has an option for the folder of Pyodide bundles, which `wrangler dev` does not pass on; but Miniflare starts the
+program that `MINIFLARE_WORKERD_PATH` names: here, a wrapper that adds the option. Nothing here is part of production.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tools.paths import CACHE, NODE_BIN, ROOT
 from tools.pyodide_bundle import build
 
 COMPATIBILITY_FLAG = "python_workers_development"
-"""The flag that makes workerd take its bundle from the folder alone."""
+"""The flag that makes workerd load its bundle only from the folder."""
 
 
 def prepare() -> Path:

@@ -3,9 +3,10 @@
 workerd looks for `pyodide_dev.capnp.bin` in its bundle directory when a Worker sets the compatibility flag
 `python_workers_development`. The bundle is one Cap'n Proto message that holds Pyodide's JavaScript glue, its
 WebAssembly and the standard library. The glue is patched where it uses what only a browser has; a patch that
-finds nothing to replace stops the build and is named.
+finds nothing to replace stops the build with its name.
 
-Source: https://github.com/cloudflare/workerd/tree/main/src/pyodide (schema `modules.capnp`, hooks `builtin_wrappers.ts`).
+Source: https://github.com/cloudflare/workerd/tree/main/src/pyodide (schema `modules.capnp`, hooks
+`builtin_wrappers.ts`).
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ _NO_EVAL = '(()=>{throw new Error("workerd forbids eval of strings")})()'
 class Patch:
     """One replacement in the glue.
 
-    place: what the patch is about, named in the error when it no longer fits.
+    place: the name of what is patched, for the error when the patch no longer fits.
     pattern: regular expression that must match at least once.
-    replacement: what `re.sub` puts there.
+    replacement: the replacement for `re.sub`.
     """
 
     place: str
@@ -94,8 +95,7 @@ def patch_glue(glue: str) -> str:
 def build(package: Path, out_dir: Path) -> Path:
     """Write the bundle made from `package` (an unpacked npm `pyodide`) below `out_dir` and return its directory.
 
-    The directory is named by the content of the package's files and of this recipe, so a second call finds it and
-    does nothing.
+    The directory's name is a hash of the package's files and this recipe, so a second call finds it and does nothing.
     """
     parts = {
         name: (package / name).read_bytes() for name in ("pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
@@ -107,7 +107,7 @@ def build(package: Path, out_dir: Path) -> Path:
     if (target / BUNDLE_NAME).exists():
         return target
     target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target) as own:  # another process may build the same at this moment
+    with tempfile.TemporaryDirectory(dir=target) as own:  # another process may be building the same
         _write(Path(own), parts)
         for name in (_SCHEMA_NAME, BUNDLE_NAME):
             (Path(own) / name).replace(target / name)

@@ -2,7 +2,7 @@
 
 Run by wrangler itself, as the custom build of wrangler.toml, before `dev` and `deploy` and again on each change. The
 folder `workers/` becomes the module root; agent definitions are validated and written as one JSON file, and their
-function tools ride along as modules; the local embedding table does only when the configuration asks for it.
+function tools are included as modules; the local embedding table only when the configuration needs it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOT_UPLOADED = (
     "retain/contracts/messages.py",
     "retain/contracts/opaque.py",
     "retain/items/rekeying/layers.py",
-    # For tools on the host: keys and tools are provisioned, scripts are checked and runs are replayed there.
+    # For tools on the host, which provision keys and tools, check scripts and replay runs.
     "retain/agents/runs/replay.py",
     "retain/gateway/provisioning.py",
     "retain/models/scripted/schema.py",
@@ -46,7 +46,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents") -> dict[str, bytes]:
-    """Return what `.build/` shall hold: path relative to it, and content. agents: the folder of definitions."""
+    """Return what `.build/` must contain: path relative to it, and content. agents: the folder of definitions."""
     files: dict[str, bytes] = {}
     for folder, prefix in ((ROOT / "workers", ""), (ROOT / "durable_objects", "durable_objects/")):
         for path in sorted(folder.rglob("*.py")):
@@ -62,7 +62,7 @@ def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents") -> dict
 
 
 def stage(config: dict[str, Any], target: Path) -> int:
-    """Make `target` hold what the configuration wants; return how many files changed."""
+    """Make `target` contain what the configuration needs; return how many files changed."""
     if config.get("vars", {}).get("RETAIN_ENVIRONMENT") == "production" and "python_workers_development" in config.get(
         "compatibility_flags", []
     ):
@@ -71,7 +71,7 @@ def stage(config: dict[str, Any], target: Path) -> int:
 
 
 def mirror(wanted: dict[str, bytes], target: Path) -> int:
-    """Make the folder hold exactly these files; return how many changed."""
+    """Make the folder contain exactly these files; return how many changed."""
     changed = 0
     for path in [p for p in target.rglob("*") if p.is_file()] if target.exists() else []:
         if path.relative_to(target).as_posix() not in wanted:

@@ -1,4 +1,4 @@
-"""Vendor the Worker's packages into `python_modules/`, as `pywrangler sync` does, from PyPI alone.
+"""Vendor the Worker's packages into `python_modules/`, as `pywrangler sync` does, but only from PyPI.
 
 pip picks the wheels for Pyodide's platform by the tags below and checks them against `locks/worker.txt`; an empty
 `pyvenv.cfg` marks the folder as pywrangler would.
@@ -30,7 +30,7 @@ _WASTE = ("__pycache__", "bin", "*.pyi", "*.dist-info/licenses")
 
 
 def vendor() -> bool:
-    """Install what the lock names unless it is there already; return whether anything was done."""
+    """Install what the lock names unless it is already installed; return whether anything was done."""
     digest = hashlib.sha256(LOCK.read_bytes()).hexdigest()
     marker = TARGET / "pyvenv.cfg"
     stamp = TARGET / ".lock-sha256"

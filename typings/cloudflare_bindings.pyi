@@ -1,4 +1,4 @@
-"""The objects of `env` and of a Durable Object, as the SDK hands them out. No module of this name exists at run time."""
+"""The objects of `env` and of a Durable Object, as the SDK provides them. No module of this name exists at run time."""
 
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, NotRequired, Protocol, TypedDict

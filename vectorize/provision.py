@@ -1,7 +1,7 @@
-"""Make the vector index on Cloudflare: `python -m vectorize.provision`.
+"""Create the vector index on Cloudflare: `python -m vectorize.provision`.
 
-Without `--apply` it prints the commands for an account that has none of it, and asks Cloudflare nothing. With `--apply`
-it looks first and runs only what is missing, so it may be run again. It never deletes anything.
+Without `--apply` it prints the commands for an account without the index, and sends Cloudflare nothing. With `--apply`
+it reads the account's state and runs only the missing commands, so it may be repeated. It never deletes anything.
 
 Source: https://developers.cloudflare.com/vectorize/reference/wrangler-commands/
 """
@@ -27,12 +27,12 @@ Run = Callable[[Command], str]
 
 
 class ProvisioningError(Exception):
-    """The index cannot be made as specified."""
+    """The index cannot be created as specified."""
 
 
 @dataclass(frozen=True, slots=True)
 class Existing:
-    """What an account has of an index: its dimensions and metric, None when there is none; its metadata indexes."""
+    """An index in an account: its dimensions and metric, None when it does not exist; its metadata indexes."""
 
     dimensions: int | None = None
     metric: str | None = None
@@ -40,7 +40,7 @@ class Existing:
 
 
 def plan(specification: IndexSpecification, existing: Existing) -> list[Command]:
-    """Return the commands that are still to run, in order: the index, then its metadata indexes.
+    """Return the missing commands, in order: the index, then its metadata indexes.
 
     Raises: ProvisioningError when something exists that differs and cannot be changed.
     """
@@ -52,8 +52,8 @@ def plan(specification: IndexSpecification, existing: Existing) -> list[Command]
         )
     elif (existing.dimensions, existing.metric) != (specification.dimensions, specification.metric):
         raise ProvisioningError(
-            f"{name} exists with {existing.dimensions} dimensions and metric {existing.metric}, wanted are "
-            f"{specification.dimensions} and {specification.metric}. An index keeps both for good: "
+            f"{name} exists with {existing.dimensions} dimensions and metric {existing.metric}, specified are "
+            f"{specification.dimensions} and {specification.metric}. An index keeps both permanently: "
             "choose another --name, bind it in wrangler.toml, and reindex."
         )
     for one in specification.metadata_indexes:
@@ -65,14 +65,14 @@ def plan(specification: IndexSpecification, existing: Existing) -> list[Command]
         elif present != one.type:
             remedy = shlex.join((*WRANGLER, "delete-metadata-index", name, f"--property-name={one.property}"))
             raise ProvisioningError(
-                f"the metadata index on {one.property} exists with type {present}, wanted is {one.type}: "
+                f"the metadata index on {one.property} exists with type {present}, specified is {one.type}: "
                 f"delete it with `{remedy}`, run this again, and reindex."
             )
     return commands
 
 
 def look(name: str, run: Run) -> Existing:
-    """Return what the account has of the index.
+    """Return the index's state in the account.
 
     Raises: ProvisioningError.
     """
@@ -89,9 +89,9 @@ def look(name: str, run: Run) -> Existing:
 
 
 def apply(specification: IndexSpecification, run: Run, say: Callable[[str], object]) -> None:
-    """Run what is missing, saying each command.
+    """Run the missing commands, reporting each one.
 
-    Raises: ProvisioningError; then what ran before stays, and the command may be repeated.
+    Raises: ProvisioningError; earlier commands keep their effect, and a repeated call runs the rest.
     """
     existing = look(specification.name, run)
     commands = plan(specification, existing)
@@ -101,13 +101,13 @@ def apply(specification: IndexSpecification, run: Run, say: Callable[[str], obje
     if not commands:
         say(f"{specification.name} is as specified: nothing to do.")
     elif existing.dimensions is not None:
-        say("Vectors written before are not in the new metadata indexes: reindex every tenant.")
+        say("Vectors written earlier are not in the new metadata indexes: reindex every tenant.")
 
 
 def run_wrangler(command: Command) -> str:
     """Run the command; return its standard output.
 
-    Raises: ProvisioningError with what it wrote to standard error.
+    Raises: ProvisioningError with its standard error.
     """
     try:
         done = subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True)  # noqa: S603 -- a list, no shell
@@ -119,16 +119,20 @@ def run_wrangler(command: Command) -> str:
 
 
 def main(arguments: Sequence[str] | None = None, run: Run = run_wrangler) -> int:
-    """Provision the index as the command line says; return the exit status."""
+    """Provision the index that the command line specifies; return the exit status."""
     specified = read_specification()
-    parser = argparse.ArgumentParser(prog="python -m vectorize.provision", description="Make the index on Cloudflare.")
+    parser = argparse.ArgumentParser(
+        prog="python -m vectorize.provision", description="Create the index on Cloudflare."
+    )
     parser.add_argument("--name", default=specified.name, help="of the index (%(default)s)")
     parser.add_argument(
         "--dimensions", type=int, default=specified.dimensions, help="those of the embedding model (%(default)s)"
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--dry-run", action="store_true", help="only print the commands (the default)")
-    mode.add_argument("--apply", action="store_true", help="run what is missing in the account of wrangler's login")
+    mode.add_argument(
+        "--apply", action="store_true", help="run the missing commands in the account of wrangler's login"
+    )
     options = parser.parse_args(arguments)
     try:
         specification = replace(specified, name=options.name, dimensions=options.dimensions)
@@ -146,7 +150,7 @@ def main(arguments: Sequence[str] | None = None, run: Run = run_wrangler) -> int
 def _listed(run: Run, command: Command) -> list[dict[str, Any]]:
     output = run(command)
     try:
-        # Wrangler may print notices of its own in front.
+        # Wrangler may print notices first.
         listed = json.loads(output[output.index("[") :])
     except ValueError as error:
         raise ProvisioningError(f"`{shlex.join(command)}` printed no list:\n{output}") from error

@@ -30,7 +30,7 @@ class MetadataIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexSpecification:
-    """An index to provision. local_dimensions: those of its stand-in in local development."""
+    """An index to provision. local_dimensions: of its stand-in for local development."""
 
     name: str
     metric: str

@@ -2,8 +2,8 @@
 
     python -m benchmarks.proxy
 
-All run in one bare workerd and are called in turn, a block of calls each, so that what disturbs one disturbs the
-others, and each has the processor's caches to itself for long enough to show what it costs under steady traffic.
+All run in one bare workerd and are called in turn, a block of calls each, so that a disturbance affects all of them,
+and each has the processor's caches to itself for long enough to show its cost under steady traffic.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PARAMETERS = {
     "additionalProperties": False,
 }
 BLOCK = 40
-"""How many calls of one target follow each other."""
+"""Consecutive calls of one target."""
 DIRECT, JAVASCRIPT, RETAIN = "upstream, directly", "JavaScript Worker", "Retain"
 
 
@@ -63,8 +63,8 @@ class Target:
 class Row:
     """Figures of one target, in milliseconds.
 
-    p10_ms: what a call takes when nothing else on the machine disturbs it. overhead_ms: its median minus the median of
-    the direct call. cpu_ms: processor time of all of workerd, its background threads too.
+    p10_ms: the time of a call that nothing else on the machine disturbs. overhead_ms: the median minus the median of
+    the direct call. cpu_ms: processor time of all of workerd, including its background threads.
     """
 
     name: str
@@ -83,9 +83,9 @@ class Caller:
         self._ports = ports
 
     def times_ms(self, target: Target, calls: int) -> list[float]:
-        """Call that often over one new connection; return the milliseconds until each whole answer was there.
+        """Call this many times over one new connection; return the milliseconds until each answer was complete.
 
-        Any answer but 200 ends the benchmark.
+        Any answer except 200 ends the benchmark.
         """
         connection = http.client.HTTPConnection("127.0.0.1", self._ports[target.worker])
         connection.connect()
@@ -145,7 +145,7 @@ def _write(caller: Caller, entry: KvEntry) -> None:
 
 
 def measure(workerd: Running, credentials_key: str, *, blocks: int, warm_up: int) -> list[Row]:
-    """Return the figures: of `blocks` blocks of calls of each target, in turn, after `warm_up` calls of each."""
+    """Return the figures of `blocks` blocks of calls of each target, in turn, after `warm_up` calls of each."""
     caller = Caller(workerd.ports)
     wanted = targets(provision(caller, credentials_key, workerd.ports["upstream"]))
     first = {name: caller.times_ms(target, 1)[0] for name, target in wanted.items()}
@@ -193,8 +193,8 @@ def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.proxy", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--blocks", type=int, default=25, help=f"how many blocks of {BLOCK} calls each target gets")
-    parser.add_argument("--warm-up", type=int, default=400, help="calls of each target that do not count")
-    parser.add_argument("--uncached-kv", action="store_true", help="let each KV read go to its storage")
+    parser.add_argument("--warm-up", type=int, default=400, help="uncounted first calls of each target")
+    parser.add_argument("--uncached-kv", action="store_true", help="make each KV read go to storage")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     credentials_key = base64.b64encode(os.urandom(32)).decode()

@@ -1,4 +1,4 @@
-// The yardstick: what Retain's proxy does, as one would write it in JavaScript. It makes the same KV reads in the same
+// The reference: what Retain's proxy does, as one would write it in JavaScript. It makes the same KV reads in the same
 // order, hashes the API key, opens the credential and keeps it for a minute, checks the arguments and the target, calls
 // the upstream with a timeout, reads its answer whole and limits its size. Instead of a JSON Schema library it has the
 // few checks that the benchmark's tool needs.

@@ -1,8 +1,8 @@
-"""The gateway in the thinnest Worker that can hold it: a floor to which the whole Worker is compared.
+"""The gateway in the thinnest Worker that can hold it: a lower bound to compare the whole Worker with.
 
-Its adapters are written for speed alone: they use the platform's raw objects, without the SDK's wrappers, and do not
-meet the ports' contracts in full. Most of what is left is Pyodide's: each promise that Python waits for becomes a future
-whose callbacks each take a turn of the event loop.
+Its adapters are written only for speed: they use the platform's raw objects, without the SDK's wrappers, and do not
+fully meet the ports' contracts. Most of the remaining cost is Pyodide's: each promise that Python awaits becomes a
+future whose callbacks each take a turn of the event loop.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _now_ms() -> int:
 def _spare_turns() -> None:
     """Make each awaited promise cost one turn of the event loop instead of two.
 
-    WebLoop adds a callback to every future, which counts those under way for a handler that nobody sets here.
+    WebLoop adds a callback to every future, to count unfinished futures for a handler that is not set here.
     """
     loop = asyncio.get_running_loop()
     if isinstance(loop, WebLoop) and "create_future" not in vars(loop):
@@ -43,7 +43,7 @@ def _spare_turns() -> None:
 
 
 class _Headers(Mapping[str, str]):
-    """Headers that are read one by one, when they are asked for."""
+    """Headers that are read one by one, on demand."""
 
     def __init__(self, headers: Any) -> None:
         self._headers = headers
@@ -91,7 +91,7 @@ async def _fetch(
         response = await js.fetch(url, method=method, headers=sent, body=body, redirect="manual", signal=signal)
         content = (await response.arrayBuffer()).to_bytes()
     except JsException as error:
-        raise Unavailable("no whole answer came", code="upstream_unreachable") from error
+        raise Unavailable("no complete answer arrived", code="upstream_unreachable") from error
     return HttpResponse(response.status, _Headers(response.headers), content)
 
 

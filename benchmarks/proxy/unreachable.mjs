@@ -1,4 +1,4 @@
-// Stands where Retain's other bindings are: the tool proxy must not reach any of them.
+// Replaces Retain's other bindings: the tool proxy must not reach any of them.
 export default {
   fetch() {
     throw new Error("the tool proxy reached what it must not");

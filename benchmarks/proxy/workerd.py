@@ -1,6 +1,6 @@
-"""A bare workerd that runs the benchmark's Workers: no wrangler, no Miniflare in between.
+"""A bare workerd that runs the benchmark's Workers, without wrangler or Miniflare in between.
 
-KV is the service that workerd itself brings, with its read cache on: in the process, as a hot key is in a location of
+KV is the service built into workerd, with its read cache on: a key is in the process, as a hot key is in a location of
 Cloudflare's. With `cached=False` each read goes to its SQLite.
 """
 
@@ -64,7 +64,7 @@ def running(credentials_key: str, *, cached: bool) -> Iterator[Running]:
 
 
 def _files(config: dict[str, Any], credentials_key: str, *, cached: bool) -> dict[str, bytes]:
-    """Return what the folder shall hold: the Workers' modules and the configuration that embeds them."""
+    """Return the content of the folder: the Workers' modules and the configuration that embeds them."""
     staged = {f"retain/{name}": content for name, content in wanted_files(config).items()}
     library = {name: content for name, content in staged.items() if name.startswith("retain/retain/")}
     thin = {name.replace("retain/", "thin/", 1): content for name, content in library.items()}
@@ -110,7 +110,7 @@ const config :Workerd.Config = (
 
 
 def _modules(prefix: str, staged: Mapping[str, bytes], packages: Mapping[str, bytes]) -> str:
-    """Return the module list of a Python Worker, its entry first."""
+    """Return the module list of a Python Worker, entry first."""
     own = sorted(staged, key=lambda path: (path != f"{prefix}entry.py", path))
     listed = [_module(path, path.removeprefix(prefix)) for path in own] + [_module(path) for path in packages]
     return ",\n".join(listed)

@@ -69,11 +69,14 @@ def test_only_missing_metadata_indexes_are_created() -> None:
 @pytest.mark.parametrize(
     ("existing", "message"),
     [
-        (replace(COMPLETE, dimensions=256), "exists with 256 dimensions and metric cosine, wanted are 768 and cosine"),
+        (
+            replace(COMPLETE, dimensions=256),
+            "exists with 256 dimensions and metric cosine, specified are 768 and cosine",
+        ),
         (replace(COMPLETE, metric="euclidean"), "metric euclidean"),
         (
             replace(COMPLETE, metadata_indexes={**TYPES, "created_at": "string"}),
-            "wanted is number: delete it with `npx wrangler vectorize delete-metadata-index retain-memory --property",
+            "specified is number: delete it with `npx wrangler vectorize delete-metadata-index retain-memory --property",
         ),
     ],
     ids=["dimensions", "metric", "type of a metadata index"],

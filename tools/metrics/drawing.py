@@ -1,4 +1,4 @@
-"""The import graph as text and as a picture. Arrows that a longer path implies are left out of both."""
+"""The import graph as text and as a picture. Both leave out arrows that a longer path implies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Box:
 
 
 def as_text(graph: ImportGraph) -> str:
-    """Return the floors of a graph from the top down, each node with its lines and what it directly needs."""
+    """Return the floors of a graph from the top down, each node with its lines of code and its direct imports."""
     needs: dict[str, list[str]] = {name: [] for name in graph.sizes}
     for importer, imported in graph.essential():
         needs[importer].append(imported)
@@ -77,7 +77,7 @@ def as_svg(graph: ImportGraph) -> str:
 
 
 def _placed(graph: ImportGraph) -> dict[str, _Box]:
-    """Return where each box is drawn: a row for each floor, and in a row each near the boxes that point to it."""
+    """Return each box's position: one row per floor, and within a row near the boxes that point to it."""
     boxes: dict[str, _Box] = {}
     arrows = graph.essential()
 

@@ -1,4 +1,4 @@
-"""The imports between packages: which there are, in how many floors they lie, and which run back."""
+"""The imports between packages: which exist, how many floors they form, and which run back."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LIBRARY = "retain"
 
 @dataclass(frozen=True)
 class ImportGraph:
-    """Nodes with their sizes in lines, and for each arrow how many import statements it stands for."""
+    """Nodes with their sizes in lines, and for each arrow the number of its import statements."""
 
     sizes: dict[str, int]
     arrows: dict[tuple[str, str], int]
 
     @cached_property
     def below(self) -> dict[str, frozenset[str]]:
-        """For each node every node that it imports, directly or through others."""
+        """For each node, every node that it imports, directly or through others."""
         direct: dict[str, set[str]] = {name: set() for name in self.sizes}
         for importer, imported in self.arrows:
             direct[importer].add(imported)
@@ -39,11 +39,11 @@ class ImportGraph:
         return {name: reached(name) for name in direct}
 
     def back(self) -> list[tuple[str, str]]:
-        """Return the arrows that close a circle: what they lead to imports their start."""
+        """Return the arrows that close a cycle: their target imports their source."""
         return sorted((start, end) for start, end in self.arrows if start in self.below[end])
 
     def essential(self) -> list[tuple[str, str]]:
-        """Return the arrows that no longer path replaces: enough to show what depends on what, when no arrow is back."""
+        """Return the arrows that no longer path implies: enough to show all dependencies when no arrow runs back."""
         return sorted(
             (start, end)
             for start, end in self.arrows
@@ -51,7 +51,7 @@ class ImportGraph:
         )
 
     def floors(self) -> list[list[str]]:
-        """Return the nodes by floor, lowest first: a node lies one floor above the highest that it imports.
+        """Return the nodes by floor, lowest first: a node is one floor above the highest node that it imports.
 
         Raises:
             ValueError: an arrow runs back, so that there are no floors.
@@ -68,12 +68,12 @@ class ImportGraph:
 
 
 def package_graph(tree: SourceTree) -> ImportGraph:
-    """Return the graph of the packages: the folders and modules directly in the library, and those around it."""
+    """Return the graph of the packages: the folders and modules directly inside the library, and those around it."""
     return _graph(tree, "")
 
 
 def graphs_within(tree: SourceTree) -> dict[str, ImportGraph]:
-    """Return for each folder of the library the graph of what is directly in it."""
+    """Return, for each folder of the library, the graph of its direct children."""
     folders = {file.module for file in tree.code if file.path.name == "__init__.py"}
     return {folder: _graph(tree, folder) for folder in sorted(folders) if folder.startswith(f"{LIBRARY}.")}
 
@@ -103,7 +103,7 @@ def _graph(tree: SourceTree, folder: str) -> ImportGraph:
 
 
 def _node(module: str, folder: str) -> str | None:
-    """Return the child of a folder that a module lies in; without a folder, the package."""
+    """Return the child of a folder that contains a module; without a folder, the package."""
     if folder:
         inner = module.removeprefix(f"{folder}.")
         return inner.partition(".")[0] if inner != module else None
@@ -112,7 +112,7 @@ def _node(module: str, folder: str) -> str | None:
 
 
 def _imported(file: SourceFile, known: set[str]) -> Iterator[str]:
-    """Return the modules of the tree that a file imports, in functions and for types as well."""
+    """Return the modules of the tree that a file imports, including imports in functions and for types."""
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name in known)

@@ -1,4 +1,4 @@
-"""What is counted in a source tree. Each measure says how it counts; the same script measured every figure shown."""
+"""The measures of a source tree. Each says how it counts; every published figure comes from this script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.metrics.imports import packages_of
 from tools.metrics.source import SourceFile, SourceTree
 
 COMPLEX = 10
-"""A function with more ways through it than this counts as complex."""
+"""A function with more paths than this counts as complex."""
 
 _UNTYPED = {"dict[str, Any]", "Mapping[str, Any]", "MutableMapping[str, Any]"}
 _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.IfExp, ast.ExceptHandler, ast.match_case, ast.Assert)
@@ -23,7 +23,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure: what it counts, and its value as it is printed."""
+    """One figure: what it counts, and its value as printed."""
 
     name: str
     value: str
@@ -31,7 +31,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Spread:
-    """The middle, the ninth decile and the largest of some sizes."""
+    """The median, the ninth decile and the maximum of some sizes."""
 
     median: int
     p90: int
@@ -48,7 +48,7 @@ class Spread:
 
 
 def measures_of(tree: SourceTree) -> list[Measure]:
-    """Return the measures of a tree, in the order in which they are shown."""
+    """Return the measures of a tree, in display order."""
     lines = sum(file.lines for file in tree.code)
     functions = [node for file in tree.code for node in functions_of(file.tree)]
     public = [node for node in functions if not node.name.startswith("_")]
@@ -93,7 +93,7 @@ def functions_of(tree: ast.AST) -> Iterator[FunctionNode]:
 
 
 def complexity(function: FunctionNode) -> int:
-    """Return the number of ways through a function: one, and one more for each branch, loop, condition and operand."""
+    """Return a function's complexity: one, and one more for each branch, loop, condition and operand."""
     ways = 1
     for node in ast.walk(function):
         if isinstance(node, _BRANCHES):
@@ -123,12 +123,12 @@ def broad_handlers(file: SourceFile) -> int:
 
 
 def comment_lines(file: SourceFile) -> int:
-    """Count the lines that hold only a comment."""
+    """Count the lines that contain only a comment."""
     return sum(line.lstrip().startswith("#") for line in file.text.splitlines())
 
 
 def shared_class_names(tree: SourceTree) -> dict[str, list[str]]:
-    """Return the names that more than one top-level class has, each with the modules of these classes."""
+    """Return the names that several top-level classes share, each with the modules of these classes."""
     modules: dict[str, list[str]] = defaultdict(list)
     for file in tree.code:
         for node in file.tree.body:

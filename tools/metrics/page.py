@@ -12,7 +12,7 @@ from tools.metrics.testing import contract_cases, counted_tests
 from tools.paths import ROOT
 
 BEFORE = "6d0f9d5"
-"""The commit before the code got its present rooms."""
+"""The commit before the code got its present packages."""
 
 PAGE = ROOT / "docs" / "metrics.md"
 PICTURE = ROOT / "docs" / "imports.svg"
@@ -52,7 +52,7 @@ def table(columns: list[SourceTree]) -> list[list[str]]:
 
 
 def write_page() -> None:
-    """Write the page, its picture, and the counts of tests again, from the commit before and the working tree."""
+    """Rewrite the page, its picture and the counts of tests, from the commit `BEFORE` and the working tree."""
     now = working_tree()
     rows = "\n".join(f"| {' | '.join(row)} |" for row in table([at_commit(BEFORE), now]))
     graph = package_graph(now)

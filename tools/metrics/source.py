@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from tools.paths import ROOT
 
 CODE = ("workers", "durable_objects")
-"""The folders that hold the code that runs in production."""
+"""The folders with the code that runs in production."""
 
 TESTS = ("tests",)
 
@@ -53,7 +53,7 @@ class SourceTree:
 
     @classmethod
     def of(cls, files: Mapping[str, str]) -> SourceTree:
-        """Return the tree of these files, given as path and text; what is not code or a test is left out."""
+        """Return the tree of these files, given as path and text; files that are neither code nor tests are left out."""
         read = [SourceFile(PurePosixPath(path), text) for path, text in sorted(files.items())]
 
         def below(folders: tuple[str, ...]) -> tuple[SourceFile, ...]:

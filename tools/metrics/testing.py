@@ -1,4 +1,4 @@
-"""What kinds of tests there are, and how many of each: counted in their source, so that it takes a second."""
+"""The kinds of tests, and how many there are of each: counted in their source, which takes a second."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tools.metrics.source import SourceFile, SourceTree
 class TestCounts:
     """How many tests some files have.
 
-    functions: written once, however many cases their parameters make. properties: those among them that Hypothesis
-    gives its inputs. machines: state machines of Hypothesis. on_workerd: functions that run on the real workerd.
+    functions: each counts once, however many cases its parameters make. properties: the functions whose inputs
+    Hypothesis generates. machines: state machines of Hypothesis. on_workerd: functions that run on the real workerd.
     """
 
     __test__ = False

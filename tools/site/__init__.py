@@ -1,1 +1,1 @@
-"""Build the documentation site: the project's Markdown pages as they are, and the API reference from docstrings."""
+"""Build the documentation site: the project's Markdown pages, and the API reference from docstrings."""

@@ -16,7 +16,7 @@ SITE = CACHE / "site"
 
 
 def build() -> int:
-    """Stage the pages and let Sphinx build them. Returns its exit code."""
+    """Stage the pages and build them with Sphinx. Returns its exit code."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     for name, text in {**staged_pages(), **reference_pages()}.items():
         path = SOURCE / name

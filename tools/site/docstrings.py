@@ -12,7 +12,7 @@ _ITEM = re.compile(r"^(- |\d+\. |[A-Z]{1,2}\d+\. )")
 
 
 def as_rst(lines: list[str]) -> list[str]:
-    """Return the lines of a docstring so that Sphinx shows what is written, and reads nothing into it."""
+    """Return the lines of a docstring, escaped so that Sphinx shows them literally."""
     return "\n".join(_blocks("\n".join(lines))).splitlines()
 
 

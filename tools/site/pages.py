@@ -49,7 +49,7 @@ def staged_pages(root: Path = ROOT) -> dict[str, str]:
     listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.split()
     names = [name for name in listed if not name.startswith(_LEFT_OUT) and (root / name).exists()]
     pages = {name: with_links(name, (root / name).read_text(), set(names), root) for name in names}
-    # README.md is shown by the index, so that both addresses work; only the index is in the tree.
+    # The index shows README.md, so that both addresses work; only the index is in the table of contents.
     guide = [name for name in names if PurePosixPath(name).parent == PurePosixPath("docs")]
     decisions = [name for name in names if name.startswith("docs/decisions/")]
     project = [name for name in names if name not in (*guide, *decisions)]

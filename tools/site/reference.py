@@ -23,7 +23,7 @@ A program needs only these; :doc:`/docs/library` shows them at work. They are st
 The packages
 ------------
 
-What follows is everything else, for who works on Retain. It may change with any release.
+The following is everything else, for developers of Retain. It may change in any release.
 
 .. toctree::
    :maxdepth: 1

@@ -1,1 +1,1 @@
-"""How the local embedding table is made: a sentence model distilled into one row per word piece."""
+"""Make the local embedding table: a sentence model distilled into one row per word piece."""

@@ -1,7 +1,7 @@
-"""Distillation: rows for word pieces whose sums come near the teacher's vectors of whole texts.
+"""Distillation: rows for word pieces whose sums approximate the teacher's vectors of whole texts.
 
-Seed rows are the teacher's outputs for single pieces, weighted down where pieces are frequent (as Model2Vec and SIF do
-it); ridge regression on texts then moves them.
+Seed rows are the teacher's outputs for single pieces, with less weight for frequent pieces (as in Model2Vec and SIF);
+ridge regression on texts then adjusts them.
 Source: https://github.com/MinishLab/model2vec, https://openreview.net/forum?id=SyK00v5xx
 """
 
@@ -33,9 +33,9 @@ def kept_pieces(vocabulary: Sequence[str]) -> list[int]:
 
 
 def seed_rows(teacher: Teacher, kept: Sequence[int]) -> Matrix:
-    """Return a row a kept piece: the teacher's output for it alone, centred, times a / (a + p) for its frequency p.
+    """Return one row per kept piece: the teacher's output for it alone, centred, times a / (a + p) for its frequency p.
 
-    Frequencies follow Zipf's law by the piece's rank, for BERT's vocabulary is in the order of frequency.
+    Frequencies follow Zipf's law by the piece's rank, because BERT's vocabulary is in order of frequency.
     """
     before, after = teacher.tokens("")
     rows = teacher.embed([[before, piece, after] for piece in kept])
@@ -58,10 +58,10 @@ def count_pieces(sequences: Sequence[Sequence[int]], kept: Sequence[int], vocabu
 
 
 def fit_rows(counts: sparse.csr_matrix, target: Matrix, rows: Matrix, report: Callable[[str], None]) -> Matrix:
-    """Return rows W that minimise |X W - Y|^2 + ridge * |W - c * seed|^2, solved twice from the result before.
+    """Return rows W that minimise |X W - Y|^2 + ridge * |W - c * seed|^2, solved twice, each time from the previous W.
 
-    X is `counts` with each text scaled to a sum of length one under the rows so far; Y the centred `target`; c the one
-    factor that brings the seed's sums nearest to Y.
+    X is `counts` with each text scaled so that its sum has length one under the current rows; Y the centred `target`; c
+    the factor that brings the seed's sums closest to Y.
     """
     for number in range(1, _ROUNDS + 1):
         lengths = np.linalg.norm(counts @ rows, axis=1)
@@ -103,9 +103,9 @@ def reduce_dimensions(rows: Matrix, target: Matrix, dimensions: int) -> Matrix:
 
 
 def quantise(rows: Matrix, bits: int) -> NDArray[np.int8]:
-    """Return the rows as whole numbers of `bits` bits. One scale for all, so that it cancels when sums are normalised.
+    """Return the rows as whole numbers of `bits` bits. All have the same scale, which cancels when sums are normalised.
 
-    The few largest values are cut off, more of them the coarser the steps are.
+    The few largest values are clipped, more of them the coarser the steps are.
     """
     largest = 2 ** (bits - 1) - 1
     limit = np.quantile(np.abs(rows), 0.9999 if bits == 8 else 0.995)

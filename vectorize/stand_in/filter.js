@@ -1,5 +1,5 @@
 /**
- * Metadata filters: which properties are indexed, and which rows a filter lets pass.
+ * Metadata filters: which properties are indexed, and which rows a filter matches.
  *
  * Source: https://developers.cloudflare.com/vectorize/reference/metadata-filtering/
  */
@@ -25,7 +25,7 @@ const TESTS = {
 
 /**
  * Return what the metadata indexes keep of the metadata: property to value, strings cut to 64 bytes.
- * A value of another type than its index has is left out. indexes: property to "string", "number" or "boolean".
+ * A value whose type is not its index's is left out. indexes: property to "string", "number" or "boolean".
  */
 export function indexed(metadata, indexes) {
   const kept = {};
@@ -37,10 +37,10 @@ export function indexed(metadata, indexes) {
 }
 
 /**
- * Check the filter and return its conditions: [place of the property in `properties`, test of the indexed value].
+ * Check the filter and return its conditions: [position of the property in `properties`, test of the indexed value].
  *
- * A property without an index lets nothing pass, whatever the operator: the result is null then. A row that has no value
- * in the index counts as null, so only `$ne`, `$nin` and `$eq: null` let it pass. Both are undocumented.
+ * A property without an index matches nothing, whatever the operator: then the result is null. A row without a value
+ * in the index counts as null, so only `$ne`, `$nin` and `$eq: null` match it. Both are undocumented.
  */
 export function conditions(filter, properties) {
   const rules = Object.entries(checkedFilter(filter)).flatMap(([property, condition]) =>

@@ -1,4 +1,4 @@
-/** One index: what Vectorize promises, over SQLite for keeping and a matrix for searching. */
+/** One index: what Vectorize promises, with SQLite for storage and a matrix for search. */
 
 import { conditions, indexed } from "./filter.js";
 import { Matrix, unit } from "./matrix.js";
@@ -13,9 +13,9 @@ export class Index {
   #matrix;
 
   /**
-   * Open the index and load its vectors. config: as `configuration` returns it. transaction: runs a function, all or
-   * nothing. clock: returns the time in milliseconds.
-   * Throws when the stored vectors have other dimensions: as on the platform, an index keeps those it was made with.
+   * Open the index and load its vectors. config: as `configuration` returns it. transaction: runs a function
+   * atomically. clock: returns the time in milliseconds.
+   * Throws when the stored vectors have other dimensions: as on the platform, an index's dimensions never change.
    */
   constructor(storage, transaction, config, clock) {
     this.#storage = storage;
@@ -87,7 +87,7 @@ export class Index {
     };
   }
 
-  /** Make visible what is due. */
+  /** Make due mutations visible. */
   settle() {
     const due = this.#storage.due(this.#clock());
     if (due.length === 0) return;
@@ -126,7 +126,7 @@ export class Index {
     );
   }
 
-  /** Apply the mutation now, or write it down for later: mutations become visible in the order in which they were made. */
+  /** Apply the mutation now, or store it for later: mutations become visible in the order in which they were made. */
   #mutate(operation, entries) {
     this.settle();
     const now = this.#clock();
@@ -142,7 +142,7 @@ export class Index {
     return { mutationId: mutation.id };
   }
 
-  /** Carry out the steps: all in SQLite first, so that a failure there leaves the matrix as it was. */
+  /** Apply the steps, all in SQLite first, so that a failure there leaves the matrix unchanged. */
   #commit(steps, then = () => {}) {
     const effects = [];
     this.#transaction(() => {

@@ -1,8 +1,8 @@
 /**
  * The vectors in memory, and exact search over them.
  *
- * Each namespace has a matrix of its own without gaps: a query in a namespace reads that one from start to end, and
- * nothing else. Rows are unit vectors of 32-bit floats, so cosine similarity is a dot product; 100,000 rows of 256 take
+ * Each namespace has a matrix of its own without gaps: a query in a namespace reads only that one, from start to end.
+ * Rows are unit vectors of 32-bit floats, so cosine similarity is a dot product; 100,000 rows of 256 take
  * 102 MB, which a local workerd does not limit. (A Worker on Cloudflare has 128 MB, and Vectorize itself instead of this.)
  * Narrower numbers would halve that, and cost the exact scores that tests compare.
  */
@@ -41,7 +41,7 @@ export class Matrix {
     return this.#homes.size;
   }
 
-  /** Add the vector, replacing any of the same id in whatever namespace. cells: its indexed values, by property's place. */
+  /** Add the vector, replacing any of the same id in whatever namespace. cells: its indexed values, by the property's position. */
   put(id, namespace, values, cells) {
     this.remove(id);
     let space = this.#spaces.get(namespace);
@@ -50,7 +50,7 @@ export class Matrix {
     this.#homes.set(id, space);
   }
 
-  /** Take the vector out. An absent id changes nothing. */
+  /** Remove the vector. An absent id changes nothing. */
   remove(id) {
     const space = this.#homes.get(id);
     if (!space) return;
@@ -61,7 +61,7 @@ export class Matrix {
 
   /**
    * Return the nearest rows that meet every condition, best first, ties by id: [{id, score, namespace}].
-   * namespace: null searches all of them.
+   * namespace: null searches all namespaces.
    */
   search(query, namespace, conditions, topK) {
     const best = new Best(topK);
@@ -152,6 +152,6 @@ function dot(block, start, query, width) {
     c += block[at + 2] * query[i + 2];
     d += block[at + 3] * query[i + 3];
   }
-  // Rounding to 32 bits may carry the similarity of equal directions past its bounds.
+  // Rounding to 32 bits may push the similarity of equal directions out of its bounds.
   return Math.max(-1, Math.min(1, a + b + (c + d)));
 }

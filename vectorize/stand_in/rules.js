@@ -1,7 +1,7 @@
 /**
- * What Vectorize refuses, and in which words.
+ * What Vectorize refuses, and with which messages.
  *
- * Codes stand only where the platform was seen to use them; the other messages are this stand-in's own.
+ * Codes are given only where the platform was seen to use them; the other messages are this stand-in's own.
  * Source: https://developers.cloudflare.com/vectorize/platform/limits/
  */
 
@@ -13,12 +13,12 @@ const MAX_ID_BYTES = 64;
 const MAX_NAMESPACE_BYTES = 64;
 const MAX_METADATA_BYTES = 10 * 1024;
 const MAX_UPSERT = 1000;
-// These two are not in the list of limits. The platform enforces them all the same: "VECTOR_DELETE_ERROR (code = 40007):
+// These two are not in the list of limits, but the platform enforces them: "VECTOR_DELETE_ERROR (code = 40007):
 // too many ids in payload; max id count is 100", and likewise VECTOR_GET_ERROR above 20.
 const MAX_DELETE_IDS = 100;
 const MAX_GET_IDS = 20;
 const MAX_TOP_K = 100;
-// The limits page says 20; the platform has been seen to allow 50. What is refused anywhere is refused here.
+// The limits page says 20; the platform has been seen to allow 50. The stricter limit applies here.
 const MAX_TOP_K_WITH_DATA = 20;
 const DEFAULT_TOP_K = 5;
 const METADATA_LEVELS = ["none", "indexed", "all"];
@@ -70,7 +70,7 @@ export function checkQueryVector(vector, dimensions) {
   }
 }
 
-/** Return a query's options, checked and with defaults. A null is an option not given. */
+/** Return a query's options, checked and with defaults. Null means that an option is not given. */
 export function queryOptions(options) {
   const { topK, namespace, filter, returnValues, returnMetadata } = options ?? {};
   const level = returnMetadata === true ? "all" : (returnMetadata ?? "none");

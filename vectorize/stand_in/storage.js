@@ -60,7 +60,7 @@ export class Storage {
     for (const row of this.#sql.exec("SELECT * FROM vectors")) yield entryOf(row);
   }
 
-  /** Put off an operation of a mutation. entry: as for `put`, or {id} for a delete, or null. */
+  /** Postpone an operation of a mutation. entry: as for `put`, or {id} for a delete, or null. */
   postpone(mutation, visibleAtMs, operation, entry) {
     this.#sql.exec(
       ADD_PENDING,
@@ -81,7 +81,7 @@ export class Storage {
     return this.#sql.exec("SELECT max(visible_at_ms) AS at FROM pending").one().at;
   }
 
-  /** Return the postponed operations that are visible by then, in the order in which they were made. */
+  /** Return the postponed operations that are visible by a time, in the order in which they were made. */
   due(nowMs) {
     return this.#sql
       .exec("SELECT * FROM pending WHERE visible_at_ms <= ? ORDER BY sequence", nowMs)

@@ -1,4 +1,4 @@
-/** Text as Vectorize measures and orders it: in UTF-8. */
+/** Text, measured and ordered as Vectorize does it: in UTF-8. */
 
 export const INDEXED_BYTES = 64;
 
@@ -11,7 +11,7 @@ export function byteLength(text) {
 }
 
 /**
- * Return what a metadata index keeps of a string: its first 64 bytes, cut at a character's boundary.
+ * Return what a metadata index keeps of a string: its first 64 bytes, cut at a character boundary.
  * Source: https://developers.cloudflare.com/vectorize/reference/metadata-filtering/#metadata-indexes
  */
 export function truncated(text) {

@@ -1,8 +1,8 @@
 /**
  * A local stand-in for Cloudflare Vectorize, which has no local simulation.
  *
- * Bound as a service under the name that the real binding has, it takes the same calls and gives the same answers. Each
- * index is a Durable Object, so it outlives restarts. See vectorize/README.md for what it keeps and what it does not.
+ * Bound as a service under the name of the real binding, it takes the same calls and gives the same answers. Each
+ * index is a Durable Object, so it survives restarts. See vectorize/README.md for what it reproduces and what it does not.
  */
 
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
@@ -57,7 +57,7 @@ export default class Vectorize extends WorkerEntrypoint {
   }
 }
 
-/** One index. Loaded on its first call; every call is synchronous from there on, so none sees another half-done. */
+/** One index. Loaded on its first call; every call is synchronous after that, so none sees another half-done. */
 export class StandInIndex extends DurableObject {
   #index;
   #control = new Control();
