@@ -297,7 +297,7 @@ async def test_an_index_debt_is_not_drift(world: World) -> None:
     fresh = await world.store("Just now: a chair.")
     await world.index.delete_by_ids([f"{fresh}#0"])
     report = await verify_page(world.stores(), "acme", None, repair=False)
-    assert (report.drift, report.behind) == ({}, 1)
+    assert (report.drift, report.pending) == ({}, 1)
 
 
 async def test_vectors_of_a_deleted_record_with_an_index_debt_are_found_and_repaired(world: World) -> None:

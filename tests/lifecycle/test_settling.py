@@ -74,6 +74,6 @@ async def test_a_record_that_changes_while_it_is_settled_is_settled_again(
     await indexer.settle(record_id)
     await world.rest()
     report = await verify_page(world.stores(), "acme", None, repair=False)
-    assert (report.drift, report.behind) == ({}, 0)
+    assert (report.drift, report.pending) == ({}, 0)
     kept = {row["id"] for row in world.sql_now("SELECT id FROM memory_records")}
     assert {vector.partition("#")[0] for vector in world.vectors()} == kept

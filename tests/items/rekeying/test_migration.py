@@ -72,10 +72,10 @@ async def test_without_patterns_there_is_nothing_to_migrate() -> None:
         ),
         (BackfillIncomplete("warm", "{entityId}"), "the backfill of {entityId} in the warm tier is not complete"),
         (ValuesRefused("cold", "{entityId}", 2), "2 values of {entityId} in the cold tier could not be copied"),
-        (CyclesUnstable(()), "the last 2 release cycles have to be stable, and are: none"),
+        (CyclesUnstable(()), "the last 2 release cycles must be stable, but are: none"),
         (
             CyclesUnstable(("stable", "below_baseline")),
-            "the last 2 release cycles have to be stable, and are: stable, below_baseline",
+            "the last 2 release cycles must be stable, but are: stable, below_baseline",
         ),
         (HitRateLow(0.99, ("cold", "warm")), "the canonical hit rate is below the baseline of 0.99 in: cold, warm"),
     ],

@@ -79,17 +79,17 @@ def test_a_key_of_another_form_belongs_to_no_item(text: str) -> None:
     [
         ([{"template": "agent:{sessionId}:{entityId}"}], "ambiguous_legacy_pattern", "service, tenantId, memoryKind"),
         ([{**SHORT, "template": "{sessionId}:{memoryKind}:{entityId}"}], "ambiguous_legacy_pattern", "tenantId"),
-        ([AGENT, {**AGENT, "tenantId": "contoso"}], "ambiguous_legacy_pattern", "could be one of"),
-        ([SHORT, SHORT], "ambiguous_legacy_pattern", "could be one of"),
+        ([AGENT, {**AGENT, "tenantId": "contoso"}], "ambiguous_legacy_pattern", "could match both"),
+        ([SHORT, SHORT], "ambiguous_legacy_pattern", "could match both"),
         (
             [SHORT, {**AGENT, "template": "agent:{sessionId}:x:{entityId}"}],
             "ambiguous_legacy_pattern",
-            "could be one of",
+            "could match both",
         ),
         (
             [{"template": "{tenantId}:{service}:{sessionId}:{memoryKind}:{entityId}"}],
             "ambiguous_legacy_pattern",
-            "could be one of",
+            "could match both",
         ),
         (
             [{**SHORT, "template": "{tenantId}{sessionId}:{memoryKind}:{entityId}"}],

@@ -1,4 +1,4 @@
-"""The contract of conversations: load all of it, save all of it."""
+"""The contract of conversations: load the whole, save the whole."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ from retain.models.chat import ChatMessage
 
 
 class ChatMemory(Protocol):
-    """The messages of one session, oldest first. Which session it is, is a matter of the constructor.
+    """The messages of one session, oldest first. The constructor determines the session.
 
     CM1. Load is a snapshot: it returns the whole conversation as it was at one moment, as a list. It neither streams
         nor pages; what is saved later does not change it, and changing it changes nothing that is stored.
-    CM2. Save replaces all: afterwards the conversation is the messages that were given, and nothing else.
-    CM3. Order is preserved: messages come back as they were given, in that order, none merged, dropped or changed.
-    CM4. A save is atomic to whoever loads: they see the messages before it or after it, never some of both. One that
-        fails, is cancelled, or dies with its process has happened as a whole or not at all.
-    CM5. A conversation that was never saved is the empty list: no None, no error.
-    CM6. Clearing is opt-in: `ClearableChatMemory`. A backend that does not offer it has no such method, and whoever
-        uses one saves an empty list.
+    CM2. Save replaces all: afterwards the conversation is exactly the messages that were given.
+    CM3. Order is preserved: messages are loaded as they were saved, in that order, none merged, dropped or changed.
+    CM4. A save is atomic for readers: a load sees the messages before it or after it, never a mixture. A save that
+        fails, is cancelled, or dies with its process takes effect as a whole or not at all.
+    CM5. A conversation that was never saved is the empty list: not None, and not an error.
+    CM6. Clearing is opt-in: `ClearableChatMemory`. A backend that does not offer it has no such method; its users save
+        an empty list instead.
 
-    Two saves at the same time: one of them stands as a whole. There is no lock against a save that was computed from an
-    older load.
+    Of two concurrent saves, one wins as a whole. Nothing prevents a save that was computed from an outdated load.
     """
 
     async def load(self) -> list[ChatMessage]:
@@ -30,10 +29,10 @@ class ChatMemory(Protocol):
         ...
 
     async def save(self, messages: Sequence[ChatMessage]) -> None:
-        """Make the conversation these messages (CM2, CM3, CM4). Durable when it returns. Idempotent.
+        """Replace the conversation with these messages (CM2, CM3, CM4). Durable when it returns. Idempotent.
 
-        Raises: InvalidInput (code `invalid_chat_message`) for a message that would not come back equal; LimitExceeded (code
-            `chat_message_too_large`, `chat_session_too_large`); Unavailable. After an error see CM4.
+        Raises: InvalidInput (code `invalid_chat_message`) for a message that would not be loaded equal; LimitExceeded
+            (code `chat_message_too_large`, `chat_session_too_large`); Unavailable. CM4 says what an error leaves.
         """
         ...
 
@@ -43,5 +42,5 @@ class ClearableChatMemory(ChatMemory, Protocol):
     """A conversation that can be cleared (CM6)."""
 
     async def clear(self) -> None:
-        """Forget every message, as a whole or not at all. Clearing an empty conversation is no error."""
+        """Forget every message, as a whole or not at all. Clearing an empty conversation is not an error."""
         ...

@@ -1,6 +1,6 @@
-"""Documents as a vector memory keeps and compares them: checked, normalised, and ranked by cosine similarity.
+"""Documents as a vector memory stores and compares them: checked, normalised, and ranked by cosine similarity.
 
-Embeddings are kept normalised, as 32-bit floats, so a score is one scalar product.
+Embeddings are stored normalised, as 32-bit floats, so a score is one dot product.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from retain.limits.vectorize import check_vector
 from retain.ports import Vector
 
 MAX_ID_BYTES = 512
-"""Longest id of a document. The vector index does not see it: it has ids of its own."""
+"""Longest id of a document. The vector index does not see it: vectors have their own ids."""
 
 # `math.sumprod` came with Python 3.12.
 _sumprod = cast("Callable[[Iterable[float], Iterable[float]], float] | None", getattr(math, "sumprod", None))
@@ -28,7 +28,7 @@ _sumprod = cast("Callable[[Iterable[float], Iterable[float]], float] | None", ge
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """A document that may be stored. text: JSON of content and metadata, as a list. embedding: normalised."""
+    """A document ready to be stored. text: content and metadata as a JSON list. embedding: normalised."""
 
     id: str
     text: str
@@ -36,7 +36,7 @@ class PreparedDocument:
 
 
 def prepared(documents: Sequence[VectorDocument], dimensions: int) -> list[PreparedDocument]:
-    """Return the documents as they are kept, all of them checked.
+    """Return the documents as they are stored, each of them checked.
 
     Raises: InvalidInput (codes `vector_dimensions`, `vector_not_finite`, `vector_is_zero`; `invalid_document` with
         `index`; `unsupported_value`); LimitExceeded (code `vector_document_too_large`).
@@ -52,12 +52,14 @@ def _prepared(document: VectorDocument, index: int, dimensions: int) -> Prepared
         or not isinstance(document.content, str)
     ):
         raise InvalidInput(
-            f"document {index} needs an id, without NUL, and a content", code="invalid_document", index=index
+            f"document {index} needs an id without NUL, and content", code="invalid_document", index=index
         )
     try:
         text = opaque_text([document.content, dict(document.metadata)])
     except (ValueError, TypeError) as error:
-        raise InvalidInput(f"document {index} cannot be kept: {error}", code="invalid_document", index=index) from error
+        raise InvalidInput(
+            f"document {index} cannot be stored: {error}", code="invalid_document", index=index
+        ) from error
     for size, limit in ((utf8_bytes(document.id), MAX_ID_BYTES), (utf8_bytes(text), MAX_PIECE_BYTES)):
         if size > limit:
             raise LimitExceeded(
@@ -70,18 +72,18 @@ def _prepared(document: VectorDocument, index: int, dimensions: int) -> Prepared
 
 
 def normalised(embedding: Vector, dimensions: int) -> list[float]:
-    """Return the vector with length one. Raises: InvalidInput (codes as `prepared`)."""
+    """Return the vector scaled to length one. Raises: InvalidInput (codes as `prepared`)."""
     check_vector(embedding, dimensions)
     norm = math.hypot(*embedding)
     return [value / norm for value in embedding]
 
 
 def check_top_k(top_k: int, most: int | None = None) -> None:
-    """Accept how many documents are wanted. Raises: InvalidInput; LimitExceeded."""
+    """Check how many documents are wanted. Raises: InvalidInput; LimitExceeded."""
     if top_k < 1:
         raise InvalidInput("top_k must be at least 1", code="vector_top_k")
     if most is not None and top_k > most:
-        raise LimitExceeded(f"{top_k} are too many: at most {most}", code="vector_top_k_too_large", limit=most)
+        raise LimitExceeded(f"top_k is {top_k}, at most {most} is allowed", code="vector_top_k_too_large", limit=most)
 
 
 def similarity(query: Sequence[float], embedding: array[float]) -> float:
@@ -91,6 +93,6 @@ def similarity(query: Sequence[float], embedding: array[float]) -> float:
 
 
 def best(found: Iterable[RetrievedDocument], top_k: int, threshold: float | None) -> list[RetrievedDocument]:
-    """Return the best of the documents whose score is over the threshold: by score, ties by id."""
+    """Return the top_k documents with scores above the threshold: highest first, ties by id."""
     over = [one for one in found if threshold is None or one.score > threshold]
     return sorted(over, key=lambda one: (-one.score, one.id))[:top_k]

@@ -1,4 +1,4 @@
-"""Messages as the text that a chat memory keeps of them."""
+"""Messages as the text that a chat memory stores."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from retain.limits.storage import utf8_bytes
 from retain.models.chat import ChatMessage, ToolCall
 
 MAX_SESSION_BYTES = 16 * 1024 * 1024
-"""Largest conversation in a database: a Worker has 128 MB for it, read and parsed."""
+"""Largest conversation in a database: read and parsed, it must fit into a Worker's 128 MB."""
 
 
 def message_texts(messages: Sequence[ChatMessage], *, max_message_bytes: int, max_session_bytes: int) -> list[str]:
-    """Return each message as JSON, checked before anything is written.
+    """Return each message as JSON, after checking all of them.
 
     Raises: InvalidInput (code `invalid_chat_message`, with `index`; `unsupported_value`); LimitExceeded (code
         `chat_message_too_large`, `chat_session_too_large`).
@@ -66,12 +66,12 @@ def _text(message: ChatMessage, index: int) -> str:
     calls = [{name: getattr(call, name) for name in ToolCall.__slots__} for call in message.tool_calls]
     try:
         if not isinstance(message.role, str) or not isinstance(message.content, str):
-            raise ValueError("role and content are text")
+            raise ValueError("role and content must be text")
         text = opaque_text({**fields, "tool_calls": calls} if calls else fields)
         if message_of(text) != message:
-            raise ValueError("it would not come back as it is")
+            raise ValueError("it would not be read back unchanged")
     except (ValueError, TypeError) as error:
         raise InvalidInput(
-            f"message {index} cannot be kept: {error}", code="invalid_chat_message", index=index
+            f"message {index} cannot be stored: {error}", code="invalid_chat_message", index=index
         ) from error
     return text

@@ -1,4 +1,4 @@
-"""The contract of documents that are found by their vectors."""
+"""The contract of documents that are found by vector search."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from retain.json_text import JsonObject
 from retain.ports import Vector
 
 Metadata = JsonObject
-"""A JSON object: what it says is the owner's matter, and not the store's."""
+"""A JSON object. The store does not interpret it."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorDocument:
-    """One document to store. embedding: of `content`, by whichever model the owner chose; not all zeros."""
+    """One document to store. embedding: of `content`, by the model that the caller chose; not all zeros."""
 
     id: str
     content: str
@@ -25,7 +25,7 @@ class VectorDocument:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedDocument:
-    """One document that was found. score: the greater, the nearer; comparable within one backend."""
+    """One document that was found. score: higher is nearer; comparable within one backend."""
 
     id: str
     content: str
@@ -34,27 +34,27 @@ class RetrievedDocument:
 
 
 class VectorMemory(Protocol):
-    """Documents of one namespace. Which namespace it is, is a matter of the constructor.
+    """Documents of one namespace, which the constructor determines.
 
-    VM1. Store is an upsert by id: a document whose id is known replaces the one before, as a whole, and is no error.
-    VM2. The number of dimensions is the constructor's concern: no method has it as an argument. A vector of another
-        length is refused, in a store as in a search, and nothing of that store is kept.
+    VM1. Store is an upsert by id: a document with a known id replaces the stored one as a whole; that is not an error.
+    VM2. The constructor determines the number of dimensions: no method has it as an argument. A vector of another
+        length is refused, by store and by search, and nothing of that store is kept.
     VM3. Results are ordered by score, the highest first; equal scores by id, in the order of code points. One backend
         has one metric.
     VM4. `top_k` is an upper bound: where fewer documents match, fewer are returned, and none is made up.
     VM5. `threshold` is exclusive: only documents with a score greater than it are returned.
-    VM6. Metadata are opaque: they come back as they were given, and neither their keys nor their values change what is
-        found. Filters are no part of the contract.
+    VM6. Metadata are opaque: they are returned as they were given, and neither their keys nor their values change what is
+        found. Filters are not part of the contract.
     VM7. Deleting is opt-in: `DeletableVectorMemory`. A backend that does not offer it has no such method.
-    VM8. Documents are JSON but for their vectors: what was stored comes back equal, and can be written down as JSON and
-        stored elsewhere. What JSON cannot say is refused, and nothing of that store is kept.
+    VM8. Documents are JSON except for their vectors: what was stored is returned equal, and can be written as JSON and
+        stored elsewhere. What JSON cannot express is refused, and nothing of that store is kept.
 
-    A store that returned is seen by every search that begins later, whatever the index behind it shows by then. One that
-    raised has left the documents of before as they were.
+    Every search that begins after a store returned sees what it stored, whatever the underlying index shows by then. A
+    store that raised leaves the existing documents unchanged.
     """
 
     async def store(self, documents: Sequence[VectorDocument]) -> None:
-        """Store the documents, all of them or none (VM1). Of equal ids the last stands. Idempotent.
+        """Store the documents, all of them or none (VM1). Of equal ids the last wins. Idempotent.
 
         Raises: InvalidInput (code `vector_dimensions`, `vector_not_finite`, `vector_is_zero`, `invalid_document`);
             LimitExceeded (code `vector_document_too_large`); Unavailable.
@@ -64,10 +64,10 @@ class VectorMemory(Protocol):
     async def search(
         self, embedding: Vector, *, top_k: int = 10, threshold: float | None = None
     ) -> list[RetrievedDocument]:
-        """Return at most `top_k` documents, the nearest first (VM3), of those with a score over the threshold (VM5).
+        """Return at most `top_k` documents, the nearest first (VM3), of those with a score above the threshold (VM5).
 
         Raises: InvalidInput (code `vector_dimensions`, `vector_not_finite`, `vector_is_zero`, `vector_top_k`);
-            LimitExceeded (code `vector_top_k_too_large`) where the backend has a bound; Unavailable.
+            LimitExceeded (code `vector_top_k_too_large`) if the backend has a bound; Unavailable.
         """
         ...
 
@@ -77,5 +77,5 @@ class DeletableVectorMemory(VectorMemory, Protocol):
     """Documents that can be deleted (VM7)."""
 
     async def delete(self, ids: Sequence[str]) -> None:
-        """Remove the documents, so that no search that begins later finds them. Absent ids are no error."""
+        """Remove the documents, so that no search that begins later finds them. Absent ids are not an error."""
         ...

@@ -1,1 +1,1 @@
-"""Adapters of the ports on the host: a real database, a real HTTP client, no platform."""
+"""Adapters of the ports on the host: a real database and a real HTTP client, without the platform."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class MemoryAlarm:
-    """Implements `retain.ports.Alarm` by remembering the time. Nothing fires by itself: its owner asks `take_due`."""
+    """Implements `retain.ports.Alarm` by remembering the time. Nothing fires automatically: its owner asks `take_due`."""
 
     def __init__(self) -> None:
         self._at_ms: int | None = None
@@ -18,7 +18,7 @@ class MemoryAlarm:
         return self._at_ms
 
     def take_due(self, now_ms: int) -> bool:
-        """Tell whether it is due, and if so clear it, as the platform does before it calls the handler."""
+        """Return whether it is due, and if so clear it, as the platform does before it calls the handler."""
         if self._at_ms is None or now_ms < self._at_ms:
             return False
         self._at_ms = None

@@ -1,4 +1,4 @@
-"""Background work on the host: asyncio tasks that are kept, watched and can be waited for."""
+"""Background work on the host: asyncio tasks that can be awaited together and whose failures are logged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TaskBackground:
         task.add_done_callback(self._done)
 
     async def settled(self) -> None:
-        """Return when all work is done, also what that work started in turn."""
+        """Return when all work is done, including work that it started."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 

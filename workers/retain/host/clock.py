@@ -1,4 +1,4 @@
-"""Clocks of the host: the system's, and one that is moved by hand."""
+"""Clocks of the host: the system's, and one that is set by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def system_clock() -> int:
 
 
 class ManualClock:
-    """Implements `retain.ports.Clock`: stands still until it is moved. For tests."""
+    """Implements `retain.ports.Clock`: shows the time that was set until it is changed. For tests."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms

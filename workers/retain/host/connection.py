@@ -1,4 +1,4 @@
-"""SQLite on the host, made to behave as the platform's: the same limits, types, counts and errors."""
+"""SQLite on the host, made to behave like the platform's: the same limits, types, counts and errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def open_connection(path: str | Path = ":memory:") -> sqlite3.Connection:
 
 
 def open_database(path: str | Path = ":memory:") -> sqlite3.Connection:
-    """Open a database with the platform's limits, and with foreign keys enforced as there.
+    """Open a database with the platform's limits, and with foreign keys enforced, as on the platform.
 
     Raises: Unavailable.
     """
@@ -48,10 +48,10 @@ def open_database(path: str | Path = ":memory:") -> sqlite3.Connection:
 
 
 def execute(connection: sqlite3.Connection, sql: str, values: Sequence[SqlValue]) -> SqlResult:
-    """Run one statement and read it to its end.
+    """Run one statement and return all its rows.
 
-    `changes` counts what triggers and foreign keys changed as well, and what a full-text index wrote, as D1 does.
-    Numbers without a fraction come back whole, whatever the column's type, as they do from JavaScript.
+    `changes` also counts what triggers and foreign keys changed and what a full-text index wrote, as D1 does. Numbers
+    without a fraction are returned as integers, whatever the column's type, as JavaScript returns them.
 
     Raises: Conflict (code `constraint`); LimitExceeded; InvalidInput; Unavailable (code `database_failed`) otherwise.
     """
@@ -67,7 +67,7 @@ def execute(connection: sqlite3.Connection, sql: str, values: Sequence[SqlValue]
 
 
 def query(connection: sqlite3.Connection, sql: str, *values: SqlValue) -> Sequence[tuple[Any, ...]]:
-    """Run one statement of an adapter's own, without the platform's limits; return its rows.
+    """Run a statement for the adapter itself, without the platform's limits; return its rows.
 
     Raises: as `refusal` says.
     """
@@ -78,7 +78,7 @@ def query(connection: sqlite3.Connection, sql: str, *values: SqlValue) -> Sequen
 
 
 def refusal(error: Exception) -> RetainError:
-    """Return SQLite's error as the port's. The database's own words stay with the cause: they may quote the input."""
+    """Return SQLite's error as the port's. The database's own message stays in the cause: it may quote the input."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
     if code == sqlite3.SQLITE_CONSTRAINT:
         return ConstraintViolated("a constraint of the database forbids it")

@@ -40,12 +40,14 @@ class HostCrypto:
         try:
             return cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], associated)
         except (InvalidTag, ValueError) as error:  # ValueError: too short to hold a nonce
-            raise Forbidden("the sealed data does not fit its key or its place", code="decryption_failed") from error
+            raise Forbidden(
+                "the sealed data does not match the key or the associated data", code="decryption_failed"
+            ) from error
 
     async def verify_rs256(self, public_key: Mapping[str, str], message: bytes, signature: bytes) -> bool:
-        """Tell whether the signature is valid. See the port.
+        """Return whether the signature is valid. See the port.
 
-        Raises: InvalidInput (code `invalid_public_key`) when the JWK holds no usable RSA key.
+        Raises: InvalidInput (code `invalid_public_key`) when the JWK has no usable RSA key.
         """
         key = _public_key(public_key)
         try:
@@ -56,7 +58,7 @@ class HostCrypto:
 
 
 def _cipher(key: bytes) -> AESGCM:
-    if len(key) != KEY_BYTES:  # shorter keys would silently mean a weaker cipher
+    if len(key) != KEY_BYTES:  # a shorter key would silently select a weaker cipher
         raise Misconfigured(f"the encryption key must have {KEY_BYTES} bytes", code="invalid_encryption_key")
     return AESGCM(key)
 

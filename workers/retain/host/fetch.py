@@ -19,8 +19,8 @@ _TRANSPORT_HEADERS = frozenset({"content-encoding", "content-length", "transfer-
 class HostFetch:
     """Implements `retain.ports.Fetch`. Bound to the event loop of its first request; `close` frees its connections.
 
-    No cookie is kept from one request to the next. The answer's body is decoded, and its headers describe the decoded
-    body: `content-encoding`, `content-length` and `transfer-encoding` are left out.
+    No cookie is kept between requests. The response body is decoded, and the headers describe the decoded body:
+    `content-encoding`, `content-length` and `transfer-encoding` are left out.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class HostFetch:
     async def __call__(
         self, method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
     ) -> HttpResponse:
-        """Send one request and read the whole answer. See the port.
+        """Send one request and read the whole response. See the port.
 
         timeout_ms: for the whole exchange.
         Raises: Unavailable (code `upstream_timeout`, `upstream_unreachable`); InvalidInput (code `invalid_url`,
@@ -51,7 +51,7 @@ class HostFetch:
         silence_ms: int,
         timeout_ms: int,
     ) -> AsyncIterator[StreamedResponse]:
-        """Send one request and hand on the answer as it comes: the port `FetchStream`.
+        """Send one request and stream the response as it arrives: the port `FetchStream`.
 
         Raises: as `__call__`, on entering and from the chunks.
         """
@@ -95,7 +95,7 @@ class HostFetch:
             self._client = httpx.AsyncClient(
                 cookies=no_cookies,
                 follow_redirects=False,
-                trust_env=False,  # a Worker knows no proxy of the environment, and no .netrc with credentials
+                trust_env=False,  # a Worker has no proxy from the environment, and no .netrc with credentials
                 timeout=None,  # noqa: S113 -- each request has its own, for the whole exchange
             )
         return self._client
@@ -111,11 +111,9 @@ def _classed() -> Iterator[None]:
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise InvalidInput("the address is not a valid HTTP address", code="invalid_url") from error
     except UnicodeEncodeError as error:
-        raise InvalidInput(
-            "a header or the body holds text that HTTP cannot carry", code="unsupported_value"
-        ) from error
+        raise InvalidInput("a header or the body has text that HTTP cannot carry", code="unsupported_value") from error
     except httpx.HTTPError as error:
-        raise Unavailable("the upstream gave no whole answer", code="upstream_unreachable") from error
+        raise Unavailable("the upstream did not send a complete response", code="upstream_unreachable") from error
 
 
 def _received(answer: httpx.Response) -> dict[str, str]:

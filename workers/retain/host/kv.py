@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS kv (key BLOB PRIMARY KEY, value TEXT NOT NULL, expire
 
 
 class SqliteKv:
-    """Implements `retain.ports.Kv`, strongly consistent. Expired keys are gone at once, by the given clock."""
+    """Implements `retain.ports.Kv`, strongly consistent. A key expires exactly on time, by the given clock."""
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._connection = connection
@@ -33,7 +33,7 @@ class SqliteKv:
         return cls(connection, clock)
 
     def close(self) -> None:
-        """Close the connection. A store in memory is gone."""
+        """Close the connection. A store in memory is lost."""
         self._connection.close()
 
     async def get(self, key: str) -> str | None:

@@ -13,7 +13,7 @@ from retain.ports import SqlResult, SqlValue
 class SqliteObjectSql:
     """Implements `retain.ports.ObjectSql`.
 
-    Each statement commits by itself: on the host, an object that is killed between two statements keeps the first.
+    Each statement commits on its own: on the host, an object that is killed between two statements keeps the first.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -28,7 +28,7 @@ class SqliteObjectSql:
         return cls(open_database(path))
 
     def close(self) -> None:
-        """Close the connection. A database in memory is gone."""
+        """Close the connection. A database in memory is lost."""
         self._connection.close()
 
     def run(self, sql: str, *values: SqlValue) -> SqlResult:
@@ -41,7 +41,7 @@ class SqliteObjectSql:
         try:
             work()
         except BaseException:
-            if self._connection.in_transaction:  # else the work ended the transaction around it, and with it this one
+            if self._connection.in_transaction:  # else the work ended the enclosing transaction, and with it this one
                 self._connection.execute("ROLLBACK TO work")
                 self._connection.execute("RELEASE work")
             raise

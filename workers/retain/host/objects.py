@@ -32,7 +32,7 @@ class SqliteObjects:
         return cls(connection)
 
     def close(self) -> None:
-        """Close the connection. A store in memory is gone."""
+        """Close the connection. A store in memory is lost."""
         self._connection.close()
 
     async def get(self, key: str) -> bytes | None:

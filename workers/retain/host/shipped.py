@@ -1,6 +1,6 @@
 """The files that ship with the library: D1's schema and the local embedding table.
 
-In a wheel they are in this package; in a checkout they are where the Worker's build takes them from.
+In a wheel they are in this package; in a checkout they are in the folders that the Worker's build reads.
 """
 
 from __future__ import annotations

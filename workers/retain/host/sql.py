@@ -25,7 +25,7 @@ _COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 class SqliteSql:
     """Implements `retain.ports.Sql`. Blocks the event loop while a statement runs.
 
-    Other tasks run before each call, as they do while a request travels to D1. Nothing runs inside a batch.
+    Each call first lets other tasks run, as they do while a request travels to D1. No other task runs inside a batch.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -40,7 +40,7 @@ class SqliteSql:
         return cls(open_database(path))
 
     def close(self) -> None:
-        """Close the connection. A database in memory is gone."""
+        """Close the connection. A database in memory is lost."""
         self._connection.close()
 
     async def run(self, sql: str, *values: SqlValue) -> SqlResult:
@@ -54,10 +54,10 @@ class SqliteSql:
         return self._transaction(statements) if statements else []
 
     def migrate(self, folder: Path) -> list[str]:
-        """Apply the folder's numbered `*.sql` files that were not yet applied; return their names.
+        """Apply the folder's numbered `*.sql` files that are not yet applied; return their names.
 
-        Keeps the same record as `wrangler d1 migrations apply`: table `d1_migrations`, files by number and then by
-        name. Each file is one transaction: it is applied as a whole and recorded, or not at all.
+        Keeps the same record as `wrangler d1 migrations apply`: table `d1_migrations`, files ordered by number and then
+        by name. Each file is one transaction: it is applied and recorded as a whole, or not at all.
         Source: https://developers.cloudflare.com/d1/reference/migrations/
 
         Raises: Misconfigured (code `migration_failed`, detail `migration`) with the database's error as its cause.
@@ -90,7 +90,7 @@ class SqliteSql:
 
 
 def split_statements(script: str) -> Iterator[str]:
-    """Yield the SQL statements of a script. A `;` in a string, a comment or a trigger's body does not end one."""
+    """Yield the SQL statements of a script. A `;` in a string, a comment or a trigger's body does not end a statement."""
     pending = ""
     for piece in script.split(";"):
         pending += piece

@@ -1,4 +1,4 @@
-"""Vectorize on the host: vectors in SQLite, exact search in plain Python. Good for some 20,000 vectors a namespace."""
+"""Vectorize on the host: vectors in SQLite, exact search in plain Python. For up to about 20,000 vectors per namespace."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _sumprod = cast("Callable[[Iterable[float], Iterable[float]], float] | None", ge
 class SqliteVectorIndex:
     """Implements `retain.ports.VectorIndex`; a write is visible when it returns. Blocks the event loop while it works.
 
-    Values are kept as 32-bit floats, as Vectorize keeps them.
+    Values are stored as 32-bit floats, as Vectorize stores them.
     """
 
     def __init__(self, connection: sqlite3.Connection, dimensions: int) -> None:
@@ -56,7 +56,7 @@ class SqliteVectorIndex:
     def open(cls, dimensions: int, path: str | Path = ":memory:") -> SqliteVectorIndex:
         """Open an index in a file, or a new one in memory.
 
-        Raises: Unavailable; Misconfigured (code `vector_dimensions_changed`) when the file holds an index of others.
+        Raises: Unavailable; Misconfigured (code `vector_dimensions_changed`) when the file has an index with others.
         """
         connection = open_connection(path)
         for statement in _SCHEMA:
@@ -71,11 +71,11 @@ class SqliteVectorIndex:
         return cls(connection, dimensions)
 
     def close(self) -> None:
-        """Close the connection. An index in memory is gone."""
+        """Close the connection. An index in memory is lost."""
         self._connection.close()
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:
-        """Write the vectors, all of them or none; of equal ids in one batch, the last stays. See the port."""
+        """Write the vectors, all of them or none; of equal ids in one batch, the last wins. See the port."""
         check_entries(entries, self._dimensions)
         await asyncio.sleep(0)
         return self._write(_PUT, [_row(entry) for entry in entries])
@@ -99,7 +99,7 @@ class SqliteVectorIndex:
         for id_, blob, row_norm, text in query(self._connection, _IN_NAMESPACE, namespace):
             metadata: dict[str, MetadataValue] = json.loads(text)
             if matches(filter, metadata):
-                # A vector whose values are too small for 32 bits was rounded to zeros.
+                # The norm is 0 for a vector whose values are too small for 32 bits: they were rounded to zeros.
                 score = _dot(vector, array("f", blob)) / (norm * row_norm) if row_norm else 0.0
                 found.append((-max(-1.0, min(1.0, score)), id_, metadata))
         nearest = heapq.nsmallest(top_k, found, key=lambda one: one[:2])
@@ -119,11 +119,11 @@ class SqliteVectorIndex:
         return self._write(_DELETE, [(id_,) for id_ in ids])
 
     async def dimensions(self) -> int:
-        """Return the number of dimensions the index was made with."""
+        """Return the number of dimensions the index was created with."""
         return self._dimensions
 
     def _write(self, sql: str, rows: Sequence[tuple[SqlValue, ...]]) -> str:
-        """Run the statement for every row, as one transaction; return a mutation's id."""
+        """Run the statement for every row, as one transaction; return a mutation id."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany(sql, rows)

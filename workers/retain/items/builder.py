@@ -1,4 +1,4 @@
-"""Put tiers together: `MemoryBuilder(namespace, clock).with_hot(…).with_warm(…).with_cold(…).with_rules(…).build()`."""
+"""Make a client of tiers: `MemoryBuilder(namespace, clock).with_hot(…).with_warm(…).with_cold(…).with_rules(…).build()`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from retain.namespace import Namespace
 from retain.ports import Clock
 
 _RESERVED = ("agent_working", "gateway_key", "gateway_tool", "gateway_credential")
-"""Names with which Retain's other keys begin in the KV namespace that holds the hot tier."""
+"""First segments of Retain's other keys in the KV namespace of the hot tier."""
 
 
 class MemoryBuilder:
     """Builds the client of tiered memory for one namespace.
 
-    Tiered memory is what a program sees of items: `MemoryBuilder` and `MemoryClient` are its two public names, and its
-    values are items. Every `with_…` returns the builder; a second one replaces the first.
+    Tiered memory is how a program uses items: `MemoryBuilder` and `MemoryClient` are its two public names, and its values
+    are items. Every `with_…` returns the builder; a second call replaces the first.
     """
 
     def __init__(self, namespace: Namespace, clock: Clock) -> None:
@@ -45,7 +45,7 @@ class MemoryBuilder:
         return self
 
     def with_warm(self, warm: WarmMemory) -> MemoryBuilder:
-        """Use a warm tier: a `ItemCatalogue`, or one of the three methods alone, which becomes one by `PlainCatalogue`."""
+        """Use a warm tier: an `ItemCatalogue`, or a plain `WarmMemory`, which `PlainCatalogue` turns into one."""
         self._warm = warm
         return self
 
@@ -68,28 +68,28 @@ class MemoryBuilder:
         return self
 
     def with_placements(self, matrix: Matrix) -> MemoryBuilder:
-        """Use a matrix instead of the usual one. Every tier that it names must be there."""
+        """Use this matrix instead of the built-in one. Every tier that it names must be present."""
         self._matrix = checked_matrix(matrix)
         return self
 
     def with_pii(self, sealer: Sealer) -> MemoryBuilder:
-        """Seal values that hold PII. Without it, such a value is refused."""
+        """Seal values that contain PII. Without a sealer, such values are refused."""
         self._sealer = sealer
         return self
 
     def with_session(self, session: Session) -> MemoryBuilder:
-        """Continue a session: reads show nothing older than what it saw."""
+        """Continue a session: reads return nothing older than what it has seen."""
         self._session = session
         return self
 
     def build(self) -> MemoryClient:
-        """Return the memory.
+        """Return the client.
 
         Raises: Misconfigured (codes `no_tiers`, `tier_missing`, `contradictory_rules`, `reserved_service`).
         """
         if self._namespace.service in _RESERVED:
             raise Misconfigured(
-                f"{self._namespace.service} is the beginning of Retain's own keys; name the service otherwise",
+                f"Retain's own keys begin with {self._namespace.service}; choose another service name",
                 code="reserved_service",
             )
         tiers = self._tiers()
@@ -106,18 +106,18 @@ class MemoryBuilder:
         raise _without_tiers()
 
     def _tiers(self) -> frozenset[Tier]:
-        """Return the tiers that there are, enough of them for each other and for the placements."""
-        there: dict[Tier, bool] = {
+        """Return the tiers that were given, after checking that the combination and the placements are possible."""
+        given: dict[Tier, bool] = {
             "hot": self._hot is not None,
             "warm": self._warm is not None,
             "cold": self._cold is not None,
         }
-        present = frozenset(tier for tier, given in there.items() if given)
+        present = frozenset(tier for tier, is_given in given.items() if is_given)
         if not present:
             raise _without_tiers()
         if present == {"hot", "cold"}:
             raise Misconfigured(
-                "hot and cold need a warm tier between them: it decides which copy is the newer one",
+                "hot and cold need a warm tier as well: it decides which copy is newer",
                 code="tier_missing",
             )
         for data_type, placement in (self._matrix or {}).items():

@@ -1,7 +1,7 @@
-"""What a program does with the items of one namespace: put, get, find and delete by data type and id.
+"""Access to the items of one namespace: put, get, find and delete by data type and id.
 
-`MemoryBuilder` makes a client. Which one depends on the tiers: `TieredClient` works with a warm tier, which numbers the
-versions of all; `HotClient` and `ColdClient` work with one tier alone.
+`MemoryBuilder` makes a client. Which one depends on the tiers: `TieredClient` works with a warm tier, which assigns all
+versions; `HotClient` and `ColdClient` work with one tier alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from retain.namespace import Namespace
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a put did. tier: where the value lies, durably. hot_copy: whether a copy was left in the hot tier as well."""
+    """The result of a put. tier: where the value is stored durably. hot_copy: whether the hot tier has a copy as well."""
 
     key: str
     version: int
@@ -27,7 +27,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class FoundItem:
-    """What a read found. tier: which one answered. user_id: known unless the hot tier did."""
+    """The result of a read. tier: which one answered. user_id: known unless the hot tier answered."""
 
     key: str
     value: str
@@ -40,8 +40,8 @@ class FoundItem:
 class MemoryClient(Protocol):
     """The items of one namespace. Built by `MemoryBuilder`; a key outside the namespace cannot be expressed.
 
-    It is a client of tiered memory, whose values are called items everywhere else. Safe to use from several tasks at
-    once. Reads are monotonic, and see the client's own writes.
+    It is a client of tiered memory, whose values are called items everywhere else. Several tasks may use it at once.
+    Reads are monotonic, and see the client's own writes.
     """
 
     @property
@@ -57,13 +57,13 @@ class MemoryClient(Protocol):
     async def put(
         self, data_type: str, entity_id: str, value: str, *, user_id: str | None = None, ttl_s: int | None = None
     ) -> Stored:
-        """Write a value where its data type belongs, replacing any. Idempotent except for the version.
+        """Write a value to the tier of its data type, replacing any. Idempotent except for the version.
 
-        user_id: whose data it is, for erasure. ttl_s: instead of the data type's, at least 60.
+        user_id: whose data it is, for erasure. ttl_s: replaces the data type's, at least 60.
         Raises: InvalidInput (codes `invalid_namespace`, `unknown_data_type`, `tier_missing`, `pii_outside_warm`,
             `invalid_ttl`, `invalid_user`, `user_not_findable`, `unsupported_value`, `value_too_deep`); LimitExceeded;
             Conflict (codes `item_erased`, `tenant_erased`); Misconfigured (codes `memory_key_missing`,
-            `invalid_memory_key`); Unavailable, and then a later read may or may not see the value.
+            `invalid_memory_key`); Unavailable, after which a later read may or may not see the value.
         """
         ...
 
@@ -72,7 +72,7 @@ class MemoryClient(Protocol):
         ...
 
     async def find(self, data_type: str, entity_id: str) -> FoundItem | None:
-        """Return the value with what is known of it: from the fastest tier that has it, if the rules say so.
+        """Return the value with its metadata, from the fastest tier that has it, if the rules allow.
 
         Raises: InvalidInput as `put`; Unavailable (code `hot_value_stale` while the hot tier alone holds the item and
             does not yet show what this session has seen); UpstreamFailed (code `cold_value_missing`); Misconfigured
@@ -81,8 +81,8 @@ class MemoryClient(Protocol):
         ...
 
     async def delete(self, data_type: str, entity_id: str) -> bool:
-        """Remove the item from every tier; tell whether there was one. Idempotent.
+        """Remove the item from every tier; return whether there was one. Idempotent.
 
-        It is acknowledged when the deciding tier has forgotten the value. Raises: InvalidInput; Unavailable.
+        Acknowledged once the authoritative tier no longer has the value. Raises: InvalidInput; Unavailable.
         """
         ...

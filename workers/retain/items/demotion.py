@@ -1,4 +1,4 @@
-"""Demotion: a policy decides what moves to the cold tier or is removed; the daily brief executes it, a part each day.
+"""Demotion: a policy decides what moves to the cold tier or is removed; the daily brief executes a part each day.
 
 Hot copies need no demotion: they expire. Items are examined least recently examined first, so the next run picks up one
 that was interrupted or reached its bounds.
@@ -23,15 +23,15 @@ Decision = Literal["keep", "demote", "drop_copy", "remove"]
 """Keep it where it is; move it from warm to cold; forget the warm copy of a cold item; remove it altogether."""
 
 LOOKS = 2000
-"""Items of one run that are decided on …"""
+"""Items that one run examines."""
 MOVES = 100
-"""… and of those, how many move. Each takes four calls, and a request has 1,000.
+"""Items that one run moves, drops or removes. A move takes four calls, and a request has 1,000.
 
 Source: https://developers.cloudflare.com/workers/platform/limits/#subrequests
 """
 LOOK_EVERY_MS = 20 * 3_600_000
 GRACE_MS = 3_600_000
-"""Age at which an object that no item points to is not on its way any more."""
+"""Age at which an object that no item points to cannot belong to a write under way."""
 
 _EXPIRED = """
 DELETE FROM memory_items WHERE (tenant_id, key) IN (
@@ -67,10 +67,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DemotionCandidate:
-    """What a policy knows of an item. copied: a cold item with a copy in the warm tier. sealed: it holds PII.
+    """What a policy knows of an item. copied: a cold item has a copy in the warm tier. sealed: the item contains PII.
 
-    read_hours: in how many hours it was read from the warm or cold tier, since its first write. read_at_ms: last of them,
-    0 for none. placement: of its data type; None for one that the matrix does not have, as for a legacy key.
+    read_hours: number of hours since its first write in which it was read from the warm or cold tier. read_at_ms: the
+    last such read, 0 for none. placement: of its data type; None if the matrix does not have it, as for a legacy key.
     """
 
     tier: Tier
@@ -85,10 +85,10 @@ class DemotionCandidate:
 
 
 class DemotionPolicy(Protocol):
-    """Decides on one item. The extension point: what it demotes against the rules (PII, no prefix) stays, and is counted."""
+    """Decides on one item. The extension point. A demotion that the rules forbid (PII, no prefix) is only counted."""
 
     def __call__(self, item: DemotionCandidate, now_ms: int) -> Decision:
-        """Return what is to be done with the item. Pure."""
+        """Return what to do with the item. Pure."""
         ...
 
 
@@ -96,9 +96,10 @@ class DemotionPolicy(Protocol):
 class AgedDemotion:
     """The built-in policy: by age since the last use, how often an item was read, its size, and its type's retention.
 
-    idle_days: without a read or write, after which a small item moves to the cold tier. large_idle_days: the same for one
-    of large_bytes or more. frequent: an item that was read in so many hours a week on average stays. keep_bytes: what is
-    smaller stays, too: an object would cost more than its row. copy_days: how long an unread warm copy is kept.
+    idle_days: without a read or write, after which a small item moves to the cold tier. large_idle_days: the same for an
+    item of large_bytes or more. frequent: an item read in at least this many hours per week, on average, stays.
+    keep_bytes: a smaller item stays, too: an object would cost more than its row. copy_days: how long an unread warm copy
+    is kept.
     """
 
     idle_days: int = 30
@@ -109,7 +110,7 @@ class AgedDemotion:
     copy_days: int = 7
 
     def __call__(self, item: DemotionCandidate, now_ms: int) -> Decision:
-        """Return what is to be done with the item."""
+        """Return what to do with the item."""
         used_at_ms = max(item.read_at_ms, item.updated_at_ms)
         idle_days = (now_ms - used_at_ms) / (DAY_S * 1000)
         if item.placement is not None and item.placement.retention_s is not None:
@@ -128,7 +129,7 @@ class AgedDemotion:
 
 
 class Demotion:
-    """Carries out what a policy decides, over all tenants."""
+    """Executes what a policy decides, for all tenants."""
 
     def __init__(self, sql: Sql, cold: ColdMemory, matrix: Matrix, clock: Clock, policy: DemotionPolicy) -> None:
         self._sql = sql
@@ -138,9 +139,9 @@ class Demotion:
         self._policy = policy
 
     async def run(self, *, looks: int = LOOKS, moves: int = MOVES) -> dict[str, int]:
-        """Remove what expired, do what the policy decides, and remove objects that nothing points to; return the counts.
+        """Remove expired items, do what the policy decides, and remove objects that nothing points to; return the counts.
 
-        Bounded and resumable. An item that fails is counted, does not stop the rest, and comes again after all others.
+        Bounded and resumable. An item that fails is counted, does not stop the rest, and is retried after all others.
         """
         expired = (await self._sql.run(_EXPIRED, self._clock(), looks)).changes
         done: Counter[str] = Counter(expired=expired)
@@ -151,7 +152,7 @@ class Demotion:
             if decision != "keep" and done["moved"] + done["removed"] + done["dropped"] + done["failed"] >= moves:
                 continue  # for the next run
             try:
-                done[await self._carried_out(decision, row)] += 1
+                done[await self._executed(decision, row)] += 1
             except RetainError as error:
                 _log.warning("an item was not demoted", extra={"code": error.code, "decision": decision})
                 done["failed"] += 1
@@ -162,7 +163,7 @@ class Demotion:
         return {name: count for name, count in done.items() if name != "kept"}
 
     def _decided(self, row: Row) -> Decision:
-        if row["deleted"]:  # versions go by the clock: after a day no copy of an older one is left to outlive the mark
+        if row["deleted"]:  # by then every hot copy of an older version has expired, so the tombstone may go
             return "remove" if int(row["updated_at_ms"]) <= self._clock() - self._tombstone_ms() else "keep"
         item = DemotionCandidate(
             tier=row["tier"],
@@ -180,8 +181,8 @@ class Demotion:
     def _tombstone_ms(self) -> int:
         return 1000 * max([DAY_S, *(p.ttl_s or 0 for p in self._matrix.values() if p.tier == "hot")]) + GRACE_MS
 
-    async def _carried_out(self, decision: Decision, row: Row) -> str:
-        """Do what was decided, unless the item changed since; return what was done."""
+    async def _executed(self, decision: Decision, row: Row) -> str:
+        """Do what was decided, unless the item has changed since; return what was done."""
         where = row["tenant_id"], row["key"], int(row["version"])
         if decision == "demote":
             return await self._demoted(row)
@@ -189,16 +190,18 @@ class Demotion:
             await self._sql.run(_DROP_COPY, *where)
             return "dropped"
         if decision == "remove":
-            await self._sql.run(_REMOVE, *where)  # its object is loose now, and swept
+            await self._sql.run(_REMOVE, *where)  # no item points to its object now: the sweep removes it
             return "removed"
         return "kept"
 
     async def _demoted(self, row: Row) -> str:
-        """Move a value: note the object, write it, and let the row point to it if it still has that version."""
+        """Move a value: note the object, write it, and point the row to it if it still has that version."""
         tenant_id, key, version = row["tenant_id"], row["key"], int(row["version"])
         placement = self._matrix.get(row["kind"])
         if row["sealed"] or row["tier"] != "warm" or placement is None or not placement.prefix:
-            _log.error("the policy demotes what may not be cold", extra={"tenant_id": tenant_id, "kind": row["kind"]})
+            _log.error(
+                "the policy demotes an item that must not be cold", extra={"tenant_id": tenant_id, "kind": row["kind"]}
+            )
             return "refused"
         found = (await self._sql.run(_VALUE, tenant_id, key, version)).rows
         if not found or found[0]["value"] is None:
@@ -210,7 +213,7 @@ class Demotion:
         return "moved" if moved else "kept"
 
     async def _sweep(self, limit: int) -> int:
-        """Remove objects that no item points to; return how many."""
+        """Remove objects that no item points to; return their number."""
         rows = (await self._sql.run(_LOOSE, self._clock() - GRACE_MS, limit)).rows
         for row in rows:
             await self._cold.delete(row["object_key"])

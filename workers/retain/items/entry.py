@@ -1,4 +1,4 @@
-"""What is known of an item: its entry in the catalogue, a new state of it, and a copy of it in the hot tier."""
+"""The states of an item: its entry in the catalogue, a new state to write, and its value in the hot tier."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _HELD = re.compile(r"retain1 ([0-9]{1,16}) ([0-9]{1,16})\n")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A new state of an item. tier: where its value lies. value: in `warm`. object_key: in `cold`.
+    """A new state of an item. tier: where its value is stored. value: in `warm`. object_key: in `cold`.
 
-    key_id: names the key that seals the value; None for one in clear. size_bytes: of the value as it was given.
+    key_id: names the key that seals the value; None for plain text. size_bytes: of the value as it was given.
     """
 
     tier: Tier
@@ -29,9 +29,9 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class ItemEntry:
-    """An item as its catalogue knows it. Fields as of `Draft`; in `cold`, value is a copy that a read promoted.
+    """An item as its catalogue knows it. Fields as in `Draft`; in `cold`, value is a copy that a read promoted.
 
-    read_at_ms: the last read that was noted. updated_at_ms: the last write.
+    read_at_ms: the last read that was counted. updated_at_ms: the last write.
     """
 
     version: int
@@ -47,13 +47,13 @@ class ItemEntry:
     deleted: bool = False
 
     def shown(self, now_ms: int) -> bool:
-        """Tell whether a read finds the item: it is not deleted and has not expired."""
+        """Return whether a read finds the item: it is not deleted and has not expired."""
         return not self.deleted and (self.expires_at_ms is None or now_ms < self.expires_at_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Buried:
-    """A deleted item. found: whether there was one. object_key: of the object that held it."""
+    """A deleted item. version: of the delete. found: whether there was an item. object_key: of the object with its value."""
 
     version: int
     found: bool
@@ -62,7 +62,7 @@ class Buried:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A value in the hot tier: a line that says which version it is and when it expires, and then the value as it is."""
+    """A value in the hot tier. As text: a line with its version and expiry, followed by the unchanged value."""
 
     value: str
     version: int
@@ -73,12 +73,12 @@ class Held:
 
     @staticmethod
     def parse(text: str) -> Held:
-        """Return what the text holds; one without the line was written by somebody else, and is of version 0."""
+        """Return the value in the text. A text without the line was written by another program, and has version 0."""
         found = _HELD.match(text)
         if found is None:
             return Held(text, 0)
         return Held(text[found.end() :], int(found[1]), int(found[2]) or None)
 
     def shown(self, now_ms: int) -> bool:
-        """Tell whether it has not expired."""
+        """Return whether it has not expired."""
         return self.expires_at_ms is None or now_ms < self.expires_at_ms

@@ -1,4 +1,4 @@
-"""What is checked before a tier is called: the key, the placement, the time to live, the user, the size, PII."""
+"""The checks before a tier is called: key, placement, time to live, user, size, PII."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_USER_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class PlacedItem:
-    """Where an item belongs. decides: the tier whose answer counts; others may have copies."""
+    """Where an item belongs. decides: the authoritative tier; others may have copies."""
 
     key: str
     placement: ItemPlacement
@@ -29,7 +29,7 @@ class PlacedItem:
 
 @dataclass(frozen=True, slots=True)
 class NewValue:
-    """A value that may be written. sealer: seals it when it holds PII; None when it holds none."""
+    """A value that may be written. sealer: seals a value with PII; None for a value without."""
 
     place: PlacedItem
     text: str
@@ -40,7 +40,7 @@ class NewValue:
 
 
 class ItemChecks:
-    """Checks what a client is given. tiers: those that the client has."""
+    """Checks what a client is given. tiers: those of the client."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ItemChecks:
         return PlacedItem(key, placement, "warm" if through else placement.tier)
 
     def new_value(self, data_type: str, entity_id: str, value: str, user_id: str | None, ttl_s: int | None) -> NewValue:
-        """Return the value, ready to be written. Raises: as `MemoryClient.put`, before anything is written."""
+        """Return the value, ready to be written. Raises: as `MemoryClient.put`."""
         place = self.place(data_type, entity_id)
         sealer = self._sealer_of(value, place.placement.tier)
         seconds = place.placement.ttl_s if ttl_s is None else ttl_s
@@ -88,7 +88,7 @@ class ItemChecks:
         return NewValue(place, value, size, expires_at_ms, user_id, sealer)
 
     async def opened(self, key: str, sealed: str) -> str:
-        """Return a sealed value of an item. Raises: Misconfigured (code `item_unreadable`)."""
+        """Return the plain text of an item's sealed value. Raises: Misconfigured (code `item_unreadable`)."""
         if self._sealer is None:
             raise Misconfigured("the item is sealed, and this memory has no key", code="item_unreadable")
         return await self._sealer.open(key, sealed)

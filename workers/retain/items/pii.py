@@ -1,8 +1,7 @@
-"""PII: which values hold some, and their encryption at rest.
+"""PII: which values contain it, and their encryption at rest.
 
 A value that is a JSON object or array with a declared field, at any depth, is sealed as a whole (`retain.sealing`) for
-its item's key. A field whose value is null holds nothing. Text that is not JSON, and JSON inside a string, is not
-searched.
+its item's key. A field that is null does not count. Text that is not JSON, and JSON inside a string, are not searched.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from retain.ports import Crypto
 from retain.sealing import Keyring, decode_key
 
 FIELDS = ("email", "phone", "address", "payment_method")
-"""What is declared without configuration."""
+"""The fields that are declared by default."""
 
 
 def read_fields(text: str) -> tuple[str, ...]:
-    """Return the field names of a setting, separated by commas; the usual ones for an empty one."""
+    """Return the comma-separated field names of a setting; the default ones if it is empty."""
     return tuple(name.strip() for name in text.split(",") if name.strip()) or FIELDS
 
 
 def declared_in(value: str, fields: Sequence[str]) -> list[str]:
-    """Return which declared fields the value holds, sorted. Upper and lower case are the same.
+    """Return which declared fields the value has, sorted. Case is ignored.
 
     Raises: InvalidInput (code `value_too_deep`).
     """
@@ -34,11 +33,11 @@ def declared_in(value: str, fields: Sequence[str]) -> list[str]:
 
     def seen(pairs: list[tuple[str, Any]]) -> bool:
         found.update(name.casefold() for name, held in pairs if held is not None and name.casefold() in declared)
-        return True  # in place of the object, which is not null
+        return True  # stands for the object, which is not null
 
     if value.lstrip(" \t\r\n")[:1] not in ("{", "["):
         return []
-    try:  # pairs, not dictionaries: of two fields of one name, neither hides the other
+    try:  # pairs, not dictionaries: of two fields with one name, neither hides the other
         json.loads(value, object_pairs_hook=seen)
     except ValueError:
         return []
@@ -48,26 +47,26 @@ def declared_in(value: str, fields: Sequence[str]) -> list[str]:
 
 
 class Sealer:
-    """Seals values with the deployment's current key, and opens those of its previous key as well."""
+    """Seals values with the deployment's current key, and also opens those sealed with its previous key."""
 
     def __init__(self, crypto: Crypto, key: str, previous: str = "", fields: Sequence[str] = FIELDS) -> None:
-        """Take the keys as the secrets hold them: 32 bytes in base64; they are read when they are needed."""
+        """Take the keys as they are in the secrets: 32 bytes in base64, decoded on first use."""
         self._keys = Keyring(crypto, key, previous, _read)
         self._fields = tuple(fields)
 
     def declared(self, value: str) -> list[str]:
-        """Return which declared fields the value holds."""
+        """Return which declared fields the value has, sorted. Raises: as `declared_in`."""
         return declared_in(value, self._fields)
 
     def key_id(self) -> str:
-        """Return the id of the key that seals now.
+        """Return the id of the current key, which seals new values.
 
         Raises: Misconfigured (codes `memory_key_missing`, `invalid_memory_key`).
         """
         return self._keys.key_id()
 
     async def seal(self, key: str, value: str) -> str:
-        """Return the sealed value, different each time. key: the item's. Raises: as `key_id`."""
+        """Return the sealed value, which differs on each call. key: the item's. Raises: as `key_id`."""
         return await self._keys.seal(key, value)
 
     async def open(self, key: str, sealed: str) -> str:

@@ -1,6 +1,6 @@
 """Placement: which data belongs in which tier, for how long. The tier selection matrix, as data.
 
-What a deployment adds or changes comes from its setting MEMORY_PLACEMENTS, a JSON object of the same shape.
+A deployment adds to it and changes it by the setting MEMORY_PLACEMENTS, a JSON object of the same shape.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ MIN_TTL_S = 60
 _TIERS = ("hot", "warm", "cold")
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9-]{0,30}/")
 _TAKEN = ("briefs/", "tenants/")
-"""Prefixes under which the cold tier's bucket holds something else."""
+"""Prefixes that the cold tier's bucket uses for other data."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemPlacement:
-    """Where data of one type belongs. Durations are seconds; None: without end.
+    """Where data of one type belongs. Durations are in seconds; None means unlimited.
 
-    ttl_s: from the write until it is not shown any more. retention_s: from the last use (in `cold`: from the write) until
-    the daily work removes it. prefix: of its objects in the cold tier. infrequent_after_s: age at which its objects go
+    ttl_s: from the write until reads no longer find it. retention_s: from the last use (in `cold`: from the write) until
+    the daily work removes it. prefix: of its objects in the cold tier. infrequent_after_s: age at which its objects move
     to the cheaper storage class.
     """
 
@@ -49,13 +49,13 @@ class ItemPlacement:
             seconds = getattr(self, name)
             whole = isinstance(seconds, int) and not isinstance(seconds, bool)
             if seconds is not None and not (whole and seconds >= MIN_TTL_S):
-                raise _refused(f"{name} is a number of seconds from {MIN_TTL_S} on")
+                raise _refused(f"{name} is a number of seconds, at least {MIN_TTL_S}")
         if self.tier == "hot" and self.ttl_s is None:
-            raise _refused("what is hot expires: give it ttl_s")
+            raise _refused("a hot placement needs ttl_s: hot values expire")
         if self.prefix and (_PREFIX.fullmatch(self.prefix) is None or self.prefix in _TAKEN):
-            raise _refused(f"a prefix matches {_PREFIX.pattern} and is none of {', '.join(_TAKEN)}")
+            raise _refused(f"a prefix matches {_PREFIX.pattern} and is not one of {', '.join(_TAKEN)}")
         if self.tier == "cold" and not self.prefix:
-            raise _refused("what is cold has a prefix, by which the bucket's life cycle knows it")
+            raise _refused("a cold placement needs a prefix: the bucket's life cycle rules select by it")
 
 
 Matrix = Mapping[str, ItemPlacement]
@@ -73,7 +73,7 @@ MATRIX: Matrix = {
     "product_images": ItemPlacement("cold", prefix="uploads/", infrequent_after_s=30 * DAY_S),
     "system_logs": ItemPlacement("cold", retention_s=90 * DAY_S, prefix="logs/"),
 }
-"""The matrix that holds without configuration."""
+"""The default matrix."""
 
 
 def placement_of(matrix: Matrix, data_type: str) -> ItemPlacement:
@@ -88,9 +88,9 @@ def placement_of(matrix: Matrix, data_type: str) -> ItemPlacement:
 
 
 def read_placements(text: str) -> Matrix:
-    """Return the matrix with what a setting changes and adds: a JSON object, data type to fields of its placement.
+    """Return the matrix with a setting's changes and additions: a JSON object, data type to fields of its placement.
 
-    A data type that the matrix has keeps the fields that are not named. Raises: Misconfigured (code `invalid_placement`).
+    A known data type keeps the fields that are not named. Raises: Misconfigured (code `invalid_placement`).
     """
     if not text:
         return MATRIX
@@ -100,23 +100,23 @@ def read_placements(text: str) -> Matrix:
         raise _refused("MEMORY_PLACEMENTS is not JSON") from error
     if not isinstance(given, dict):
         raise _refused("MEMORY_PLACEMENTS is a JSON object")
-    return checked_matrix({**MATRIX, **{data_type: _placement(data_type, said) for data_type, said in given.items()}})
+    return checked_matrix({**MATRIX, **{data_type: _placement(data_type, entry) for data_type, entry in given.items()}})
 
 
 def checked_matrix(matrix: Matrix) -> Matrix:
-    """Return the matrix. Raises: Misconfigured (code `invalid_placement`) when two data types share a prefix."""
+    """Return the matrix unchanged. Raises: Misconfigured (code `invalid_placement`) when two data types share a prefix."""
     prefixes = [placement.prefix for placement in matrix.values() if placement.prefix]
     if len(set(prefixes)) < len(prefixes):
-        raise _refused("two data types share a prefix: the life cycle of one would be that of the other")
+        raise _refused("two data types share a prefix: the life cycle rules of one would apply to the other")
     return matrix
 
 
 def lifecycle_rules(matrix: Matrix) -> dict[str, Any]:
     """Return the life cycle of the cold tier's bucket, as `wrangler r2 bucket lifecycle set --file` takes it.
 
-    That command replaces all rules, so the bucket's default one, which ends abandoned uploads, is among them. Objects are
-    removed by age only where the type belongs in the cold tier: what was demoted has an age of its own, which the daily
-    work knows.
+    That command replaces all rules, so the bucket's default rule, which aborts abandoned uploads, is among them. Objects
+    are removed by age only if the type belongs in the cold tier: the age of a demoted item is not that of its object, so
+    the daily work removes it.
     Source: https://developers.cloudflare.com/r2/buckets/object-lifecycles/
     """
     rules = []
@@ -143,19 +143,19 @@ def lifecycle_rules(matrix: Matrix) -> dict[str, Any]:
 
 
 def _age(seconds: int) -> dict[str, Any]:
-    days = -(-seconds // DAY_S)  # rules count in days; never sooner than the matrix says
+    days = -(-seconds // DAY_S)  # rules count in days: round up, so never sooner than the matrix says
     return {"type": "Age", "maxAge": days * DAY_S}
 
 
-def _placement(data_type: str, said: object) -> ItemPlacement:
+def _placement(data_type: str, entry: object) -> ItemPlacement:
     names = {field.name for field in fields(ItemPlacement)}
-    if not isinstance(said, dict) or not set(said) <= names:
+    if not isinstance(entry, dict) or not set(entry) <= names:
         raise _refused(f"the placement of {data_type!r} is an object with {', '.join(sorted(names))}")
     if data_type in MATRIX:
-        return replace(MATRIX[data_type], **said)
-    if "tier" not in said:
+        return replace(MATRIX[data_type], **entry)
+    if "tier" not in entry:
         raise _refused(f"the placement of {data_type!r} names no tier")
-    return ItemPlacement(**cast("dict[str, Any]", said))
+    return ItemPlacement(**cast("dict[str, Any]", entry))
 
 
 def _refused(message: str) -> Misconfigured:

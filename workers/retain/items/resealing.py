@@ -1,4 +1,4 @@
-"""Rotation of the key that seals PII: what an older key sealed is sealed anew, a part a call."""
+"""Rotation of the key that seals PII: each call seals some items of an older key with the current one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SEAL = "UPDATE memory_items SET value = ?, key_id = ? WHERE tenant_id = ? AND k
 
 @dataclass(frozen=True, slots=True)
 class Resealed:
-    """How far a call came. left: items that an older key still seals: that key may be removed at 0."""
+    """The progress of a call. left: items that an older key still seals; at 0, that key may be removed."""
 
     resealed: int
     left: int
 
 
 async def reseal(sql: Sql, sealer: Sealer, tenant_id: str, limit: int = ITEMS_PER_CALL) -> Resealed:
-    """Seal a tenant's items with the present key, `limit` of them. Versions stay. Idempotent; call until none is left.
+    """Seal up to `limit` items of a tenant with the current key, keeping versions. Idempotent; call until none is left.
 
     Raises: Misconfigured (codes `memory_key_missing`, `item_unreadable` for one that no key of the deployment opens).
     """

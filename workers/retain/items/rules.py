@@ -1,4 +1,4 @@
-"""The rules by which values move between the tiers, and what a client has seen of them."""
+"""The rules by which values move between tiers, and what a client has seen of the items."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from retain.items.placement import MIN_TTL_S
 HotReads = Literal["session", "checked"]
 
 HOT_TTL_S = 900
-"""How long a hot copy lives unless the rules say otherwise."""
+"""Default lifetime of a hot copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRules:
-    """How a client reads and writes. None: as the tiers that it has allow.
+    """How a client reads and writes. None: as the client's tiers allow.
 
-    read_fallback: a read asks the hot tier first, and the slower ones after it; without it, only the tier in which the
-    item's value lies. promote_on_read: a value found in a slower tier is copied to the faster ones. write_through: what
-    belongs in the hot tier is written to the warm one, which then decides, and every write leaves a hot copy.
-    hot_ttl: seconds that a hot copy of something that belongs elsewhere lives at most. hot_reads: whether a hot value
-    is compared with the versions that this client has seen, or with the warm tier's (docs/tiers.md).
+    read_fallback: a read asks the hot tier first, then the slower ones; without it, only the tier in which the item's
+    value is stored. promote_on_read: a value found in a slower tier is copied to the faster ones. write_through: an item
+    of the hot tier is written to the warm one, which becomes authoritative, and every write leaves a hot copy. hot_ttl:
+    longest lifetime in seconds of a hot copy of an item that belongs elsewhere. hot_reads: whether a hot value is
+    compared with the versions that this client has seen, or with the warm tier's (docs/tiers.md).
 
     Raises: Misconfigured (code `contradictory_rules`).
     """
@@ -71,7 +71,7 @@ class MemoryRules:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRules:
-    """The rules of one client. Fields as of `MemoryRules`."""
+    """The rules of one client. Fields as in `MemoryRules`."""
 
     read_fallback: bool
     promote_on_read: bool
@@ -86,7 +86,7 @@ def _contradiction(message: str) -> Misconfigured:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The newest that a session knows of an item: its version, and whether it was there. until_ms: when it expires."""
+    """The newest that a session knows of an item: its version, and whether it existed. until_ms: its expiry."""
 
     version: int = 0
     present: bool = False
@@ -94,9 +94,9 @@ class Seen:
 
 
 class Session:
-    """What one user of memory has seen: no read of the same session shows anything older.
+    """What one user of memory has seen: no read of the same session returns anything older.
 
-    Grows by one small entry for every item that was touched. `known` can be handed to another client.
+    Grows by one small entry per item read or written. `known` can be passed to another client.
     """
 
     def __init__(self, known: Mapping[str, Seen] | None = None) -> None:
@@ -112,7 +112,7 @@ class Session:
         return self._known.get(key, _NOTHING)
 
     def saw(self, key: str, seen: Seen) -> None:
-        """Note what was seen, unless something newer was."""
+        """Note what was seen, unless something newer has been."""
         if seen.version >= self.of(key).version:
             self._known[key] = seen
 

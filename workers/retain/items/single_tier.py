@@ -1,4 +1,4 @@
-"""Clients of one tier alone, hot or cold: no warm tier numbers versions. For one writer of each item at a time."""
+"""Clients of one tier alone, hot or cold: no warm tier assigns versions. For one writer per item at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retain.ports import Clock
 
 
 class HotClient:
-    """Implements `MemoryClient` on a hot tier. Versions are times of the clock."""
+    """Implements `MemoryClient` on a hot tier. Versions are timestamps."""
 
     def __init__(self, checks: ItemChecks, hot: HotMemory, clock: Clock, session: Session) -> None:
         self.session = session
@@ -45,14 +45,14 @@ class HotClient:
         return None if found is None else found.value
 
     async def find(self, data_type: str, entity_id: str) -> FoundItem | None:
-        """See the protocol. Raises: Unavailable (code `hot_value_stale`) while a newer one is known of."""
+        """See the protocol. Raises: Unavailable (code `hot_value_stale`) while the session knows a newer version."""
         key = self._checks.place(data_type, entity_id).key
         text = await self._hot.get(key)
         held = None if text is None else Held.parse(text)
         seen, now = self.session.of(key), self._clock()
         if held is None or held.version < seen.version:
             if seen.present and (seen.until_ms is None or now < seen.until_ms):
-                raise Unavailable("the hot tier does not show yet what was written", code="hot_value_stale")
+                raise Unavailable("the hot tier does not yet show what was written", code="hot_value_stale")
             return None
         if not held.shown(now):
             return None
@@ -60,7 +60,7 @@ class HotClient:
         return FoundItem(key, held.value, held.version, "hot", held.expires_at_ms)
 
     async def delete(self, data_type: str, entity_id: str) -> bool:
-        """See the protocol. Whether there was one is what the tier shows."""
+        """See the protocol. Whether there was an item is judged by what the tier shows."""
         key = self._checks.place(data_type, entity_id).key
         text = await self._hot.get(key)
         await self._hot.delete(key)
@@ -91,7 +91,7 @@ class ColdClient:
         new = self._checks.new_value(data_type, entity_id, value, user_id, ttl_s)
         _refuse_user(user_id)
         if ttl_s is not None:
-            raise InvalidInput("in a cold tier alone, data lives as the bucket's rules say", code="invalid_ttl")
+            raise InvalidInput("with a cold tier alone, the bucket's rules determine expiry", code="invalid_ttl")
         await self._cold.upload_text(new.place.placement.prefix + new.place.key, value)
         return Stored(new.place.key, 0, "cold", new.expires_at_ms, hot_copy=False)
 
@@ -117,4 +117,4 @@ class ColdClient:
 
 def _refuse_user(user_id: str | None) -> None:
     if user_id is not None:
-        raise InvalidInput("without a warm tier a user's items are not findable", code="user_not_findable")
+        raise InvalidInput("without a warm tier a user's items cannot be found", code="user_not_findable")

@@ -1,4 +1,4 @@
-"""The tables of items. Their rows lead to hot copies and objects, which an erasure removes first."""
+"""The tables of items. Their rows name hot copies and objects, which an erasure removes first."""
 
 from __future__ import annotations
 

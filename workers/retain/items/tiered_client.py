@@ -1,7 +1,7 @@
-"""The client of a memory with a warm tier, which knows where the value of every item lies, and its version.
+"""The client of a memory with a warm tier, which knows every item's version and where its value is stored.
 
 What happens when a tier fails between two steps, and what readers may see, is in docs/tiers.md. In short: a write is
-acknowledged once its authoritative tier has it; copies in faster tiers come after that and carry its version.
+acknowledged once its authoritative tier has it; copies in faster tiers follow and carry its version.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from retain.namespace import Namespace
 from retain.ports import Clock
 
 MAX_PROMOTED_BYTES = 1_000_000
-"""Largest value that a read copies from the cold tier into the warm one, whose rows hold 2,000,000 bytes."""
+"""Largest value that a read copies from the cold tier to the warm one, whose rows have at most 2,000,000 bytes."""
 
 _log = logging.getLogger(__name__)
 
 
 class TieredClient:
-    """Implements `MemoryClient` on a warm tier, with a hot and a cold one where there are any."""
+    """Implements `MemoryClient` on a warm tier, and a hot and a cold one if there are any."""
 
     def __init__(self, checks: ItemChecks, tiers: Tiers, rules: ResolvedRules, clock: Clock, session: Session) -> None:
         self.session = session
@@ -91,7 +91,7 @@ class TieredClient:
         return buried.found
 
     async def _put_hot(self, new: NewValue) -> int:
-        """Take a version from the warm tier, then write the value to the hot one, which decides."""
+        """Take a version from the warm tier, then write the value to the hot one, which is authoritative."""
         key = new.place.key
         draft = Draft("hot", None, new.size_bytes, user_id=new.user_id, expires_at_ms=new.expires_at_ms)
         version = await self._warm.write(key, draft)
@@ -99,7 +99,7 @@ class TieredClient:
         return version
 
     async def _put_warm(self, new: NewValue) -> tuple[int, bool]:
-        """Write the value to the warm tier, sealed if it holds PII; leave a hot copy, or remove an older one."""
+        """Write the value to the warm tier, sealed if it contains PII; leave a hot copy, or remove an older one."""
         key, text, key_id = new.place.key, new.text, None
         if new.sealer is not None:
             key_id, text = new.sealer.key_id(), await new.sealer.seal(key, new.text)
@@ -112,7 +112,7 @@ class TieredClient:
         return version, False
 
     async def _put_cold(self, new: NewValue) -> int:
-        """Write the value to an object of its own, then make that the item's state in the warm tier."""
+        """Write the value to a new object, then make that the item's state in the warm tier."""
         key = new.place.key
         object_key = await self._warm.new_object(key, new.place.placement.prefix)
         await self._cold().upload_text(object_key, new.text)
@@ -123,15 +123,15 @@ class TieredClient:
 
     def _cold(self) -> ColdMemory:
         if self._tiers.cold is None:
-            raise InvalidInput("the value lies in the cold tier, which is missing", code="tier_missing")
+            raise InvalidInput("the value is in the cold tier, which is missing", code="tier_missing")
         return self._tiers.cold
 
     def _hot_ttl(self, placement: ItemPlacement) -> int | None:
-        """Return how long a hot copy lives at most: its own time for what belongs there, else the rule's."""
+        """Return the longest lifetime of a hot copy: its placement's for an item of the hot tier, else the rule's."""
         return placement.ttl_s if placement.tier == "hot" else self._rules.hot_ttl
 
     async def _is_current(self, key: str, held: Held) -> bool:
-        """Tell whether a hot value may be shown: not expired, nothing newer seen, and checked if the rules say so."""
+        """Return whether a hot value may be shown: not expired, nothing newer seen, and checked if the rules say so."""
         if not held.shown(self._clock()) or held.version < self.session.of(key).version:
             return False
         return self._rules.hot_reads == "session" or await self._warm.version(key) == held.version
@@ -154,13 +154,13 @@ class TieredClient:
     def _not_shown_by_hot(self, key: str, entry: ItemEntry) -> FoundItem | None:
         seen = self.session.of(key)
         if seen.present and seen.version <= entry.version:
-            raise Unavailable("the hot tier does not show yet what was written", code="hot_value_stale")
+            raise Unavailable("the hot tier does not yet show what was written", code="hot_value_stale")
         return None
 
     async def _value(self, key: str, placement: ItemPlacement, entry: ItemEntry) -> tuple[str, Tier, ItemEntry] | None:
-        """Return the entry's value, from which tier, and the entry that it is of: a newer one may have come.
+        """Return the value, the tier that had it, and its entry, which is newer than the given one after a concurrent write.
 
-        An object that is older than its retention may have been removed by the bucket's life cycle.
+        The bucket's life cycle may have removed an object that is older than its retention.
         """
         for last in (False, True):
             if not entry.shown(self._clock()):
@@ -182,11 +182,11 @@ class TieredClient:
         raise UpstreamFailed("the cold tier lost the item's object", code="cold_value_missing")
 
     async def _after_read(self, key: str, placement: ItemPlacement, entry: ItemEntry, value: str) -> None:
-        """Count the read and promote the value. What fails is logged: the read has succeeded."""
+        """Count the read and promote the value. A failure is only logged: the read has succeeded."""
         if entry.read_at_ms <= self._clock() - READ_STEP_MS:
             await _attempt("counting a read", self._warm.note_read(key, entry.version))
         if not self._rules.promote_on_read or entry.key_id is not None:
-            return  # PII is promoted nowhere
+            return  # PII is never promoted
         if entry.tier == "cold" and entry.value is None and entry.size_bytes <= MAX_PROMOTED_BYTES:
             await _attempt("promoting to the warm tier", self._warm.copy_in(key, entry.version, value))
         await self._copies.leave(key, Held(value, entry.version, entry.expires_at_ms), self._hot_ttl(placement))
@@ -197,7 +197,7 @@ class TieredClient:
 
 
 async def _attempt(what: str, work: Awaitable[object]) -> None:
-    """Do what may fail without harm: nothing that was acknowledged depends on it."""
+    """Do work that may fail: nothing that was acknowledged depends on it. A failure is logged."""
     try:
         await work
     except RetainError as error:

@@ -1,1 +1,1 @@
-"""A tenant's data as a whole: export, import, reindex, verify, consolidate, erase. It stands above everything it erases."""
+"""A tenant's data as a whole: export, import, reindex, verify, consolidate, erase. It imports all that it erases."""

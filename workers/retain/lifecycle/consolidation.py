@@ -1,12 +1,12 @@
-"""Consolidation: what rules may do to a tenant's records over night. Bounded, and resumed by the next run.
+"""Consolidation: what rules may do to a tenant's records overnight. Bounded; the next run continues.
 
-- A task whose time passed is closed; any other record whose time passed is deleted.
-- Of near duplicates the oldest stays, and supersedes the others. Trust does not grow by it.
-- What a person wrote or edited is not touched, but for the end that the person set.
+- An expired task is closed; any other expired record is deleted.
+- Of near duplicates the oldest stays, and supersedes the others. It does not become more trusted.
+- A record that a person wrote or edited changes only when it reaches the expiry that the person set.
 
-Near duplicates say the same in the same words: equal scope, kind, fact in parts, metadata and end, no place in a
-conversation, and, but for articles and fillers, the same stems in the same order and the same signs. Not less: of two
-sentences that differ in one value, similarity of words and vectors says that they are equal (docs/lifecycle.md).
+Near duplicates say the same in the same words: equal scope, kind, subject, predicate, object, metadata and expiry, no
+position in a conversation, and, except for articles and fillers, the same stems and signs in the same order. Nothing less
+will do: by similarity of words and vectors, two sentences that differ in one value are equal (docs/lifecycle.md).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from retain.tenants.history import Change, HistoryEntry
 EXPIRED_PER_RUN = 500
 COMPARED_PER_RUN = 2000
 CHUNK = 50
-"""Records of one transaction."""
+"""Records per transaction."""
 
 _FILLERS = frozenset(("a", "an", "the", "that", "also", "just", "very", "really", "quite", "please"))
 _TOKEN = re.compile(r"[^\W_]+|[^\w\s]|_")
 _SILENT = frozenset(".,;:!'\"()[]`\u2026\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb")
-"""Signs that change nothing of what is said. All others do: of `O-` and `O+`, `C` and `C#`, a question and its answer."""
+"""Signs that do not change the meaning. All others do, as in `O-` and `O+`, `C` and `C#`, a question and its answer."""
 _HYPHENATED = re.compile(r"(?<=\w)-(?=\w)")
 
 _log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ WHERE record_id = ? AND (SELECT updated_at_ms FROM memory_records WHERE id = rec
 
 @dataclass(slots=True)
 class Consolidated:
-    """What a run did. compared: records looked at for duplicates. failed: tenants left for the next run."""
+    """What a run did. compared: records examined for duplicates. failed: batches left for the next run, one tenant each."""
 
     closed: int = 0
     deleted: int = 0
@@ -98,21 +98,21 @@ async def consolidate(stores: Stores) -> Consolidated:
 
 
 def likeness(record: Record) -> str:
-    """Return what near duplicates have in common and nothing else has, as SHA-256 in hexadecimal."""
-    said = {
+    """Return a key that near duplicates share and other records do not, as SHA-256 in hexadecimal."""
+    content = {
         "scope": record.scope_id,
         "kind": record.kind,
         "parts": [record.subject, record.predicate, record.object],
         "metadata": record.metadata,
         "expires_at_ms": record.expires_at_ms,
-        # The same thing that happened at another time is another event.
+        # An event at another time is another event.
         "at_ms": record.valid_from_ms if record.kind == "event" else None,
-        "words": _said(record.content),
+        "words": _stems(record.content),
     }
-    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _said(content: str) -> list[str]:
+def _stems(content: str) -> list[str]:
     tokens = _TOKEN.findall(_HYPHENATED.sub(" ", fold(content)))
     return [stem(token) for token in tokens if token not in _FILLERS and token not in _SILENT]
 
@@ -151,12 +151,12 @@ async def _expire(stores: Stores, tenant_id: str, ids: Sequence[str], done: Cons
         done.deleted += counted[1]
         try:
             await indexer.settle_all(deleted)
-        except RetainError as error:  # they are owed: the reconciler goes on
+        except RetainError as error:  # the index is owed them: the reconciler continues
             _log.warning("vector index not settled", extra={"tenant_id": tenant_id, "code": error.code})
 
 
 async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Consolidated) -> None:
-    """Look at new records, and let near duplicates be superseded, in the transaction that notes that they were seen."""
+    """Compare new records, and supersede near duplicates, in the transaction that marks the records as compared."""
     now = stores.clock()
     counted = 0
 

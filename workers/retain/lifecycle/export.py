@@ -1,7 +1,7 @@
-"""Export: a tenant's scopes and records with all their events, page by page, as JSON lines that import takes back.
+"""Export: a tenant's scopes and records with all their events, page by page, as JSON lines for import.
 
-A page is what one import takes. Records come in the order in which they were stored, then the events of deleted ones. A
-record that changes while the export runs is whole in the state it had; importing a later export adds what is new.
+One import accepts one page. Records come in the order in which they were stored, then the events of deleted ones. A
+record that changes during the export appears in one consistent state; importing a later export adds what is new.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from retain.memory.records.rows import event_of
 from retain.ports import Row, Sql
 
 PAGE_BYTES = 400_000
-"""Bytes of events after which a page ends: with the record beside its events a page stays below an import's limit.
+"""Bytes of events after which a page ends: with the records in addition, a page stays below an import's limit.
 
-An event counts as its data and source, and 150 bytes for its ids and names.
+An event counts as the size of its data and source plus 150 bytes for its ids and names.
 """
 _CURSOR = re.compile(r"(scopes|records|deleted)\.([0-9A-Z]{1,26})(?:\.([0-9A-Z]{26}))?")
 
@@ -65,7 +65,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an export stands: after this scope, record or deletion; inside the next record after this event."""
+    """The position of an export: after this scope, record or deletion, and in the next record after this event."""
 
     phase: str
     after: str
@@ -76,9 +76,9 @@ class _Place:
 
 
 async def export_page(sql: Sql, tenant_id: str, cursor: str | None) -> Page:
-    """Return the page at the cursor, the first one without.
+    """Return the page at the cursor, or the first page.
 
-    Holds at most one page in memory, or the longest record's events. Raises: InvalidInput (code `invalid_cursor`).
+    Keeps at most one page, or the longest record's events, in memory. Raises: InvalidInput (code `invalid_cursor`).
     """
     place = _place(cursor)
     lines: list[str] = []
@@ -123,14 +123,14 @@ async def _record_lines(sql: Sql, tenant_id: str, place: _Place) -> tuple[list[s
 
 
 async def _part(sql: Sql, tenant_id: str, record_id: str, after: str | None) -> tuple[str, str | None]:
-    """Return a part of a record whose events fill more than a page, and the last event in it unless it is the last part.
+    """Return the next part of a record whose events exceed a page, and its last event's id, or None for the last part.
 
-    Each part begins with the event that stored the record, so that it can be imported by itself.
+    Each part begins with the event that stored the record, so that it can be imported on its own.
     """
     sizes = (await sql.run(_SIZES, record_id)).rows
     chosen = [sizes[0]["event_id"]]
     size = int(sizes[0]["size"])
-    known = {row["event_id"] for row in sizes}  # another record may stand here by now
+    known = {row["event_id"] for row in sizes}  # the record may have been deleted: then the next one is here
     rest = [row for row in sizes[1:] if after not in known or row["event_id"] > str(after)]
     for number, row in enumerate(rest):
         size += int(row["size"])

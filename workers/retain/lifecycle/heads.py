@@ -1,6 +1,6 @@
-"""Heads of world histories, kept outside D1: what shows that the end of a history was cut off or written anew.
+"""Heads of world histories, kept outside D1: they reveal a history whose last entries were removed or rewritten.
 
-A head is kept each day. It is only replaced by one whose history still holds it, so that a broken history stays broken.
+A head is kept each day. A newer head replaces it only if the history still contains it, so a broken history stays broken.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The last entry of a history when it was kept: its number and hash."""
+    """The last entry of a history at the time it was kept: its number and hash."""
 
     seq: int
     hash: str
 
 
 async def keep_heads(stores: Stores) -> list[str]:
-    """Keep every tenant's head for the day and as the latest; return the tenants whose history lost the head kept before.
+    """Keep every tenant's head, for the day and as the latest; return the tenants whose history lost the previous head.
 
-    Of those, the head kept before stays. Idempotent.
+    For those, the previous head is kept. Idempotent.
     """
     kept = await _read(stores.objects)
     lost = await _lost(stores.sql, kept)
@@ -60,7 +60,7 @@ async def keep_heads(stores: Stores) -> list[str]:
 
 
 async def verified(stores: Stores, tenant_id: str, kept: Head | None = None) -> ChainVerdict:
-    """Verify a tenant's history, against the head that is kept as well, and against another one that the caller kept."""
+    """Verify a tenant's history, also against the stored head and, if given, one that the caller kept."""
     verdict = await stores.history().verify(tenant_id)
     if verdict.problem is not None:
         return verdict

@@ -1,7 +1,7 @@
-"""Import: the lines of an export become records of a tenant, with their events and so with their history.
+"""Import: the lines of an export become a tenant's records, with their events and so with their history.
 
-A record's events are united with those that the tenant has, and the record is the fold of all of them: importing a line
-again changes nothing. A record whose content its scope has already under another id is left out as a duplicate.
+A record's events are merged with those that the tenant has, and the record is the fold of all of them: importing a line
+again changes nothing. If the scope already has a record's content under another id, the record is skipped as a duplicate.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from retain.ports import Sql
 from retain.tenants.history import Change
 
 MAX_TRIES = 5
-"""How often an import decides again because its records changed meanwhile."""
+"""How often an import is planned while its records keep changing."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did. duplicates: records that their scope has under another id, left out."""
+    """What an import did. duplicates: skipped records whose content the scope has under another id."""
 
     scopes: int
     created: int
@@ -38,7 +38,7 @@ class Imported:
 
 
 class _MeanwhileChanged(Exception):
-    """The tenant's records are no longer those that the vectors were written for."""
+    """The tenant's records are no longer those for which the vectors were written."""
 
 
 async def import_lines(stores: Stores, tenant_id: str, text: str) -> Imported:
@@ -57,7 +57,7 @@ async def import_lines(stores: Stores, tenant_id: str, text: str) -> Imported:
 
 
 async def _import(stores: Stores, tenant_id: str, lines: Sequence[ScopeLine | RecordLine]) -> Imported:
-    """Plan, write the vectors that are owed, and commit if the plan is the same by then."""
+    """Plan, write the owed vectors, and commit if the plan is still the same."""
     indexer = stores.indexer()
     plan = await plan_import(stores.sql, tenant_id, lines)
     records = plan.records
@@ -102,7 +102,7 @@ async def _parts(sql: Sql, record_ids: Sequence[str]) -> dict[str, int]:
 
 
 async def _settle(indexer: Indexer, record_ids: Sequence[str]) -> None:
-    """Make the vector index agree now if that works, else leave it to the reconciler."""
+    """Settle the vector index now if possible; else leave it to the reconciler."""
     try:
         await indexer.settle_all(record_ids, still_fresh=frozenset(record_ids))
     except RetainError as error:

@@ -1,8 +1,8 @@
-"""Reindexing: search rows, full text and vectors of a tenant made anew from its records, while recall goes on.
+"""Reindexing: rebuilds a tenant's search rows, full text and vectors from its records, while recall continues.
 
-A job works in slices, in the order in which records were stored, and goes on after whatever stopped it. Until a record's
-turn comes its old rows stand; of another embedding model they are found by words alone, since recall compares vectors of
-one model only. The job completes in a mutation of the tenant that finds every record indexed for the model.
+A job works in slices, in the order in which records were stored, and can be resumed after any failure. Until its turn, a
+record keeps its old rows; if they are of another embedding model, it is found by words alone, since recall compares
+vectors of one model only. The job completes in a mutation of the tenant that finds every record indexed for the model.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _FAIL = "UPDATE index_jobs SET state = 'failed', error = ?, updated_at_ms = ? WH
 
 @dataclass(frozen=True, slots=True)
 class IndexJob:
-    """Where a reindexing stands. state: running, completed or failed. refused: records that could not be indexed."""
+    """The progress of a reindexing. state: running, completed or failed. refused: records that could not be indexed."""
 
     job_id: str
     model: str
@@ -85,10 +85,10 @@ class Reindexing:
         self._stores = stores
 
     async def advance(self, tenant_id: str) -> IndexJob:
-        """Start a job or go on with the open one, for up to 200 records; return where it stands.
+        """Start a job or continue the open one, for up to 200 records; return its state.
 
-        Called again until it is completed. A failed job goes on where it stood, or from the beginning when it refused
-        records or is for another model than the configured one.
+        Call it until the job is completed. A failed job resumes at its cursor, or starts again if it refused records or
+        if its model is not the configured one.
         Raises: what stopped it, with the job failed and resumable.
         """
         sql, now = self._stores.sql, self._stores.clock()
@@ -113,14 +113,14 @@ class Reindexing:
         return await self.job(tenant_id, job_id)
 
     async def job(self, tenant_id: str, job_id: str) -> IndexJob:
-        """Return where a job stands. Raises: InvalidInput; NotFound (code `no_such_job`)."""
+        """Return the state of a job. Raises: InvalidInput; NotFound (code `no_such_job`)."""
         rows = (await self._stores.sql.run(_JOB, check_id(job_id), tenant_id)).rows
         if not rows:
             raise NotFound("there is no such job", code="no_such_job")
         return IndexJob(**{name: rows[0][name] for name in IndexJob.__slots__})
 
     async def open_tenants(self) -> list[str]:
-        """Return the tenants whose job is not completed, the longest untouched first."""
+        """Return up to 100 tenants whose job is not completed, least recently updated first."""
         rows = await self._stores.sql.run(
             "SELECT tenant_id FROM index_jobs WHERE state <> 'completed' ORDER BY updated_at_ms, tenant_id LIMIT 100"
         )
@@ -142,13 +142,13 @@ class Reindexing:
         except Unavailable:
             raise
         except RetainError:
-            # One of them is to blame. The others are indexed; that one stays owed, and the job cannot complete.
+            # At least one record cannot be indexed. Index the others; it stays owed, and the job cannot complete.
             worked = [await indexer.try_to_settle(record.id) for record in records]
             refused = worked.count(False)
         await sql.run(_ADVANCE, rows[-1]["number"], len(rows), refused, now, job["job_id"], cursor, job["model"])
 
     async def _finish(self, tenant_id: str, job: Row) -> None:
-        """Complete the job if every record is indexed for its model; else go back to the first that is not."""
+        """Complete the job if every record is indexed for its model; else return to the first that is not."""
         sql, clock = self._stores.sql, self._stores.clock
         job_id, model = job["job_id"], job["model"]
         if int(job["refused"]):
@@ -162,14 +162,14 @@ class Reindexing:
             if first is not None:
                 return None
             now = clock()
-            said = json.dumps([job_id, model, int(job["done"]), now])
+            content = json.dumps([job_id, model, int(job["done"]), now])
             statements: list[Statement] = [
                 (
                     "UPDATE index_jobs SET state = 'completed', updated_at_ms = ?, completed_at_ms = ? WHERE job_id = ?",
                     (now, now, job_id),
                 ),
             ]
-            return Change(statements, [HistoryEntry("reindexed", job_id, digest_of(job_id, said))])
+            return Change(statements, [HistoryEntry("reindexed", job_id, digest_of(job_id, content))])
 
         if await self._stores.history().transact(tenant_id, decide):
             return

@@ -1,4 +1,4 @@
-"""Every store in which a tenant leaves something."""
+"""Every store that has data of tenants."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from retain.tenants.tables import TenantTable
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores of one deployment. embedder: makes the configured model on first use.
+    """The stores of one deployment. embedder: creates the configured model on first use.
 
-    tables: every table with rows of tenants (`retain.tenant_tables`). sealer: opens items that hold PII, to find what
-    they mention; None: there are none.
+    tables: every table with rows of tenants (`retain.tenant_tables`). sealer: opens items that contain PII, to find what
+    they mention; None if there are none.
     """
 
     sql: Sql
@@ -32,9 +32,9 @@ class Stores:
     sealer: Sealer | None = None
 
     def history(self) -> WorldHistory:
-        """Return the world history, and the way to change a tenant's memory."""
+        """Return the world history, through which a tenant's memory is changed."""
         return WorldHistory(self.sql, self.clock)
 
     def indexer(self) -> Indexer:
-        """Return what makes the indexes agree with D1."""
+        """Return the indexer, which keeps the indexes in agreement with D1."""
         return Indexer(self.sql, self.index, self.embedder(), self.clock)

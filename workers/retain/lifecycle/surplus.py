@@ -1,4 +1,4 @@
-"""What the indexes in D1 hold beside the records: rows that belong to none, and word statistics that do not add up."""
+"""Surplus in D1's indexes: rows that belong to no record, and word statistics that differ from the records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def search_surplus(sql: Sql, tenant_id: str) -> list[int]:
 
 
 async def text_surplus(sql: Sql, tenant_id: str) -> list[int]:
-    """Return the numbers of full texts without a record whose words stand behind the tags of the tenant's scopes."""
+    """Return the numbers of full texts without a record whose words have the tags of the tenant's scopes."""
     found: set[int] = set()
     for bounds in await _tag_bounds(sql, tenant_id):
         found.update(int(row["number"]) for row in (await sql.run(_TEXT, *bounds)).rows)
@@ -41,12 +41,12 @@ async def text_surplus(sql: Sql, tenant_id: str) -> list[int]:
 
 
 async def wrong_counts(sql: Sql, tenant_id: str) -> list[str]:
-    """Return the scopes whose word statistics are not those of their records; surplus rows are in them."""
+    """Return the scopes whose word statistics differ from their records; surplus rows are counted in the statistics."""
     return [row["scope_id"] for row in (await sql.run(_WRONG_COUNTS, tenant_id)).rows]
 
 
 async def remove_surplus(sql: Sql, tenant_id: str) -> None:
-    """Remove surplus rows of both kinds, then count the words of each scope anew. Idempotent."""
+    """Remove surplus rows of both kinds, then recount the words of each scope. Idempotent."""
     statements: list[Statement] = [(f"DELETE FROM memory_search WHERE number IN ({_SEARCH})", (tenant_id,))]
     delete = f"DELETE FROM memory_text WHERE rowid IN ({_TEXT})"
     statements.extend((delete, bounds) for bounds in await _tag_bounds(sql, tenant_id))
@@ -54,7 +54,7 @@ async def remove_surplus(sql: Sql, tenant_id: str) -> None:
 
 
 async def _tag_bounds(sql: Sql, tenant_id: str) -> list[tuple[str, str]]:
-    """Return the first text with the tag of each scope, and the first one after all of them."""
+    """Return, for the tag of each scope, the first text that begins with it and the first one after all such texts."""
     rows = (await sql.run("SELECT scope_id FROM scopes WHERE tenant_id = ? ORDER BY scope_id", tenant_id)).rows
     tags = [scope_tag(tenant_id, row["scope_id"]) for row in rows]
     return [(tag, tag[:-1] + chr(ord(tag[-1]) + 1)) for tag in tags]

@@ -1,4 +1,4 @@
-"""The tables of the life cycle's own jobs. Receipts prove an erasure, and stay."""
+"""The tables of the life cycle's jobs. Receipts prove an erasure, so they are never erased."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact terms: whether a text or a JSON value names what is to be found, word by word."""
+"""Exact terms: whether a text or a JSON value contains given words, in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_TERM_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Words that stand next to each other. Case, diacritics and punctuation do not matter, parts of words do not count.
+    """Adjacent words. Case, diacritics and punctuation do not matter; parts of words do not match.
 
     So `ann@shop.example` is found in "From <Ann@shop.example>:" and not in "joann@shop.example".
     """
@@ -23,20 +23,22 @@ class Term:
 
     @classmethod
     def of(cls, text: str) -> Term:
-        """Return the term that a text is. Raises: InvalidInput (code `invalid_term`) when it has no word."""
+        """Return the words of a text as a term. Raises: InvalidInput (code `invalid_term`): none, or too long."""
         found = tuple(words(text)) if len(text.encode("utf-8", "replace")) <= MAX_TERM_BYTES else ()
         if not found:
-            raise InvalidInput(f"a term has words, and at most {MAX_TERM_BYTES} bytes", code="invalid_term")
+            raise InvalidInput(
+                f"a term needs at least one word, and has at most {MAX_TERM_BYTES} bytes", code="invalid_term"
+            )
         return cls(found)
 
     def in_text(self, text: str) -> bool:
-        """Tell whether the text names the term."""
+        """Return whether the text names the term."""
         found = words(text)
         first, length = self.words[0], len(self.words)
         return any(word == first and tuple(found[at : at + length]) == self.words for at, word in enumerate(found))
 
     def in_json(self, value: object) -> bool:
-        """Tell whether a string of the value, or a key, names the term. A number counts as it is written."""
+        """Return whether a string or a key of the value names the term. A number is compared as it is written."""
         pending = [value]
         while pending:
             one = pending.pop()
@@ -52,7 +54,7 @@ class Term:
         return False
 
     def in_stored(self, text: str | None) -> bool:
-        """Tell whether stored text names the term: in the strings of JSON, or else in the text itself."""
+        """Return whether stored text names the term: in its strings if it is JSON, else in the text itself."""
         if text is None:
             return False
         try:

@@ -1,8 +1,8 @@
-"""Verification: whether records are the fold of their events, and the indexes say what the records say.
+"""Verification: whether records are the fold of their events, and the indexes agree with the records.
 
-A call checks one page of records; the last one checks what no record leads to as well. Entries of the outbox are no drift:
-they are known to be behind. Of vectors, presence and metadata are compared, not the numbers: only reindexing makes those
-anew. Vectors that neither a record nor the outbox leads to cannot be known.
+A call checks one page of records; the last call also checks for index rows without a record. Entries of the outbox are
+not drift: they are known to be pending. Vectors are compared by presence and metadata, not by their numbers, which only
+reindexing computes again. Vectors that neither a record nor the outbox leads to cannot be found.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from retain.ports import Row, VectorEntry
 
 PAGE_RECORDS = 100
 SHOWN_IDS = 20
-"""How many ids a kind of drift names."""
+"""Most ids that a report shows per kind of drift."""
 
 _PAGE = """
 SELECT r.*, s.number IS NOT NULL AS has_search, s.tenant_id AS s_tenant_id, s.scope_id AS s_scope_id,
   s.conversation AS s_conversation, s.position AS s_position, s.length, s.words, s.span, s.terms, s.names_time, s.asking,
   s.parts, s.embedding_model, (SELECT t.content FROM memory_text t WHERE t.rowid = r.number) AS full_text,
-  o.record_id IS NOT NULL AS behind
+  o.record_id IS NOT NULL AS pending
 FROM memory_records r LEFT JOIN memory_search s ON s.number = r.number LEFT JOIN memory_outbox o ON o.record_id = r.id
 WHERE r.tenant_id = ? AND r.number > ? ORDER BY r.number LIMIT ?
 """
@@ -53,33 +53,33 @@ SELECT o.record_id AS id, o.parts FROM memory_outbox o WHERE o.tenant_id = ? AND
 class Report:
     """What a page of the verification found.
 
-    checked: records. behind: those whose vectors the index is known to lack yet. cursor: of the next page, None at the
-    end. drift: kind to ids. owed, settled: records that a repair owed the index, and whether it has them.
+    checked: number of records. pending: those whose vectors the index is known not to have yet. cursor: of the next page,
+    None at the end. drift: kind to ids. owed: number of records to repair. settled: whether the repair was completed.
     """
 
     checked: int = 0
-    behind: int = 0
+    pending: int = 0
     cursor: str | None = None
     drift: dict[str, list[str]] = field(default_factory=dict)
     owed: int = 0
     settled: bool = True
 
     def note(self, kind: str, record_id: str) -> None:
-        """Remember one drifted thing."""
+        """Add one id to a kind of drift."""
         self.drift.setdefault(kind, []).append(record_id)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as shown: of each kind the count and up to 20 ids."""
+        """Return the report as shown: for each kind the count and up to 20 ids."""
         drift = {kind: {"count": len(ids), "ids": ids[:SHOWN_IDS]} for kind, ids in sorted(self.drift.items())}
         repaired = {"owed": self.owed, "settled": self.settled}
         return {
-            "checked": self.checked, "behind": self.behind, "drift": drift, "repaired": repaired, "cursor": self.cursor
+            "checked": self.checked, "behind": self.pending, "drift": drift, "repaired": repaired, "cursor": self.cursor
         }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """One record with all that stands of it. parts: vectors that it should have in the index."""
+    """One record with its stored and its expected index data. parts: vectors that it should have in the index."""
 
     record: Record
     row: Row
@@ -88,20 +88,20 @@ class _Checked:
 
 
 async def verify_page(stores: Stores, tenant_id: str, cursor: str | None, *, repair: bool) -> Report:
-    """Check the page at the cursor, the first without; repair what drifted in the indexes if asked.
+    """Check the page at the cursor, or the first page; repair drift in the indexes if asked.
 
-    Records that are not what their events make are reported and left alone: which of the two is true, no rule can say.
+    Records that differ from the fold of their events are reported, not repaired: no rule decides which is right.
     Raises: InvalidInput (code `invalid_cursor`); as the ports.
     """
     if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 17):
         raise InvalidInput("the cursor is not valid", code="invalid_cursor")
     indexer = stores.indexer()
     rows = (await stores.sql.run(_PAGE, tenant_id, int(cursor or 0), PAGE_RECORDS)).rows
-    report = Report(checked=len(rows), behind=sum(bool(row["behind"]) for row in rows))
+    report = Report(checked=len(rows), pending=sum(bool(row["pending"]) for row in rows))
     await _check_folds(stores, rows, report)
     checked = [await _checked(indexer, row) for row in rows]
     drifted = {one.record.id: one for one in checked if _check_rows(indexer, one, report)}
-    settled = [one for one in checked if not one.row["behind"]]
+    settled = [one for one in checked if not one.row["pending"]]
     for one in await _check_vectors(stores, indexer, settled, report):
         drifted[one.record.id] = one
     if len(rows) == PAGE_RECORDS:
@@ -129,13 +129,15 @@ async def _checked(indexer: Indexer, row: Row) -> _Checked:
     record = record_of(row)
     prepared = prepare(record.content, record.utterance)
     parts = len(prepared.parts)
-    if row["has_search"] and int(row["parts"]) != parts:  # the model may find nothing in a part: then it has no vector
+    if (
+        row["has_search"] and int(row["parts"]) != parts
+    ):  # the model may find no meaning in a part: then it has no vector
         parts = len((await indexer.read([record]))[0].vectors)
     return _Checked(record, row, prepared, parts)
 
 
 def _check_rows(indexer: Indexer, one: _Checked, report: Report) -> bool:
-    """Compare a record with its search row and full text; tell whether anything drifted."""
+    """Compare a record with its search row and full text; return whether anything drifted."""
     record, row, prepared, place = one.record, one.row, one.prepared, one.record.utterance
     found: list[str] = []
     if not row["has_search"]:
@@ -171,7 +173,7 @@ def _check_rows(indexer: Indexer, one: _Checked, report: Report) -> bool:
 async def _check_vectors(
     stores: Stores, indexer: Indexer, settled: Sequence[_Checked], report: Report
 ) -> list[_Checked]:
-    """Look for each record's vectors, and for one that would come after them; return the records that drifted."""
+    """Look up each record's vectors, and one number beyond, which must not exist; return the records that drifted."""
     wanted = [vector_id(one.record.id, number) for one in settled for number in range(one.parts + 1)]
     vectors: dict[str, VectorEntry] = {}
     for start in range(0, len(wanted), MAX_GET_IDS):
@@ -200,7 +202,7 @@ async def _check_surplus(stores: Stores, tenant_id: str, report: Report) -> None
     surplus = await search_surplus(sql, tenant_id)
     for number in surplus:
         report.note("search_surplus", str(number))
-    if not surplus:  # else they are counted as well, and removing them mends it
+    if not surplus:  # surplus rows are counted, too: removing them corrects the counts
         for scope_id in await wrong_counts(sql, tenant_id):
             report.note("scope_counts", scope_id)
     for number in await text_surplus(sql, tenant_id):
@@ -214,18 +216,18 @@ async def _check_surplus(stores: Stores, tenant_id: str, report: Report) -> None
 
 
 async def _orphans(stores: Stores, tenant_id: str) -> Sequence[Row]:
-    """Return what the index is owed of records that are gone; younger entries belong to records that may be coming."""
+    """Return what the index is owed for deleted records; younger entries may be for records about to be stored."""
     return (await stores.sql.run(_ORPHANS, tenant_id, stores.clock() - GRACE_MS)).rows
 
 
 async def _repair(
     stores: Stores, indexer: Indexer, tenant_id: str, drifted: Sequence[_Checked], report: Report
 ) -> None:
-    """Owe the index what drifted, and settle it. What cannot be settled now stays owed, for the reconciler."""
+    """Note that the index is owed what drifted, and settle it. The rest stays owed, for the reconciler."""
     owed = [indexer.owe(one.record, max(int(one.row["parts"] or 0), one.parts) + 1) for one in drifted]
     await stores.sql.batch(owed)
     ids = [one.record.id for one in drifted]
-    fresh = frozenset(one.record.id for one in drifted if one.row["behind"])
+    fresh = frozenset(one.record.id for one in drifted if one.row["pending"])
     report.owed = len(ids)
     try:
         await indexer.settle_all(ids, still_fresh=fresh)

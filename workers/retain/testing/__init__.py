@@ -1,6 +1,6 @@
-"""For the tests of programs that embed Retain: the conformance suites of the contracts, and tiers in memory.
+"""For the tests of programs that embed Retain: the conformance suites of the contracts, and in-memory tiers.
 
-The suite has one test for each invariant, named by its number.
+Each suite has one test per invariant, named by its number.
 
     from retain.testing import ChatMemorySuite
 
@@ -8,8 +8,8 @@ The suite has one test for each invariant, named by its number.
         async def open(self, session):
             return MyChatMemory(session)
 
-pytest collects `test_cm1_…` to `test_cm6_…` from that. It needs neither pytest nor a plugin: `suite.cases()` gives the same
-tests as coroutine functions, for any other runner, and inside workerd.
+pytest collects `test_cm1_…` to `test_cm6_…` from that. Neither pytest nor a plugin is required: `suite.cases()` returns the
+same tests as coroutine functions, for any other runner and inside workerd.
 """
 
 from __future__ import annotations

@@ -34,25 +34,25 @@ _ARGUMENTS: tuple[dict[str, Any], ...] = (
 
 
 class ChatMemorySuite(Suite):
-    """The tests of a `ChatMemory`. Name the subclass `Test…`, say how a session is opened, and pytest runs them."""
+    """The tests of a `ChatMemory`. Name the subclass `Test…`, override `open`, and pytest runs them."""
 
     async def open(self, session: str) -> ChatMemory:
-        """Return the memory of a session, new if it is; opened again, it holds what was saved to it.
+        """Return the memory of a session, which is empty when it is new. Opened again, it has what was saved to it.
 
         session: 26 letters and digits, never used by another test.
         """
-        raise NotImplementedError("say how your backend opens a session")
+        raise NotImplementedError("override this to open a session of your backend")
 
     @classmethod
     def of(cls, open_session: Callable[[str], Awaitable[ChatMemory]]) -> ChatMemorySuite:
-        """Return the suite of the backend that this opens, for `cases`."""
+        """Return the suite of the backend that `open_session` opens, for `cases`."""
         suite = cls()
-        setattr(suite, "open", open_session)  # noqa: B010 -- a method, to the type checker
+        setattr(suite, "open", open_session)  # noqa: B010 -- the type checker sees a method
         return suite
 
     @invariant
     async def test_cm1_load_is_a_snapshot(self) -> None:
-        """What was loaded is a list of everything, and neither a later save nor its owner changes anything by it."""
+        """A load returns all messages as a list, which no later save changes, and changing it changes nothing stored."""
         memory = await self.open(new_id())
         await memory.save(_numbered(_MANY))
         loaded = await memory.load()
@@ -67,7 +67,7 @@ class ChatMemorySuite(Suite):
 
     @invariant
     async def test_cm2_save_replaces_all(self) -> None:
-        """After a save the conversation is what was given, longer or shorter than before, and empty after an empty one."""
+        """After a save the conversation is exactly what was given, whether longer, shorter or empty."""
         session = new_id()
         memory = await self.open(session)
         for count in (3, 1, 5, 5, 0, 2):
@@ -83,7 +83,7 @@ class ChatMemorySuite(Suite):
 
     @invariant
     async def test_cm3_order_is_preserved(self) -> None:
-        """Messages come back equal and in order: repeated ones, empty ones, tool calls, any text."""
+        """Messages are loaded equal and in order: repeated ones, empty ones, tool calls, any text."""
         chance = random.Random(3)
         conversations = [[_any_message(chance) for _ in range(size)] for size in (1, 2, 11, 12, 30)]
         conversations.append([ChatMessage("user", "again")] * 3)
@@ -92,11 +92,11 @@ class ChatMemorySuite(Suite):
             memory = await self.open(new_id())
             await memory.save(given)
             found = await memory.load()
-            check(list(found) == given, "CM3", f"{_short(given)} came back as {_short(found)}")
+            check(list(found) == given, "CM3", f"{_short(given)} was loaded as {_short(found)}")
 
     @invariant
     async def test_cm4_a_save_is_atomic(self) -> None:
-        """Nobody sees a part of a save: not while it runs, not when it was cancelled, failed, or met another."""
+        """No load sees part of a save: not while it runs, nor when it failed, was cancelled, or met another save."""
         before, after = await self._undisturbed(_OLD, _NEW)
         await self._a_save_that_fails(before)
         await self._a_save_that_is_watched([before, after])
@@ -122,7 +122,7 @@ class ChatMemorySuite(Suite):
 
     @invariant
     async def test_cm6_clear_is_opt_in(self) -> None:
-        """A memory that has `clear` forgets everything by it; one that cannot has no such method."""
+        """If a memory has `clear`, it forgets everything; a memory that cannot has no such method."""
         session = new_id()
         memory = await self.open(session)
         if not isinstance(memory, ClearableChatMemory):
@@ -140,7 +140,7 @@ class ChatMemorySuite(Suite):
     async def _undisturbed(
         self, first: Sequence[ChatMessage], second: Sequence[ChatMessage]
     ) -> tuple[list[ChatMessage], list[ChatMessage]]:
-        """Return what is loaded after the first save, and after the second one."""
+        """Return what is loaded after the first save, and after the second."""
         memory = await self.open(new_id())
         await memory.save(first)
         between = list(await memory.load())
@@ -150,10 +150,10 @@ class ChatMemorySuite(Suite):
     async def _a_save_that_fails(self, before: list[ChatMessage]) -> None:
         memory = await self.open(new_id())
         await memory.save(_OLD)
-        unsayable = ChatMessage("assistant", "", (ToolCall("1", "ship", {"order": object()}),))  # type: ignore[dict-item]
+        not_json = ChatMessage("assistant", "", (ToolCall("1", "ship", {"order": object()}),))  # type: ignore[dict-item]
         try:
-            await memory.save([*_NEW, unsayable, *_NEW])
-        except Exception:  # noqa: BLE001 -- which error it is, is the backend's matter
+            await memory.save([*_NEW, not_json, *_NEW])
+        except Exception:  # noqa: BLE001 -- the backend chooses the error
             found = list(await memory.load())
             check(found == before, "CM4", f"a save that failed left {_short(found)}")
 
@@ -171,7 +171,7 @@ class ChatMemorySuite(Suite):
         await saving
 
     async def _a_save_that_is_cancelled(self, turns: int, states: list[list[ChatMessage]]) -> bool:
-        """Cancel a save after this many turns of the event loop; return False when it was faster."""
+        """Cancel a save after this many turns of the event loop; return False if it had finished by then."""
         session = new_id()
         await (await self.open(session)).save(_OLD)
         saving = asyncio.ensure_future((await self.open(session)).save(_NEW))

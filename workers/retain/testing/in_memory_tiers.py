@@ -1,4 +1,4 @@
-"""The three tiers of items in dictionaries, for tests of what uses them."""
+"""The three tiers of items in dictionaries, for tests of the code that uses them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class InMemoryHot:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.values: dict[str, tuple[str, int | None]] = {}
-        """Key to value and the time at which it expires."""
+        """Key to value and the time in epoch milliseconds at which it expires, None for never."""
 
     async def get(self, key: str) -> str | None:
         """See the protocol."""

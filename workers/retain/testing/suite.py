@@ -1,4 +1,4 @@
-"""What the suites have in common: tests that a runner calls as plain functions, or awaits as cases."""
+"""What the suites share: tests that a runner calls as plain functions, or awaits as cases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COROUTINE = "__invariant__"
 
 
 def invariant(test: Callable[[Self], Awaitable[None]]) -> Callable[[Self], None]:
-    """Make a coroutine method a test that runs in an event loop of its own; `Suite.cases` still finds the coroutine."""
+    """Return a coroutine method as a test that runs in its own event loop; `Suite.cases` still finds the coroutine."""
 
     @wraps(test)
     def run(suite: Self) -> None:
@@ -26,18 +26,18 @@ def invariant(test: Callable[[Self], Awaitable[None]]) -> Callable[[Self], None]
 
 
 class Suite:
-    """A contract's tests. Each works with names of its own, so the tests may share one store and may be repeated."""
+    """A contract's tests. Each uses unique names, so the tests may share one store and may be repeated."""
 
     async def close(self) -> None:
-        """Give back what the tests opened. Called after each test, whether it passed or not."""
+        """Release what the test opened. Called after each test, whether it passed or not."""
 
     def cases(self) -> dict[str, Case]:
-        """Return every test by its name, in the order in which they stand in the suite."""
+        """Return every test by name, in the order of the suite."""
         return {name: self._case(name) for name in self.names()}
 
     @classmethod
     def names(cls) -> list[str]:
-        """Return the names of the tests, in the order in which they stand in the suite."""
+        """Return the names of the tests, in the order of the suite."""
         classes = [one for one in reversed(cls.__mro__) if issubclass(one, Suite)]
         return list(
             dict.fromkeys(name for one in classes for name, test in vars(one).items() if hasattr(test, _COROUTINE))
@@ -55,10 +55,10 @@ async def _opened_and_closed(suite: Self, test: Callable[[Self], Awaitable[None]
         await suite.close()
 
 
-def check(holds: object, number: str, says: str) -> None:
-    """Require that the invariant of this number holds. Not an `assert`, which Python may leave out.
+def check(holds: object, number: str, message: str) -> None:
+    """Require that the invariant with this number holds. Not an `assert`, which Python may leave out.
 
     Raises: AssertionError.
     """
     if not holds:
-        raise AssertionError(f"{number}: {says}")
+        raise AssertionError(f"{number}: {message}")

@@ -49,38 +49,38 @@ _NOT_JSON: tuple[tuple[str, Any], ...] = (
 
 
 class VectorMemorySuite(Suite):
-    """The tests of a `VectorMemory`. Name the subclass `Test…`, say how a collection is opened, and pytest runs them."""
+    """The tests of a `VectorMemory`. Name the subclass `Test…`, override `open`, and pytest runs them."""
 
     dimensions = 8
     """Length of the vectors that the opened memories take; at least 4."""
     _ids: frozenset[str] = frozenset()
 
     async def open(self, collection: str) -> VectorMemory:
-        """Return the memory of a collection, new if it is; opened again, it holds what was stored.
+        """Return the memory of a collection, which is empty when it is new. Opened again, it has what was stored.
 
         collection: 26 letters and digits, never used by another test.
         """
-        raise NotImplementedError("say how your backend opens a collection")
+        raise NotImplementedError("override this to open a collection of your backend")
 
     @classmethod
     def of(cls, open_collection: Callable[[str], Awaitable[VectorMemory]], *, dimensions: int) -> VectorMemorySuite:
-        """Return the suite of the backend that this opens, for `cases`."""
+        """Return the suite of the backend that `open_collection` opens, for `cases`."""
         suite = cls()
         suite.dimensions = dimensions
-        setattr(suite, "open", open_collection)  # noqa: B010 -- a method, to the type checker
+        setattr(suite, "open", open_collection)  # noqa: B010 -- the type checker sees a method
         return suite
 
     @invariant
     async def test_vm1_store_is_an_upsert_by_id(self) -> None:
-        """A second document with an id replaces the first as a whole; of two in one call the last stands."""
+        """A second document with an id replaces the first as a whole; of two in one call the last wins."""
         collection = new_id()
         memory = await self.open(collection)
         await memory.store([self._document("a", 1.0, content="first", metadata={"only": "in the first"})])
         await self._stored(memory, [self._document("a", 0.0, 1.0, content="second")])
         for again in (memory, await self.open(collection)):
             found = await self._own(again, 0.0, 1.0)
-            said = [(one.id, one.content, dict(one.metadata)) for one in found]
-            check(said == [("a", "second", {})], "VM1", f"after a second store of the id the memory holds {said}")
+            kept = [(one.id, one.content, dict(one.metadata)) for one in found]
+            check(kept == [("a", "second", {})], "VM1", f"after a second store of the id the memory has {kept}")
         nearest = await self._own(memory, 0.0, 1.0)
         farther = await self._own(memory, 1.0, 0.0)
         check(nearest[0].score > farther[0].score, "VM1", "a replaced document is found by the vector it had before")
@@ -90,7 +90,7 @@ class VectorMemorySuite(Suite):
 
     @invariant
     async def test_vm2_vectors_of_another_length_are_refused(self) -> None:
-        """The length is the constructor's: no method asks for it, and a vector of another one is an error."""
+        """The constructor determines the length: no method takes it, and a vector of another length is an error."""
         memory = await self.open(new_id())
         for method in (memory.store, memory.search):
             named = [name for name in inspect.signature(method).parameters if "dimension" in name]
@@ -100,14 +100,14 @@ class VectorMemorySuite(Suite):
             other = [1.0] * length
             wrong = replace(self._document("wrong", 1.0), embedding=other)
             how = f"{length} dimensions where {self.dimensions} were configured"
-            check(await _raises(memory.store([self._document("beside", 1.0), wrong])), "VM2", f"store took {how}")
+            check(await _raises(memory.store([self._document("valid", 1.0), wrong])), "VM2", f"store took {how}")
             check(await _raises(memory.search(other)), "VM2", f"search took {how}")
         found = [one.id for one in await self._own(memory, 1.0)]
         check(found == ["kept"], "VM2", f"stores that were refused left {found}")
 
     @invariant
     async def test_vm3_the_highest_scores_come_first_and_ties_go_by_id(self) -> None:
-        """Scores never rise along the results, equal scores stand by id, and a document's score is always the same."""
+        """Scores never rise along the results, ties are ordered by id, and a document's score does not depend on top_k."""
         memory = await self.open(new_id())
         chance = random.Random(7)
         documents = [
@@ -119,9 +119,9 @@ class VectorMemorySuite(Suite):
             await memory.store(some)
         for query in ((1.0,), (1.0, 1.0), (0.3, 0.7, 0.1), (-1.0, 0.5), (0.0, 0.0, 1.0, 1.0)):
             found = await self._own(memory, *query, top_k=46)
-            place = [(-one.score, one.id) for one in found]
+            order = [(-one.score, one.id) for one in found]
             check(
-                place == sorted(place), "VM3", f"the results are not ordered: {[(one.score, one.id) for one in found]}"
+                order == sorted(order), "VM3", f"the results are not ordered: {[(one.score, one.id) for one in found]}"
             )
             few = (await self._own(memory, *query, top_k=5))[:5]
             same = {one.id: one.score for one in found}
@@ -133,7 +133,7 @@ class VectorMemorySuite(Suite):
 
     @invariant
     async def test_vm4_top_k_is_an_upper_bound(self) -> None:
-        """As many as are wanted or fewer: what is not there is not made up."""
+        """At most top_k documents are returned: missing ones are not invented."""
         memory = await self.open(new_id())
         check(await self._search(memory, 1.0) == [], "VM4", "an empty memory returned documents")
         stored = [self._document(name, 1.0, step) for name, step in (("a", 0.0), ("b", 0.5), ("c", 1.0))]
@@ -149,7 +149,7 @@ class VectorMemorySuite(Suite):
 
     @invariant
     async def test_vm5_the_threshold_is_exclusive(self) -> None:
-        """A document whose score is the threshold is not returned, one with a greater score is."""
+        """A document whose score equals the threshold is not returned; one with a greater score is."""
         memory = await self.open(new_id())
         await memory.store([self._document(f"{n}", 1.0, n / 4) for n in range(6)])
         scores = {one.id: one.score for one in await self._own(memory, 1.0)}
@@ -158,11 +158,11 @@ class VectorMemorySuite(Suite):
             for threshold in (limit, math.nextafter(limit, -math.inf)):
                 found = {one.id for one in await self._own(memory, 1.0, threshold=threshold)}
                 over = {id_ for id_, score in scores.items() if score > threshold}
-                check(found == over, "VM5", f"for the threshold {threshold} it returned {found}, over it are {over}")
+                check(found == over, "VM5", f"for the threshold {threshold} it returned {found}, above it are {over}")
 
     @invariant
     async def test_vm6_metadata_are_opaque(self) -> None:
-        """Whatever JSON they are they come back equal, and have no influence on what is found."""
+        """Any JSON metadata are returned equal, and have no influence on what is found."""
         memory = await self.open(new_id())
         await memory.store([self._document(f"{n}", 1.0, metadata=each) for n, each in enumerate(_OPAQUE)])
         found = {one.id: one for one in await self._own(memory, 1.0)}
@@ -171,12 +171,12 @@ class VectorMemorySuite(Suite):
         )
         for number, given in enumerate(_OPAQUE):
             back = dict(found[f"{number}"].metadata)
-            check(_text(back) == _text(given), "VM6", f"the metadata {given!r} came back as {back!r}")
+            check(_text(back) == _text(given), "VM6", f"the metadata {given!r} were returned as {back!r}")
         check(len({one.score for one in found.values()}) == 1, "VM6", "metadata changed a score")
 
     @invariant
     async def test_vm7_delete_is_opt_in(self) -> None:
-        """A memory that has `delete` forgets documents by it; one that cannot has no such method."""
+        """If a memory has `delete`, it removes documents; a memory that cannot has no such method."""
         collection = new_id()
         memory = await self.open(collection)
         if not isinstance(memory, DeletableVectorMemory):
@@ -197,19 +197,19 @@ class VectorMemorySuite(Suite):
 
     @invariant
     async def test_vm8_documents_are_json(self) -> None:
-        """Contents come back equal, results can be written down as JSON; what JSON cannot say is refused as a whole."""
+        """Contents are returned equal and results are JSON; a store with anything that is not JSON is refused as a whole."""
         memory = await self.open(new_id())
         await memory.store([self._document(f"{n}", 1.0, content=each) for n, each in enumerate(_CONTENTS)])
         found = {one.id: one for one in await self._own(memory, 1.0)}
         for number, content in enumerate(_CONTENTS):
             back = found[f"{number}"]
-            check(back.content == content, "VM8", f"the content {content!r} came back as {back.content!r}")
+            check(back.content == content, "VM8", f"the content {content!r} was returned as {back.content!r}")
             written = asdict(back)
             check(json.loads(json.dumps(written)) == written, "VM8", f"{back!r} is not JSON")
         for what, value in _NOT_JSON:
             bad = self._document("bad", 1.0, metadata={"value": value})
             check(
-                await _raises(memory.store([self._document("beside", 1.0), bad])), "VM8", f"it took {what} as metadata"
+                await _raises(memory.store([self._document("valid", 1.0), bad])), "VM8", f"it took {what} as metadata"
             )
         left = {one.id for one in await self._own(memory, 1.0)}
         check(left == set(found), "VM8", f"stores that were refused left {sorted(left - set(found))}")
@@ -232,7 +232,7 @@ class VectorMemorySuite(Suite):
     async def _own(
         self, memory: VectorMemory, *leading: float, top_k: int = 20, threshold: float | None = None
     ) -> list[RetrievedDocument]:
-        """Return what was found of the suite's documents; whether anything else may be found, VM4 tests."""
+        """Return which of the suite's documents were found; VM4 tests that nothing else is."""
         found = await self._search(memory, *leading, top_k=top_k, threshold=threshold)
         return [one for one in found if one.id in self._ids]
 
@@ -246,7 +246,7 @@ class VectorMemorySuite(Suite):
 async def _raises(work: Awaitable[object]) -> bool:
     try:
         await work
-    except Exception:  # noqa: BLE001 -- which error it is, is the backend's matter
+    except Exception:  # noqa: BLE001 -- the backend chooses the error
         return True
     return False
 

@@ -1,1 +1,1 @@
-"""Backends of the contracts: on a Durable Object, KV, SQL, a vector index, and in process."""
+"""Backends of the contracts: on a Durable Object, KV, SQL and a vector index, and in process."""

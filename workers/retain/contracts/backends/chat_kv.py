@@ -1,4 +1,4 @@
-"""Conversations in Workers KV: one value a session."""
+"""Conversations in Workers KV: one value per session."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from retain.ports import Kv
 
 
 class KvChatMemory:
-    """Implements `ClearableChatMemory` on KV. A save is one write, so no reader sees a part of it (CM4).
+    """Implements `ClearableChatMemory` on KV. A save is one write, so no reader sees part of it (CM4).
 
-    KV is eventually consistent: for up to 60 seconds a reader elsewhere may see an older conversation, whole, and so may
-    one here that has it cached. Whoever must read what they wrote takes D1 or a Durable Object. A key takes one write a
-    second. Source: https://developers.cloudflare.com/kv/concepts/how-kv-works/
+    KV is eventually consistent: for up to 60 seconds a reader elsewhere, or one here with a cached copy, may see an older
+    conversation, though a whole one. To read your own writes, use D1 or a Durable Object. KV accepts one write per second
+    and key. Source: https://developers.cloudflare.com/kv/concepts/how-kv-works/
 
-    A conversation has at most 25 MiB as JSON. ttl_s: seconds after its last save that it is forgotten, at least 60; None
+    A conversation has at most 25 MiB as JSON. ttl_s: seconds after the last save until it is forgotten, at least 60; None
     keeps it.
     """
 
@@ -35,7 +35,7 @@ class KvChatMemory:
         return [] if text is None else [message_from(fields) for fields in json.loads(text)]
 
     async def save(self, messages: Sequence[ChatMessage]) -> None:
-        """Make the conversation these messages. See the contract."""
+        """Replace the conversation with these messages. See the contract."""
         texts = message_texts(messages, max_message_bytes=MAX_KV_VALUE_BYTES, max_session_bytes=MAX_KV_VALUE_BYTES)
         await self._kv.put(self._key, f"[{','.join(texts)}]", ttl_s=self._ttl_s)
 

@@ -12,10 +12,10 @@ from retain.ports import ObjectSql
 
 
 class ObjectChatMemory:
-    """Implements `ClearableChatMemory` on one object's own SQLite. The table is made at the first use.
+    """Implements `ClearableChatMemory` on one object's own SQLite. The table is created on first use.
 
-    A message has at most 900,000 bytes as JSON, a conversation 16 MiB. What an object holds, the object erases: the
-    deployment's erasure reaches D1 and KV, and of Durable Objects those of Retain's agents alone.
+    A message has at most 900,000 bytes as JSON, a conversation 16 MiB. The object itself must erase what it holds: the
+    deployment's erasure reaches D1, KV and the Durable Objects of Retain's agents, but no other Durable Objects.
     """
 
     def __init__(self, sql: ObjectSql, namespace: Namespace) -> None:
@@ -30,7 +30,7 @@ class ObjectChatMemory:
         return loaded(self._sql.run(sql, *values).rows)
 
     async def save(self, messages: Sequence[ChatMessage]) -> None:
-        """Make the conversation these messages. See the contract."""
+        """Replace the conversation with these messages. See the contract."""
         self._replace(database_texts(messages))
 
     async def clear(self) -> None:

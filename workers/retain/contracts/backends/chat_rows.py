@@ -1,6 +1,6 @@
-"""The rows of conversations, the same in D1, on the host and in a Durable Object: one a message.
+"""The rows of conversations, the same in D1, on the host and in a Durable Object: one per message.
 
-A save writes what differs and removes what is beyond the end, so a turn that was appended costs one row.
+A save writes the rows that differ and removes those after the last message, so appending a message costs one row.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _CUT = "DELETE FROM chat_messages WHERE namespace_key = ? AND position >= ?"
 
 
 def loading(namespace: Namespace) -> Statement:
-    """Return the statement that reads the conversation: one statement, so one moment."""
+    """Return the statement that reads the conversation. It is one statement, so the result is a snapshot."""
     return _LOAD, (str(namespace),)
 
 
 def saving(namespace: Namespace, texts: list[str]) -> list[Statement]:
-    """Return the statements that, run as one transaction, make the conversation these messages."""
+    """Return the statements that, run as one transaction, replace the conversation with these messages."""
     key = str(namespace)
     puts: list[Statement] = [(_PUT, (key, first, namespace.tenant_id, chunk)) for first, chunk in chunked(texts)]
     return [*puts, (_CUT, (key, len(texts)))]

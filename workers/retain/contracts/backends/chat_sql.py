@@ -27,9 +27,9 @@ class SqlChatMemory:
         return loaded((await self._sql.run(sql, *values)).rows)
 
     async def save(self, messages: Sequence[ChatMessage]) -> None:
-        """Make the conversation these messages. See the contract.
+        """Replace the conversation with these messages. See the contract.
 
-        Raises: Conflict (code `constraint`), too, for a tenant that was erased.
+        Raises: also Conflict (code `constraint`) for a tenant that was erased.
         """
         await self._sql.batch(saving(self._namespace, database_texts(messages)))
 

@@ -1,4 +1,4 @@
-"""The rows of documents in D1 or in a SQLite file, and exact search over them. They are the truth, for an index as well."""
+"""The rows of documents in D1 or a SQLite file, and exact search over them. Any index is derived from them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from retain.namespace import Namespace
 from retain.ports import Row, Sql, Statement
 
 PAGE = 1000
-"""Rows of one answer: at 256 dimensions 1.4 MB."""
-# Several versions of a document may be on their way to the index: `version` tells them apart, and each has a vector of
-# its own there (`stored.document_index`).
+"""Rows per query: 1.4 MB at 256 dimensions."""
+# Several versions of a document may be on their way to the index: `version` distinguishes them, and each has its own
+# vector there (`stored.document_index`).
 _PUT = f"""
 INSERT INTO vector_documents (namespace_key, document_id, tenant_id, document, embedding, indexed)
 SELECT ?1, value ->> '$[0]', ?2, value ->> '$[1]', value ->> '$[2]', ?3 FROM json_each(?4) WHERE true
@@ -32,7 +32,7 @@ _SCAN = """
 SELECT number, document_id, embedding FROM vector_documents
 WHERE namespace_key = ? AND document_id > ? ORDER BY document_id LIMIT ?
 """
-# The plus signs keep SQLite from walking through all of the namespace in the order of the ids.
+# The plus signs keep SQLite from scanning the whole namespace in the order of the ids.
 _SCAN_FRESH = """
 SELECT number, document_id, embedding FROM vector_documents
 WHERE namespace_key = ? AND sent_at_ms > ? AND +document_id > ? ORDER BY +document_id LIMIT ?
@@ -44,7 +44,7 @@ SELECT * FROM vector_documents WHERE namespace_key = ? AND document_id > ? ORDER
 
 
 def storing(namespace: Namespace, documents: Sequence[PreparedDocument], *, indexed: bool) -> list[Statement]:
-    """Return the statements that, run as one transaction, store the documents. indexed: a vector index is owed them."""
+    """Return the statements that store the documents, for one transaction. indexed: a vector index must get them too."""
     rows = [json.dumps([one.id, one.text, packed(one.embedding)]) for one in documents]
     return [(_PUT, (str(namespace), namespace.tenant_id, int(indexed), chunk)) for _, chunk in chunked(rows)]
 
@@ -63,9 +63,9 @@ class DocumentRows:
         self._dimensions = dimensions
 
     async def nearest(self, query: Sequence[float], top_k: int, *, since_ms: int | None = None) -> list[int]:
-        """Return the numbers of the `top_k` nearest rows, by reading all of them.
+        """Return the numbers of the `top_k` nearest rows, by reading every row.
 
-        since_ms: only of those that the index was not given before then.
+        since_ms: read only rows that were not sent to the index before then.
         """
         kept: list[tuple[float, str, int]] = []
         async for number, id_, embedding in self._scan(since_ms):
@@ -75,12 +75,12 @@ class DocumentRows:
         return [number for _, _, number in heapq.nsmallest(top_k, kept)]
 
     async def read(self, query: Sequence[float], numbers: Sequence[int]) -> list[RetrievedDocument]:
-        """Return the documents of these rows as they are now, with their scores."""
+        """Return the current documents of these rows, with their scores."""
         rows = (await self._sql.run(_READ, self._key, json.dumps(list(numbers)))).rows
         return [self._found(row, query) for row in rows]
 
     async def page(self, after: str, limit: int) -> list[VectorDocument]:
-        """Return the documents after an id, in the order of their ids; embeddings normalised."""
+        """Return up to `limit` documents after an id, ordered by id, with normalised embeddings."""
         rows = (await self._sql.run(_AFTER, self._key, after, limit)).rows
         return [
             VectorDocument(row["document_id"], content, unpacked(row["embedding"], self._dimensions).tolist(), metadata)

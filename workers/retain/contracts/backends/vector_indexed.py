@@ -1,4 +1,4 @@
-"""Documents in D1 whose nearest are found by a vector index (Vectorize)."""
+"""Documents in D1, searched through a vector index (Vectorize)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retain.namespace import Namespace
 from retain.ports import Clock, Sql, Vector, VectorIndex
 
 FRESH_MS = 300_000
-"""For how long after it was written a vector may not be shown: until then its document is compared in D1."""
+"""How long after a write the index may not show the vector yet: until then its document is compared in D1."""
 _GONE = "SELECT COUNT(*) AS n FROM vector_removals WHERE tenant_id = ?"
 
 _log = logging.getLogger(__name__)
@@ -24,10 +24,10 @@ _log = logging.getLogger(__name__)
 class IndexedVectorMemory:
     """Implements `DeletableVectorMemory`: documents in D1, candidates from the index, scores from D1.
 
-    A document that D1 holds is stored. What the index may not show yet, because it shows writes seconds later or could not
-    be reached, is compared exactly until it does, so a store that returned is found. Which of the older documents are
-    candidates is the index's approximation; their scores and their order are exact. `top_k` is at most 100. A search
-    fails when the index does.
+    A document is stored once D1 has it. The index shows writes seconds later, or cannot be reached for a while; until it
+    shows a document, searches compare that document exactly, so they find every completed store. Which older documents
+    are candidates is the index's approximation; their scores and their order are exact. `top_k` is at most 100. A search
+    fails when the index fails.
     """
 
     def __init__(self, sql: Sql, index: VectorIndex, clock: Clock, namespace: Namespace, *, dimensions: int) -> None:
@@ -42,7 +42,7 @@ class IndexedVectorMemory:
     async def store(self, documents: Sequence[VectorDocument]) -> None:
         """Store the documents, in one transaction. See the contract.
 
-        Raises: Misconfigured (code `vector_dimensions_changed`), too, for an index of other dimensions; Conflict (code
+        Raises: also Misconfigured (code `vector_dimensions_changed`) for an index with other dimensions; Conflict (code
             `constraint`) for a tenant that was erased.
         """
         kept = prepared(documents, self._dimensions)
@@ -64,7 +64,7 @@ class IndexedVectorMemory:
         query = normalised(embedding, self._dimensions)
         fresh = await self._rows.nearest(query, top_k, since_ms=self._clock() - FRESH_MS)
         gone = int((await self._sql.run(_GONE, self._namespace.tenant_id)).rows[0]["n"])
-        # Removed and replaced documents may still take places in the index's answer.
+        # Removed and replaced documents may still be among the index's matches.
         count = min(MAX_TOP_K, top_k + gone)
         candidates = [row_number(match.id) for match in await self._owed.candidates(self._namespace, query, count)]
         found = await self._rows.read(query, sorted({*fresh, *candidates}))
@@ -76,11 +76,11 @@ class IndexedVectorMemory:
         await self._settle()
 
     async def documents(self, *, after: str = "", limit: int = 100) -> list[VectorDocument]:
-        """Return a page of all documents, by id, to store them elsewhere. No part of the contract."""
+        """Return a page of all documents, ordered by id, to copy them elsewhere. Not part of the contract."""
         return await self._rows.page(after, limit)
 
     async def _settle(self) -> None:
-        """Give the index what it is owed. What it does not take now stays owed, to the next write or the daily brief."""
+        """Send the index what it is owed. What it does not take now waits for the next write or the daily brief."""
         try:
             await self._owed.settle(self._namespace.tenant_id)
         except RetainError as error:

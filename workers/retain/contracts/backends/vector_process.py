@@ -1,4 +1,4 @@
-"""Documents in this process, for tests, scripts and what fits into memory. Gone with the process."""
+"""Documents in this process's memory, for tests, scripts and small collections. Lost when the process ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retain.ports import Vector
 class ProcessVectorMemory:
     """Implements `DeletableVectorMemory` in a dictionary, with exact search.
 
-    Two objects share what they hold only when they are given the same `store`: namespace key to documents by id.
+    Two objects share documents only if they are given the same `store`: namespace key to documents by id.
     """
 
     def __init__(

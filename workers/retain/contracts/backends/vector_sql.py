@@ -12,9 +12,10 @@ from retain.ports import Sql, Vector
 
 
 class SqlVectorMemory:
-    """Implements `DeletableVectorMemory` on the SQL port. A search reads every vector of the namespace: for some thousands.
+    """Implements `DeletableVectorMemory` on the SQL port. A search reads every vector of the namespace.
 
-    Scores are cosine similarities of vectors kept as 32-bit floats. A document has at most 900,000 bytes.
+    That suits a few thousand. Scores are cosine similarities of vectors stored as 32-bit floats. A document has at most
+    900,000 bytes.
     """
 
     def __init__(self, sql: Sql, namespace: Namespace, *, dimensions: int) -> None:
@@ -26,7 +27,7 @@ class SqlVectorMemory:
     async def store(self, documents: Sequence[VectorDocument]) -> None:
         """Store the documents, in one transaction. See the contract.
 
-        Raises: Conflict (code `constraint`), too, for a tenant that was erased.
+        Raises: also Conflict (code `constraint`) for a tenant that was erased.
         """
         await self._sql.batch(storing(self._namespace, prepared(documents, self._dimensions), indexed=False))
 
@@ -35,7 +36,7 @@ class SqlVectorMemory:
     ) -> list[RetrievedDocument]:
         """Return the nearest documents. See the contract.
 
-        Raises: Misconfigured (code `vector_dimensions_changed`), too, when the namespace was filled with others.
+        Raises: also Misconfigured (code `vector_dimensions_changed`) when the namespace has vectors of another length.
         """
         check_top_k(top_k)
         query = normalised(embedding, self._dimensions)
@@ -47,5 +48,5 @@ class SqlVectorMemory:
         await self._sql.batch(deleting(self._namespace, ids))
 
     async def documents(self, *, after: str = "", limit: int = 100) -> list[VectorDocument]:
-        """Return a page of all documents, by id, to store them elsewhere. No part of the contract."""
+        """Return a page of all documents, ordered by id, to copy them elsewhere. Not part of the contract."""
         return await self._rows.page(after, limit)

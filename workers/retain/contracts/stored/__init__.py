@@ -1,1 +1,1 @@
-"""What the contracts' backends leave in a deployment's stores: for its maintenance and its eraser, so in the Worker too."""
+"""What the backends leave in a deployment's stores. The Worker has it too, for its maintenance and its eraser."""

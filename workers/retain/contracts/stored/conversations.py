@@ -1,4 +1,4 @@
-"""Stored conversations: where KV keeps them, and what of a message somebody said."""
+"""Stored conversations: their keys in KV, and which parts of a message are somebody's words."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ def tenant_prefix(tenant_id: str) -> str:
     return f"{PREFIX}:{tenant_id}:"
 
 
-def said_in(message: object) -> object:
-    """Return what a message says, of its JSON: its content and its calls' arguments, without roles and names."""
+def words_of(message: object) -> object:
+    """Return the words in a message's JSON: its content and its calls' arguments, without roles and names."""
     if not isinstance(message, dict):
         return message
     return [message.get("content"), *(call.get("arguments") for call in message.get("tool_calls", ()))]

@@ -1,9 +1,9 @@
-"""What makes a vector index agree with the documents in D1.
+"""Keeps a vector index in agreement with the documents in D1.
 
-D1 is the truth, and the index a way to candidates: what it names is read from D1 again. A version of a document has a
-vector of its own there, which never changes, so two writers cannot overwrite each other. What a row had before, or leaves
-behind when it is deleted, is owed to the index as a removal by a trigger (migrations/0005_contracts.sql), and a removal is
-repeated until no write from before can still be under way.
+D1 is the source of truth; the index only yields candidates, which are then read from D1. Each version of a document has
+its own vector there, which never changes, so two writers cannot overwrite each other. When a row is replaced or deleted, a
+trigger (migrations/0005_contracts.sql) notes that the index is owed the removal of its vector; a removal is repeated until
+no earlier write can still be under way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from retain.namespace import Namespace
 from retain.ports import Clock, Row, Sql, Vector, VectorEntry, VectorIndex, VectorMatch
 
 NEVER_MS = 2**53 - 1
-"""In place of the time at which a document was given to the index, until it is."""
+"""Stored as the time at which a document was sent to the index, until it is sent."""
 UPSERT_LIMIT = 500
 REMOVAL_LIMIT = 100
 _OWED = f"""
@@ -31,7 +31,7 @@ ORDER BY number LIMIT ?
 _SENT = """
 UPDATE vector_documents SET sent_at_ms = ?1 WHERE number = ?2 AND version = ?3
 """
-# A version that was replaced while it was written: whoever replaced it has removed it already.
+# For a version that was replaced while it was written: its removal may have been done before the write.
 _STALE = """
 INSERT OR REPLACE INTO vector_removals (vector_id, tenant_id, at_ms)
 SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM vector_documents WHERE number = ?4 AND version = ?5)
@@ -53,17 +53,17 @@ _log = logging.getLogger(__name__)
 
 
 def index_namespace(tenant_id: str) -> str:
-    """Return the index's namespace of a tenant's documents. At most 64 bytes."""
+    """Return the index's namespace for a tenant's documents. At most 64 bytes."""
     return f"vector_memory:{tenant_id}"
 
 
 def index_scope(namespace: Namespace) -> str:
-    """Return what a vector's metadata say of its namespace, as a digest: the key may be too long to filter by."""
+    """Return the digest of a namespace that its vectors' metadata contain: the key may be too long to filter by."""
     return f"memory.{sha256(str(namespace).encode()).hexdigest()[:40]}"
 
 
 class DocumentIndex:
-    """Gives an index what D1 owes it. Idempotent, and looks only at the state, whatever happened in between."""
+    """Sends an index what D1 owes it. Idempotent: it depends only on the current state."""
 
     def __init__(self, sql: Sql, index: VectorIndex, clock: Clock) -> None:
         self._sql = sql
@@ -71,16 +71,16 @@ class DocumentIndex:
         self._clock = clock
 
     async def candidates(self, namespace: Namespace, query: Vector, count: int) -> list[VectorMatch]:
-        """Return the nearest vectors that the index shows of a namespace."""
+        """Return the nearest vectors of a namespace that the index shows."""
         criteria = {"tenant_id": namespace.tenant_id, "scope_id": index_scope(namespace)}
         return await self._index.query(
             query, namespace=index_namespace(namespace.tenant_id), filter=criteria, top_k=count
         )
 
     async def settle(self, tenant_id: str) -> None:
-        """Write and remove everything that the index is owed of a tenant. Raises: as the ports; the rest stays owed.
+        """Write and remove everything that the index is owed for a tenant. Raises: as the ports; the rest stays owed.
 
-        Vectors of other dimensions than the index has stay owed.
+        Vectors whose dimensions differ from the index's stay owed.
         """
         await self.settle_removals(tenant_id)
         size = len(packed(array("f", [0.0]) * await self._index.dimensions()))
@@ -93,7 +93,7 @@ class DocumentIndex:
             )
 
     async def settle_removals(self, tenant_id: str) -> bool:
-        """Remove what the index is owed of removals; return whether some are so young that they will be repeated."""
+        """Remove the vectors whose removal is owed; return whether some removals are so recent that they are repeated."""
         await self._sql.run(_TIMED, self._clock(), tenant_id)
         after, young = "", False
         while rows := (await self._sql.run(_REMOVALS, tenant_id, after, REMOVAL_LIMIT)).rows:
@@ -106,7 +106,7 @@ class DocumentIndex:
         return young
 
     async def reconcile(self) -> int:
-        """Settle every tenant; return for how many it failed, each of which is logged."""
+        """Settle every tenant; return the number of tenants for which it failed. Each failure is logged."""
         failed = 0
         for row in (await self._sql.run(_TENANTS)).rows:
             try:
@@ -130,7 +130,7 @@ class DocumentIndex:
 
 
 def vector_id(row: Row) -> str:
-    """Return the id of the vector of a row's version. The migration's triggers spell it in the same way."""
+    """Return the id of the vector of a row's version. The migration's triggers spell it the same way."""
     return f"document.{row['number']}.{row['version']}"
 
 

@@ -1,4 +1,4 @@
-"""A document's embedding as the text that D1 keeps."""
+"""A document's embedding as the text that D1 stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SWAPPED = sys.byteorder == "big"
 
 
 def packed(embedding: array[float]) -> str:
-    """Return the vector as text: base64 of little-endian 32-bit floats. D1 gives BLOBs out as lists of integers."""
+    """Return the vector as text: base64 of little-endian 32-bit floats. D1 returns BLOBs as lists of integers."""
     return b64encode(_little_endian(embedding).tobytes()).decode()
 
 

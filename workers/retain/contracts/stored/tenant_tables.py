@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.contracts.stored.conversations import said_in
+from retain.contracts.stored.conversations import words_of
 from retain.tenants.tables import TenantTable, Texts
 
 TENANT_TABLES = (
@@ -11,6 +11,6 @@ TENANT_TABLES = (
     TenantTable(
         "chat_messages",
         ("namespace_key", "position"),
-        texts=Texts(("namespace_key", "message"), searched={"message": said_in}),
+        texts=Texts(("namespace_key", "message"), searched={"message": words_of}),
     ),
 )

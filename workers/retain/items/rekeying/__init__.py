@@ -1,1 +1,1 @@
-"""Migrate items from legacy keys to canonical ones: tiers that read both, the phases, the backfill."""
+"""Migration of items from legacy to canonical keys: tiers that read both, the phases, the backfill."""

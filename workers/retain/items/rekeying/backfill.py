@@ -1,7 +1,7 @@
-"""The backfill: every legacy value copied under its canonical key, if there is none, while reads and writes go on.
+"""The backfill: copies every legacy value to its canonical key, if that has none, while reads and writes continue.
 
-It goes by listings of the legacy keys, a page a call, and knows in D1 where it stands. It only adds; a page that is
-repeated adds nothing twice. Legacy keys stay: they are what a rollback reads.
+It lists the legacy keys, one page per call, and keeps its progress in D1. It only adds; repeating a page adds nothing
+twice. Legacy keys stay: a rollback reads them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from retain.items.rekeying.sources import LegacySource
 from retain.ports import Clock, Row, Sql
 
 PAGE_KEYS = 50
-"""Keys that one step looks at: at most five calls of a store each."""
+"""Keys that one step examines, each with at most five calls to a store."""
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ _AGAIN = "DELETE FROM namespace_backfill WHERE (SELECT phase FROM namespace_migr
 
 
 class Backfill:
-    """Copies the legacy values of a deployment, tier by tier and pattern by pattern."""
+    """Copies a deployment's legacy values, tier by tier and pattern by pattern."""
 
     def __init__(self, sql: Sql, clock: Clock, namespacing: Namespacing, sources: Mapping[str, LegacySource]) -> None:
         self._sql = sql
@@ -44,15 +44,15 @@ class Backfill:
         self._sources = sources
 
     async def again(self) -> None:
-        """Forget how far it went, so that it begins anew; what was copied is found and stays. Phase 2 only."""
+        """Reset the progress, so that it starts again; what was copied is found and stays. Phase 2 only."""
         await self._sql.run(_AGAIN)
 
     async def step(self) -> bool:
-        """Look at up to fifty keys; return whether all is done. To be called until then, by one caller or several.
+        """Examine up to fifty keys; return whether all are done. One caller or several repeat it until then.
 
-        A value that its store does not take is counted as refused, and the rest goes on.
-        Raises: Conflict (code `backfill_not_allowed`) outside of phase 2, in its first two minutes, or under other flags;
-            Unavailable, with everything where it stood before the page.
+        A value that its store does not accept is counted as refused, and the rest continues.
+        Raises: Conflict (code `backfill_not_allowed`) outside phase 2, in its first two minutes, or with other flags;
+            Unavailable, and then the progress is still that before the page.
         """
         await self._check()
         for tier, source in self._sources.items():
@@ -69,7 +69,7 @@ class Backfill:
         phase, since_ms = (int(rows[0]["phase"]), int(rows[0]["since_ms"])) if rows else (0, 0)
         if phase != 2 or not settled(phase, since_ms, self._clock()) or not self._namespacing.repairs:
             raise Conflict(
-                "values are copied in phase 2, from two minutes after its beginning, with both flags true",
+                "values are copied in phase 2, from two minutes after its start, with both flags true",
                 code="backfill_not_allowed",
                 phase=phase,
             )
@@ -86,7 +86,7 @@ class Backfill:
         await self._sql.run(_ADVANCE, page.cursor, *counted, now, ended, *where)
 
     async def _copied(self, tier: str, source: LegacySource, pattern: LegacyPattern, key: str) -> str:
-        """Copy one item; return what it is counted as."""
+        """Copy one item; return the name of the count that it adds to."""
         item = pattern.item_of(key)
         if item is None:
             return "skipped"
@@ -100,7 +100,7 @@ class Backfill:
 
 
 class _Unwatched:
-    """Counts nothing: the backfill is no traffic."""
+    """Counts nothing: the backfill is not traffic."""
 
     def found(self, tier: str, where: ReadOutcome) -> None:
         """Do nothing."""
@@ -109,9 +109,9 @@ class _Unwatched:
         """Do nothing."""
 
     def probes(self, tier: str) -> bool:  # noqa: ARG002
-        """Look for nothing."""
+        """Return False: no miss is probed."""
         return False
 
     async def may_repair(self) -> bool:
-        """Tell that copies are allowed: the backfill asked before."""
+        """Return True: the backfill has checked that copies are allowed."""
         return True

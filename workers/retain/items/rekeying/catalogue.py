@@ -13,9 +13,9 @@ from retain.ports import Clock
 
 
 class LayeredCatalogue:
-    """`ItemCatalogue` over canonical and legacy keys. Takes canonical keys.
+    """Implements `ItemCatalogue` over canonical and legacy keys. Takes canonical keys.
 
-    What is known under a canonical key decides, also that the item was deleted or has expired.
+    An entry under the canonical key decides, even if it says that the item was deleted or has expired.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class LayeredCatalogue:
         await self.bury(key)
 
     async def find(self, key: str) -> ItemEntry | None:
-        """Return what is known of the item; see `Compatible.get` for the order, and what is copied."""
+        """Return the item's entry; see `Compatible.get` for the order, and for what is copied."""
         watch, (canonical, legacy) = self._compatible.watch, self._compatible.keys(key)
         entry = await self._inner.find(canonical)
         if entry is not None:
@@ -50,7 +50,7 @@ class LayeredCatalogue:
             if entry is not None and entry.shown(self._clock()):
                 if not await self._compatible.copied(partial(self._copies.copy, old_key, canonical)):
                     newer = await self._inner.find(canonical)
-                    if newer is None:  # the legacy item was removed as we came to copy it
+                    if newer is None:  # the legacy item was removed before it could be copied
                         break
                     return self._counted(newer)
                 watch.found("warm", ReadOutcome.LEGACY)
@@ -81,9 +81,9 @@ class LayeredCatalogue:
     async def bury(self, key: str) -> Buried:
         """Delete the item under all its keys.
 
-        A legacy item is copied first, so that its delete is known under the canonical key: from there on it is gone, and
-        no copy brings it back. Then the legacy keys go, the one that is read first last. Only while legacy keys are
-        written, and nothing is known under the canonical one, nothing is copied: nobody else copies then.
+        A legacy item is first copied, so that its tombstone is under the canonical key: from then on it is gone, and no
+        copy restores it. Then the legacy keys are removed, in reverse of the order in which they are read. While legacy
+        keys are still written, and the canonical key has no entry, nothing is copied: nobody else copies then either.
         """
         canonical, legacy = self._compatible.keys(key)
         if self._compatible.namespacing.write_canonical:

@@ -1,8 +1,8 @@
-"""Items under canonical keys, where some still lie under legacy ones: what is read, written and removed, in which order.
+"""Items under canonical keys, some of them still under legacy keys: what is read, written and removed, in which order.
 
-Every read looks at the canonical key first, and a canonical value is the answer. So the canonical value is never stale.
-Deleting leaves a tombstone (`REMOVED`) that a copied legacy value cannot overwrite. A legacy value is copied only by
-`add`, which is atomic: it never replaces anything.
+Every read asks the canonical key first, and a canonical value is the answer, so writes keep the canonical value current.
+Deleting leaves a tombstone (`REMOVED`) that a copied legacy value cannot overwrite. A legacy value is copied only by an
+atomic operation that never replaces anything.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from retain.items.rekeying.flags import Namespacing
 from retain.namespace import ItemKey
 
 REMOVED = "\x1bretain:removed"
-"""Stands under the canonical key of an item that was removed and may still lie under a legacy one."""
+"""The tombstone: the value under the canonical key of a removed item that may still be under a legacy key."""
 
 PROBE_EVERY = 10
-"""With canonical keys alone, one in so many misses is looked for under the legacy keys: not to answer it, to count it."""
+"""With canonical keys alone, one in this many misses is looked up under the legacy keys, only to count what it missed."""
 
 _log = logging.getLogger(__name__)
 
 
 class ReadOutcome(Enum):
-    """Where a read ended."""
+    """Where a read found its value."""
 
     CANONICAL = "canonical"
     """A value under the canonical key."""
     LEGACY = "legacy"
     """A value under a legacy key."""
     ABSENT = "absent"
-    """No value, or one that was removed."""
+    """No value, or a removed one."""
     UNREAD = "unread"
-    """No value under the canonical key, and one under a legacy key that the flags do not let it read."""
+    """No value under the canonical key, but one under a legacy key that the flags exclude from reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """The keys of a store, whatever its tier calls them.
+    """The operations of a store by key, whatever its tier calls them.
 
-    copy: takes a legacy key, a canonical one and the value, and copies it if nothing stands under the canonical one, in
-    one atomic step; returns whether it did. None when the store cannot write only what is absent.
+    copy: takes a legacy key, a canonical key and the value, and copies it atomically if the canonical key has nothing;
+    returns whether it did. None when the store has no conditional write.
     """
 
     read: Callable[[str], Awaitable[str | None]]
@@ -55,27 +55,27 @@ class Keyed:
 
 
 class Watch(Protocol):
-    """What hears of reads and says whether copies are allowed. Neither may cost a call to a store for each read."""
+    """Counts reads and decides whether copies are allowed. Neither may cost a call to a store for each read."""
 
     def found(self, tier: str, where: ReadOutcome) -> None:
         """Count a read."""
         ...
 
     def repaired(self, tier: str, done: bool) -> None:
-        """Count a copy under the canonical key: made, or failed."""
+        """Count a copy to the canonical key: made, or failed."""
         ...
 
     def probes(self, tier: str) -> bool:
-        """Tell whether this miss of the tier is one of those that are looked for: one in `PROBE_EVERY`."""
+        """Return whether to look up this miss of the tier under the legacy keys: one in `PROBE_EVERY`."""
         ...
 
     async def may_repair(self) -> bool:
-        """Tell whether nothing writes to legacy keys any more, so that their values may be copied."""
+        """Return whether legacy keys are no longer written, so that their values may be copied."""
         ...
 
 
 class Repair(Enum):
-    """What became of the wish to copy a legacy value under its canonical key."""
+    """The outcome of an attempt to copy a legacy value to its canonical key."""
 
     COPIED = "copied"
     PRESENT = "present"
@@ -83,7 +83,7 @@ class Repair(Enum):
 
 
 class Compatible:
-    """Reads, writes and removes items by their canonical keys, in a store that may hold them under legacy ones."""
+    """Reads, writes and removes items by canonical key, in a store that may have them under legacy keys."""
 
     def __init__(self, tier: str, namespacing: Namespacing, watch: Watch) -> None:
         self._tier = tier
@@ -108,15 +108,15 @@ class Compatible:
         return None
 
     async def put(self, store: Keyed, key: str, value: str) -> None:
-        """Write the item's value where the flags say.
+        """Write the item's value under the keys that the flags select.
 
-        While legacy keys are written, a canonical value that is there already is written as well, after it: reads go by
-        the canonical one. A failure between the two leaves the old value readable, and the write unacknowledged.
+        While legacy keys are written, an existing canonical value is overwritten as well, afterwards, since reads prefer
+        it. A failure between the two leaves the old value readable, and the write unacknowledged.
         Raises: InvalidInput (code `reserved_value`, and as `get`); Unavailable.
         """
         canonical, legacy = self.keys(key)
         if value == REMOVED:
-            raise InvalidInput("this value marks removed items", code="reserved_value")
+            raise InvalidInput("this value is reserved: it marks removed items", code="reserved_value")
         if self.namespacing.write_canonical or not legacy:
             await store.write(canonical, value)
             return
@@ -125,13 +125,13 @@ class Compatible:
             await store.write(canonical, value)
 
     async def delete(self, store: Keyed, key: str) -> None:
-        """Remove the item under all its keys. Removing an absent one is no error.
+        """Remove the item under all its keys. Removing an absent one is not an error.
 
-        First the canonical key is marked: from there on the item is gone for every reader, and cannot come back by a copy.
-        Then the legacy keys go, the one that is read first last. A failure in between leaves the item gone, or whole
-        with its newest value; repeat the call. There is no mark where nobody copies: while legacy keys are written and
-        nothing stands under the canonical key, and in a store that cannot add; there the canonical key goes last.
-        Raises: as `get`.
+        The canonical key gets the tombstone first: from then on the item is gone for every reader, and no copy restores
+        it. Then the legacy keys are removed, in reverse of the order in which they are read. A failure in between leaves
+        the item either gone or with its newest value; repeat the call. No tombstone is written where nobody copies: while
+        legacy keys are written and the canonical key has nothing, and in a store without a conditional write, where the
+        canonical key is removed last. Raises: as `get`.
         """
         canonical, legacy = self.keys(key)
         if not legacy:
@@ -146,10 +146,10 @@ class Compatible:
             await store.remove(canonical)
 
     async def repair(self, store: Keyed, item: ItemKey) -> Repair:
-        """Copy the item's legacy value under its canonical key, if it has none there. Idempotent; counts no read.
+        """Copy the item's legacy value to its canonical key, if that has none. Idempotent; counts no read.
 
         A store that cannot copy has nothing to repair. Raises: Unavailable; LimitExceeded for a value that the store does
-        not take.
+        not accept.
         """
         canonical, copy = str(item), store.copy
         if copy is None:
@@ -163,11 +163,11 @@ class Compatible:
         return Repair.GONE
 
     def keys(self, key: str) -> tuple[str, Sequence[str]]:
-        """Return the canonical key, which in the cold tier stands behind a prefix that ends in "/", and the legacy ones."""
+        """Return the canonical key, which in the cold tier follows a prefix that ends in "/", and the legacy keys."""
         return key, self.namespacing.legacy_keys(ItemKey.parse(key.rpartition("/")[2]))
 
     def _answer(self, value: str | None) -> str | None:
-        """Return what the canonical key says. Where nothing can be added and nothing is shown, the item has expired."""
+        """Return the item's value, given the canonical key's. None, after a copy found the key taken, means expired."""
         if value is None or value == REMOVED:
             self.watch.found(self._tier, ReadOutcome.ABSENT)
             return None
@@ -175,14 +175,14 @@ class Compatible:
         return value
 
     async def _legacy_hit(self, store: Keyed, old_key: str, canonical: str, value: str) -> str | None:
-        """Copy the value if that is allowed; return the item's value, which may have been written or removed meanwhile."""
+        """Copy the value if that is allowed; return the item's value, which another call may have changed."""
         if store.copy is not None and not await self.copied(partial(store.copy, old_key, canonical, value)):
             return self._answer(await store.read(canonical))
         self.watch.found(self._tier, ReadOutcome.LEGACY)
         return value
 
     async def copied(self, copy: Callable[[], Awaitable[bool]]) -> bool:
-        """Copy a legacy value if that is allowed and possible; return False only if something stood there already."""
+        """Copy a legacy value if that is allowed and possible; return False only if the canonical key was already taken."""
         try:
             if not (self.namespacing.repairs and await self.watch.may_repair()):
                 return True
@@ -196,9 +196,9 @@ class Compatible:
         return done
 
     async def missed(self, read: Callable[[str], Awaitable[object]], legacy: Sequence[str]) -> None:
-        """Count a miss; without compatible reads, look at some whether a legacy key could have answered it.
+        """Count a miss; without compatible reads, check for some misses whether a legacy key could have answered them.
 
-        read: gives None for a key without a value.
+        read: returns None for a key without a value.
         """
         where = ReadOutcome.ABSENT
         if (
@@ -213,5 +213,7 @@ class Compatible:
                         where = ReadOutcome.UNREAD
                         break
             except RetainError as error:
-                _log.warning("a miss was not looked for", extra={"tier": self._tier, "code": error.code})
+                _log.warning(
+                    "a miss was not looked up under legacy keys", extra={"tier": self._tier, "code": error.code}
+                )
         self.watch.found(self._tier, where)

@@ -1,4 +1,4 @@
-"""The two flags and the legacy patterns of a deployment: which keys a read looks at, and which one a write writes."""
+"""The two flags and the legacy patterns of a deployment: which keys a read asks, and which key a write uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Namespacing:
     """How items are found by canonical and legacy keys.
 
     write_canonical, compat_read: `MEMORY_NAMESPACE_WRITE_CANONICAL`, `MEMORY_NAMESPACE_COMPAT_READ`. patterns: in the
-    order in which they are read. Without patterns there are only canonical keys, whatever the flags say.
+    order in which their keys are read. Without patterns there are only canonical keys, whatever the flags are.
     """
 
     write_canonical: bool = False
@@ -25,7 +25,7 @@ class Namespacing:
 
     @property
     def repairs(self) -> bool:
-        """Whether a legacy hit may be written under its canonical key: only where nothing else is written to legacy keys."""
+        """Whether a legacy hit may be copied to its canonical key: only if nothing is written to legacy keys."""
         return self.write_canonical and self.compat_read
 
     def legacy_keys(self, item: ItemKey) -> Sequence[str]:
@@ -34,9 +34,9 @@ class Namespacing:
         return [key for key in keys if key is not None]
 
     def read_keys(self, legacy: Sequence[str]) -> Sequence[str]:
-        """Return those of an item's legacy keys that a read looks at after a canonical miss, in order.
+        """Return those of an item's legacy keys that a read asks after a canonical miss, in order.
 
-        Without compatible reads it is the key that is written, so that what was written is always read back.
+        Without compatible reads it is only the key that is written, so that every write can be read.
         """
         if self.compat_read:
             return legacy
@@ -44,7 +44,7 @@ class Namespacing:
 
 
 def namespacing(settings: NamespaceSettings) -> Namespacing:
-    """Return what the settings say.
+    """Return the flags and patterns that the settings define.
 
     Raises: Misconfigured (codes `invalid_legacy_pattern`, `ambiguous_legacy_pattern`; `invalid_setting` for compatible
         reads without a legacy pattern to read).

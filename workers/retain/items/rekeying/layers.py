@@ -1,8 +1,8 @@
 """Hot, warm and cold memory that understands legacy keys: a layer over any implementation of the tiers' protocols.
 
-Each implements the protocol that it lies over, takes canonical keys, and is handed to `MemoryBuilder` in its place. One
-that can `add` is repaired on read; one that cannot (Workers KV has no conditional write) keeps its legacy values until
-they expire.
+Each layer implements the protocol of the tier below, takes canonical keys, and is given to `MemoryBuilder` instead of that
+tier. A tier that can `add` is repaired on read; one that cannot (Workers KV has no conditional write) keeps its legacy
+values until they expire.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from retain.items.rekeying.flags import Namespacing
 from retain.items.tiers.protocols import ColdMemory, HotMemory, WarmMemory
 
 Add = Callable[[str, str], Awaitable[bool]]
-"""Writes a value if there is none under the key, in one atomic step; returns whether it was written. Idempotent, durable
-when it returns. Raises: Unavailable, and then nothing is known of its effect."""
+"""Writes a value atomically if the key has none; returns whether it was written. Idempotent, durable when it returns.
+Raises: Unavailable, and then its effect is unknown."""
 
 
 class LayeredHot:
-    """`HotMemory` over canonical and legacy keys. A copy, and the mark of a removed item, take the store's default TTL."""
+    """Implements `HotMemory` over canonical and legacy keys. Copies and tombstones get the store's default TTL."""
 
     def __init__(self, hot: HotMemory, namespacing: Namespacing, watch: Watch, add: Add | None = None) -> None:
         self._hot = hot
@@ -44,7 +44,7 @@ class LayeredHot:
 
 
 class LayeredWarm:
-    """`WarmMemory` over canonical and legacy keys. Over an `ItemCatalogue`, use `LayeredCatalogue`."""
+    """Implements `WarmMemory` over canonical and legacy keys. For an `ItemCatalogue`, use `LayeredCatalogue`."""
 
     def __init__(self, warm: WarmMemory, namespacing: Namespacing, watch: Watch, add: Add | None = None) -> None:
         self._keyed = Keyed(warm.read, warm.upsert, warm.delete, _copy_by(add))
@@ -64,7 +64,7 @@ class LayeredWarm:
 
 
 class LayeredCold:
-    """`ColdMemory` over canonical and legacy keys."""
+    """Implements `ColdMemory` over canonical and legacy keys."""
 
     def __init__(self, cold: ColdMemory, namespacing: Namespacing, watch: Watch, add: Add | None = None) -> None:
         self._keyed = Keyed(cold.download_text, cold.upload_text, cold.delete, _copy_by(add))

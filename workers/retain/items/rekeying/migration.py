@@ -1,7 +1,7 @@
-"""The migration as it stands in D1: its phase, the release cycles, what was measured in them.
+"""The migration's state in D1: its phase, the release cycles, and what was measured in them.
 
-The record follows the flags, and decides what no flag can: from when on legacy values may be copied, and whether the next
-phase may begin. Nothing here writes or removes an item.
+It follows the flags, and decides what no flag can: when legacy values may first be copied, and whether the next phase may
+begin. Nothing here writes or removes an item.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from retain.items.rekeying.reads import SETTLE_MS
 from retain.ports import Clock, Row, Sql, Statement
 
 TIERS = ("warm", "cold")
-"""The tiers that are backfilled. What is hot expires."""
+"""The tiers that are backfilled. Hot values expire instead."""
 
 _RELEASE = re.compile(r"[A-Za-z0-9._+-]{1,64}")
 _STATE = "SELECT phase, baseline, since_ms, revision FROM namespace_migration"
@@ -55,7 +55,7 @@ _KNOWN = "SELECT 1 FROM namespace_cycles WHERE opened_by = ?"
 
 @dataclass(frozen=True, slots=True)
 class MigrationStatus:
-    """Where the migration stands. cycles: the last twenty, oldest first; the open one is the last."""
+    """The state of the migration. cycles: the last twenty, oldest first; the open one is the last."""
 
     phase: int
     baseline: float
@@ -66,7 +66,7 @@ class MigrationStatus:
 
     @property
     def stay(self) -> list[Cycle]:
-        """The cycles since the phase began."""
+        """The cycles since the current phase began."""
         found: list[Cycle] = []
         for cycle in reversed(self.cycles):
             found.insert(0, cycle)
@@ -81,7 +81,7 @@ class MigrationStatus:
 
 
 class Migration:
-    """Moves a deployment from one phase to the next, or back, and records its releases."""
+    """Moves a deployment to the next phase, or back, and records its releases."""
 
     def __init__(self, sql: Sql, clock: Clock, namespacing: Namespacing) -> None:
         self._sql = sql
@@ -89,7 +89,7 @@ class Migration:
         self._namespacing = namespacing
 
     async def standing(self) -> MigrationStatus:
-        """Return where it stands; phase 0 when it never began. Raises: Unavailable."""
+        """Return the state; phase 0 when it never began. Raises: Unavailable."""
         state, cycles, reads, backfill = await self._sql.batch(
             [(_STATE, ()), (_CYCLES, ()), (_READS, ()), (_BACKFILL, ())]
         )
@@ -106,9 +106,9 @@ class Migration:
         )
 
     async def advance(self, to: int, baseline: float | None = None) -> MigrationStatus:
-        """Begin the next phase, if nothing prevents it. Idempotent: in that phase already, nothing changes.
+        """Begin the next phase, if nothing prevents it. Idempotent: if that phase has begun, nothing changes.
 
-        baseline: the least canonical hit rate, set with phase 1 and kept from then on.
+        baseline: the lowest acceptable canonical hit rate, set with phase 1 and kept from then on.
         Raises: Conflict (code `wrong_phase` for another phase than the next; `not_ready` with what prevents it;
             `migration_moved` when somebody else changed it meanwhile); InvalidInput (code `invalid_baseline`).
         """
@@ -117,7 +117,9 @@ class Migration:
         if to == standing.phase:
             return standing
         if to != standing.phase + 1:
-            raise Conflict(f"after phase {standing.phase} comes the next one", code="wrong_phase", phase=standing.phase)
+            raise Conflict(
+                f"only the phase after phase {standing.phase} can begin", code="wrong_phase", phase=standing.phase
+            )
         if baseline is not None and (to != 1 or not 0 < baseline <= 1):
             raise InvalidInput("a baseline is above 0 and at most 1, and is set with phase 1", code="invalid_baseline")
         blocked = [in_words(obstacle) for obstacle in self.blocked(standing)]
@@ -130,15 +132,15 @@ class Migration:
     async def roll_back(self, to: int) -> MigrationStatus:
         """Go back one phase. Always allowed; removes no item and no key. Idempotent.
 
-        From 3 to 2 what was backfilled stays so; from 2 to 1 legacy keys will be written again, so phase 2 begins with a
-        new backfill. Raises: Conflict (codes `wrong_phase`, `migration_moved`); Unavailable.
+        From 3 to 2 the backfill stays complete; from 2 to 1 legacy keys are written again, so the next phase 2 begins
+        with a new backfill. Raises: Conflict (codes `wrong_phase`, `migration_moved`); Unavailable.
         """
         standing = await self.standing()
         if to == standing.phase:
             return standing
         if to != standing.phase - 1:
             raise Conflict(
-                f"from phase {standing.phase} one goes back by one", code="wrong_phase", phase=standing.phase
+                f"from phase {standing.phase} a rollback goes back one phase", code="wrong_phase", phase=standing.phase
             )
         await self._move(standing, to, standing.baseline, [])
         return await self.standing()
@@ -155,11 +157,11 @@ class Migration:
             return standing
         if not standing.phase:
             raise Conflict("releases are recorded from phase 1 on", code="wrong_phase", phase=0)
-        said = verdict(standing.cycles[-1].tiers, standing.baseline)
+        result = verdict(standing.cycles[-1].tiers, standing.baseline)
         now, revision = self._clock(), standing.revision
         done = await self._sql.batch(
             [
-                (_CLOSE, (now, said, revision)),
+                (_CLOSE, (now, result, revision)),
                 (_OPEN, (standing.phase, name, now, revision)),
                 (_RECORD, (revision,)),
             ]
@@ -168,14 +170,14 @@ class Migration:
         return await self.standing()
 
     def blocked(self, standing: MigrationStatus) -> list[Obstacle]:
-        """Return what keeps the next phase from beginning."""
+        """Return what prevents the next phase from beginning."""
         if standing.phase == 3:
             return []
         to = standing.phase + 1
         return obstacles(to, self._namespacing, standing.baseline, standing.stay, standing.backfill, TIERS)
 
     def shown(self, standing: MigrationStatus) -> dict[str, Any]:
-        """Return the standing as shown, with what to do about it."""
+        """Return the state as shown to administrators, with what to do about it."""
         return {
             "phase": standing.phase,
             "since_ms": standing.since_ms,
@@ -209,7 +211,7 @@ class Migration:
 
 def _require_change(changes: int) -> None:
     if not changes:
-        raise Conflict("the migration was changed meanwhile: look again", code="migration_moved")
+        raise Conflict("the migration was changed meanwhile: read its state again", code="migration_moved")
 
 
 def _cycle(row: Row, reads: Sequence[Row]) -> Cycle:

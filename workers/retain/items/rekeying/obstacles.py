@@ -1,4 +1,4 @@
-"""What keeps a phase of the migration from beginning: the decision as values, and each of them in words. Pure."""
+"""What prevents a phase of the migration from beginning: the obstacles as values, and each as a sentence. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class NoPatterns:
 
 @dataclass(frozen=True, slots=True)
 class FlagsDiffer:
-    """The deployed flags are not those with which the phase begins, which are these."""
+    """The deployed flags differ from these, which the phase needs to begin."""
 
     write_canonical: bool
     compat_read: bool
@@ -32,7 +32,7 @@ class BackfillIncomplete:
 
 @dataclass(frozen=True, slots=True)
 class ValuesRefused:
-    """The backfill of a pattern in a tier left values that the store does not take."""
+    """The backfill of a pattern in a tier left out values that the store does not accept."""
 
     tier: str
     template: str
@@ -41,14 +41,14 @@ class ValuesRefused:
 
 @dataclass(frozen=True, slots=True)
 class CyclesUnstable:
-    """The last release cycles were not stable. verdicts: what they were, oldest first."""
+    """The last release cycles were not all stable. verdicts: theirs, oldest first."""
 
     verdicts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class HitRateLow:
-    """The canonical hit rate is below the baseline in some tiers, in the cycle that is open."""
+    """The canonical hit rate of the open cycle is below the baseline in some tiers."""
 
     baseline: float
     tiers: tuple[str, ...]
@@ -65,9 +65,9 @@ def obstacles(
     backfill: Sequence[Backfilled],
     tiers: Sequence[str],
 ) -> list[Obstacle]:
-    """Return what keeps a phase from beginning; nothing when it may begin.
+    """Return what prevents a phase from beginning; empty when it may begin.
 
-    stay: the cycles since the present phase began, oldest first, the open one last. tiers: those that are backfilled.
+    stay: the cycles since the current phase began, oldest first, the open one last. tiers: those that are backfilled.
     """
     if not namespacing.patterns:
         return [NoPatterns()]
@@ -99,7 +99,7 @@ def _of_backfill(
 
 
 def in_words(obstacle: Obstacle) -> str:
-    """Return an obstacle as the administrator reads it: what to do, or what is not so yet."""
+    """Return an obstacle as administrators read it: what to do, or what is still missing."""
     match obstacle:
         case NoPatterns():
             return "MEMORY_NAMESPACE_LEGACY_PATTERNS is empty: there is nothing to migrate"
@@ -112,6 +112,6 @@ def in_words(obstacle: Obstacle) -> str:
             return f"{values} values of {template} in the {tier} tier could not be copied"
         case CyclesUnstable(verdicts):
             were = ", ".join(verdicts) or "none"
-            return f"the last {STABLE_CYCLES} release cycles have to be stable, and are: {were}"
+            return f"the last {STABLE_CYCLES} release cycles must be stable, but are: {were}"
         case HitRateLow(baseline, tiers):
             return f"the canonical hit rate is below the baseline of {baseline} in: {', '.join(tiers)}"

@@ -1,7 +1,7 @@
-"""Legacy patterns: the keys that items had before they had canonical ones, as configuration.
+"""Legacy patterns: the keys that items had before the canonical ones, as configuration.
 
 A pattern is a template such as `{tenantId}:{sessionId}:{memoryKind}:{entityId}`. Each of the five segments of a canonical
-key stands in the template or is fixed beside it, so that a legacy key belongs to exactly one item, and so to one tenant.
+key is either in the template or fixed, so that a legacy key belongs to exactly one item, and so to one tenant.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from retain.json_text import read_json
 from retain.namespace import ItemKey, Namespace
 
 MAX_PATTERNS = 8
-"""Legacy keys that one miss may have to look for."""
+"""Most legacy keys that a read may have to ask after a miss."""
 MAX_LITERAL_BYTES = 128
-"""Of a template beside its placeholders: with five segments the longest legacy key is under KV's 512 bytes."""
+"""Longest text of a template outside its placeholders: with five segments, a legacy key stays under KV's 512 bytes."""
 SEGMENTS = ("service", "tenantId", "sessionId", "memoryKind", "entityId")
 
 _WORD = r"[A-Za-z0-9._@+-]"
@@ -28,14 +28,14 @@ _PART = re.compile(rf"({_WORD}*)(?:\{{([A-Za-z]+)\}})?({_WORD}*)")
 
 @dataclass(frozen=True, slots=True)
 class _PatternPart:
-    """What stands between two delimiters: literal text, with one segment in it or none."""
+    """The text between two delimiters: literal text with at most one segment in it."""
 
     before: str
     segment: str | None
     after: str
 
     def read(self, text: str) -> str | None:
-        """Return the segment's value, "" for a literal part; None when the text does not fit."""
+        """Return the segment's value, "" for a literal part; None when the text does not match."""
         if self.segment is None:
             return "" if text == self.before else None
         if len(text) <= len(self.before) + len(self.after):
@@ -47,9 +47,9 @@ class _PatternPart:
 
 @dataclass(frozen=True, slots=True)
 class LegacyPattern:
-    """One way in which keys were once written.
+    """One earlier form of keys.
 
-    fixed: the segments that do not stand in the template, by name. The pattern holds for the items that have these.
+    fixed: the segments that are not in the template, by name. The pattern applies only to items with these values.
     """
 
     template: str
@@ -61,31 +61,31 @@ class LegacyPattern:
     def of(template: str, fixed: Mapping[str, str]) -> LegacyPattern:
         """Return the pattern.
 
-        Raises: Misconfigured (code `invalid_legacy_pattern`) for a template that cannot be read back unambiguously;
-            (code `ambiguous_legacy_pattern`) when a key of it could belong to several items or tenants.
+        Raises: Misconfigured (code `invalid_legacy_pattern`) for a template that cannot be parsed unambiguously;
+            (code `ambiguous_legacy_pattern`) when one of its keys could belong to several items or tenants.
         """
         delimiters = tuple(_DELIMITERS.findall(template))
         parts = tuple(_part(template, text) for text in _DELIMITERS.split(template))
         named = [part.segment for part in parts if part.segment is not None]
         if len(set(named)) != len(named) or set(named) & fixed.keys():
-            raise _invalid(template, "a segment stands in it twice, or is fixed as well")
+            raise _invalid(template, "it has a segment twice, or one that is fixed as well")
         if "entityId" not in named:
-            raise _invalid(template, "entityId has to stand in it")
+            raise _invalid(template, "it must contain entityId")
         missing = [name for name in SEGMENTS if name not in named and name not in fixed]
         if missing:
             raise Misconfigured(
                 f"a key of the legacy pattern {template!r} could belong to several items:"
-                f" put {', '.join(missing)} into the template, or fix it beside the template",
+                f" put {', '.join(missing)} into the template, or give a fixed value",
                 code="ambiguous_legacy_pattern",
             )
         literal = len(template) - sum(len(name) + 2 for name in named)
         if literal > MAX_LITERAL_BYTES:
-            raise _invalid(template, f"it has more than {MAX_LITERAL_BYTES} bytes beside its placeholders")
+            raise _invalid(template, f"it has more than {MAX_LITERAL_BYTES} bytes besides its placeholders")
         pattern = LegacyPattern(template, dict(fixed), parts, delimiters)
         try:
             _item({**dict.fromkeys(SEGMENTS, "a"), **pattern.fixed})
         except InvalidInput as error:
-            raise _invalid(template, f"a fixed segment does not fit: {error.message}") from error
+            raise _invalid(template, f"a fixed segment is invalid: {error.message}") from error
         return pattern
 
     @property
@@ -94,7 +94,7 @@ class LegacyPattern:
         return self.template.partition("{")[0]
 
     def key_of(self, item: ItemKey) -> str | None:
-        """Return the item's legacy key, or None when the pattern does not hold for the item."""
+        """Return the item's legacy key, or None when the pattern does not apply to the item."""
         values = _values(item)
         if any(values[name] != value for name, value in self.fixed.items()):
             return None
@@ -102,7 +102,7 @@ class LegacyPattern:
         return texts[0] + "".join(d + t for d, t in zip(self._delimiters, texts[1:], strict=True))
 
     def item_of(self, key: str) -> ItemKey | None:
-        """Return the item whose legacy key the text is, or None when it is none of this pattern's."""
+        """Return the item with this legacy key, or None when the key does not match the pattern."""
         texts = _DELIMITERS.split(key)
         if tuple(_DELIMITERS.findall(key)) != self._delimiters:
             return None
@@ -119,16 +119,16 @@ class LegacyPattern:
             return None
 
     def overlaps(self, other: LegacyPattern) -> bool:
-        """Tell whether a text may be a key of both. Errs on the side of yes."""
+        """Return whether a text may be a key of both. When in doubt, True."""
         if self._delimiters != other._delimiters:
             return False
         return all(_compatible(a, b) for a, b in zip(self._parts, other._parts, strict=True))
 
 
 def load_patterns(text: str) -> tuple[LegacyPattern, ...]:
-    """Return the configured patterns in the order in which they are read.
+    """Return the configured patterns in the order in which their keys are read.
 
-    text: a JSON list of {"template", and the segments that are fixed}; empty for none.
+    text: a JSON list of objects with "template" and the fixed segments; empty for none.
     Raises: Misconfigured (codes `invalid_legacy_pattern`, `ambiguous_legacy_pattern`).
     """
     if not text.strip():
@@ -138,7 +138,9 @@ def load_patterns(text: str) -> tuple[LegacyPattern, ...]:
     except ValueError as error:
         raise Misconfigured("the legacy patterns are not JSON", code="invalid_legacy_pattern") from error
     if not isinstance(found, list) or len(found) > MAX_PATTERNS:
-        raise Misconfigured(f"the legacy patterns are a list of at most {MAX_PATTERNS}", code="invalid_legacy_pattern")
+        raise Misconfigured(
+            f"the legacy patterns must be a list of at most {MAX_PATTERNS}", code="invalid_legacy_pattern"
+        )
     patterns = tuple(_loaded(entry) for entry in found)
     canonical = LegacyPattern.of("{service}:{tenantId}:{sessionId}:{memoryKind}:{entityId}", {})
     _refuse_overlaps((canonical, *patterns))
@@ -147,9 +149,9 @@ def load_patterns(text: str) -> tuple[LegacyPattern, ...]:
 
 def _loaded(entry: Any) -> LegacyPattern:
     if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
-        raise _invalid(str(entry), "a pattern is an object of texts")
+        raise _invalid(str(entry), "a pattern must be an object of strings")
     if not entry.keys() <= {"template", *SEGMENTS} or not entry.get("template"):
-        raise _invalid(str(entry), f"it has a template, and any of {', '.join(SEGMENTS)}")
+        raise _invalid(str(entry), f"it must have a template, and may have {', '.join(SEGMENTS)}")
     return LegacyPattern.of(entry["template"], {name: entry[name] for name in SEGMENTS if name in entry})
 
 
@@ -158,7 +160,7 @@ def _refuse_overlaps(patterns: Sequence[LegacyPattern]) -> None:
         for other in patterns[:number]:
             if pattern.overlaps(other):
                 raise Misconfigured(
-                    f"a key could be one of {pattern.template!r} and one of {other.template!r}",
+                    f"a key could match both {pattern.template!r} and {other.template!r}",
                     code="ambiguous_legacy_pattern",
                 )
 
@@ -166,7 +168,7 @@ def _refuse_overlaps(patterns: Sequence[LegacyPattern]) -> None:
 def _part(template: str, text: str) -> _PatternPart:
     found = _PART.fullmatch(text)
     if found is None or not text:
-        raise _invalid(template, "between two delimiters stands text with at most one placeholder")
+        raise _invalid(template, "between two delimiters there must be text with at most one placeholder")
     before, segment, after = found.groups()
     if segment is not None and segment not in SEGMENTS:
         raise _invalid(template, f"there is no segment {segment!r}")

@@ -1,6 +1,6 @@
-"""The phases of the migration as rules: what is measured, and when a release cycle was stable.
+"""The phases of the migration as rules: what is measured, and when a release cycle was stable. Pure.
 
-0 before, 1 dual read, 2 canonical write with compatible reads and backfill, 3 canonical only. Pure.
+0 before, 1 dual read, 2 canonical write with compatible reads and backfill, 3 canonical only.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from retain.items.rekeying.flags import Namespacing
 
 DEFAULT_BASELINE = 0.99
 MIN_READS = 100
-"""Reads that found an item, fewer of which say nothing about a cycle."""
+"""Fewest reads that found an item for a cycle to be judged."""
 STABLE_CYCLES = 2
-"""Release cycles that have to be stable, one after another, before legacy keys are no longer read."""
+"""Consecutive release cycles that must be stable before legacy keys are no longer read."""
 
 FLAGS = {1: (False, True), 2: (True, True), 3: (True, False)}
 """Phase to `MEMORY_NAMESPACE_WRITE_CANONICAL` and `MEMORY_NAMESPACE_COMPAT_READ`."""
@@ -22,7 +22,7 @@ FLAGS = {1: (False, True), 2: (True, True), 3: (True, False)}
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was read in one tier. unread: misses that a legacy key could have answered, estimated."""
+    """Reads and repairs of one tier. unread: estimate of the misses that a legacy key could have answered."""
 
     canonical: int = 0
     legacy: int = 0
@@ -33,18 +33,18 @@ class Counts:
 
     @property
     def items(self) -> int:
-        """How many reads asked for an item that was there."""
+        """The number of reads of items that existed."""
         return self.canonical + self.legacy + self.unread
 
     @property
     def hit_rate(self) -> float | None:
-        """The share of them that the canonical key answered; None when there was none."""
+        """The share of these that the canonical key answered; None when there were none."""
         return self.canonical / self.items if self.items else None
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """From one release to the next, or to a change of phase. closed_at_ms, verdict: None while it is open."""
+    """A cycle, from a release to the next one or to a change of phase. closed_at_ms, verdict: None while it is open."""
 
     cycle: int
     phase: int
@@ -57,7 +57,7 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True)
 class Backfilled:
-    """How far one pattern of one tier is backfilled."""
+    """The progress of the backfill of one pattern in one tier."""
 
     tier: str
     template: str
@@ -74,14 +74,14 @@ def below(tiers: Mapping[str, Counts], baseline: float) -> list[str]:
 
 
 def verdict(tiers: Mapping[str, Counts], baseline: float) -> str:
-    """Return what a cycle is to be called when a release closes it."""
+    """Return the verdict on a cycle that a release closes."""
     if below(tiers, baseline):
         return "below_baseline"
     return "stable" if sum(counts.items for counts in tiers.values()) >= MIN_READS else "too_few_reads"
 
 
 def flags_fit(phase: int, namespacing: Namespacing) -> bool:
-    """Tell whether the deployed flags are those of the phase. Phase 3 is entered before its flags are deployed."""
+    """Return whether the deployed flags are those of the phase. Phase 3 begins before its flags are deployed."""
     flags = (namespacing.write_canonical, namespacing.compat_read)
     if phase == 0:
         return not namespacing.write_canonical

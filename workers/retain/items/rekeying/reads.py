@@ -1,6 +1,6 @@
-"""Counting reads without a write for each: added up in the isolate, and written to D1 once a minute at most.
+"""Counting reads without a write for each: summed in the isolate, and written to D1 at most once per minute.
 
-What an isolate counted and had not written when it ended is lost: the counts are a measure, not a ledger.
+Counts that an isolate has not written when it ends are lost: they are a measurement, not a ledger.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from retain.items.rekeying.compatible import PROBE_EVERY, ReadOutcome
 from retain.ports import Background, Clock, Sql, Statement
 
 FLUSH_MS = 60_000
-"""Least time between two writes of an isolate."""
+"""Shortest time between two writes of an isolate."""
 SETTLE_MS = 120_000
-"""How long after the beginning of phase 2 legacy values may be copied: until no isolate with older flags answers."""
+"""How long after the start of phase 2 copies wait: until no isolate with older flags answers."""
 PERMIT_MS = 30_000
-"""How long an isolate goes by what it last read of the migration."""
+"""How long an isolate relies on the migration's state that it last read."""
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _PERMIT = "SELECT phase, since_ms FROM namespace_migration"
 
 
 class Reads:
-    """Implements `Watch` for one isolate. Made once an isolate; nothing is counted before a migration began."""
+    """Implements `Watch` for one isolate, with one instance per isolate. Nothing is counted before a migration begins."""
 
     def __init__(self, sql: Sql, clock: Clock, background: Background) -> None:
         self._sql = sql
@@ -47,16 +47,16 @@ class Reads:
         self._count(tier, where.value, PROBE_EVERY if where is ReadOutcome.UNREAD else 1)
 
     def repaired(self, tier: str, done: bool) -> None:
-        """Count a copy under the canonical key: made, or failed."""
+        """Count a copy to the canonical key: made, or failed."""
         self._count(tier, "repaired" if done else "repair_failed", 1)
 
     def probes(self, tier: str) -> bool:
-        """Tell whether this miss of the tier is one of those that are looked for."""
+        """Return whether to look up this miss of the tier under the legacy keys."""
         self._misses[tier] += 1
         return self._misses[tier] % PROBE_EVERY == 0
 
     async def may_repair(self) -> bool:
-        """Tell whether phase 2 is on and two minutes old. Asks D1 twice a minute at most. Raises: Unavailable."""
+        """Return whether copies are allowed: see `settled`. Asks D1 at most twice per minute. Raises: Unavailable."""
         now = self._clock()
         if self._permit is None or now - self._permit[1] >= PERMIT_MS:
             rows = (await self._sql.run(_PERMIT)).rows
@@ -64,7 +64,7 @@ class Reads:
         return self._permit[0]
 
     async def flush(self) -> None:
-        """Write what was counted. What could not be written is kept for the next time."""
+        """Write the counts. Those that could not be written are kept for the next time."""
         counts, self._counts = self._counts, Counter()
         tiers = sorted({tier for tier, _ in counts})
         statements: list[Statement] = [(_ADD, (tier, *(counts[tier, column] for column in _COLUMNS))) for tier in tiers]
@@ -85,8 +85,8 @@ class Reads:
 
 
 def settled(phase: int, since_ms: int, now_ms: int) -> bool:
-    """Tell whether legacy values may be copied: no isolate writes to legacy keys any more.
+    """Return whether legacy values may be copied: no isolate writes to legacy keys any more.
 
-    In phase 3 the last settlement holds: it is entered from phase 2 alone.
+    That is also true throughout phase 3, which only follows phase 2.
     """
     return phase == 3 or (phase == 2 and now_ms - since_ms >= SETTLE_MS)

@@ -1,4 +1,4 @@
-"""Where the backfill finds legacy keys: the warm tier's rows in D1, the cold tier's objects."""
+"""The sources of the backfill: the warm tier's rows in D1, and the cold tier's objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INSERT INTO memory_items
   (tenant_id, key, namespace_key, kind, tier, value, version, size_bytes, created_at_ms, updated_at_ms)
 VALUES (?1, ?2, ?3, ?4, 'warm', ?5, ?6, ?7, ?6, ?6) ON CONFLICT (tenant_id, key) DO NOTHING
 """
-# The whole row: owner, expiry, seal and object belong to the item, and its version is what hot copies of it carry.
+# The whole row is copied: owner, expiry, seal and object belong to the item, and its hot copies carry its version.
 _COPY = """
 INSERT INTO memory_items
   (tenant_id, key, namespace_key, kind, user_id, tier, value, object_key, version, key_id, size_bytes, expires_at_ms,
@@ -42,16 +42,16 @@ class LegacySource(Protocol):
     """A tier that can be backfilled."""
 
     def keyed(self, tenant_id: str) -> Keyed:
-        """Return the tier's keys, as this tenant has them; the backfill reads and adds."""
+        """Return the tier's operations for this tenant; the backfill only reads and copies."""
         ...
 
     async def list(self, prefix: str, *, cursor: str | None, limit: int) -> KeyPage:
-        """Return keys that start with the prefix, in a stable order, of all tenants. Raises: Unavailable."""
+        """Return a page of all tenants' keys with the prefix, in a stable order. Raises: Unavailable."""
         ...
 
 
 class SqlItems:
-    """Copies items under canonical keys for one tenant of the warm tier in D1. Any row refuses, also a deleted item's."""
+    """Copies one tenant's items to canonical keys in D1. An existing row prevents a copy, even a deleted item's."""
 
     def __init__(self, sql: Sql, tenant_id: str, clock: Clock) -> None:
         self._sql = sql
@@ -59,21 +59,21 @@ class SqlItems:
         self._clock = clock
 
     async def add(self, key: str, value: str) -> bool:
-        """Write the value under a canonical key that has no row. See the protocol."""
+        """Write the value to a canonical key that has no row; return whether it was written."""
         where = (self._tenant_id, key, *self._place(key))
         return (await self._sql.run(_ADD, *where, value, self._clock(), utf8_bytes(value))).changes > 0
 
     async def copy(self, old_key: str, canonical: str) -> bool:
-        """Copy a legacy row under its canonical key. See the protocol."""
+        """Copy a legacy row to its canonical key, if that has no row; return whether it was copied."""
         return (await self._sql.run(_COPY, canonical, *self._place(canonical), self._tenant_id, old_key)).changes > 0
 
     async def adopt(self, object_key: str, canonical: str, size_bytes: int) -> bool:
-        """Let a canonical key that has no row point to an object that lies in the cold tier; return whether it does."""
+        """Write a row for a canonical key that has none, pointing to an object in the cold tier; return whether it did."""
         where = (self._tenant_id, canonical, *self._place(canonical))
         return (await self._sql.run(_ADOPT, *where, object_key, self._clock(), size_bytes)).changes > 0
 
     async def read(self, key: str) -> str | None:
-        """Return "" when there is a row to copy, or, under a canonical key, any row; None otherwise."""
+        """Return "" when a legacy key has a row to copy, or a canonical key has any row; None otherwise."""
         try:
             ItemKey.parse(key)
         except InvalidInput:
@@ -85,7 +85,7 @@ class SqlItems:
     def _place(self, key: str) -> tuple[str, str]:
         item = ItemKey.parse(key)
         if item.namespace.tenant_id != self._tenant_id:
-            raise InvalidInput("the key is of another tenant", code="invalid_namespace")
+            raise InvalidInput("the key belongs to another tenant", code="invalid_namespace")
         return str(item.namespace), item.data_type
 
 
@@ -106,14 +106,14 @@ class WarmSource:
         return Keyed(items.read, _not_here, _nor_this, copy)
 
     async def list(self, prefix: str, *, cursor: str | None, limit: int) -> KeyPage:
-        """See the protocol. The cursor is the last key. Its order is that of the keys' bytes."""
+        """See the protocol. The order is that of the keys' bytes, and the cursor is the last key."""
         rows = (await self._sql.run(_LIST, prefix, prefix + "\U0010ffff", cursor or "", limit)).rows
         keys = [str(row["key"]) for row in rows]
         return KeyPage(keys, keys[-1] if len(keys) == limit else None)
 
 
 class ColdSource:
-    """Implements `LegacySource`, and adds values, on an object store that is not shared by other tenants' equal keys."""
+    """Implements `LegacySource` on an object store, and adds values. Equal keys of different tenants would collide there."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -127,7 +127,7 @@ class ColdSource:
         return Keyed(self.read, _not_here, _nor_this, copy)
 
     async def read(self, key: str) -> str | None:
-        """Return the object's text. Raises: InvalidInput (code `unsupported_value`) when it is none; Unavailable."""
+        """Return the object's text. Raises: InvalidInput (code `unsupported_value`) if it is not text; Unavailable."""
         content = await self._objects.get(key)
         try:
             return None if content is None else content.decode()
@@ -135,7 +135,7 @@ class ColdSource:
             raise InvalidInput("the object is not text", code="unsupported_value") from error
 
     async def add(self, key: str, value: str) -> bool:
-        """Write the object if there is none. See the protocol."""
+        """Write the object if the key has none; return whether it was written."""
         return await self._objects.add(key, value.encode(), content_type="text/plain; charset=utf-8")
 
     async def list(self, prefix: str, *, cursor: str | None, limit: int) -> KeyPage:
@@ -146,7 +146,7 @@ class ColdSource:
 class AdoptingSource:
     """Implements `LegacySource` on objects under legacy keys, for a warm tier that is the cold one's catalogue.
 
-    An object is not copied: the canonical key's row points to it. Until then no row knows of it, and no read finds it.
+    An object is not copied: the canonical key gets a row that points to it. Until then no read finds the object.
     """
 
     def __init__(self, sql: Sql, objects: Objects, clock: Clock) -> None:
@@ -172,8 +172,8 @@ class AdoptingSource:
 
 
 async def _not_here(key: str, value: str) -> None:
-    raise NotImplementedError("a backfill only adds")
+    raise NotImplementedError("a backfill does not overwrite")
 
 
 async def _nor_this(key: str) -> None:
-    raise NotImplementedError("a backfill removes nothing")
+    raise NotImplementedError("a backfill does not remove")

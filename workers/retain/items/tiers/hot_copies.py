@@ -29,27 +29,27 @@ class HotCopies:
         self._clock = clock
 
     async def read(self, key: str, *, required: bool) -> Held | None:
-        """Return the hot value. A failure is raised when no other tier could answer, else it is a miss."""
+        """Return the hot value. required: no other tier can answer, so a failure is raised; else it is a miss."""
         try:
             text = await self._deciding().get(key)
         except RetainError as error:
             if required:
                 raise
-            _log.warning("the hot tier failed; reading on", extra={"code": error.code})
+            _log.warning("the hot tier failed; asking the next tier", extra={"code": error.code})
             return None
         return None if text is None else Held.parse(text)
 
     async def write(self, key: str, held: Held) -> None:
-        """Write a value that the hot tier decides on. Raises: as the tier."""
+        """Write a value for which the hot tier is authoritative. Raises: as the tier."""
         ttl = self._ttl(held, None)
         await self._deciding().set(key, str(held), ttl=None if ttl is None else max(ttl, MIN_TTL_S))
 
     async def remove(self, key: str) -> None:
-        """Remove a value that the hot tier decides on. Raises: as the tier."""
+        """Remove a value for which the hot tier is authoritative. Raises: as the tier."""
         await self._deciding().delete(key)
 
     async def leave(self, key: str, held: Held, ttl_s: int | None) -> bool:
-        """Leave a copy, and take it away again if a newer version came meanwhile; tell whether it stayed.
+        """Leave a copy, and remove it again if a newer version was written meanwhile; return whether it stayed.
 
         Never fails: without the copy, reads ask the warm tier.
         """
@@ -69,7 +69,7 @@ class HotCopies:
         return False
 
     async def drop(self, key: str) -> None:
-        """Remove a copy. Never fails: what stays is found out by its version, and expires."""
+        """Remove a copy. Never fails: readers recognise a copy that stays by its version, and it expires."""
         if self._hot is None:
             return
         try:

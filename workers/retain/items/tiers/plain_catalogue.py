@@ -1,4 +1,4 @@
-"""A catalogue over a warm tier of three methods: what is known of an item stands in one text with its value."""
+"""A catalogue over a plain `WarmMemory`: an item's entry and its value are stored as one text."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _MARK = "retain1 "
 class PlainCatalogue:
     """Implements `ItemCatalogue`. Versions are read and then written: an item must not have two writers at a time.
 
-    It cannot list, so it finds no item by its user (such items are refused), and it notes no objects: each item has one
-    object, which is written over.
+    It cannot list, so it cannot find items by user (items with a user are refused), and it notes no objects: each item has
+    one object, which is overwritten.
     """
 
     def __init__(self, warm: WarmMemory, clock: Clock) -> None:
@@ -38,15 +38,15 @@ class PlainCatalogue:
         await self.bury(key)
 
     async def find(self, key: str) -> ItemEntry | None:
-        """See the protocol. A value that somebody else wrote is of version 0."""
+        """See the protocol. A value that another program wrote has version 0."""
         text = await self._warm.read(key)
         if text is None:
             return None
         if not text.startswith(_MARK):
             return ItemEntry(0, "warm", text)
         head, _, value = text.removeprefix(_MARK).partition("\n")
-        said = json.loads(head)
-        return ItemEntry(**{**said, "value": value if said["value"] else None})
+        fields = json.loads(head)
+        return ItemEntry(**{**fields, "value": value if fields["value"] else None})
 
     async def version(self, key: str) -> int | None:
         """See the protocol."""
@@ -57,7 +57,7 @@ class PlainCatalogue:
         """See the protocol. Raises also: InvalidInput (code `user_not_findable`) for an item with a user."""
         if draft.user_id is not None:
             raise InvalidInput(
-                "this warm tier cannot find a user's items, and so not erase them: use one that is an ItemCatalogue",
+                "this warm tier cannot find a user's items to erase them: use an ItemCatalogue",
                 code="user_not_findable",
             )
         before, now = await self.find(key), self._clock()
@@ -66,7 +66,7 @@ class PlainCatalogue:
         return version
 
     async def bury(self, key: str) -> Buried:
-        """See the protocol. The mark of the delete stays, so that a later version is a higher one."""
+        """See the protocol. The tombstone stays, so that later versions are higher."""
         before, now = await self.find(key), self._clock()
         if before is None or before.deleted:
             return Buried(now if before is None else before.version, found=False)

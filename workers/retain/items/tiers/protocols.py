@@ -1,8 +1,8 @@
-"""The three tiers as protocols: what a store has to offer to be hot, warm or cold memory.
+"""The three tiers as protocols: what a store must offer to be hot, warm or cold memory.
 
-Keys and values are text. Every method may raise Unavailable, and then nothing is known of its effect; every one is
-idempotent, so that it can be called again. A store of the first three protocols' methods is a tier; a warm one that is a
-`ItemCatalogue` as well gives the client versions (docs/tiers.md).
+Keys and values are text. Every method may raise Unavailable, and then its effect is unknown; every one is idempotent, so
+it can be repeated. A store that implements one of the first three protocols is a tier; a warm one that is also an
+`ItemCatalogue` gives the client versions (docs/tiers.md).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ class HotMemory(Protocol):
         ...
 
     async def set(self, key: str, value: str, ttl: int | None = None) -> None:
-        """Write the value, replacing any. ttl: seconds until it expires, at least 60; None: it does not expire.
+        """Write the value, replacing any. ttl: seconds until it expires, at least 60; None: never.
 
         Raises: InvalidInput (code `invalid_ttl`); LimitExceeded.
         """
         ...
 
     async def delete(self, key: str) -> None:
-        """Remove the value. Removing an absent one is no error."""
+        """Remove the value. Removing an absent one is not an error."""
         ...
 
 
@@ -43,7 +43,7 @@ class WarmMemory(Protocol):
         ...
 
     async def delete(self, key: str) -> None:
-        """Remove the value. Removing an absent one is no error."""
+        """Remove the value. Removing an absent one is not an error."""
         ...
 
 
@@ -59,24 +59,24 @@ class ColdMemory(Protocol):
         ...
 
     async def delete(self, key: str) -> None:
-        """Remove the value. Removing an absent one is no error."""
+        """Remove the value. Removing an absent one is not an error."""
         ...
 
 
 @runtime_checkable
 class ItemCatalogue(WarmMemory, Protocol):
-    """A warm tier that also knows of every item in which tier its value lies, and numbers its versions.
+    """A warm tier that also knows which tier stores each item's value, and assigns versions.
 
-    Versions grow with every write of a key, also over a delete, and are taken atomically: of two writers one comes
-    second. `SqlWarm` is one on D1; a warm tier of the three methods alone is made one by `PlainCatalogue`.
+    A key's version grows with every write, even after a delete, and is assigned atomically: two writers never get the
+    same one. `SqlWarm` implements it on D1; `PlainCatalogue` turns a plain `WarmMemory` into one.
     """
 
     async def find(self, key: str) -> ItemEntry | None:
-        """Return what is known of the item; None when nothing is."""
+        """Return the item's entry, or None when nothing is known of it."""
         ...
 
     async def version(self, key: str) -> int | None:
-        """Return the version of the item as it stands, None for one that is not there or was deleted."""
+        """Return the item's current version, or None when it does not exist or was deleted."""
         ...
 
     async def write(self, key: str, draft: Draft) -> int:
@@ -87,11 +87,11 @@ class ItemCatalogue(WarmMemory, Protocol):
         ...
 
     async def bury(self, key: str) -> Buried:
-        """Delete the item; return the version of that. Repeating it changes nothing."""
+        """Delete the item, leaving a tombstone; return the tombstone. Repeating it changes nothing."""
         ...
 
     async def copy_in(self, key: str, version: int, value: str) -> bool:
-        """Keep a copy of a cold item's value; tell whether it still had that version. Changes no version."""
+        """Keep a copy of a cold item's value; return whether the item still had that version, which stays."""
         ...
 
     async def new_object(self, key: str, prefix: str) -> str:

@@ -1,4 +1,4 @@
-"""The warm tier on D1: one row an item, which is the catalogue of the hot and the cold tier as well."""
+"""The warm tier on D1, with one row per item. It is also the catalogue of the hot and the cold tier."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ READ_STEP_MS = 3_600_000
 
 _FIND = "SELECT * FROM memory_items WHERE tenant_id = ? AND key = ?"
 _VERSION = "SELECT version FROM memory_items WHERE tenant_id = ? AND key = ? AND NOT deleted"
-# One statement takes the version and writes: of two writers one comes second. A note that an erasure removed meanwhile
-# means that its object is gone as well.
+# One statement assigns the version and writes, so two writers never get the same version. If an erasure removed the note
+# of the object meanwhile, the object is gone as well, and nothing is written.
 _WRITE = """
 INSERT INTO memory_items (tenant_id, key, namespace_key, kind, user_id, tier, value, object_key, version, key_id,
   size_bytes, expires_at_ms, created_at_ms, updated_at_ms)
@@ -45,9 +45,9 @@ WHERE tenant_id = ?2 AND key = ?3 AND version = ?4 AND read_at_ms <= ?1 - ?5
 
 
 class SqlWarm:
-    """Implements `Catalogue` for one tenant. A key whose tenant is another one is refused.
+    """Implements `ItemCatalogue` for one tenant. A key of another tenant is refused.
 
-    A key that is not canonical (a legacy key) is written with an empty namespace, for a backfill to fill in.
+    A key that is not canonical (a legacy key) is written with an empty namespace, which a backfill fills in.
     """
 
     def __init__(self, sql: Sql, tenant_id: str, clock: Clock) -> None:
@@ -56,12 +56,12 @@ class SqlWarm:
         self._clock = clock
 
     async def read(self, key: str) -> str | None:
-        """Return the value as it is kept: of an item with PII, its seal. See the protocol."""
+        """Return the value as it is stored: sealed if the item has PII. See the protocol."""
         entry = await self.find(key)
         return entry.value if entry is not None and entry.shown(self._clock()) else None
 
     async def upsert(self, key: str, value: str) -> None:
-        """Write the value as an item of the warm tier that nobody owns and that does not expire. See the protocol."""
+        """Write the value as an item of the warm tier without an owner and an expiry. See the protocol."""
         await self.write(key, Draft("warm", value, utf8_bytes(value)))
 
     async def delete(self, key: str) -> None:
@@ -86,7 +86,7 @@ class SqlWarm:
         try:
             rows = (await self._sql.run(_WRITE, *where, *what, draft.size_bytes, draft.expires_at_ms)).rows
         except ConstraintViolated as error:
-            raise Conflict("the tenant was erased: nothing can be kept for it", code="tenant_erased") from error
+            raise Conflict("the tenant was erased: nothing can be stored for it", code="tenant_erased") from error
         if not rows:
             raise Conflict("the item was erased while it was written", code="item_erased")
         return int(rows[0]["version"])
@@ -105,7 +105,7 @@ class SqlWarm:
         return (await self._sql.run(_COPY_IN, value, self._tenant_id, self._checked(key)[0], version)).changes > 0
 
     async def new_object(self, key: str, prefix: str) -> str:
-        """See the protocol. Every write gets an object of its own, so that the row decides which of them is read."""
+        """See the protocol. Every write gets a new object, so that the row decides which one is read."""
         text = self._checked(key)[0]
         object_key = f"{prefix}{text}@{new_id()}"
         await self._sql.run(_NOTE_OBJECT, object_key, self._tenant_id, text, self._clock())
@@ -121,14 +121,14 @@ class SqlWarm:
         await self._sql.run(_NOTE_READ, self._clock(), self._tenant_id, text, version, READ_STEP_MS)
 
     def _checked(self, key: str) -> tuple[str, str, str]:
-        """Return key, namespace and data type; the last two are empty for a legacy key. Raises: InvalidInput."""
+        """Return key, namespace and data type. Namespace and data type are empty for a legacy key. Raises: InvalidInput."""
         check_kv_key(key)  # every item may have a hot copy under the same key
         try:
             item = ItemKey.parse(key)
         except InvalidInput:
             return key, "", ""
         if item.namespace.tenant_id != self._tenant_id:
-            raise InvalidInput("the key is of another tenant", code="invalid_namespace")
+            raise InvalidInput("the key belongs to another tenant", code="invalid_namespace")
         return key, str(item.namespace), item.data_type
 
 

@@ -9,7 +9,7 @@ from retain.ports import Kv, Objects
 class KvHot:
     """Implements `HotMemory` on the port `Kv`.
 
-    A read may lag a write by 60 seconds, a miss as well.
+    Reads may lag writes by 60 seconds, also when the key was missing.
     Source: https://developers.cloudflare.com/kv/concepts/how-kv-works/
     """
 
@@ -21,7 +21,7 @@ class KvHot:
         return await self._kv.get(key)
 
     async def set(self, key: str, value: str, ttl: int | None = None) -> None:
-        """See the protocol. KV keeps a key for a minute at least: a shorter ttl is refused, nothing is written."""
+        """See the protocol. KV keeps a key for at least a minute: a shorter ttl is refused."""
         await self._kv.put(key, value, ttl_s=ttl)
 
     async def delete(self, key: str) -> None:
@@ -30,7 +30,7 @@ class KvHot:
 
 
 class ObjectsCold:
-    """Implements `ColdMemory` on the port `Objects`. Values are kept as UTF-8."""
+    """Implements `ColdMemory` on the port `Objects`. Values are stored as UTF-8."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects

@@ -9,7 +9,7 @@ from retain.items.tiers.protocols import ColdMemory, HotMemory, ItemCatalogue
 
 @dataclass(frozen=True, slots=True)
 class Tiers:
-    """A warm tier, which is the catalogue of all, and hot and cold as far as there are any."""
+    """A warm tier, which is the catalogue of all, and a hot and a cold one if there are any."""
 
     hot: HotMemory | None
     warm: ItemCatalogue

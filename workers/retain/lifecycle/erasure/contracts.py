@@ -1,11 +1,11 @@
-"""Erasing what the memory contracts' backends hold: conversations in KV and D1, documents in D1 with their vectors."""
+"""Erasing the data of the memory contracts' backends: conversations in KV, documents in D1 with their vectors."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable
 
-from retain.contracts.stored.conversations import said_in, tenant_prefix
+from retain.contracts.stored.conversations import tenant_prefix, words_of
 from retain.contracts.stored.document_index import DocumentIndex
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice, erase_keys
@@ -17,7 +17,7 @@ _PAGE = "SELECT number FROM vector_documents WHERE tenant_id = {} ORDER BY numbe
 
 
 def erase_conversations(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
-    """Erase a page of the conversations in KV: all of the tenant's, or those that name the request's term, as a whole."""
+    """Erase a page of the conversations in KV: all of the tenant's, or those that name the term, each as a whole."""
     prefix = tenant_prefix(job.tenant_id)
     if job.receipt.kind == "tenant":
         return erase_keys(stores, job, prefix)
@@ -25,14 +25,14 @@ def erase_conversations(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
 
     def named(key: str, value: str) -> bool:
         return term.in_text(key.removeprefix(prefix)) or any(
-            term.in_json(said_in(message)) for message in json.loads(value)
+            term.in_json(words_of(message)) for message in json.loads(value)
         )
 
     return erase_keys(stores, job, prefix, named)
 
 
 async def erase_documents(stores: Stores, job: ErasureJob) -> Slice:
-    """Erase a page of the tenant's documents, at the end their vectors."""
+    """Erase a page of the tenant's documents, and finally their vectors."""
     page = _PAGE.format("?3", DOCUMENTS)
     if (await stores.sql.run(_PAGE.format("?", 1), job.tenant_id)).rows:
         await stores.sql.batch(
@@ -47,6 +47,6 @@ async def erase_documents(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def forget_vectors(stores: Stores, job: ErasureJob) -> Slice:
-    """Let the vector index forget what deleted documents had there; wait while an older write may be under way."""
+    """Remove the vectors of deleted documents from the index; wait while an older write may be under way."""
     young = await DocumentIndex(stores.sql, stores.index, stores.clock).settle_removals(job.tenant_id)
     return Slice.WAIT if young else Slice.DONE

@@ -1,7 +1,7 @@
-"""Erasure: jobs that forget a subject or a whole tenant in every store, and leave a receipt.
+"""Erasure: jobs that erase a subject or a whole tenant from every store, and leave a receipt.
 
-A job is a row of D1 that says what is asked for and where it stands; whoever goes on with it does slice after slice. It
-completes in a mutation of the tenant that finds nothing left, and forgets what it was about with that mutation.
+A job is a row of D1 with the request and the progress; any caller can continue it, slice by slice. It completes in a
+mutation of the tenant that finds nothing left, and the same mutation erases the request from the row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from retain.ports import Statement
 
 SLICES_PER_CALL = 20
 RETRY_MS = 10_000
-"""When to look again after an erasure had to wait: for a run to end, or for a store to show what was done."""
+"""When to retry an erasure that has to wait: for a run to end, or for a store to show what was done."""
 
 _CLOSED = "SELECT 1 FROM erased_tenants WHERE tenant_id = ? AND closed"
 
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How far a call came. salt: proves whom the receipt is about; it is kept nowhere once the erasure is complete.
+    """The progress of a call. salt: proves whom the receipt is about; it is stored nowhere once the erasure is complete.
 
     retry_after_ms: None when the erasure is complete, 0 when it only needs another call.
     """
@@ -45,16 +45,16 @@ class Outcome:
 
 
 class Erasure:
-    """Erases, and keeps the receipts."""
+    """Erases subjects and tenants, and keeps the receipts."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
         self._receipts = Receipts(stores.sql)
 
     async def erase_subject(self, tenant_id: str, subject: str, match: Match) -> Outcome:
-        """Erase records whose subject it is or, by mention, everything that names it as an exact term.
+        """Erase records with this subject or, by mention, everything that names it as an exact term.
 
-        An open erasure of the same request goes on; else a new one begins.
+        An open erasure of the same request is resumed; else a new one begins.
         Raises: InvalidInput (code `invalid_term`); what stopped it, with the job resumable.
         """
         if not subject.strip() or len(subject.encode("utf-8", "replace")) > MAX_TERM_BYTES:
@@ -66,9 +66,9 @@ class Erasure:
         return await self.resume(receipt or await self._start(tenant_id, "subject", request, []))
 
     async def erase_tenant(self, tenant_id: str) -> Outcome:
-        """Close the tenant and erase everything of it but world history and receipts; go on with an open erasure.
+        """Close the tenant and erase all its data except world history and receipts; resume an open erasure.
 
-        A tenant that was erased and not registered again has nothing to erase: its receipt is returned.
+        If the tenant was erased and not registered again, there is nothing to erase, and its receipt is returned.
         Raises: what stopped it, with the job resumable.
         """
         request = {"tenant": True}
@@ -78,7 +78,7 @@ class Erasure:
         return await self.resume(receipt or await self._start(tenant_id, "tenant", request, closing(tenant_id)))
 
     async def resume(self, receipt: ErasureReceipt) -> Outcome:
-        """Go on with an erasure for up to 20 slices."""
+        """Continue an erasure for up to 20 slices. Raises: what stopped it, with the job resumable."""
         try:
             return await self._advance(receipt)
         except RetainError as error:
@@ -91,7 +91,7 @@ class Erasure:
         return await self._receipts.get(tenant_id, receipt_id)
 
     async def open(self) -> list[ErasureReceipt]:
-        """Return up to 100 erasures that are not complete, the longest untouched first."""
+        """Return up to 100 erasures that are not complete, least recently updated first."""
         return await self._receipts.all_open()
 
     async def _start(
@@ -100,7 +100,7 @@ class Erasure:
         first = next(iter(_steps(kind, request)))
         await self._stores.sql.batch([started(tenant_id, kind, request, first, self._stores.clock()), *more])
         receipt = await self._receipts.open_for(tenant_id, kind, request)
-        if receipt is None:  # somebody else began it at the same time, and it is complete already
+        if receipt is None:  # another caller started it at the same time, and it is already complete
             raise Unavailable("the erasure was completed meanwhile; ask again", code="contended")
         return receipt
 
@@ -136,7 +136,7 @@ def _steps(kind: Kind, request: Mapping[str, Any]) -> Mapping[str, Step]:
 
 
 async def _erase_own_tenants(stores: Stores, job: ErasureJob) -> Slice:
-    """Erase the next tenant that belongs to the tenant (a scratch tenant): what leads to it is erased with the tenant."""
+    """Erase the tenant's next scratch tenant before the row that names it, which is erased with the tenant."""
     for table in stores.tables:
         if table.tenants is None:
             continue

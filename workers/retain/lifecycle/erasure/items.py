@@ -1,7 +1,7 @@
-"""Erasing items of tiered memory: first they are deleted in every tier, then, when nothing is on its way, their rows go.
+"""Erasing items of tiered memory: first they are deleted in every tier, then, when no call is under way, their rows.
 
-An item's row is what leads to its hot copy and its objects, so it stays until a read that was under way cannot leave a
-copy any more, and no read in another place shows one.
+An item's row leads to its hot copy and its objects. So the row stays until no read that was under way can still leave a
+copy, and no read elsewhere shows one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def bury_items(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def bury_items_that_mention(stores: Stores, job: ErasureJob) -> Slice:
-    """Delete those items of a page that name the request's term: by key, user or value, in whichever tier it lies."""
+    """Delete those items of a page that name the request's term in the key, the user or the value, whatever its tier."""
     rows = await _page(stores, job, "")
     term = Term.of(job.request["subject"])
     named = []
@@ -71,7 +71,7 @@ async def bury_items_that_mention(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def remove_items(stores: Stores, job: ErasureJob) -> Slice:
-    """Remove the rows of a page of deleted items, and once more what they lead to."""
+    """Remove the rows of a page of deleted items, and once more their copies and objects."""
     now = stores.clock()
     rows = (await stores.sql.run(_BURIED, job.tenant_id, job.receipt.receipt_id, KEYS)).rows
     if not rows:
@@ -90,7 +90,7 @@ async def remove_items(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def remove_objects(stores: Stores, job: ErasureJob) -> Slice:
-    """Remove a page of the objects that no item led to: of writes that did not end."""
+    """Remove a page of the objects that no item points to: those of writes that did not complete."""
     now = stores.clock()
     rows = (await stores.sql.run(_NOTES, job.tenant_id, KEYS)).rows
     if not rows:
@@ -110,7 +110,7 @@ async def _page(stores: Stores, job: ErasureJob, condition: str, *values: SqlVal
 
 
 async def _bury(stores: Stores, job: ErasureJob, page: Sequence[Row], chosen: Sequence[Row]) -> Slice:
-    """Delete the chosen rows of a page, counted, and what they lead to; note how far the page goes."""
+    """Delete and count the chosen rows of a page, with their copies and objects; note where the page ends."""
     if not page:
         return Slice.DONE
     now, keys = stores.clock(), [row["key"] for row in chosen]
@@ -136,10 +136,10 @@ async def _erase_copies(stores: Stores, keys: Sequence[str], objects: Sequence[s
 
 
 async def _value(stores: Stores, row: Row) -> str | None:
-    """Return what an item says, from the tier in which it lies."""
+    """Return an item's value in plain text, from the tier that stores it."""
     if row["key_id"] is not None:
         if stores.sealer is None:
-            raise Misconfigured("items hold PII, and there is no key to open them", code="item_unreadable")
+            raise Misconfigured("items contain PII, and there is no key to open them", code="item_unreadable")
         return await stores.sealer.open(row["key"], row["value"])
     if row["value"] is not None:
         return str(row["value"])

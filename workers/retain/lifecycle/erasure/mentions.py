@@ -1,6 +1,6 @@
-"""Erasing what names a term outside semantic memory, in the tables that declare texts (`retain.tenants.tables`).
+"""Erasing mentions of a term outside semantic memory, in the tables that declare texts (`retain.tenants.tables`).
 
-Every row is read, and compared in code: a pattern in SQL would miss other spellings of the same words.
+Every row is read and compared in code: a pattern in SQL would miss other spellings of the same words.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from retain.ports import Row, SqlValue, Statement
 from retain.tenants.tables import TenantTable, Texts
 
 OWNERS = 5
-"""Rows of one slice that have parts: a run has thousands of events."""
+"""Rows with parts per slice: a run has thousands of events."""
 ROWS = 100
 
 _LISTED = "{key} IN (SELECT value FROM json_each({ids}))"
 
 
 async def erase_with_parts(stores: Stores, job: ErasureJob) -> Slice:
-    """Erase a page of rows that have parts, such as runs, where any of it names the term, with their parts.
+    """Erase a page of rows that have parts, such as runs, with the parts, if the row or a part names the term.
 
-    Such a row stays, without what it said. One whose key or `whole` names the term is deleted.
+    Such a row stays with its texts emptied, unless its key or a `whole` column names the term: then it is deleted.
     """
     owners = {table.name: table for table in stores.tables if table.parts}
     name, after = _place(job, list(owners))
@@ -65,7 +65,7 @@ async def erase_with_parts(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def erase_texts(stores: Stores, job: ErasureJob) -> Slice:
-    """Erase the rows of the other tables that name the term, a page of one table at a time."""
+    """Erase the other tables' rows that name the term, one page of one table at a time."""
     tables = {table.name: table for table in stores.tables if table.texts.columns and not table.parts}
     name, after = _place(job, list(tables))
     if name is None:
@@ -91,7 +91,7 @@ async def erase_texts(stores: Stores, job: ErasureJob) -> Slice:
 
 
 def _place(job: ErasureJob, tables: Sequence[str]) -> tuple[str | None, list[SqlValue]]:
-    """Return the table where the step continues, and the key after which; None when every table is done."""
+    """Return the table in which the step continues, and the key after which; None when every table is done."""
     match job.cursor:
         case []:
             return None, []
@@ -130,7 +130,7 @@ def _gone(job: ErasureJob, table: str, key: str, ids: Collection[str]) -> list[S
 
 
 def _emptied(job: ErasureJob, table: TenantTable, ids: Collection[str]) -> list[Statement]:
-    """Return the statement after which the rows with these keys say nothing; `marked` then names the receipt."""
+    """Return the statement that empties the texts of the rows with these keys; `marked` then names the receipt."""
     texts, listed = table.texts, json.dumps(sorted(ids))
     where = f"WHERE {_LISTED.format(key=table.keys[0], ids='?')}"
     if texts.emptied is None:

@@ -1,8 +1,7 @@
 """Receipts of erasures: jobs while they run, and proof afterwards.
 
-A receipt names how much was erased from which store, when, and the digest of what was asked for, salted. The salt is
-answered to whoever asked, and kept nowhere once the erasure is complete: with it, and only with it, one can show whom
-the receipt is about.
+A receipt says how much was erased from which store, when, and the salted digest of the request. The salt is returned to
+the caller, and stored nowhere once the erasure is complete: only with it can anyone show whom the receipt is about.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ INSERT INTO erasure_receipts
   (tenant_id, kind, request, receipt_id, state, request_digest, counts, started_at_ms, updated_at_ms, salt, step)
 SELECT ?1, ?2, ?3, ?4, 'running', ?5, '{{}}', ?6, ?6, ?7, ?8 WHERE NOT EXISTS ({_OPEN})
 """
-# A row that has moved on since the slice began violates the check on `state`, and the whole batch with it.
+# If the row has changed since the slice began, this violates the check on `state`, and the whole batch fails.
 _STILL_HERE = """
 UPDATE erasure_receipts SET state = CASE WHEN revision = ? THEN state ELSE 'moved' END WHERE receipt_id = ?
 """
@@ -53,7 +52,7 @@ UPDATE erasure_receipts SET state = 'completed', completed_at_ms = ?, updated_at
 
 @dataclass(frozen=True, slots=True)
 class ErasureReceipt:
-    """What is shown of an erasure. counts: what was erased, by store and, in D1, by table. salt: while it runs."""
+    """An erasure as shown. counts: what was erased, by store and, in D1, by table. salt: None once it is complete."""
 
     receipt_id: str
     tenant_id: str
@@ -73,15 +72,15 @@ class ErasureReceipt:
 
     @property
     def digest(self) -> str:
-        """What world history says of the completed receipt."""
-        said: list[Any] = [self.receipt_id, self.tenant_id, self.kind, self.request_digest, dict(self.counts)]
-        said += [self.started_at_ms, self.completed_at_ms]
-        return digest_of(self.receipt_id, json.dumps(said, sort_keys=True))
+        """The digest of the completed receipt that world history keeps."""
+        content: list[Any] = [self.receipt_id, self.tenant_id, self.kind, self.request_digest, dict(self.counts)]
+        content += [self.started_at_ms, self.completed_at_ms]
+        return digest_of(self.receipt_id, json.dumps(content, sort_keys=True))
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureJob:
-    """A receipt with where its erasure stands. request: what was asked for. cursor, pending: of the step."""
+    """A receipt with the progress of its erasure. request: what was asked for. cursor, pending: of the step."""
 
     receipt: ErasureReceipt
     request: Mapping[str, Any]
@@ -92,28 +91,28 @@ class ErasureJob:
 
     @property
     def tenant_id(self) -> str:
-        """The tenant that it is about."""
+        """The tenant whose data it erases."""
         return self.receipt.tenant_id
 
     def moved(
         self, now: int, counts: Mapping[str, int], *, step: str | None = None, cursor: Any = None, pending: Any = None
     ) -> list[Statement]:
-        """Return the statements that note a slice's progress, and undo their batch if somebody else was faster."""
+        """Return the statements that note a slice's progress, and fail their batch if another caller was faster."""
         statements = [self.still_here()]
         statements += [self.counted(name, "?3", amount) for name, amount in counts.items() if amount]
         values: tuple[SqlValue, ...] = (step or self.step, _text(cursor), _text(pending), now, self.receipt.receipt_id)
         return [*statements, (_MOVE, values)]
 
     def still_here(self) -> Statement:
-        """Return the statement that undoes its batch if the job is no longer where it was read."""
+        """Return the statement that fails its batch if the job has progressed since it was read."""
         return _STILL_HERE, (self.revision, self.receipt.receipt_id)
 
     def counted(self, name: str, amount: str, *values: SqlValue) -> Statement:
-        """Return the statement that adds an amount, an expression over `values` from ?3 on, to a count."""
+        """Return the statement that adds an amount to a count. amount: an SQL expression over `values`, from ?3 on."""
         return _COUNT.format(amount=amount), (f'$."{name}"', self.receipt.receipt_id, *values)
 
     def completed(self, now: int) -> Statement:
-        """Return the statement that completes the receipt and forgets what it was about."""
+        """Return the statement that completes the receipt and erases the request from it."""
         return _COMPLETE, (now, now, self.receipt.receipt_id)
 
 
@@ -131,26 +130,26 @@ class Receipts:
         return _receipt(rows[0])
 
     async def job(self, receipt_id: str) -> ErasureJob | ErasureReceipt:
-        """Return the job that a receipt still is, or the receipt."""
+        """Return the job while the erasure runs, or else the receipt."""
         row = (await self._sql.run(_JOB, receipt_id)).rows[0]
         return _job(row) if row["state"] == "running" else _receipt(row)
 
     async def open_for(self, tenant_id: str, kind: Kind, request: Mapping[str, Any]) -> ErasureReceipt | None:
-        """Return the receipt of the open erasure that was asked for in the same way."""
+        """Return the receipt of the open erasure of the same request, or None."""
         rows = (await self._sql.run(_OPEN, tenant_id, kind, canonical(request))).rows
         return _receipt(rows[0]) if rows else None
 
     async def last_of_tenant(self, tenant_id: str) -> ErasureReceipt | None:
-        """Return the receipt of the newest erasure of the whole tenant."""
+        """Return the receipt of the newest erasure of the whole tenant, or None."""
         rows = (await self._sql.run(_LAST, tenant_id)).rows
         return _receipt(rows[0]) if rows else None
 
     async def all_open(self) -> list[ErasureReceipt]:
-        """Return up to 100 receipts of erasures that are not complete, the longest untouched first."""
+        """Return up to 100 receipts of erasures that are not complete, least recently updated first."""
         return [_receipt(row) for row in (await self._sql.run(_ALL_OPEN)).rows]
 
     async def note_error(self, receipt_id: str, code: Code | ForeignCode, now: int) -> None:
-        """Note what stopped an erasure for now."""
+        """Note the error that stopped an erasure for now."""
         await self._sql.run(
             "UPDATE erasure_receipts SET error = ?, updated_at_ms = ? WHERE receipt_id = ? AND state = 'running'",
             code,
@@ -160,7 +159,7 @@ class Receipts:
 
 
 def canonical(request: Mapping[str, Any]) -> str:
-    """Return a request as the text whose salted digest a receipt holds."""
+    """Return a request as the text whose salted digest is in the receipt."""
     return json.dumps(request, sort_keys=True, separators=(",", ":"))
 
 

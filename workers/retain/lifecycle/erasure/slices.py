@@ -1,7 +1,7 @@
-"""Slices of an erasure outside D1: instances, KV, objects. Each does one page a call and can be repeated.
+"""Slices of an erasure outside D1: instances, KV, objects. Each erases one page and can be repeated.
 
-What a listing shows is noted as counted and pending before it is erased, so that a crash neither counts twice nor
-forgets what it counted.
+Listed keys are noted as counted and pending before they are erased, so that after a crash none is counted twice, and none
+that was counted is left.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.stores import Stores
 
 KEYS = 40
-"""Keys or objects of one slice: reading and erasing them are calls of their own, and a request has 1,000.
+"""Keys or objects per slice: reading and erasing each takes a call, and a request has 1,000.
 
 Source: https://developers.cloudflare.com/workers/platform/limits/#subrequests
 """
 INSTANCES = 20
 _END = 0
-"""Stands for the cursor after the last page, which is no text."""
+"""The cursor after the last page. Cursors of listings are text, so it is not one of them."""
 
 _INSTANCES = (
     "SELECT DISTINCT agent_type, instance_id FROM {table} WHERE tenant_id = ?1 AND (agent_type, instance_id) > (?2, ?3)"
@@ -28,7 +28,7 @@ _INSTANCES = (
 
 
 class Slice(Enum):
-    """How a slice went: there is more, its step is done, it has to wait, or the erasure begins again."""
+    """The result of a slice: there is more, its step is done, it has to wait, or the erasure starts again."""
 
     MORE = "more"
     DONE = "done"
@@ -37,7 +37,7 @@ class Slice(Enum):
 
 
 Step = Callable[[Stores, ErasureJob], Awaitable[Slice]]
-"""Does one slice of its part of an erasure."""
+"""Does one slice of a step of an erasure."""
 
 
 def tenant_prefix(tenant_id: str) -> str:
@@ -46,7 +46,7 @@ def tenant_prefix(tenant_id: str) -> str:
 
 
 async def erase_instances(stores: Stores, job: ErasureJob) -> Slice:
-    """Let the objects of some instances forget what they hold: everything, or what names the request's term."""
+    """Erase a page of instances in their Durable Objects: everything, or what names the request's term."""
     agent_type, instance_id = job.cursor or ("", "")
     tables = [table.name for table in stores.tables if table.instances]
     if not tables:
@@ -63,7 +63,7 @@ async def erase_instances(stores: Stores, job: ErasureJob) -> Slice:
         try:
             await stores.instances.call(name, "erase", {**identity, **term})
         except Conflict:
-            return Slice.WAIT  # a run is under way, or was interrupted and will be resumed: it ends
+            return Slice.WAIT  # a run is under way, or will be resumed after an interruption: wait until it ends
     cursor = [rows[-1]["agent_type"], rows[-1]["instance_id"]]
     await stores.sql.batch(job.moved(stores.clock(), {"durable_objects": len(rows)}, cursor=cursor))
     return Slice.MORE
@@ -72,7 +72,7 @@ async def erase_instances(stores: Stores, job: ErasureJob) -> Slice:
 async def erase_keys(
     stores: Stores, job: ErasureJob, prefix: str, wanted: Callable[[str, str], bool] | None = None
 ) -> Slice:
-    """Erase a page of KV keys. wanted: tells by key and value which of them; all without it."""
+    """Erase a page of KV keys. wanted: selects by key and value; None selects all."""
     if job.pending is not None:
         for key in job.pending:
             await stores.kv.delete(key)
@@ -91,7 +91,7 @@ async def erase_keys(
 
 
 async def erase_objects(stores: Stores, job: ErasureJob, wanted: Callable[[str, bytes], bool] | None = None) -> Slice:
-    """Erase a page of the tenant's objects. wanted: tells by key and content which of them; all without it."""
+    """Erase a page of the tenant's objects. wanted: selects by key and content; None selects all."""
     if job.pending is not None:
         for key in job.pending:
             await stores.objects.delete(key)

@@ -1,8 +1,8 @@
-"""Erasing what is about one subject: records by their subject, or all that names it as an exact term in every store.
+"""Erasing one subject: records with that subject or, in every store, all that names it as an exact term.
 
-The learning stream is read along world history, which numbers it without gaps: the erasure completes in a mutation of the
-tenant that finds nothing unread. A record that is not about the subject any more keeps its present state, and its past is
-erased.
+Learning events are read in the order of world history, which numbers them without gaps: the erasure completes in a
+mutation of the tenant that finds nothing unread. If a record is no longer about the subject, its current state stays, and
+its past is erased.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SELECT o.record_id, o.writers > 1 AND o.at_ms > ? AS shared FROM memory_outbox o
 
 
 async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
-    """Read on in the learning stream, and erase the records that it leads to; at its end, complete the erasure."""
+    """Read the next learning events and erase the records that they concern; after the last, complete the erasure."""
     sql, tenant_id = stores.sql, job.tenant_id
     after = int(job.cursor or 0)
     head = int((await sql.run(_HEAD, tenant_id)).rows[0]["seq"])
@@ -78,7 +78,7 @@ async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def _erase(stores: Stores, job: ErasureJob, ids: Sequence[str], read_to: int) -> None:
-    """Erase these records or their past, with the note that the stream was read so far."""
+    """Erase these records or their past, and note in the same transaction how far the events were read."""
     sql, indexer = stores.sql, stores.indexer()
     listed = json.dumps(ids)
 
@@ -116,18 +116,18 @@ async def _erase(stores: Stores, job: ErasureJob, ids: Sequence[str], read_to: i
 
 
 def _kept(record: Record) -> LearningEvent:
-    """Return the event with which the history of a record begins whose past was erased."""
+    """Return the event with which the history of a record begins after its past was erased."""
     return LearningEvent(new_id(), record.id, "stored", record.to_json(), record.source, record.updated_at_ms)
 
 
 async def _settle(stores: Stores, tenant_id: str) -> Slice | None:
-    """Erase vectors of erased records; None when there are none left. Raises: as the ports; they stay owed."""
+    """Erase vectors of erased records; return None when none are left. Raises: as the ports; the rest stays owed."""
     rows = (await stores.sql.run(_OWED, stores.clock() - GRACE_MS, tenant_id)).rows
     ids = [row["record_id"] for row in rows if not row["shared"]]
     await stores.indexer().settle_all(ids)
     if ids:
         return Slice.MORE
-    return Slice.WAIT if rows else None  # somebody else owes them as well, and may still write
+    return Slice.WAIT if rows else None  # another writer owes them as well, and may still write
 
 
 async def _finish(stores: Stores, job: ErasureJob, read_to: int) -> Slice:
@@ -143,13 +143,13 @@ async def _finish(stores: Stores, job: ErasureJob, read_to: int) -> Slice:
     return Slice.DONE if await stores.history().transact(job.tenant_id, decide) else Slice.MORE
 
 
-def _named(job: ErasureJob, said: Mapping[str, Any]) -> bool:
-    """Tell whether a record, or the data of an event, is about the subject; what the runtime wrote does not count."""
+def _named(job: ErasureJob, fields: Mapping[str, Any]) -> bool:
+    """Return whether the fields of a record or an event name the subject; those that the runtime wrote do not count."""
     if job.request["match"] == "subject":
-        return bool(said.get("subject") == job.request["subject"])
-    texts = [said.get(name) for name in ("content", "metadata", "subject", "predicate", "object")]
-    place = said.get("utterance") or {}
-    texts += [place.get("conversation"), place.get("speaker"), (said.get("source") or {}).get("message")]
+        return bool(fields.get("subject") == job.request["subject"])
+    texts = [fields.get(name) for name in ("content", "metadata", "subject", "predicate", "object")]
+    place = fields.get("utterance") or {}
+    texts += [place.get("conversation"), place.get("speaker"), (fields.get("source") or {}).get("message")]
     return Term.of(job.request["subject"]).in_json(texts)
 
 
@@ -186,4 +186,4 @@ BY_MENTION: Mapping[str, Step] = {
     "objects": _objects,
     "records": erase_records,
 }
-"""The steps in their order. Instances come before what they owe to D1, which is then read there."""
+"""The steps in their order. Instances come first, so that the rows which they owe to D1 are there when D1 is read."""

@@ -1,6 +1,6 @@
 """Erasing a whole tenant, store by store.
 
-The tenant is closed first: nothing can be stored for it, and what its instances still owe is ignored when it arrives
+The tenant is closed first: nothing can be stored for it, and writes that its instances still owe are ignored
 (migrations/0003_lifecycle.sql). World history and receipts stay.
 """
 
@@ -27,9 +27,9 @@ from retain.tenants.tables import TenantTable
 ROWS = 500
 RECORDS = 100
 VECTORS = 100
-"""Ids of one call. Source: as `retain.limits.vectorize.DELETE_IDS_PER_CALL`"""
+"""Ids per call. Source: as `retain.limits.vectorize.DELETE_IDS_PER_CALL`"""
 LOOKS = 3
-"""How often stray vectors are looked for before the erasure waits."""
+"""Searches for stray vectors before the erasure waits."""
 
 _YOUNG = "SELECT 1 FROM memory_outbox WHERE tenant_id = ? AND state = 'owed' AND at_ms > ? LIMIT 1"
 _RECORDS = """
@@ -55,7 +55,7 @@ def closing(tenant_id: str) -> list[Statement]:
 
 
 def _closed_now(tenant_id: str) -> Statement:
-    last_run_id = f"{new_id()[:10]}{'Z' * 16}"  # every run up to now, by the clock that made the runs' ids
+    last_run_id = f"{new_id()[:10]}{'Z' * 16}"  # every run up to now: run ids are made by the same clock
     return (
         "INSERT INTO erased_tenants (tenant_id, last_run_id, closed) VALUES (?, ?, 1)"
         " ON CONFLICT (tenant_id) DO UPDATE SET last_run_id = excluded.last_run_id, closed = 1",
@@ -64,7 +64,7 @@ def _closed_now(tenant_id: str) -> Statement:
 
 
 async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
-    """Erase the vectors of some records by the ids that D1 knows, then the records that led to them."""
+    """Erase the vectors of some records, by the ids that D1 knows, and then the records."""
     sql, tenant_id = stores.sql, job.tenant_id
     young, records, orphans = await sql.batch(
         [
@@ -74,7 +74,7 @@ async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
         ]
     )
     if young.rows:
-        return Slice.WAIT  # a write may be under way, and would leave vectors that nothing leads to
+        return Slice.WAIT  # a write may be under way, and could leave vectors whose ids nothing in D1 knows
     page = records.rows or orphans.rows
     if not page:
         await remove_surplus(sql, tenant_id)
@@ -104,7 +104,7 @@ async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def erase_stray_vectors(stores: Stores, job: ErasureJob) -> Slice:
-    """Erase vectors that the index shows of the tenant though nothing in D1 led to them; wait until it shows none."""
+    """Erase the tenant's vectors that the index shows though D1 did not know them; wait until it shows none."""
     anywhere = [1.0] + [0.0] * (await stores.index.dimensions() - 1)
     found: list[VectorMatch] = []
     for namespace in (vector_namespace(job.tenant_id), index_namespace(job.tenant_id)):
@@ -135,7 +135,7 @@ async def erase_rows(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def finish(stores: Stores, job: ErasureJob) -> Slice:
-    """Complete the erasure in a mutation of the tenant that finds nothing of it in D1; else begin again."""
+    """Complete the erasure in a mutation of the tenant that finds none of its rows in D1; else start again."""
 
     async def decide() -> Change | None:
         if await _left(stores, job.tenant_id, [table for table in stores.tables if table.erased != "never"]):
@@ -150,7 +150,7 @@ async def finish(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def _left(stores: Stores, tenant_id: str, tables: Sequence[TenantTable]) -> list[TenantTable]:
-    """Return those of the tables that hold a row of the tenant, in their order."""
+    """Return those of the tables that have a row of the tenant, in their order."""
     looks: list[Statement] = [
         (f"SELECT 1 FROM {table.name} WHERE tenant_id = ? LIMIT 1", (tenant_id,)) for table in tables
     ]
@@ -171,13 +171,13 @@ def _credentials(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
 
 
 def _api_keys(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
-    """Erase the tenant's API keys: they stand under their hashes, so every key of the deployment is looked at."""
+    """Erase the tenant's API keys: they are stored under their hashes, so every key of the deployment is examined."""
 
     def of_tenant(_: str, grant: str) -> bool:
         try:
             return bool(json.loads(grant)["tenant_id"] == job.tenant_id)
         except (ValueError, LookupError, TypeError):
-            return False  # no grant, so nobody's
+            return False  # not a grant, so nobody's
 
     return erase_keys(stores, job, "gateway_key:", of_tenant)
 
@@ -199,4 +199,4 @@ STEPS: Mapping[str, Step] = {
     "objects": erase_objects,
     "finish": finish,
 }
-"""The steps in their order. The gateway's prefixes are those of `retain.gateway`, which this layer does not know."""
+"""The steps in their order. The gateway's key prefixes are those of `retain.gateway`, which this layer cannot import."""

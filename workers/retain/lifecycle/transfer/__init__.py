@@ -1,1 +1,1 @@
-"""The lines of an export, and the plan an import makes of them."""
+"""The lines of an export, and the plan that an import makes from them."""

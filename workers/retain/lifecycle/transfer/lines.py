@@ -1,6 +1,6 @@
-"""The lines of an export: one JSON object each, of a `kind` and a `version`. docs/lifecycle.md documents them.
+"""The lines of an export: one JSON object each, with a `kind` and a `version`. docs/lifecycle.md documents them.
 
-Every line says whose it is, so any run of lines can be imported by itself.
+Every line names its tenant, so any run of lines can be imported on its own.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ScopeLine:
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
-    """A record's events, oldest first, renamed for the tenant that they go to. number: the line's, from 1."""
+    """A record's events, oldest first, with ids for the importing tenant. number: the line's, from 1."""
 
     number: int
     record_id: str
@@ -71,7 +71,7 @@ class RecordLine:
 
 
 def read_lines(text: str, tenant_id: str) -> list[ScopeLine | RecordLine]:
-    """Return the scopes and records of an export, checked and renamed for the tenant that imports them.
+    """Return the scopes and records of an export, checked, and with ids for the importing tenant.
 
     Raises: InvalidInput (code `invalid_line`, details `line` and `problems`); LimitExceeded (code `too_many_lines`,
         `import_too_large`).
@@ -96,7 +96,7 @@ def read_lines(text: str, tenant_id: str) -> list[ScopeLine | RecordLine]:
 
 
 def bad_line(number: int, problems: Sequence[str]) -> InvalidInput:
-    """Return the error that names a line and what is wrong with it."""
+    """Return the error that names a line and its problems."""
     return InvalidInput(
         f"line {number}: {'; '.join(problems)}", code="invalid_line", line=number, problems=list(problems)
     )
@@ -122,7 +122,7 @@ def _read_line(number: int, line: str, tenant_id: str) -> ScopeLine | RecordLine
         raise InvalidInput("its events must be in the order of their ids", code="invalid_line")
     record = _folded(events, source_tenant)
     if "record" in value and value["record"] != (None if record is None else record.to_json()):
-        raise InvalidInput("its record is not what its events make", code="invalid_line")
+        raise InvalidInput("its record differs from the fold of its events", code="invalid_line")
     return RecordLine(
         number,
         renamed_id(read.id, source_tenant, tenant_id),
@@ -131,9 +131,9 @@ def _read_line(number: int, line: str, tenant_id: str) -> ScopeLine | RecordLine
 
 
 def _folded(events: Sequence[LearningEvent], tenant_id: str) -> Record | None:
-    """Return what the events make, each checked as its own write would have been."""
+    """Return the fold of the events, each checked as its original write was."""
     if events[0].kind != "stored":
-        raise InvalidInput("its events do not begin with the one that stored it", code="invalid_line")
+        raise InvalidInput("its first event is not the one that stored it", code="invalid_line")
     record: Record | None = None
     for event in events:
         _check_event(event, tenant_id)
@@ -151,7 +151,7 @@ def _parsed(line: str) -> Mapping[str, object]:
         value = json.loads(line, parse_constant=refuse)
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput("it holds text that is not Unicode", code="invalid_line") from error
+        raise InvalidInput("it has text that is not Unicode", code="invalid_line") from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput("it is not JSON", code="invalid_line") from error
     if not isinstance(value, dict):
@@ -179,6 +179,6 @@ def _check_event(event: LearningEvent, tenant_id: str) -> None:
         if _SCOPE.fullmatch(event.data["scope_id"]) is None:
             raise InvalidInput("a stored event names no scope", code="invalid_line")
     if event.kind == "edited" and not read.model_fields_set:
-        raise InvalidInput("an edit changes something", code="invalid_line")
+        raise InvalidInput("an edit must change something", code="invalid_line")
     if not isinstance(event.source.get("origin"), str):
         raise InvalidInput("an event's source names no origin", code="invalid_line")

@@ -1,4 +1,4 @@
-"""What an import will do, decided from its lines and from what the tenant has. It reads, and changes nothing itself."""
+"""The plan of an import, made from its lines and from what the tenant has. Planning reads, and changes nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ UNION SELECT record_id FROM memory_events WHERE tenant_id <> ?1 AND record_id IN
 
 @dataclass(frozen=True, slots=True)
 class ImportStep:
-    """What becomes of one record. before, after: None when it does not exist then. events: those the tenant lacks."""
+    """The change of one record. before, after: None when it does not exist then. events: those the tenant lacks."""
 
     before: Record | None
     after: Record | None
@@ -52,7 +52,7 @@ class ImportStep:
 
     @property
     def subject(self) -> Record | None:
-        """The record that the vector index is owed; None when it never existed here."""
+        """The record whose vectors the index is owed; None when it never existed here."""
         return self.after or self.before
 
     def then(self, later: ImportStep) -> ImportStep:
@@ -75,23 +75,23 @@ class ImportPlan:
 
     @property
     def records(self) -> list[Record]:
-        """The records that the acting steps make or change, as they leave them."""
+        """The records that the acting steps create or change, in their new state."""
         return [step.after for step in self.acting if step.after is not None]
 
     @property
     def replaced(self) -> list[Record]:
-        """The records that the acting steps change or remove, as they find them."""
+        """The records that the acting steps change or remove, in their old state."""
         return [step.before for step in self.acting if step.before is not None]
 
     @property
     def subjects(self) -> list[Record]:
-        """The records that the vector index is owed."""
+        """The records whose vectors the index is owed."""
         return [step.subject for step in self.acting if step.subject is not None]
 
     def debts(self, indexer: Indexer, indexed: Mapping[str, Indexed], parts: Mapping[str, int]) -> list[Statement]:
-        """Return the statements that owe the vector index what the plan does.
+        """Return the statements that note what the plan owes the vector index.
 
-        indexed: what the indexes will hold, by record. parts: how many vectors the index has of each by now.
+        indexed: the future index entries, by record. parts: how many vectors the index now has of each.
         """
         before = {record.id: record.content for record in self.replaced}
         vectors = {record_id: len(one.vectors) for record_id, one in indexed.items()}
@@ -105,7 +105,7 @@ class ImportPlan:
         ]
 
     def change(self, indexer: Indexer, tenant_id: str, indexed: Mapping[str, Indexed]) -> Change | None:
-        """Return what the plan writes, first what frees a content, then what takes one; None when it writes nothing."""
+        """Return what the plan writes: first what frees a content, then what takes one. None when it writes nothing."""
         parts: list[Written | Statement] = [*self.scopes]
         for step in self.acting:
             parts += [append_event(tenant_id, event) for event in step.events]
@@ -121,7 +121,7 @@ class ImportPlan:
 
 @dataclass(slots=True)
 class _Tenant:
-    """What the tenant has. holders: scope and content to record. foreign: ids that belong to something else."""
+    """What the tenant has. holders: scope and content hash to record id. foreign: ids that belong to something else."""
 
     scopes: set[str]
     records: dict[str, Record]
@@ -131,7 +131,7 @@ class _Tenant:
 
 
 async def plan_import(sql: Sql, tenant_id: str, lines: Sequence[ScopeLine | RecordLine]) -> ImportPlan:
-    """Decide what each line does. Raises: InvalidInput (code `invalid_line`) for the first that cannot be imported."""
+    """Decide what each line does. Raises: InvalidInput (code `invalid_line`) for the first line that cannot be imported."""
     plan = ImportPlan()
     steps: dict[str, ImportStep] = {}
     tenant = await _read(sql, tenant_id, [line for line in lines if isinstance(line, RecordLine)])
@@ -151,7 +151,7 @@ async def plan_import(sql: Sql, tenant_id: str, lines: Sequence[ScopeLine | Reco
 
 
 def _step(tenant: _Tenant, line: RecordLine) -> ImportStep | None:
-    """Return what the line does, None when the scope has its content under another id."""
+    """Return the line's step; None when the scope has its content under another id."""
     before = tenant.records.get(line.record_id)
     had = tenant.events.get(line.record_id, {})
     new = _new_events(line, had, tenant.foreign)
@@ -159,7 +159,7 @@ def _step(tenant: _Tenant, line: RecordLine) -> ImportStep | None:
     after = fold(together.values())
     if after is not None:
         if after.scope_id not in tenant.scopes:
-            raise bad_line(line.number, [f"there is no scope {after.scope_id}; its line comes before"])
+            raise bad_line(line.number, [f"there is no scope {after.scope_id}; its line must come first"])
         if tenant.holders.get(_content(after), line.record_id) != line.record_id:
             return None
     if before is not None and tenant.holders.get(_content(before)) == line.record_id:
@@ -178,7 +178,7 @@ def _content(record: Record) -> tuple[str, str]:
 
 
 def _new_events(line: RecordLine, had: Mapping[str, LearningEvent], foreign: frozenset[str]) -> list[LearningEvent]:
-    """Return the line's events that the tenant does not have. Raises: InvalidInput when an id stands for another one."""
+    """Return the line's events that the tenant does not have. Raises: InvalidInput when an id is taken."""
     if line.record_id in foreign:
         raise bad_line(line.number, [f"the id {line.record_id} belongs to another tenant"])
     new: list[LearningEvent] = []

@@ -1,8 +1,8 @@
 """Ids of records that move to another tenant.
 
-Ids are unique in a deployment, and they break ties of recall. So an import into the tenant that was exported keeps them,
-in this deployment or another; into any other tenant every id is moved by the same distance, which depends on that
-tenant alone: the same line always gives the same ids, and the order of ids stays.
+Ids are unique in a deployment, and recall orders ties by them. So an import into the exported tenant, in this deployment
+or another, keeps them; for any other tenant every id is moved by the same distance, which depends only on that tenant: the
+same line always gives the same ids, and their order stays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from retain.memory.records.events import LearningEvent
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
-"""Of a ULID's 128 bits; the others are its time, which moves by at most a millisecond.
+"""Random bits among a ULID's 128; the others are its time, which moves by at most a millisecond.
 
 Source: https://github.com/ulid/spec
 """
@@ -38,7 +38,7 @@ def renamed_id(old_id: object, source_tenant: str, tenant_id: str) -> str:
 
 
 def renamed_event(event: LearningEvent, source_tenant: str, tenant_id: str) -> LearningEvent:
-    """Return the event as it is in the other tenant: its own ids and those it names moved, its source kept.
+    """Return the event for the other tenant: its own ids and those it names are moved, and its source is kept.
 
     The source gains `imported_from`, the tenant that it was exported from.
     """
@@ -72,7 +72,7 @@ def renamed_event(event: LearningEvent, source_tenant: str, tenant_id: str) -> L
 
 
 def without_import(event: LearningEvent) -> LearningEvent:
-    """Return the event without the mark of its import: what two copies of it have in common."""
+    """Return the event without `imported_from`, so that two copies of it are equal."""
 
     def plain(source: Mapping[str, object]) -> dict[str, object]:
         return {name: value for name, value in source.items() if name != "imported_from"}

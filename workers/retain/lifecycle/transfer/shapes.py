@@ -1,4 +1,4 @@
-"""The shapes of an export's lines and of the events in them, as far as types go."""
+"""The shapes of an export's lines and of the events in them. They check types only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retain.memory.records.record import EditableFields, Record, Utterance
 from retain.memory.scope import ScopeKind
 
 _Time = Annotated[int, Field(ge=0, lt=END_OF_NUMBERS)]
-"""Of an event. Those of a record are checked with the record that the events make."""
+"""A time in an event. The times of a record are checked with the fold of its events."""
 
 
 class NothingShape(BaseModel):
@@ -71,12 +71,12 @@ class PageLineShape(NothingShape):
 
 @with_fields_of(Utterance)
 class PlaceShape(NothingShape):
-    """A place in a conversation."""
+    """A position in a conversation."""
 
 
 @with_fields_of(Record, omit=("kind", "utterance"), presence="required")
 class StoredShape(NothingShape):
-    """What a `stored` event holds: every field of a record. kind: which ones there are, the record's own check says."""
+    """The data of a `stored` event: every field of a record. kind: the record's own check knows which are valid."""
 
     kind: str
     utterance: PlaceShape | None
@@ -84,26 +84,26 @@ class StoredShape(NothingShape):
 
 @with_fields_of(EditableFields, omit=("kind",), presence="optional")
 class EditedShape(NothingShape):
-    """What an `edited` event holds: the fields that it changed. kind: as in `StoredShape`."""
+    """The data of an `edited` event: the fields that it changed. kind: as in `StoredShape`."""
 
     kind: str = ""
 
 
 class SupersededShape(NothingShape):
-    """What a `superseded` event holds."""
+    """The data of a `superseded` event."""
 
     by: str
     valid_to_ms: _Time
 
 
 class InvalidatedShape(NothingShape):
-    """What an `invalidated` event holds."""
+    """The data of an `invalidated` event."""
 
     valid_to_ms: _Time
 
 
 class RestoredShape(NothingShape):
-    """What a `restored` event holds: since when the record is valid again, and its new expiry when it had expired."""
+    """The data of a `restored` event: when the record became valid again, and its new expiry if it had expired."""
 
     valid_from_ms: _Time = 0
     expires_at_ms: _Time | None = None
