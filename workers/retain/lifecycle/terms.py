@@ -23,7 +23,7 @@ class Term:
 
     @classmethod
     def of(cls, text: str) -> Term:
-        """Return the words of a text as a term. Raises: InvalidInput (code `invalid_term`): none, or too long."""
+        """Return the term of a text's words. Raises: InvalidInput (code `invalid_term`) for no words or too many bytes."""
         found = tuple(words(text)) if len(text.encode("utf-8", "replace")) <= MAX_TERM_BYTES else ()
         if not found:
             raise InvalidInput(
