@@ -163,7 +163,7 @@ class Demotion:
         return {name: count for name, count in done.items() if name != "kept"}
 
     def _decided(self, row: Row) -> Decision:
-        if row["deleted"]:  # by then every hot copy of an older version has expired, so the tombstone may go
+        if row["deleted"]:  # versions go by the clock, and by then no hot copy of an older one is left
             return "remove" if int(row["updated_at_ms"]) <= self._clock() - self._tombstone_ms() else "keep"
         item = DemotionCandidate(
             tier=row["tier"],

@@ -1,1 +1,1 @@
-"""A tenant's data as a whole: export, import, reindex, verify, consolidate, erase. It imports all that it erases."""
+"""A tenant's data as a whole: export, import, reindex, verify, consolidate, erase. The layer above all that it erases."""

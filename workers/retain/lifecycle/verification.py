@@ -1,7 +1,7 @@
 """Verification: whether records are the fold of their events, and the indexes agree with the records.
 
-A call checks one page of records; the last call also checks for index rows without a record. Entries of the outbox are
-not drift: they are known to be pending. Vectors are compared by presence and metadata, not by their numbers, which only
+A call checks one page of records; the last call also checks what no record leads to. Entries of the outbox are not
+drift: they are known to be pending. Vectors are compared by presence and metadata, not by their numbers, which only
 reindexing computes again. Vectors that neither a record nor the outbox leads to cannot be found.
 """
 

@@ -21,7 +21,7 @@ class EmbedderSuite(Suite):
 
     async def open_failing(self) -> Embedder:
         """Return one that cannot answer: its server is down, or its table cannot be read. E3 says what it must do."""
-        raise NotImplementedError("override this to return your embedder such that it fails")
+        raise NotImplementedError("override this to return an embedder that fails")
 
     @classmethod
     def of(

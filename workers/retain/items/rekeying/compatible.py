@@ -1,8 +1,8 @@
 """Items under canonical keys, some of them still under legacy keys: what is read, written and removed, in which order.
 
-Every read asks the canonical key first, and a canonical value is the answer, so writes keep the canonical value current.
-Deleting leaves a tombstone (`REMOVED`) that a copied legacy value cannot overwrite. A legacy value is copied only by an
-atomic operation that never replaces anything.
+Every read asks the canonical key first, and a canonical value is the answer: it is never stale, since every write updates
+it once it exists. Deleting leaves a tombstone (`REMOVED`) that a copied legacy value cannot overwrite. A legacy value is
+copied only by an atomic operation that never replaces anything.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class ItemCatalogue(WarmMemory, Protocol):
         ...
 
     async def bury(self, key: str) -> Buried:
-        """Delete the item, leaving a tombstone; return the tombstone. Repeating it changes nothing."""
+        """Delete the item, leaving a tombstone; return its version and what was found. Repeating it changes nothing."""
         ...
 
     async def copy_in(self, key: str, version: int, value: str) -> bool:

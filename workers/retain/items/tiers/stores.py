@@ -9,7 +9,7 @@ from retain.ports import Kv, Objects
 class KvHot:
     """Implements `HotMemory` on the port `Kv`.
 
-    Reads may lag writes by 60 seconds, also when the key was missing.
+    Reads may lag writes by 60 seconds; misses are cached as well.
     Source: https://developers.cloudflare.com/kv/concepts/how-kv-works/
     """
 

@@ -186,4 +186,4 @@ BY_MENTION: Mapping[str, Step] = {
     "objects": _objects,
     "records": erase_records,
 }
-"""The steps in their order. Instances come first, so that the rows which they owe to D1 are there when D1 is read."""
+"""The steps in their order. Instances come before the tables to which they owe rows, so that those rows are read too."""
