@@ -39,8 +39,9 @@ _log = logging.getLogger(__name__)
 class OwedStatement:
     """A statement owed to D1. A subclass has a field for each parameter of its SQL, in the SQL's order.
 
-    NAME: what an entry is stored under. Deployed outboxes hold entries, so a statement's name and fields must not
-    change. SQL: the statement, which is idempotent.
+    NAME: what an entry is stored under. Deployed outboxes hold entries, so a statement's name and fields must
+        not change.
+    SQL: the statement, which is idempotent.
     """
 
     NAME: ClassVar[str]

@@ -1,7 +1,7 @@
 """What can go wrong, classed by what the caller should do about it.
 
 Every error has a stable `code` (for programs) and a message (for people). Neither ever holds a secret. Data that helps
-the caller is in `details`. Code inside Retain distinguishes errors by class, never by code.
+the caller is in `details`. Python callers distinguish errors by class, never by code.
 """
 
 from __future__ import annotations
