@@ -1,4 +1,4 @@
-"""Invariants 1, 2 and 9 of the tool proxy: it touches only KV and the upstream, with three KV reads, and does no work early."""
+"""Invariants 1, 2 and 9 of the tool proxy: it touches only KV and the upstream, reads KV three times, does no early work."""
 
 from __future__ import annotations
 
