@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from retain.json_text import MAX_NESTING, read_json
+from retain.json_text import MAX_NESTING, JsonObject, read_json
 
 Json = st.recursive(
     st.none()
@@ -22,6 +24,17 @@ Json = st.recursive(
 
 def nested(levels: int, leaf: str = "0") -> str:
     return "[" * levels + leaf + "]" * levels
+
+
+@dataclass(frozen=True)
+class Parcel:
+    contents: JsonObject
+
+
+def test_the_types_can_be_read_at_run_time() -> None:
+    assert get_type_hints(Parcel) == {"contents": JsonObject}
+    parcel = TypeAdapter(Parcel).validate_python({"contents": {"a": [{"b": None}]}})
+    assert parcel == Parcel({"a": [{"b": None}]})
 
 
 @given(Json)

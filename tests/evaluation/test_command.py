@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from retain.cli import evaluate as command
+from retain.evaluation.results import Outcome
 from tests.evaluation.world import SHIPPED
 
 
@@ -39,17 +39,22 @@ def test_an_unknown_name_exits_with_2(capsys: pytest.CaptureFixture[str]) -> Non
     [("passed", [], True), ("failed", [], True), ("failed", ["exact"], False), ("errored", [], False)],
 )
 def test_a_run_is_good_when_it_is_above_its_thresholds_and_everything_was_scored(
-    outcome: str, below: list[str], good: bool, capsys: pytest.CaptureFixture[str]
+    outcome: Outcome, below: list[str], good: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result: dict[str, Any] = {"case_id": "a", "outcome": outcome, "error": None}
-    result["scores"] = [{"name": "exact", "value": 0.0, "passed": False, "detail": "[odd] text"}]
-    if outcome == "errored":
-        result["error"] = {"code": "judge_off", "message": "no judge"}
-    run = {
+    run: command.EvaluatedRun = {
+        "run_id": "01",
         "dataset": "set",
         "version": "0" * 64,
+        "state": "completed",
         "thresholds": {"exact": 0.5},
-        "results": [result],
+        "results": [
+            {
+                "case_id": "a",
+                "outcome": outcome,
+                "scores": [{"name": "exact", "value": 0.0, "passed": False, "detail": "[odd] text"}],
+                "error": {"code": "judge_off", "message": "no judge"} if outcome == "errored" else None,
+            }
+        ],
         "summary": {
             "averages": {"exact": 0.0},
             "below": below,

@@ -24,6 +24,7 @@ def test_the_command_passes_every_shipped_agent_and_fails_one_below_its_threshol
     good = [tmp_path / f"{name}.yaml" for name in SHIPPED]
     for path in good:
         content = command.load(command.dataset_file(path.stem))
+        assert isinstance(content["cases"], list)
         path.write_text(yaml.safe_dump({**content, "cases": content["cases"][:2]}))
     case = {"id": "wrong", "input": "Good morning!", "expected": {"exact": "no [such] text"}}
     bad = tmp_path / "below.yaml"

@@ -249,7 +249,9 @@ async def test_recall_is_scored_by_which_fixtures_it_finds(world: EvaluationWorl
     )
     assert outcomes(run) == {"tea": "passed", "lost": "failed"}
     assert run.results[0].observed is not None
-    assert run.results[0].observed["retrieved"][0] == "tea"
+    retrieved = run.results[0].observed["retrieved"]
+    assert isinstance(retrieved, list)
+    assert retrieved[0] == "tea"
     assert summary(run.results, run.definition.thresholds).below == ()
 
 

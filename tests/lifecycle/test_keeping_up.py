@@ -62,4 +62,5 @@ async def test_a_store_that_is_down_is_named_and_does_not_stop_the_rest(world: W
     world.faults.down = {"objects"}
     done = await keep_up(world.stores())
     assert done["histories_that_lost_their_head"] == {"error": "objects_unavailable"}
+    assert isinstance(done["consolidation"], dict)
     assert done["consolidation"]["compared"] == 1

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tools.metrics.imports import ImportGraph, graphs_within, package_graph
-from tools.metrics.measures import Spread, functions_of, largest_package, shared_class_names
+from tools.metrics.measures import Spread, functions_of, largest_package, shared_class_names, untyped_mappings
 from tools.metrics.source import SourceTree, working_tree
 
 MAX_FILE_LINES = 400
@@ -16,6 +16,8 @@ MAX_MODULES = 14
 MAX_MODULES_OF = {"workers/retain": 16}
 """Folders with a limit of their own. The library's top folder holds what every package imports, one noun per module."""
 MAX_SHARE = 0.2
+MAX_UNTYPED = 3
+"""Mappings of `Any`, per 1,000 lines."""
 
 TWO_MEANINGS: dict[str, str] = {}
 """Class names that two modules may both define, each with the reason."""
@@ -52,6 +54,12 @@ def test_no_folder_holds_more_than_14_modules(tree: SourceTree) -> None:
 def test_no_package_is_over_a_fifth_of_the_code(tree: SourceTree) -> None:
     name, share = largest_package(tree)
     assert share <= MAX_SHARE, f"{name} is {share:.1%} of the code"
+
+
+def test_few_mappings_hide_what_they_hold(tree: SourceTree) -> None:
+    counts = {file.module: untyped_mappings(file) for file in tree.code}
+    per_kloc = 1_000 * sum(counts.values()) / sum(file.lines for file in tree.code)
+    assert per_kloc < MAX_UNTYPED, sorted(counts, key=lambda module: -counts[module])[:5]
 
 
 def test_no_two_classes_share_a_name(tree: SourceTree) -> None:

@@ -36,6 +36,7 @@ from retain.host.fetch import HostFetch
 from retain.host.kv import SqliteKv
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
+from retain.json_text import JsonObject
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
@@ -173,19 +174,19 @@ class Deployment:
             "idempotency_key": key,
             **more,
         }
-        return opened(await self.receive(f"{agent_type}:{tenant}:{instance}", "run", json.dumps(request)))
+        return dict(opened(await self.receive(f"{agent_type}:{tenant}:{instance}", "run", json.dumps(request))))
 
     async def describe(self, agent_type: str, *, tenant: str = "acme", instance: str = "main") -> dict[str, Any]:
         """Describe an instance as its route does."""
         identity = {"tenant_id": tenant, "agent_type": agent_type, "instance_id": instance}
-        return opened(await self.receive(f"{agent_type}:{tenant}:{instance}", "describe", json.dumps(identity)))
+        return dict(opened(await self.receive(f"{agent_type}:{tenant}:{instance}", "describe", json.dumps(identity))))
 
     async def ask(
         self, agent_type: str, method: str, *, tenant: str = "acme", instance: str = "main", **fields: Any
     ) -> dict[str, Any]:
         """Call any method of an instance as its routes do. Raises: as `run`."""
         request = {"tenant_id": tenant, "agent_type": agent_type, "instance_id": instance, **fields}
-        return opened(await self.receive(f"{agent_type}:{tenant}:{instance}", method, json.dumps(request)))
+        return dict(opened(await self.receive(f"{agent_type}:{tenant}:{instance}", method, json.dumps(request))))
 
     async def receive(self, name: str, method: str, request: str) -> str:
         """Call a method of the object of this name, as the Durable Object's shell does: JSON in, envelope out."""
@@ -356,6 +357,6 @@ class LocalInstances:
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
 
-    async def call(self, name: str, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def call(self, name: str, method: str, request: JsonObject) -> JsonObject:
         """Call a method of the instance with this namespace key."""
         return opened(await self._deployment.call(name, method, json.dumps(request)))

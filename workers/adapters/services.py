@@ -13,6 +13,7 @@ from pyodide.ffi import JsException
 from adapters.failures import unavailable
 from adapters.web import stream_chunks
 from retain import errors
+from retain.json_text import JsonObject
 from retain.log import bound
 from retain.rpc import opened
 
@@ -29,7 +30,7 @@ class DurableInstances:
     def __init__(self, namespace: DurableNamespace) -> None:
         self._namespace = namespace
 
-    async def call(self, name: str, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def call(self, name: str, method: str, request: JsonObject) -> JsonObject:
         stub = self._namespace.getByName(name)
         try:
             envelope = await getattr(stub, method)(json.dumps({"request_id": bound("request_id"), **request}))

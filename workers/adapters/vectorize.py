@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyodide.ffi import JsException, JsProxy, to_js
 
 from adapters.web import converted
+from retain.json_text import Json
 from retain.limits.vectorize import (
     MAX_DELETE_IDS,
     MAX_GET_IDS,
@@ -62,7 +63,7 @@ class Vectorize:
             top_k=top_k,
             with_metadata=with_metadata,
         )
-        options: dict[str, Any] = {"topK": top_k, "namespace": namespace}
+        options: dict[str, Json] = {"topK": top_k, "namespace": namespace}
         options["returnMetadata"] = "all" if with_metadata else "none"
         if filter:  # the platform refuses an empty filter
             options["filter"] = {

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import js
 from pyodide.ffi import JsException, JsProxy, to_js
@@ -137,7 +137,7 @@ async def fetch(
     method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
 ) -> HttpResponse:
     """Send one request and read the whole answer: the port `Fetch`."""
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "method": method,
         "headers": dict(headers),
         "redirect": "manual",
@@ -159,7 +159,7 @@ async def fetch_stream(
 ) -> AsyncIterator[StreamedResponse]:
     """Send one request and pass on the answer as it arrives: the port `FetchStream`."""
     given_up = js.AbortController.new()
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "method": method,
         "headers": dict(headers),
         "redirect": "manual",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import bindings
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
 from retain.agents.tools.stubbed import Stubs
+from retain.json_text import JsonObject
 from retain.models.chat import ToolSpec
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class InstanceParts:
         proxy = self._root.gateway.tools
         described = await proxy.describe(tenant_id, name)
 
-        async def upstream(arguments: Mapping[str, Any], idempotency_key: str) -> tuple[int, bytes]:
+        async def upstream(arguments: JsonObject, idempotency_key: str) -> tuple[int, bytes]:
             answer = await proxy.call(tenant_id, name, arguments, idempotency_key=idempotency_key)
             return answer.status, answer.body
 

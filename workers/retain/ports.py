@@ -308,7 +308,7 @@ class Background(Protocol):
 class AgentInstances(Protocol):
     """Access to living agents: each is one `AgentRuntime` Durable Object."""
 
-    async def call(self, name: str, method: str, request: JsonObject) -> dict[str, Any]:
+    async def call(self, name: str, method: str, request: JsonObject) -> JsonObject:
         """Call a method of the instance with this namespace key; JSON in, JSON out.
 
         Raises: the RetainError that the instance raised; Unavailable when it could not be reached.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from retain import errors
 from retain.errors.codes import ForeignCode
+from retain.json_text import JsonObject
 
 _CLASSES: dict[str, type[errors.RetainError]] = {
     kind.__name__: kind
@@ -16,7 +16,7 @@ _CLASSES: dict[str, type[errors.RetainError]] = {
 }
 
 
-def answer(value: Mapping[str, Any]) -> str:
+def answer(value: Mapping[str, object]) -> str:
     """Return the envelope of a result."""
     return json.dumps({"result": value})
 
@@ -32,12 +32,12 @@ def refusal(error: errors.RetainError) -> str:
     return json.dumps({"error": shown})
 
 
-def opened(envelope: str) -> dict[str, Any]:
+def opened(envelope: str) -> JsonObject:
     """Return an envelope's result, or raise its error."""
     content = json.loads(envelope)
     error = content.get("error")
     if error is not None:
         kind = _CLASSES.get(error["class"], errors.RetainError)
         raise kind(error["message"], code=ForeignCode(error["code"]), **error["details"])
-    result: dict[str, Any] = content["result"]
+    result: JsonObject = content["result"]
     return result

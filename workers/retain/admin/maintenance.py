@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from retain.contracts.stored.document_index import DocumentIndex
 from retain.errors import RetainError
@@ -63,7 +62,7 @@ async def prune(sql: Sql, clock: Clock) -> dict[str, int]:
     return pruned
 
 
-async def keep_up(stores: Stores) -> dict[str, Any]:
+async def keep_up(stores: Stores) -> dict[str, object]:
     """Consolidate memories, continue erasures and reindexings, and keep the heads of histories; return what was done.
 
     Bounded; the next day continues. A part that fails is logged and reported, and does not stop the rest.
@@ -153,8 +152,8 @@ async def _reindexings(stores: Stores) -> dict[str, int]:
 
 
 async def brief(
-    sql: Sql, objects: Objects, indexer: Indexer, clock: Clock, kept_up: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+    sql: Sql, objects: Objects, indexer: Indexer, clock: Clock, kept_up: Mapping[str, object] | None = None
+) -> dict[str, object]:
     """Settle what the vector index is owed, count the tables, warn of full tenants, and store the brief in R2.
 
     kept_up: what `keep_up` returned, included in the brief.
@@ -169,7 +168,7 @@ async def brief(
     )
     near = {row["tenant_id"]: int(row["episodes"]) for row in full.rows}
     rows = {table: int(result.rows[0]["n"]) for table, result in zip(_COUNTED, counts, strict=True)}
-    report: dict[str, Any] = {
+    report: dict[str, object] = {
         "at_ms": now,
         "rows": rows,
         "tenants_near_episode_limit": near,

@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field
 
 from retain.admin.context import AdminContext
 from retain.admin.memory_desk import MemoryDesk, Owner
 from retain.admin.resources.memories import EditBody, MemoryBody
 from retain.errors import InvalidInput, NoSuchTool
 from retain.http import Response
-from retain.json_text import JsonObject
+from retain.json_text import Json, JsonObject
 from retain.mcp.server import answer
 from retain.mcp.tools import McpAnswer, McpTool, McpToolPage
 from retain.routing.bodies import BodyModel, validated
@@ -43,14 +43,14 @@ class RecallArguments(BodyModel):
     query: str
     top_k: int = Field(default=5, ge=1, le=50)
     as_of_ms: int | None = None
-    filter: dict[str, JsonValue] = Field(default_factory=dict)
+    filter: dict[str, Json] = Field(default_factory=dict)
     explain: bool = False
 
 
 class ListArguments(BodyModel):
     """A page of memories. all: include those that are no longer valid."""
 
-    filter: dict[str, JsonValue] = Field(default_factory=dict)
+    filter: dict[str, Json] = Field(default_factory=dict)
     all: bool = False
     limit: int = Field(default=50, ge=1, le=200)
     cursor: str | None = None

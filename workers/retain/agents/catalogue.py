@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from retain.agents.definitions import AgentDefinition
 from retain.errors import Misconfigured, NotFound
+from retain.json_text import JsonObject
 
 if TYPE_CHECKING:
     from retain.agents.tools.functions import FunctionTool
@@ -20,7 +21,7 @@ class AgentCatalogue:
     def __init__(
         self,
         agents: Mapping[str, AgentDefinition],
-        scripts: Mapping[str, Any],
+        scripts: JsonObject,
         functions: Mapping[str, str] | None = None,
     ) -> None:
         self._agents = agents

@@ -9,9 +9,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import RunReport
@@ -48,9 +48,9 @@ class AgentsContext:
 class RunBody(BodyModel):
     """The body of a run request."""
 
-    input: str | dict[str, Any]
+    input: str | dict[str, JsonValue]
     instance_id: str | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
     stream: bool = False
 
 

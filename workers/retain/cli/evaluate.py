@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import httpx
 import yaml
@@ -26,6 +26,46 @@ MAX_CALLS = 1000
 _ENDINGS = (".json", ".yaml", ".yml")
 
 _out = Console(highlight=False, soft_wrap=True)
+
+
+class _Score(TypedDict):
+    name: str
+    value: float
+    passed: bool | None
+    detail: str | None
+
+
+class _CaseError(TypedDict):
+    code: str
+    message: str
+
+
+class _CaseResult(TypedDict):
+    case_id: str
+    outcome: Literal["passed", "failed", "errored"]
+    scores: list[_Score]
+    error: _CaseError | None
+
+
+class _RunSummary(TypedDict):
+    total: int
+    passed: int
+    failed: int
+    errored: int
+    averages: dict[str, float]
+    below: list[str]
+
+
+class EvaluatedRun(TypedDict):
+    """What is read of a run that the server shows when every case is scored."""
+
+    run_id: str
+    dataset: str
+    version: str
+    state: Literal["running", "cleaning", "completed"]
+    thresholds: dict[str, float]
+    summary: _RunSummary
+    results: list[_CaseResult]
 
 
 def dataset_file(name: str) -> Path:
@@ -46,7 +86,7 @@ def _project_datasets() -> list[Path]:
     return [] if project is None else sorted(p for p in project.datasets.iterdir() if p.suffix in _ENDINGS)
 
 
-def load(path: Path) -> dict[str, Any]:
+def load(path: Path) -> dict[str, object]:
     """Return a dataset's content. JSON is YAML as well. Raises: SystemExit."""
     try:
         content = yaml.safe_load(path.read_text())
@@ -60,7 +100,7 @@ def load(path: Path) -> dict[str, Any]:
     return content
 
 
-def evaluate(client: httpx.Client, name: str, content: dict[str, Any]) -> dict[str, Any]:
+def evaluate(client: httpx.Client, name: str, content: dict[str, object]) -> EvaluatedRun:
     """Upload the dataset, run it until every case is scored, and return the run. Raises: SystemExit."""
     base = f"/admin/tenants/{TENANT}/evals"
     put = client.put(f"{base}/datasets/{name}", json=content)
@@ -69,7 +109,7 @@ def evaluate(client: httpx.Client, name: str, content: dict[str, Any]) -> dict[s
         raise SystemExit(2)
     progress = _checked(client.post(f"{base}/runs", json={"dataset": name}))
     for _ in range(MAX_CALLS):
-        run: dict[str, Any] = progress["run"]
+        run: EvaluatedRun = progress["run"]
         if run["state"] != "running":  # only erasing scratch tenants is left, and this server stops
             return run
         time.sleep((progress["retry_after_ms"] or 0) / 1000)
@@ -78,7 +118,7 @@ def evaluate(client: httpx.Client, name: str, content: dict[str, Any]) -> dict[s
     raise SystemExit(1)
 
 
-def report(run: dict[str, Any]) -> bool:
+def report(run: EvaluatedRun) -> bool:
     """Print a run as tables; return whether it meets its dataset's thresholds."""
     cases = Table(title=f"{run['dataset']} ({run['version'][:12]})")
     for column in ("case", "outcome", "scores", "why"):

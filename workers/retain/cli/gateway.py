@@ -120,7 +120,7 @@ async def show(work: Workplace, options: argparse.Namespace) -> None:
             print(f"tool  {name}  version {config['version']}  {config['method']} {config['url']}  {credential}")
 
 
-def _read_tool_file(path: Path) -> dict[str, Any]:
+def _read_tool_file(path: Path) -> dict[str, object]:
     try:
         config = yaml.safe_load(path.read_text())
     except (OSError, yaml.YAMLError) as error:

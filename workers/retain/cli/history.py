@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import httpx
 
@@ -41,6 +41,11 @@ class Chain:
     """The hashes of the entries that were asked for, by number."""
 
 
+class _Verdict(TypedDict):
+    problem: str | None
+    broken_at: int | None
+
+
 class Server:
     """A deployment, seen by its administrator."""
 
@@ -58,9 +63,10 @@ class Server:
                 return
             after = page["cursor"]
 
-    def verdict(self) -> Mapping[str, Any]:
+    def verdict(self) -> _Verdict:
         """Return the server's result of comparing its history with its learning stream and the kept head."""
-        return self._get(f"{self._path}/verify", {})
+        found = self._get(f"{self._path}/verify", {})
+        return {"problem": found["problem"], "broken_at": found["broken_at"]}
 
     def _get(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import ApprovalAwaited, RunResult, RunStanding
@@ -15,6 +14,7 @@ from retain.errors import UpstreamFailed
 from retain.evaluation.dataset import Case, Fixture, RecallTarget, Target
 from retain.evaluation.scoring.scores import Called, Observation
 from retain.evaluation.scratch import Scratch, Scratches
+from retain.json_text import JsonObject
 from retain.memory.records.record import RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
@@ -149,7 +149,7 @@ class _Step:
     """One tool call of a run's timeline. delegated: the run that it started."""
 
     tool: str
-    arguments: Mapping[str, Any]
+    arguments: JsonObject
     failed: bool = False
     recalled: tuple[str, ...] = ()
     delegated: str | None = None
@@ -170,14 +170,14 @@ def _traces(events: Sequence[Row]) -> _Traces:
             position = data["turn"], data["index"]
             known = steps.get(position, _Step(data["name"], {}))
             recalled = tuple(str(record) for record, _ in data["recalled"])
-            child = _delegated(data) if data["name"] == "delegate" else None
+            child = _delegated(data["content"]) if data["name"] == "delegate" else None
             steps[position] = _Step(known.tool, known.arguments, data["failed"], recalled, child)
     return traces
 
 
-def _delegated(data: Mapping[str, Any]) -> str | None:
+def _delegated(content: str) -> str | None:
     try:
-        answer = json.loads(data["content"])
+        answer = json.loads(content)
     except ValueError:
         return None
     return answer.get("run_id") if isinstance(answer, dict) else None

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from retain.dataclass_models import with_fields_of
 from retain.errors import InvalidInput
@@ -50,7 +50,7 @@ class StubAnswer(Strict):
     answer: a text, or a value that is sent as JSON. error: a failure that the model reads instead of an answer.
     """
 
-    when: dict[str, Any] | None = None
+    when: dict[str, JsonValue] | None = None
     answer: Any = None
     error: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
 
@@ -62,11 +62,15 @@ class StubAnswer(Strict):
         return self
 
 
+def _any_arguments() -> dict[str, JsonValue]:
+    return {"type": "object"}
+
+
 class Stub(Strict):
     """A stubbed tool of the gateway: what the model reads of it, and its answers; the first that fits is returned."""
 
     description: str = Field(default="", max_length=1000)
-    parameters: dict[str, Any] = Field(default_factory=lambda: {"type": "object"})
+    parameters: dict[str, JsonValue] = Field(default_factory=_any_arguments)
     answers: Annotated[tuple[StubAnswer, ...], Field(min_length=1, max_length=50)]
 
 
@@ -74,9 +78,9 @@ class Case(Strict):
     """One case. earlier: inputs to the same instance, run in order before the input that is scored."""
 
     id: Id
-    input: str | dict[str, Any]
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    earlier: Annotated[tuple[str | dict[str, Any], ...], Field(max_length=10)] = ()
+    input: str | dict[str, JsonValue]
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    earlier: Annotated[tuple[str | dict[str, JsonValue], ...], Field(max_length=10)] = ()
     memories: Annotated[tuple[Fixture, ...], Field(max_length=MAX_MEMORIES)] = ()
     tools: dict[Name, Stub] = Field(default_factory=dict)
     expected: Expected
@@ -103,7 +107,7 @@ class RecallTarget(Strict):
     agent_type: Name | None = None
     house: Name | None = None
     top_k: int = Field(default=5, ge=1, le=50)
-    filter: dict[str, Any] = Field(default_factory=dict)
+    filter: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_scope(self) -> RecallTarget:

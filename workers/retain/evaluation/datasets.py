@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from retain.errors import Conflict, NotFound, QuotaExceeded
-from retain.evaluation.dataset import Case, Dataset, Definition, check_dataset_name
+from retain.evaluation.dataset import Case, Dataset, Definition, Target, check_dataset_name
+from retain.json_text import JsonObject
 from retain.ports import Clock, Row, Sql, Statement
 
 MAX_DATASETS = 100
@@ -47,15 +47,15 @@ class DatasetInfo:
     name: str
     version: str
     description: str
-    target: dict[str, Any]
+    target: Target
     thresholds: dict[str, float]
     cases: int
     created_at_ms: int
     updated_at_ms: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return it as shown."""
-        return asdict(self)
+        return {**asdict(self), "target": self.target.model_dump(mode="json", exclude_unset=True)}
 
 
 class Datasets:
@@ -98,7 +98,7 @@ class Datasets:
             raise NotFound("there is no such dataset", code="no_such_dataset")
         return _info(rows[0])
 
-    async def cases(self, tenant_id: str, name: str, version: str) -> list[dict[str, Any] | None]:
+    async def cases(self, tenant_id: str, name: str, version: str) -> list[JsonObject | None]:
         """Return the cases of a version as they were put; None for one that was erased."""
         rows = (await self._sql.run(_CASES, tenant_id, name, version)).rows
         return [None if row["content"] is None else json.loads(row["content"]) for row in rows]
@@ -140,7 +140,7 @@ def _info(row: Row) -> DatasetInfo:
         row["name"],
         row["version"],
         definition.description,
-        definition.target.model_dump(mode="json", exclude_unset=True),
+        definition.target,
         {str(metric): bound for metric, bound in definition.thresholds.items()},
         int(row["cases"]),
         int(row["created_at_ms"]),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from retain.json_schema import compile_schema
+from retain.json_text import JsonObject
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
@@ -49,13 +50,13 @@ class ExpectedCall(Strict):
 
     tool: Name
     agent: Name | None = None
-    arguments: dict[str, Any] | None = None
+    arguments: dict[str, JsonValue] | None = None
     match: Literal["subset", "equal"] = "subset"
     failed: bool | None = None
 
     @field_validator("arguments")
     @classmethod
-    def _patterns_compile(cls, arguments: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _patterns_compile(cls, arguments: JsonObject | None) -> JsonObject | None:
         check_patterns(arguments)
         return arguments
 
@@ -110,11 +111,11 @@ class Expected(Strict):
     matches: regular expressions that are found. schema: a JSON Schema that the output, read as JSON, fits.
     """
 
-    exact: str | dict[str, Any] | list[Any] | None = None
+    exact: str | dict[str, JsonValue] | list[JsonValue] | None = None
     contains: Texts = ()
     excludes: Texts = ()
     matches: Texts = ()
-    output_schema: dict[str, Any] | None = Field(default=None, alias="schema")
+    output_schema: dict[str, JsonValue] | None = Field(default=None, alias="schema")
     calls: ExpectedCalls | None = None
     memories: ExpectedMemories | None = None
     judge: JudgeCriteria | None = None
@@ -128,7 +129,7 @@ class Expected(Strict):
 
     @field_validator("output_schema")
     @classmethod
-    def _is_a_schema(cls, schema: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _is_a_schema(cls, schema: JsonObject | None) -> JsonObject | None:
         if schema is not None:
             compile_schema(schema)
         return schema

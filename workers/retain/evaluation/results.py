@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from retain.evaluation.expectations import Metric
 from retain.evaluation.scoring.scores import Score
+from retain.json_text import JsonObject
 from retain.ports import Row
 
 Outcome = Literal["passed", "failed", "errored"]
@@ -27,13 +28,13 @@ class Result:
     state: Literal["pending", "running", "scored"]
     outcome: Outcome | None = None
     output: str | None = None
-    observed: Mapping[str, Any] | None = None
+    observed: JsonObject | None = None
     scores: tuple[Score, ...] = ()
-    error: Mapping[str, Any] | None = None
+    error: Mapping[str, str] | None = None
     started_at_ms: int | None = None
     scored_at_ms: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the result as shown."""
         return asdict(self)
 
@@ -71,7 +72,7 @@ class Summary:
     averages: Mapping[Metric, float] | None
     below: tuple[Metric, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return it as shown; thresholds_met: None until every case is scored."""
         return {**asdict(self), "thresholds_met": None if self.averages is None else not self.below}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from retain.errors import Conflict, NotFound
 from retain.evaluation.dataset import Definition
@@ -18,6 +18,7 @@ from retain.evaluation.results import Outcome, Result, result_of, summary
 from retain.evaluation.scoring.scores import Observation, Score
 from retain.identifiers import check_id, new_id
 from retain.jobs import Leases
+from retain.json_text import JsonObject
 from retain.ports import Clock, Row, Sql, Statement
 
 State = Literal["running", "cleaning", "completed"]
@@ -101,7 +102,7 @@ class EvalRun:
     scored_at_ms: int | None
     completed_at_ms: int | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, object]:
         """Return the run as shown."""
         return {
             "run_id": self.run_id,
@@ -170,7 +171,7 @@ class EvalRuns:
             row["completed_at_ms"],
         )
 
-    async def page(self, tenant_id: str, *, dataset: str | None, before: str, limit: int) -> list[dict[str, Any]]:
+    async def page(self, tenant_id: str, *, dataset: str | None, before: str, limit: int) -> list[JsonObject]:
         """Return runs before an id, as a list shows them, newest first."""
         rows = (await self._sql.run(_LIST, tenant_id, before, dataset, limit)).rows
         return [_listed(row) for row in rows]
@@ -243,7 +244,7 @@ class EvalRuns:
         return str(rows[0]["run_id"])
 
 
-def _listed(row: Row) -> dict[str, Any]:
+def _listed(row: Row) -> JsonObject:
     names = ("run_id", "dataset", "version", "state", "created_at_ms", "scored_at_ms", "completed_at_ms")
     counts = {name: int(row[name]) for name in ("total", "passed", "failed", "errored")}
     return {**{name: row[name] for name in names}, **counts}

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from retain.errors import InvalidInput
 from retain.lifecycle.transfer.lines import MAX_LINES, VERSION
@@ -152,7 +151,7 @@ def _record_line(tenant_id: str, record_id: str, events: Sequence[LearningEvent]
     return _line("record", tenant_id, shown)
 
 
-def _shown(event: LearningEvent) -> dict[str, Any]:
+def _shown(event: LearningEvent) -> Mapping[str, object]:
     return {
         "event_id": event.event_id,
         "kind": event.kind,
@@ -162,7 +161,7 @@ def _shown(event: LearningEvent) -> dict[str, Any]:
     }
 
 
-def _line(kind: str, tenant_id: str, content: dict[str, Any]) -> str:
+def _line(kind: str, tenant_id: str, content: Mapping[str, object]) -> str:
     line = {"kind": kind, "version": VERSION, "tenant": tenant_id, **content}
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from retain.errors import NotFound, RetainError, Unavailable
 from retain.errors.codes import Code, ForeignCode
 from retain.identifiers import check_id, new_id
 from retain.jobs import noted
+from retain.json_text import JsonObject
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.surplus import remove_surplus
 from retain.memory.indexer import Indexer
@@ -73,7 +73,7 @@ class IndexJob:
     updated_at_ms: int
     completed_at_ms: int | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the job as shown."""
         return {name: getattr(self, name) for name in self.__slots__}
 

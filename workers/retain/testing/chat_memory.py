@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 from retain.contracts.chat import ChatMemory, ClearableChatMemory
 from retain.identifiers import new_id
+from retain.json_text import Json
 from retain.models.chat import ChatMessage, Role, ToolCall
 from retain.testing.suite import Suite, check, invariant
 
@@ -26,7 +26,7 @@ _TEXTS = (
     '{"role": "user"}',
     "x" * 5000,
 )
-_ARGUMENTS: tuple[dict[str, Any], ...] = (
+_ARGUMENTS: tuple[dict[str, Json], ...] = (
     {},
     {"order": "AB-1003", "items": [1, 2.5, None, True, {"": "é"}]},
     {"n": 2**53 + 1, "s": "\0"},

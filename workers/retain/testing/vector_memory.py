@@ -12,9 +12,10 @@ from typing import Any
 
 from retain.contracts.vectors import DeletableVectorMemory, RetrievedDocument, VectorDocument, VectorMemory
 from retain.identifiers import new_id
+from retain.json_text import Json
 from retain.testing.suite import Suite, check, invariant
 
-_OPAQUE: tuple[dict[str, Any], ...] = (
+_OPAQUE: tuple[dict[str, Json], ...] = (
     {},
     {"kind": "note"},
     {
@@ -219,7 +220,7 @@ class VectorMemorySuite(Suite):
         return [*(value / norm for value in leading), *[0.0] * (self.dimensions - len(leading))]
 
     def _document(
-        self, id_: str, *leading: float, content: str = "content", metadata: dict[str, Any] | None = None
+        self, id_: str, *leading: float, content: str = "content", metadata: dict[str, Json] | None = None
     ) -> VectorDocument:
         self._ids = self._ids | {id_}
         return VectorDocument(id_, content, self._vector(*leading), metadata or {})

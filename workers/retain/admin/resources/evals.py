@@ -82,8 +82,8 @@ async def start(context: AdminContext, request: TypedRequest[StartBody, None]) -
     """Start a run and execute its first cases: 202 until it is completed."""
     tenant_id, key = request.tenant_id, idempotency_key(request.http)
     info = await _datasets(context).info(tenant_id, request.body.dataset)
-    recall = info.target.get("recall") or {}
-    agent_type = info.target.get("agent") or recall.get("agent_type")
+    recall = info.target.recall
+    agent_type = info.target.agent if recall is None else recall.agent_type
     if agent_type is not None:
         context.house_of(agent_type)
     run_id, _ = await _runs(context).start(tenant_id, info, key)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from retain.evaluation.expectations import Metric
 from retain.json_schema import compile_schema
-from retain.json_text import read_json
+from retain.json_text import Json, JsonObject, read_json
 
 _MAX_SHOWN = 200
 
@@ -20,7 +19,7 @@ class Called:
 
     agent: str
     tool: str
-    arguments: Mapping[str, Any]
+    arguments: JsonObject
     failed: bool = False
 
 
@@ -35,7 +34,7 @@ class Observation:
     output: str
     calls: tuple[Called, ...] = ()
     retrieved: tuple[str, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,12 @@ class Score:
     passed: bool | None
     detail: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the score as stored and shown."""
         return asdict(self)
 
 
-def exact(output: str, wanted: str | dict[str, Any] | list[Any]) -> Score:
+def exact(output: str, wanted: Json) -> Score:
     """Score whether the output equals a text or, read as JSON, a value: 1 equals 1.0, but not true."""
     if isinstance(wanted, str):
         same = output == wanted
@@ -82,7 +81,7 @@ def matches(output: str, patterns: Sequence[str]) -> Score:
     return _share("matches", patterns, missing, "not found")
 
 
-def schema(output: str, wanted: Mapping[str, Any]) -> Score:
+def schema(output: str, wanted: Mapping[str, object]) -> Score:
     """Score whether the output, read as JSON, fits the schema."""
     try:
         value = read_json(output)

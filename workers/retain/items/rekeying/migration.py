@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from retain.errors import Conflict, InvalidInput
 from retain.items.rekeying.flags import Namespacing
@@ -24,6 +23,7 @@ from retain.items.rekeying.phases import (
     verdict,
 )
 from retain.items.rekeying.reads import SETTLE_MS
+from retain.json_text import JsonObject
 from retain.ports import Clock, Row, Sql, Statement
 
 TIERS = ("warm", "cold")
@@ -176,7 +176,7 @@ class Migration:
         to = standing.phase + 1
         return obstacles(to, self._namespacing, standing.baseline, standing.stay, standing.backfill, TIERS)
 
-    def shown(self, standing: MigrationStatus) -> dict[str, Any]:
+    def shown(self, standing: MigrationStatus) -> JsonObject:
         """Return the state as shown to administrators, with what to do about it."""
         return {
             "phase": standing.phase,
@@ -231,6 +231,6 @@ def _cycle(row: Row, reads: Sequence[Row]) -> Cycle:
     )
 
 
-def _shown_cycle(cycle: Cycle) -> dict[str, Any]:
+def _shown_cycle(cycle: Cycle) -> JsonObject:
     tiers = {tier: {**asdict(counts), "hit_rate": counts.hit_rate} for tier, counts in cycle.tiers.items()}
     return {**asdict(cycle), "tiers": tiers}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from retain.errors import ConstraintViolated, InvalidInput, RetainError, Unavailable
 from retain.jobs import noted
@@ -95,7 +95,7 @@ class Erasure:
         return await self._receipts.all_open()
 
     async def _start(
-        self, tenant_id: str, kind: Kind, request: Mapping[str, Any], more: list[Statement]
+        self, tenant_id: str, kind: Kind, request: Mapping[str, object], more: list[Statement]
     ) -> ErasureReceipt:
         first = next(iter(_steps(kind, request)))
         await self._stores.sql.batch([started(tenant_id, kind, request, first, self._stores.clock()), *more])
@@ -129,7 +129,7 @@ class Erasure:
         return Outcome(receipt, salt, None if receipt.state == "completed" else 0)
 
 
-def _steps(kind: Kind, request: Mapping[str, Any]) -> Mapping[str, Step]:
+def _steps(kind: Kind, request: Mapping[str, object]) -> Mapping[str, Step]:
     if kind == "tenant":
         return {"scratches": _erase_own_tenants, **STEPS}
     return BY_MENTION if request["match"] == "mention" else BY_SUBJECT

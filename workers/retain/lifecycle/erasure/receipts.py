@@ -66,14 +66,14 @@ class ErasureReceipt:
     completed_at_ms: int | None
     salt: str | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, object]:
         """Return the receipt as shown; never with the salt."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "salt"}
 
     @property
     def digest(self) -> str:
         """The digest of the completed receipt that world history keeps."""
-        content: list[Any] = [self.receipt_id, self.tenant_id, self.kind, self.request_digest, dict(self.counts)]
+        content: list[object] = [self.receipt_id, self.tenant_id, self.kind, self.request_digest, dict(self.counts)]
         content += [self.started_at_ms, self.completed_at_ms]
         return digest_of(self.receipt_id, json.dumps(content, sort_keys=True))
 
@@ -134,7 +134,7 @@ class Receipts:
         row = (await self._sql.run(_JOB, receipt_id)).rows[0]
         return _job(row) if row["state"] == "running" else _receipt(row)
 
-    async def open_for(self, tenant_id: str, kind: Kind, request: Mapping[str, Any]) -> ErasureReceipt | None:
+    async def open_for(self, tenant_id: str, kind: Kind, request: Mapping[str, object]) -> ErasureReceipt | None:
         """Return the receipt of the open erasure of the same request, or None."""
         rows = (await self._sql.run(_OPEN, tenant_id, kind, canonical(request))).rows
         return _receipt(rows[0]) if rows else None
@@ -158,12 +158,12 @@ class Receipts:
         )
 
 
-def canonical(request: Mapping[str, Any]) -> str:
+def canonical(request: Mapping[str, object]) -> str:
     """Return a request as the text whose salted digest is in the receipt."""
     return json.dumps(request, sort_keys=True, separators=(",", ":"))
 
 
-def started(tenant_id: str, kind: Kind, request: Mapping[str, Any], step: str, now: int) -> Statement:
+def started(tenant_id: str, kind: Kind, request: Mapping[str, object], step: str, now: int) -> Statement:
     """Return the statement that writes a new receipt, unless the same erasure is open."""
     salt, text = secrets.token_hex(16), canonical(request)
     return _START, (tenant_id, kind, text, new_id(), digest_of(salt, text), now, salt, step)

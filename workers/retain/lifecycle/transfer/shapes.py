@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from retain.dataclass_models import with_fields_of
 from retain.memory.records.events import EventKind
@@ -27,7 +27,7 @@ class EventShape(NothingShape):
 
     event_id: str
     kind: EventKind
-    data: dict[str, Any]
+    data: dict[str, JsonValue]
     source: dict[str, object]
     at_ms: _Time
 

@@ -50,6 +50,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict
 
 from retain.errors import Misconfigured, UpstreamFailed
+from retain.json_text import Json
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, OnText, ToolCall, Usage
 
 Place = Literal["user", "context", "result", "results"]
@@ -96,7 +97,7 @@ class Call(TypedDict):
     """A tool call to make. Strings in the arguments are filled in."""
 
     tool: str
-    arguments: dict[str, Any]
+    arguments: dict[str, Json]
 
 
 class Reply(TypedDict, total=False):

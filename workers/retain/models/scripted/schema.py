@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from retain.errors import InvalidInput
 from retain.identifiers import check_tool_name
@@ -67,7 +67,7 @@ class CallModel(_ScriptPart):
     """A tool call to make."""
 
     tool: ToolName
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, JsonValue] = {}
 
 
 class ReplyModel(_ScriptPart):
