@@ -96,7 +96,7 @@ TOKENS: dict[str, tuple[dict[str, str], str]] = {
 
 @pytest.mark.parametrize(("method", "path", "body"), GUARDED.values(), ids=list(GUARDED))
 @pytest.mark.parametrize(("headers", "code"), TOKENS.values(), ids=list(TOKENS))
-def test_production_lets_nobody_in_without_a_valid_access_token(
+def test_invariant_2_production_lets_nobody_in_without_a_valid_access_token(
     production: httpx.Client,
     method: str,
     path: str,

@@ -9,7 +9,7 @@ from tests.workerd.server import TestWorker
 pytestmark = pytest.mark.workerd
 
 
-def test_a_call_through_the_entrypoint_is_answered_where_every_other_binding_raises(
+def test_invariant_2_a_call_through_the_entrypoint_is_answered_where_every_other_binding_raises(
     worker: TestWorker, origin: str
 ) -> None:
     outcome = worker.probe("gateway", origin=origin)

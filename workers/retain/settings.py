@@ -26,7 +26,7 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSettings:
-    """How memory's keys are migrated. legacy_patterns: JSON, read by `retain.memory.namespaces`."""
+    """How memory's keys are migrated. legacy_patterns: JSON, read by `retain.items.rekeying.patterns`."""
 
     write_canonical: bool = False
     compat_read: bool = False
