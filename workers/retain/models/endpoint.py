@@ -15,7 +15,8 @@ from retain.models.requests import check_model_request
 from retain.models.retry import Retries, retry_after_ms, with_retries
 from retain.ports import Fetch, FetchStream, HttpResponse, StreamedResponse
 
-JsonObject = Mapping[str, object]
+WireObject = Mapping[str, object]
+"""A JSON object as a provider sends or takes it. Its values are checked where they are read."""
 
 EVENT_STREAM = "text/event-stream"
 MAX_ERROR_BYTES = 65_536
@@ -67,7 +68,7 @@ class Endpoint:
         """Return the headers with the key, and whatever else each request to this kind of server needs."""
         raise NotImplementedError
 
-    async def post(self, path: str, payload: JsonObject) -> JsonObject:
+    async def post(self, path: str, payload: WireObject) -> WireObject:
         """Post JSON and return the JSON object of the answer, retrying where that may help.
 
         Raises: Misconfigured (code `model_credentials` for 401 and 403; `model_endpoint` when address or key is
@@ -78,7 +79,7 @@ class Endpoint:
         """
         url = self._url(path)
 
-        async def attempt() -> JsonObject:
+        async def attempt() -> WireObject:
             try:
                 response = await self.fetch(
                     "POST",
@@ -94,7 +95,7 @@ class Endpoint:
         return await with_retries(attempt, self.retries)
 
     @asynccontextmanager
-    async def open(self, path: str, payload: JsonObject) -> AsyncIterator[StreamedResponse]:
+    async def open(self, path: str, payload: WireObject) -> AsyncIterator[StreamedResponse]:
         """Post JSON and enter when a successful answer begins. One attempt: text that was passed on cannot be recalled.
 
         Raises: as `post`, without retries.
@@ -128,7 +129,7 @@ class Endpoint:
         return {"content-type": "application/json", "accept": accept, **self.credentials()}
 
 
-def _body(payload: JsonObject) -> str:
+def _body(payload: WireObject) -> str:
     return json.dumps(payload, separators=(",", ":"), allow_nan=False)
 
 
@@ -149,7 +150,7 @@ async def _beginning(pieces: AsyncIterator[bytes]) -> bytes:
     return body
 
 
-def read_answer(response: HttpResponse) -> JsonObject:
+def read_answer(response: HttpResponse) -> WireObject:
     """Return the JSON object that a successful response holds.
 
     Raises: as `Endpoint.post`, except what `Fetch` raises.
@@ -159,7 +160,7 @@ def read_answer(response: HttpResponse) -> JsonObject:
     return read_object(response.body.decode(errors="replace"))
 
 
-def read_object(text: str) -> JsonObject:
+def read_object(text: str) -> WireObject:
     """Return the JSON object of a text. Raises: UpstreamFailed (code `malformed_answer`)."""
     answer = _json(text)
     if not isinstance(answer, dict):
@@ -179,7 +180,7 @@ def failure(status: int, body: bytes, headers: Mapping[str, str]) -> RetainError
     return _classed(status, _codes(_json(body.decode(errors="replace"))), headers)
 
 
-def failure_within(event: JsonObject) -> RetainError:
+def failure_within(event: WireObject) -> RetainError:
     """Return the error for an event that reports that the answer failed."""
     codes = _codes(event)
     numbers = [int(code) for code in codes if code.isdecimal() and 400 <= int(code) < 600]

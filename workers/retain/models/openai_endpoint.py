@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from retain.models.endpoint import Endpoint, JsonObject
+from retain.models.endpoint import Endpoint, WireObject
 
-__all__ = ["JsonObject", "OpenAiEndpoint"]
+__all__ = ["OpenAiEndpoint", "WireObject"]
 
 
 class OpenAiEndpoint(Endpoint):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from retain.errors import UpstreamFailed
 from retain.models.embedders.batches import checked, embed_in_batches
-from retain.models.openai_endpoint import JsonObject, OpenAiEndpoint
+from retain.models.openai_endpoint import OpenAiEndpoint, WireObject
 
 MAX_TEXTS = 2048
 """Most texts in one request. Source: https://platform.openai.com/docs/api-reference/embeddings/create"""
@@ -72,7 +72,7 @@ class OpenAiEmbedder:
         return from_wire(answer, count=len(batch), dimensions=self._dimensions)
 
 
-def from_wire(answer: JsonObject, *, count: int, dimensions: int) -> list[list[float]]:
+def from_wire(answer: WireObject, *, count: int, dimensions: int) -> list[list[float]]:
     """Return the answer's vectors in the order of the texts, whatever the answer's order.
 
     Raises: UpstreamFailed (code `malformed_answer`) unless there is exactly one vector per text; as `checked`.

@@ -10,7 +10,7 @@ from typing import Any
 
 from retain.errors import UpstreamFailed
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, ToolCall, Usage
-from retain.models.endpoint import Endpoint, JsonObject
+from retain.models.endpoint import Endpoint, WireObject
 from retain.models.providers.anthropic_stream import assembled
 from retain.models.providers.delivery import Delivery, deliver
 from retain.models.providers.openai import cut_off
@@ -120,7 +120,7 @@ def _blocks(message: ChatMessage) -> list[dict[str, object]]:
     ]
 
 
-def from_wire(answer: JsonObject) -> ChatReply:
+def from_wire(answer: WireObject) -> ChatReply:
     """Return the reply that the answer's blocks hold, ignoring blocks of other types.
 
     Raises: UpstreamFailed, code `malformed_tool_call` when a call has no id, no name, or input that is not an object;

@@ -10,7 +10,7 @@ from typing import Any
 
 from retain.errors import UpstreamFailed
 from retain.json_text import read_json
-from retain.models.endpoint import JsonObject, failure_within, read_object
+from retain.models.endpoint import WireObject, failure_within, read_object
 from retain.models.providers.delivery import Delivery
 from retain.models.providers.openai_stream import broken_off
 from retain.models.providers.sse import ServerSentEvent
@@ -26,7 +26,7 @@ class AnthropicStreamAnswer:
         self._stop_reason: object = None
         self._usage: dict[str, object] = {}
 
-    def take(self, event: JsonObject) -> str:
+    def take(self, event: WireObject) -> str:
         """Add an event; return the text it adds. Events and deltas of other kinds are ignored.
 
         Raises: as `failure_within` for an error; UpstreamFailed (code `malformed_answer`).
@@ -79,7 +79,7 @@ class AnthropicStreamAnswer:
         }
 
 
-async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> JsonObject:
+async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> WireObject:
     """Return the whole answer, after passing its text on piece by piece.
 
     Raises: as `AnthropicStreamAnswer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream

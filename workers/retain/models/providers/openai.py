@@ -9,7 +9,7 @@ from typing import Literal
 from retain.errors import UpstreamFailed
 from retain.json_text import Json, read_json
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, ToolCall, Usage
-from retain.models.openai_endpoint import JsonObject, OpenAiEndpoint
+from retain.models.openai_endpoint import OpenAiEndpoint, WireObject
 from retain.models.providers.delivery import Delivery, deliver
 from retain.models.providers.openai_stream import assembled
 from retain.models.providers.sse import read_events
@@ -111,7 +111,7 @@ def message_to_wire(message: ChatMessage) -> dict[str, object]:
 _CUTS: dict[object, Cut] = {"length": "length", "content_filter": "content_filter"}
 
 
-def from_wire(answer: JsonObject) -> ChatReply:
+def from_wire(answer: WireObject) -> ChatReply:
     """Return the reply that the answer's first choice holds.
 
     Raises: UpstreamFailed, code `malformed_tool_call` when a call has no id, no name, or arguments that are not a JSON

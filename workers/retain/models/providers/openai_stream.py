@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from retain.errors import Unavailable, UpstreamFailed
-from retain.models.endpoint import JsonObject, failure_within, read_object
+from retain.models.endpoint import WireObject, failure_within, read_object
 from retain.models.providers.delivery import Delivery
 from retain.models.providers.sse import ServerSentEvent
 
@@ -29,7 +29,7 @@ class OpenAiStreamAnswer:
         self._finish: str | None = None
         self._usage: object = None
 
-    def take(self, chunk: JsonObject) -> str:
+    def take(self, chunk: WireObject) -> str:
         """Add a chunk; return the text it adds to the answer's content.
 
         Raises: as `failure_within` for a chunk that reports a failure; UpstreamFailed (code `malformed_answer`).
@@ -48,7 +48,7 @@ class OpenAiStreamAnswer:
             self.ended = True
         return self.add(delta or {})
 
-    def add(self, delta: JsonObject) -> str:
+    def add(self, delta: WireObject) -> str:
         """Add a chunk's delta; return its text. Raises: UpstreamFailed (code `malformed_answer`)."""
         content, refusal, calls = delta.get("content") or "", delta.get("refusal") or "", delta.get("tool_calls") or []
         if not isinstance(content, str) or not isinstance(refusal, str) or not isinstance(calls, list):
@@ -97,7 +97,7 @@ class OpenAiStreamAnswer:
         return {"choices": [{"index": 0, "message": message, "finish_reason": self._finish}], "usage": self._usage}
 
 
-async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> JsonObject:
+async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> WireObject:
     """Return the whole answer, after passing its text on piece by piece.
 
     Raises: as `OpenAiStreamAnswer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream ends

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from retain.errors import Unavailable, UpstreamFailed
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText
-from retain.models.endpoint import JsonObject, read_object
+from retain.models.endpoint import WireObject, read_object
 from retain.models.providers.delivery import Delivery, deliver
 from retain.models.providers.openai import from_wire as from_openai
 from retain.models.providers.openai import message_to_wire, reply_of, tools_to_wire, usage_from_wire
@@ -126,7 +126,7 @@ def _messages(request: ChatRequest) -> list[dict[str, object]]:
     return [wire(message) for message in request.messages]
 
 
-def from_wire(answer: JsonObject, turn: int) -> ChatReply:
+def from_wire(answer: WireObject, turn: int) -> ChatReply:
     """Return the reply of an answer in either format.
 
     Raises: UpstreamFailed, as `providers.openai.from_wire`.
@@ -161,7 +161,7 @@ def _call(call: object, call_id: str) -> object:
     return {"id": call.get("id") or call_id, "function": {"name": function.get("name"), "arguments": text}}
 
 
-async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> JsonObject:
+async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> WireObject:
     """Return the whole answer of a stream, in the stream's format, after passing its text on.
 
     Raises: as `take` of the format's answer and the events; Unavailable (code `upstream_unreachable`) when the stream
@@ -190,7 +190,7 @@ class _Streamed:
         self._usage: object = None
         self._finish: object = None
 
-    def take(self, chunk: JsonObject) -> str:
+    def take(self, chunk: WireObject) -> str:
         if self._native is None:
             self._native = "choices" not in chunk
         self._usage = chunk.get("usage") or self._usage
