@@ -93,7 +93,7 @@ async def measure(records: int, episodes: int, runs: int) -> dict[str, list[floa
     for number in range(runs):
         text = f"{words(chance, 6, rarer_than=_STOP_WORDS)} AB-{number * 7}"
         times = [time.perf_counter()]
-        recent = await last_episodes(sql, scope, 10)
+        recent = await last_episodes(sql, scope, 10, None)
         times.append(time.perf_counter())
         hits = await memory.search(RecallQuery(text, 5))
         times.append(time.perf_counter())

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from retain.errors import QuotaExceeded, Unavailable
 from retain.host.sql import SqliteSql
 from retain.memory.episodes import (
+    LAST_OF_INSTANCE,
     MAX_PER_TENANT,
     RETENTION_MS,
     WARN_PER_TENANT,
@@ -59,7 +60,7 @@ async def counted(sql: SqliteSql) -> dict[str, int]:
 
 async def test_the_newest_are_returned_oldest_first(sql: SqliteSql) -> None:
     await sql.batch([appended(f"run-{n}", at_ms=n, content=f"text {n}") for n in (3, 1, 5, 2, 4)])
-    found = await last_episodes(sql, SDR, 3)
+    found = await last_episodes(sql, SDR, 3, None)
     assert found == [Episode(f"run-{n}.001", f"run-{n}", 1, f"text {n}", n) for n in (3, 4, 5)]
 
 
@@ -67,18 +68,18 @@ async def test_of_equal_times_the_greater_id_is_newer(sql: SqliteSql) -> None:
     await sql.batch(
         [appended(run, turn, at_ms=7) for run, turn in (("b", 1), ("a", 2), ("b", 12), ("a", 10), ("b", 2))]
     )
-    found = [(one.run_id, one.turn) for one in await last_episodes(sql, SDR, 4)]
+    found = [(one.run_id, one.turn) for one in await last_episodes(sql, SDR, 4, None)]
     assert found == [("a", 10), ("b", 1), ("b", 2), ("b", 12)]
 
 
 async def test_episodes_of_other_agents_and_tenants_are_not_returned(sql: SqliteSql) -> None:
     await sql.batch([appended("mine"), appended("other-agent", agent="sdr2"), appended("other-tenant", tenant="acme2")])
-    assert [one.run_id for one in await last_episodes(sql, SDR, 10)] == ["mine"]
+    assert [one.run_id for one in await last_episodes(sql, SDR, 10, None)] == ["mine"]
 
 
 async def test_none_are_read_when_none_are_wanted(sql: SqliteSql) -> None:
     await sql.batch([appended("mine")])
-    assert await last_episodes(sql, SDR, 0) == []
+    assert await last_episodes(sql, SDR, 0, None) == []
 
 
 rows = st.lists(
@@ -102,14 +103,14 @@ async def test_the_newest_episodes_are_those_of_the_scope_by_time_and_id(
     with closing(migrated_d1()) as sql:
         await sql.batch([appended(r, turn, tenant=t, agent=a, at_ms=at) for r, turn, t, a, at in rows])
         mine = sorted((at, episode_id(r, turn)) for r, turn, t, a, at in rows if (t, a) == ("acme", "sdr"))
-        found = [(one.created_at_ms, one.episode_id) for one in await last_episodes(sql, SDR, count)]
+        found = [(one.created_at_ms, one.episode_id) for one in await last_episodes(sql, SDR, count, None)]
         assert found == (mine[-count:] if count else [])
 
 
 async def test_invariant_6_an_episode_is_written_once_however_often_it_is_sent(sql: SqliteSql) -> None:
     for content in ("first", "again"):
         await sql.batch([appended("run", content=content)])
-    assert [one.content for one in await last_episodes(sql, SDR, 10)] == ["first"]
+    assert [one.content for one in await last_episodes(sql, SDR, 10, None)] == ["first"]
     assert await counts(sql) == {"acme": 1}
 
 
@@ -122,12 +123,12 @@ def test_ids_sort_as_the_turns_do() -> None:
 @pytest.mark.parametrize("held", [MAX_PER_TENANT - 1, MAX_PER_TENANT, MAX_PER_TENANT + 1])
 async def test_invariant_8_a_tenant_at_its_limit_is_refused(sql: SqliteSql, held: int) -> None:
     await sql.run("INSERT INTO episode_counts VALUES ('acme', ?), ('rival', 5)", held)
-    assert await last_episodes(sql, Scope("rival", "sdr"), 10) == []
+    assert await last_episodes(sql, Scope("rival", "sdr"), 10, None) == []
     if held < MAX_PER_TENANT:
-        assert await last_episodes(sql, SDR, 10) == []
+        assert await last_episodes(sql, SDR, 10, None) == []
     else:
         with pytest.raises(QuotaExceeded) as raised:
-            await last_episodes(sql, SDR, 10)
+            await last_episodes(sql, SDR, 10, None)
         assert (raised.value.code, raised.value.details["limit"]) == ("episode_limit", 100_000)
 
 
@@ -253,3 +254,22 @@ async def test_the_stored_counts_equal_the_rows_after_any_history(
 
 def _by_tenant(episodes: Sequence[tuple[str, int]]) -> dict[str, int]:
     return dict(Counter(tenant for tenant, _ in episodes))
+
+
+async def test_an_instance_gets_its_own_episodes_alone_whatever_others_did_since(sql: SqliteSql) -> None:
+    def of(instance: str, number: int) -> Statement:
+        run_id = f"{instance}-{number}"
+        owed = AppendEpisode(episode_id(run_id, 1), "acme", "sdr", instance, run_id, 1, "text", number)
+        return owed.SQL, owed.values()
+
+    await sql.batch([of("ann", 1), of("ann", 2), *(of("bob", number) for number in range(3, 15)), of("ann%", 20)])
+    assert [one.run_id for one in await last_episodes(sql, SDR, 10, "ann")] == ["ann-1", "ann-2"]
+    assert await last_episodes(sql, SDR, 10, "Ann") == []
+    assert [one.run_id for one in await last_episodes(sql, SDR, 2, None)] == ["bob-14", "ann%-20"]
+
+
+async def test_the_episodes_of_an_instance_are_read_through_an_index(sql: SqliteSql) -> None:
+    plan = await sql.run(f"EXPLAIN QUERY PLAN {LAST_OF_INSTANCE}", "acme", "sdr", "ann", 10)
+    details = [str(row["detail"]) for row in plan.rows]
+    assert len(details) == 1
+    assert "memory_episodes_of_instance" in details[0]

@@ -26,8 +26,9 @@ class MemoryConfig(_StrictDefinition):
 
     long_term_enabled: gives the agent semantic memory. recall: `tool` offers `recall_memory`, `context` recalls before
     the first turn, `both` does both. store: whether `store_memory` is offered. share: whether it may also store
-    into the agent's house. episodes: how many past turns go into the context. top_k: how many records a recall into the
-    context returns.
+    into the agent's house. episodes: how many past turns go into the context. episodes_from: whose they are: those of
+    the same instance, or of every instance of the agent in the tenant. top_k: how many records a recall into the context
+    returns.
     """
 
     long_term_enabled: bool = False
@@ -35,6 +36,7 @@ class MemoryConfig(_StrictDefinition):
     store: bool = True
     share: bool = False
     episodes: int = Field(default=10, ge=0, le=50)
+    episodes_from: Literal["instance", "agent"] = "instance"
     top_k: int = Field(default=5, ge=1, le=20)
 
 

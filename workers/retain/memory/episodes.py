@@ -19,6 +19,14 @@ RETENTION_MS = 90 * 24 * 3600 * 1000
 """How long an episode is kept: 90 days."""
 MAX_PER_TENANT = 100_000
 WARN_PER_TENANT = 80_000
+LAST = """
+SELECT episode_id, run_id, turn, content, created_at_ms FROM memory_episodes
+WHERE tenant_id = ? AND agent_type = ? ORDER BY created_at_ms DESC, episode_id DESC LIMIT ?
+"""
+LAST_OF_INSTANCE = """
+SELECT episode_id, run_id, turn, content, created_at_ms FROM memory_episodes
+WHERE tenant_id = ? AND agent_type = ? AND instance_id = ? ORDER BY created_at_ms DESC, episode_id DESC LIMIT ?
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +70,10 @@ def episode_id(run_id: str, turn: int) -> str:
     return f"{run_id}.{turn:03d}"
 
 
-async def last_episodes(sql: Sql, scope: Scope, count: int) -> list[Episode]:
-    """Return the newest `count` episodes of the agent in its tenant, oldest first.
+async def last_episodes(sql: Sql, scope: Scope, count: int, instance_id: str | None) -> list[Episode]:
+    """Return the newest `count` episodes of one instance of the agent, oldest first.
+
+    instance_id: None for those of every instance of the agent in its tenant.
 
     Raises: QuotaExceeded (code `episode_limit`) when the tenant has as many episodes as it may, since the run that
         needs the context could not be remembered; Unavailable.
@@ -71,11 +81,9 @@ async def last_episodes(sql: Sql, scope: Scope, count: int) -> list[Episode]:
     counted, recent = await sql.batch(
         [
             ("SELECT episodes FROM episode_counts WHERE tenant_id = ?", (scope.tenant_id,)),
-            (
-                "SELECT episode_id, run_id, turn, content, created_at_ms FROM memory_episodes"
-                " WHERE tenant_id = ? AND agent_type = ? ORDER BY created_at_ms DESC, episode_id DESC LIMIT ?",
-                (scope.tenant_id, scope.agent_type, count),
-            ),
+            (LAST, (scope.tenant_id, scope.agent_type, count))
+            if instance_id is None
+            else (LAST_OF_INSTANCE, (scope.tenant_id, scope.agent_type, instance_id, count)),
         ]
     )
     if counted.rows and int(counted.rows[0]["episodes"]) >= MAX_PER_TENANT:

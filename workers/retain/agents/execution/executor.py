@@ -134,7 +134,8 @@ class Execution:
         specs: Sequence[ToolSpec],
     ) -> AssembledContext:
         config = definition.memory_config
-        episodes = await last_episodes(self._ports.sql, self._identity.scope, config.episodes)
+        instance_id = self._identity.instance_id if config.episodes_from == "instance" else None
+        episodes = await last_episodes(self._ports.sql, self._identity.scope, config.episodes, instance_id)
         records: list[Hit] = []
         query = _query(request.input)
         if query and config.long_term_enabled and config.recall in ("context", "both"):
