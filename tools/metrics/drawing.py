@@ -13,6 +13,8 @@ _FLOOR_HEIGHT = 104
 _GAP = 16
 _MIN_BOX = 84
 _PX_PER_LINE = 0.055
+_PX_PER_LETTER = 10
+"""A name must fit its box."""
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#1f2328;text-anchor:middle}"
     ".lines{font-size:10px;fill:#59636e}rect{fill:#ddf4ff;stroke:#0969da}"
@@ -87,7 +89,7 @@ def _placed(graph: ImportGraph) -> dict[str, _Box]:
 
     for row, names in enumerate(reversed(graph.floors())):
         ordered = sorted(names, key=wanted)
-        widths = [max(_MIN_BOX, graph.sizes[name] * _PX_PER_LINE) for name in ordered]
+        widths = [max(_MIN_BOX, len(name) * _PX_PER_LETTER, graph.sizes[name] * _PX_PER_LINE) for name in ordered]
         gap = (_WIDTH - sum(widths)) / (len(widths) + 1)
         x = gap
         for name, width in zip(ordered, widths, strict=True):

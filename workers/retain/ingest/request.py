@@ -1,6 +1,6 @@
 """Read a request's JSON as it arrives: member by member, and one list item by item.
 
-A body of 16 MiB, as one text and as parsed values, would exceed an isolate's memory. Here only the last piece that
+A body of 50 MiB, as one text and as parsed values, would exceed an isolate's memory. Here only the last piece that
 arrived and one value of at most MAX_VALUE_CHARACTERS are in memory.
 """
 
