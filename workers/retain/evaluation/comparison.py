@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from retain.errors import Conflict
-from retain.evaluation.results import OUTCOMES, Result, summary
+from retain.evaluation.results import EXACTNESS, OUTCOMES, Result, summary
 from retain.evaluation.runs import EvalRun
 
 Verdict = Literal["better", "worse", "equal"]
-_EXACTNESS = 1e-9
 
 
 def comparison(run: EvalRun, against: EvalRun) -> dict[str, Any]:
@@ -61,7 +60,7 @@ def verdict(result: Result, against: Result) -> Verdict:
     if ranks[0] != ranks[1]:
         return "better" if ranks[0] > ranks[1] else "worse"
     difference = _mean(result) - _mean(against)
-    if abs(difference) <= _EXACTNESS:
+    if abs(difference) <= EXACTNESS:
         return "equal"
     return "better" if difference > 0 else "worse"
 

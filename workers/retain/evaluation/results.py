@@ -15,7 +15,7 @@ from retain.ports import Row
 Outcome = Literal["passed", "failed", "errored"]
 OUTCOMES: tuple[Outcome, ...] = ("errored", "failed", "passed")
 """From worst to best."""
-_EXACTNESS = 1e-9
+EXACTNESS = 1e-9
 """Averages of floats that differ by less are equal."""
 
 
@@ -85,7 +85,7 @@ def summary(results: Sequence[Result], thresholds: Mapping[Metric, float]) -> Su
     below = tuple(
         metric
         for metric, bound in thresholds.items()
-        if averages is not None and averages.get(metric, 0.0) < bound - _EXACTNESS
+        if averages is not None and averages.get(metric, 0.0) < bound - EXACTNESS
     )
     return Summary(len(results), counts["passed"], counts["failed"], counts["errored"], waiting, averages, below)
 
