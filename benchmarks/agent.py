@@ -55,7 +55,7 @@ def seed_episodes(state: Path, count: int) -> None:
         for number in range(count)
     ]
     with sqlite3.connect(database, timeout=30) as connection:
-        connection.executemany("INSERT INTO memory_episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        connection.executemany("INSERT INTO memory_episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)", rows)
 
 
 def medians(calls: dict[str, Callable[[int], httpx.Response]]) -> dict[str, float]:

@@ -25,7 +25,7 @@ from retain.host.clock import ManualClock
 from retain.host.connection import open_database
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
-from retain.memory.episodes import last_episodes
+from retain.memory.episodes import Turns, last_episodes
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
@@ -83,7 +83,7 @@ async def measure(records: int, episodes: int, runs: int) -> dict[str, list[floa
         new = [NewRecord(f"{words(chance, 12)} AB-{number}") for number in range(start, min(start + _STEP, records))]
         await memory.store_all(new, RecordSource("person"))
     connection.executemany(
-        "INSERT INTO memory_episodes VALUES (?, 'acme', 'clerk', 'main', ?, 1, ?, ?)",
+        "INSERT INTO memory_episodes VALUES (?, 'acme', 'clerk', 'main', ?, 1, ?, ?, NULL)",
         [(f"run-{number}.001", f"run-{number}", words(chance, 60), number) for number in range(episodes)],
     )
     definition = AgentDefinition.model_validate(
@@ -93,7 +93,7 @@ async def measure(records: int, episodes: int, runs: int) -> dict[str, list[floa
     for number in range(runs):
         text = f"{words(chance, 6, rarer_than=_STOP_WORDS)} AB-{number * 7}"
         times = [time.perf_counter()]
-        recent = await last_episodes(sql, scope, 10, None)
+        recent = await last_episodes(sql, scope, Turns("agent", "main", None), 10)
         times.append(time.perf_counter())
         hits = await memory.search(RecallQuery(text, 5))
         times.append(time.perf_counter())

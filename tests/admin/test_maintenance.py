@@ -54,7 +54,7 @@ async def test_pruning_goes_by_the_clock_and_reports_each_tenant_s_loss(deployme
     await deployment.rows("INSERT INTO tenants VALUES ('acme', 0)")
     for number, age in enumerate((RETENTION_MS + 1, RETENTION_MS, 0)):
         await deployment.rows(
-            "INSERT INTO memory_episodes VALUES (?, 'acme', 'sdr', 'main', 'r', 1, 'text', ?)",
+            "INSERT INTO memory_episodes VALUES (?, 'acme', 'sdr', 'main', 'r', 1, 'text', ?, NULL)",
             str(number),
             deployment.clock() - age,
         )

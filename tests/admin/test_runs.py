@@ -37,7 +37,7 @@ async def add_run(
     error: str | None = None,
 ) -> None:
     await sql.run(
-        "INSERT INTO agent_runs VALUES (?, ?, ?, 'main', ?, ?, ?, ?, ?, 'scripted', 3, 20, 4, ?, ?, NULL)",
+        "INSERT INTO agent_runs VALUES (?, ?, ?, 'main', ?, ?, ?, ?, ?, 'scripted', 3, 20, 4, ?, ?, NULL, NULL)",
         run_id,
         tenant,
         agent,
@@ -123,7 +123,7 @@ async def test_a_run_is_shown_with_its_input_its_episodes_and_its_delegations(sq
     await add_run(sql, RUN + "4", 54, parent=RUN + "0", tenant="rival")
     for turn, run in ((2, "0"), (1, "0"), (1, "1")):
         await sql.run(
-            "INSERT INTO memory_episodes VALUES (?, 'acme', 'sdr', 'main', ?, ?, 'text', 60)",
+            "INSERT INTO memory_episodes VALUES (?, 'acme', 'sdr', 'main', ?, ?, 'text', 60, NULL)",
             f"{RUN}{run}.{turn:03d}",
             RUN + run,
             turn,

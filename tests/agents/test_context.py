@@ -35,7 +35,7 @@ def definition(context_tokens: int = 16_000, max_output_tokens: int = 100) -> Ag
 
 
 def episode(number: int, content: str) -> Episode:
-    return Episode(f"run.{number:03d}", "run", number, content, 1000 + number)
+    return Episode(f"run.{number:03d}", "run", "main", number, content, 1000 + number)
 
 
 def hit(number: int, content: str) -> Hit:

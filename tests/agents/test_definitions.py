@@ -24,6 +24,7 @@ def test_a_definition_needs_type_description_and_instructions_and_has_defaults_f
         "share": False,
         "episodes": 10,
         "episodes_from": "instance",
+        "user": "agent",
         "top_k": 5,
     }
     assert definition.limits.model_dump() == {

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from retain.agents.calls.run_request import RunRequest
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import InstanceIdentity
 from retain.agents.tools.built_in import CallContext, run_tool
@@ -75,7 +76,7 @@ async def test_a_repeated_call_gets_the_first_answer(deploy: Deploy, agents: Age
 def make(deployment: Deployment, depth: int = 0) -> Delegate:
     caller = InstanceIdentity(Scope("acme", "boss"), "main")
     delegation = Delegation(LocalInstances(deployment), caller, lambda: ("helper",))
-    return Delegate(delegation, {"helper": "Helps."}, depth)
+    return Delegate(delegation, {"helper": "Helps."}, RunRequest("text", depth=depth))
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ async def test_a_run_whose_record_is_too_large_is_refused_whole() -> None:
     with closing(Deployment(catalogue(roomy), chat=lambda _: chat)) as deployment:
         for number in range(50):
             await deployment.rows(
-                "INSERT INTO memory_episodes VALUES (?, 'acme', 'roomy', 'main', 'r', 1, ?, 1)",
+                "INSERT INTO memory_episodes VALUES (?, 'acme', 'roomy', 'main', 'r', 1, ?, 1, NULL)",
                 f"{number}",
                 '"' * 16_000,
             )

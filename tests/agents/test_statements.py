@@ -13,15 +13,16 @@ import pytest
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import instance_of
-from retain.agents.runs import tables
+from retain.agents.runs import owed, tables
 from retain.agents.runs.context import AssembledContext
 from retain.agents.runs.events import CancelRequested, ModelAnswered, ModelAsked, RunCompleted
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
-from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, StartRun, WaitRun
+from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, MeetUser, StartRun, WaitRun
 from retain.errors import RetainError
 from retain.host.clock import ManualClock
 from retain.host.object_sql import SqliteObjectSql
+from retain.memory import episodes
 from retain.memory.episodes import AppendEpisode
 from retain.memory.procedures.procedural import BeginProcedure, RecordOutcome
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, OnText
@@ -33,7 +34,7 @@ from tests.support.instances import Deployment, migrated_d1
 
 CLERK = instance_of("acme", "clerk", "main")
 OWED: list[type[OwedStatement]] = [
-    *(StartRun, WaitRun, ContinueRun, CloseRun, AppendEvent),
+    *(StartRun, MeetUser, WaitRun, ContinueRun, CloseRun, AppendEvent),
     *(AppendEpisode, BeginProcedure, RecordOutcome),
 ]
 
@@ -173,4 +174,5 @@ def test_an_owed_statement_has_a_field_for_each_parameter_by_the_name_of_its_col
 
 
 def test_every_owed_statement_is_known_to_an_instance_s_outbox() -> None:
-    assert {kind.NAME: kind.SQL for kind in OWED} == tables.STATEMENTS
+    earlier = {**owed.EARLIER, **episodes.EARLIER}
+    assert {**earlier, **{kind.NAME: kind.SQL for kind in OWED}} == tables.STATEMENTS

@@ -57,7 +57,7 @@ def test_the_pruning_cron_removes_rows_older_than_90_days_per_tenant(
         for number, at_ms in enumerate(int(now_ms - age * DAY_MS) for age in ages)
     ]
     with state.d1_transaction() as database:
-        database.executemany("INSERT INTO memory_episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        database.executemany("INSERT INTO memory_episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)", rows)
         database.executemany(
             "INSERT INTO run_events VALUES (?, ?, ?, 'model_asked', 1, '{}', ?)",
             [(run_id, number, tenant_id, at_ms) for _, tenant_id, _, _, run_id, number, _, at_ms in rows],

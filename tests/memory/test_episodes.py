@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from retain.errors import QuotaExceeded, Unavailable
 from retain.host.sql import SqliteSql
 from retain.memory.episodes import (
-    LAST_OF_INSTANCE,
     MAX_PER_TENANT,
+    OF_INSTANCE,
+    OF_USER,
     RETENTION_MS,
     WARN_PER_TENANT,
     AppendEpisode,
     Episode,
+    Turns,
     episode_id,
     last_episodes,
     prune_episodes,
@@ -29,6 +31,7 @@ from tests.support.faults import Fault, Faults
 from tests.support.instances import migrated_d1
 
 SDR = Scope("acme", "sdr")
+ALL = Turns("agent", "main", None)
 DAY_MS = 24 * 3_600_000
 
 
@@ -39,10 +42,17 @@ async def sql() -> AsyncIterator[SqliteSql]:
 
 
 def appended(
-    run_id: str, turn: int = 1, *, tenant: str = "acme", agent: str = "sdr", at_ms: int = 0, content: str = "text"
+    run_id: str,
+    turn: int = 1,
+    *,
+    tenant: str = "acme",
+    agent: str = "sdr",
+    at_ms: int = 0,
+    content: str = "text",
+    user_id: str | None = None,
 ) -> Statement:
     """Return the statement with which an instance's outbox writes an episode to D1."""
-    owed = AppendEpisode(episode_id(run_id, turn), tenant, agent, "main", run_id, turn, content, at_ms)
+    owed = AppendEpisode(episode_id(run_id, turn), tenant, agent, "main", run_id, turn, content, at_ms, user_id)
     return owed.SQL, owed.values()
 
 
@@ -60,26 +70,26 @@ async def counted(sql: SqliteSql) -> dict[str, int]:
 
 async def test_the_newest_are_returned_oldest_first(sql: SqliteSql) -> None:
     await sql.batch([appended(f"run-{n}", at_ms=n, content=f"text {n}") for n in (3, 1, 5, 2, 4)])
-    found = await last_episodes(sql, SDR, 3, None)
-    assert found == [Episode(f"run-{n}.001", f"run-{n}", 1, f"text {n}", n) for n in (3, 4, 5)]
+    found = await last_episodes(sql, SDR, ALL, 3)
+    assert found == [Episode(f"run-{n}.001", f"run-{n}", "main", 1, f"text {n}", n) for n in (3, 4, 5)]
 
 
 async def test_of_equal_times_the_greater_id_is_newer(sql: SqliteSql) -> None:
     await sql.batch(
         [appended(run, turn, at_ms=7) for run, turn in (("b", 1), ("a", 2), ("b", 12), ("a", 10), ("b", 2))]
     )
-    found = [(one.run_id, one.turn) for one in await last_episodes(sql, SDR, 4, None)]
+    found = [(one.run_id, one.turn) for one in await last_episodes(sql, SDR, ALL, 4)]
     assert found == [("a", 10), ("b", 1), ("b", 2), ("b", 12)]
 
 
 async def test_episodes_of_other_agents_and_tenants_are_not_returned(sql: SqliteSql) -> None:
     await sql.batch([appended("mine"), appended("other-agent", agent="sdr2"), appended("other-tenant", tenant="acme2")])
-    assert [one.run_id for one in await last_episodes(sql, SDR, 10, None)] == ["mine"]
+    assert [one.run_id for one in await last_episodes(sql, SDR, ALL, 10)] == ["mine"]
 
 
 async def test_none_are_read_when_none_are_wanted(sql: SqliteSql) -> None:
     await sql.batch([appended("mine")])
-    assert await last_episodes(sql, SDR, 0, None) == []
+    assert await last_episodes(sql, SDR, ALL, 0) == []
 
 
 rows = st.lists(
@@ -103,14 +113,14 @@ async def test_the_newest_episodes_are_those_of_the_scope_by_time_and_id(
     with closing(migrated_d1()) as sql:
         await sql.batch([appended(r, turn, tenant=t, agent=a, at_ms=at) for r, turn, t, a, at in rows])
         mine = sorted((at, episode_id(r, turn)) for r, turn, t, a, at in rows if (t, a) == ("acme", "sdr"))
-        found = [(one.created_at_ms, one.episode_id) for one in await last_episodes(sql, SDR, count, None)]
+        found = [(one.created_at_ms, one.episode_id) for one in await last_episodes(sql, SDR, ALL, count)]
         assert found == (mine[-count:] if count else [])
 
 
 async def test_invariant_6_an_episode_is_written_once_however_often_it_is_sent(sql: SqliteSql) -> None:
     for content in ("first", "again"):
         await sql.batch([appended("run", content=content)])
-    assert [one.content for one in await last_episodes(sql, SDR, 10, None)] == ["first"]
+    assert [one.content for one in await last_episodes(sql, SDR, ALL, 10)] == ["first"]
     assert await counts(sql) == {"acme": 1}
 
 
@@ -123,12 +133,12 @@ def test_ids_sort_as_the_turns_do() -> None:
 @pytest.mark.parametrize("held", [MAX_PER_TENANT - 1, MAX_PER_TENANT, MAX_PER_TENANT + 1])
 async def test_invariant_8_a_tenant_at_its_limit_is_refused(sql: SqliteSql, held: int) -> None:
     await sql.run("INSERT INTO episode_counts VALUES ('acme', ?), ('rival', 5)", held)
-    assert await last_episodes(sql, Scope("rival", "sdr"), 10, None) == []
+    assert await last_episodes(sql, Scope("rival", "sdr"), ALL, 10) == []
     if held < MAX_PER_TENANT:
-        assert await last_episodes(sql, SDR, 10, None) == []
+        assert await last_episodes(sql, SDR, ALL, 10) == []
     else:
         with pytest.raises(QuotaExceeded) as raised:
-            await last_episodes(sql, SDR, 10, None)
+            await last_episodes(sql, SDR, ALL, 10)
         assert (raised.value.code, raised.value.details["limit"]) == ("episode_limit", 100_000)
 
 
@@ -174,7 +184,7 @@ def _event(run_id: str, at_ms: int) -> Statement:
 
 MANY = (
     "INSERT INTO memory_episodes WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)"
-    " SELECT 'e' || i, 'acme', 'sdr', 'main', 'r', 1, 'text', i FROM n"
+    " SELECT 'e' || i, 'acme', 'sdr', 'main', 'r', 1, 'text', i, NULL FROM n"
 )
 
 
@@ -259,17 +269,58 @@ def _by_tenant(episodes: Sequence[tuple[str, int]]) -> dict[str, int]:
 async def test_an_instance_gets_its_own_episodes_alone_whatever_others_did_since(sql: SqliteSql) -> None:
     def of(instance: str, number: int) -> Statement:
         run_id = f"{instance}-{number}"
-        owed = AppendEpisode(episode_id(run_id, 1), "acme", "sdr", instance, run_id, 1, "text", number)
+        owed = AppendEpisode(episode_id(run_id, 1), "acme", "sdr", instance, run_id, 1, "text", number, None)
         return owed.SQL, owed.values()
 
     await sql.batch([of("ann", 1), of("ann", 2), *(of("bob", number) for number in range(3, 15)), of("ann%", 20)])
-    assert [one.run_id for one in await last_episodes(sql, SDR, 10, "ann")] == ["ann-1", "ann-2"]
-    assert await last_episodes(sql, SDR, 10, "Ann") == []
-    assert [one.run_id for one in await last_episodes(sql, SDR, 2, None)] == ["bob-14", "ann%-20"]
+    assert [one.run_id for one in await last_episodes(sql, SDR, Turns("instance", "ann", None), 10)] == [
+        "ann-1",
+        "ann-2",
+    ]
+    assert await last_episodes(sql, SDR, Turns("instance", "Ann", None), 10) == []
+    assert [one.run_id for one in await last_episodes(sql, SDR, ALL, 2)] == ["bob-14", "ann%-20"]
 
 
 async def test_the_episodes_of_an_instance_are_read_through_an_index(sql: SqliteSql) -> None:
-    plan = await sql.run(f"EXPLAIN QUERY PLAN {LAST_OF_INSTANCE}", "acme", "sdr", "ann", 10)
+    plan = await sql.run(f"EXPLAIN QUERY PLAN {OF_INSTANCE}", "acme", "sdr", "ann", "ann", 10)
     details = [str(row["detail"]) for row in plan.rows]
     assert len(details) == 1
     assert "memory_episodes_of_instance" in details[0]
+
+
+async def test_the_episodes_of_a_user_are_read_through_an_index(sql: SqliteSql) -> None:
+    for user in (None, "ann"):
+        plan = await sql.run(f"EXPLAIN QUERY PLAN {OF_USER}", "acme", "sdr", user, 10)
+        details = [str(row["detail"]) for row in plan.rows]
+        assert len(details) == 1
+        assert "memory_episodes_by_user" in details[0]
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        pytest.param(Turns("agent", "a1", "ann"), ["anon", "ann-1", "ann-2"], id="the agent's, for ann"),
+        pytest.param(Turns("agent", "a1", None), ["anon"], id="the agent's, for nobody"),
+        pytest.param(Turns("user", "a1", "ann"), ["ann-1", "ann-2"], id="ann's"),
+        pytest.param(Turns("user", "a1", None), ["anon"], id="a user's, for nobody: the instance's"),
+        pytest.param(Turns("instance", "a1", "ann"), ["anon", "ann-1"], id="the instance's, for ann"),
+        pytest.param(Turns("instance", "a1", "bob"), ["anon"], id="the instance's, for bob"),
+        pytest.param(Turns("instance", "a1", None), ["anon"], id="the instance's, for nobody"),
+    ],
+)
+async def test_invariant_3_no_run_reads_the_turns_of_another_user(
+    sql: SqliteSql, turns: Turns, expected: list[str]
+) -> None:
+    def of(run_id: str, instance: str, user: str | None, number: int) -> Statement:
+        owed = AppendEpisode(episode_id(run_id, 1), "acme", "sdr", instance, run_id, 1, "text", number, user)
+        return owed.SQL, owed.values()
+
+    await sql.batch(
+        [
+            of("anon", "a1", None, 1),
+            of("ann-1", "a1", "ann", 2),
+            of("ann-2", "a2", "ann", 3),
+            *(of(f"bob-{number}", "b1", "bob", 4 + number) for number in range(12)),
+        ]
+    )
+    assert [one.run_id for one in await last_episodes(sql, SDR, turns, 10)] == expected

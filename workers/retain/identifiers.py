@@ -14,6 +14,7 @@ from retain.errors.codes import InvalidInputCode
 TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+|=-]{0,127}")
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 SEGMENT = re.compile(r"[A-Za-z0-9._@+-]{1,64}")
 ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
@@ -43,6 +44,11 @@ def check_tool_name(value: object) -> str:
 def check_instance_id(value: object) -> str:
     """Return the instance id, or raise InvalidInput."""
     return _checked(INSTANCE, value, INSTANCE.pattern, "instance id", "invalid_instance_id")
+
+
+def check_user_id(value: object) -> str:
+    """Return the user id, or raise InvalidInput. The application's own ids fit: UUIDs, addresses, `auth0|507f1f77`."""
+    return _checked(USER, value, USER.pattern, "user id", "invalid_user")
 
 
 def check_id(value: object) -> str:

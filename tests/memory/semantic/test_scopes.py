@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -24,7 +25,7 @@ from retain.limits.vector_filter import matches
 from retain.memory.recall.candidates import MAX_SCOPES
 from retain.memory.recall.recall import Recall, RecallQuery
 from retain.memory.records.listing import Listing, list_records
-from retain.memory.scope import CHAIN, Reach, Scope
+from retain.memory.scope import CHAIN, Reach, Scope, View, user_scope_id
 from retain.memory.semantic import SemanticMemory
 from retain.memory.vector_names import vector_namespace
 from retain.ports import Sql, SqlResult, SqlValue, Statement
@@ -231,7 +232,6 @@ async def test_a_house_without_records_and_agents_is_refused(substrate: Substrat
 @pytest.mark.parametrize(
     "damage",
     [
-        "DELETE FROM scopes WHERE scope_id = 'instance.{instance}'",
         "DELETE FROM scopes WHERE scope_id = 'agent.sdr'",
         "DELETE FROM scopes WHERE scope_id = 'house.sales'",
         "DELETE FROM scopes WHERE scope_id = 'tenant'",
@@ -239,18 +239,24 @@ async def test_a_house_without_records_and_agents_is_refused(substrate: Substrat
         "UPDATE scopes SET parent_id = 'tenant' WHERE scope_id = 'agent.sdr'",
         "UPDATE scopes SET parent_id = 'agent.triage' WHERE kind = 'instance'",
     ],
-    ids=["no row", "no agent", "no house", "no tenant", "another house", "no house around", "another agent"],
+    ids=["no agent", "no house", "no tenant", "another house", "no house around", "another agent"],
 )
 async def test_a_recall_is_refused_unless_its_chain_is_known_and_ends_in_its_tenant(
     substrate: Substrate, damage: str
 ) -> None:
     for scope in (TENANT, INSTANCE, Scope("acme", "triage", "support")):
         await substrate.store(SECRET, scope)
-    reader = Recall(INSTANCE, substrate.sql, substrate.index, substrate.embedder, substrate.clock)
+    reader = Recall(View(INSTANCE), substrate.sql, substrate.index, substrate.embedder, substrate.clock)
     assert len(await reader.search(RecallQuery(SECRET))) == 1  # equal contents are shown once
     await substrate.d1.run(damage.format(instance=INSTANCE.scope_id.partition(".")[2]))
     with raises(NotFound, code="unknown_scope"):
         await reader.search(RecallQuery(SECRET))
+
+
+async def test_an_instance_without_a_row_has_no_records_and_hides_none(substrate: Substrate) -> None:
+    await substrate.store(SECRET, AGENT)
+    reader = Recall(View(INSTANCE), substrate.sql, substrate.index, substrate.embedder, substrate.clock)
+    assert len(await reader.search(RecallQuery(SECRET))) == 1
 
 
 async def test_the_chain_is_walked_in_the_round_trip_that_reads_the_statistics(substrate: Substrate) -> None:
@@ -259,7 +265,7 @@ async def test_the_chain_is_walked_in_the_round_trip_that_reads_the_statistics(s
     await substrate.found(SECRET, INSTANCE)
     assert counting.trips == 4  # statistics and chain; candidates; their neighbours; the records
     [first, *_] = counting.statements
-    assert first == (CHAIN, ("acme", INSTANCE.scope_id))
+    assert first == (CHAIN, ("acme", json.dumps([scope.scope_id for scope in INSTANCE.path()])))
     assert not [sql for sql, _ in counting.statements if "INSERT" in sql]
 
 
@@ -340,6 +346,7 @@ def test_only_the_runtime_makes_scopes() -> None:
     assert makers == {
         "admin/context.py",
         "agents/identity.py",
+        "agents/toolbox.py",  # for a user whom several agents share
         "evaluation/case_run.py",  # for a case's scratch tenant
         "ingest/jobs.py",  # from the job's row
     }
@@ -358,12 +365,49 @@ async def test_equal_content_is_one_record_per_scope(substrate: Substrate) -> No
     assert (ids[4], ids[5]) == (ids[2], ids[0])
 
 
-@pytest.mark.parametrize("made", [SemanticMemory, Recall])
-def test_a_delete_or_search_without_scope_is_refused_since_no_memory_can_be_made_without_one(made: type) -> None:
+@pytest.mark.parametrize(
+    ("made", "first", "kind"), [(SemanticMemory, "scope", "Scope"), (Recall, "view", "View"), (View, "scope", "Scope")]
+)
+def test_a_delete_or_search_without_scope_is_refused_since_no_memory_can_be_made_without_one(
+    made: type, first: str, kind: str
+) -> None:
     parameters = inspect.signature(made).parameters
-    assert next(iter(parameters)) == "scope"
-    assert parameters["scope"].default is inspect.Parameter.empty
-    assert parameters["scope"].annotation in (Scope, "Scope")
+    assert next(iter(parameters)) == first
+    assert parameters[first].default is inspect.Parameter.empty
+    assert parameters[first].annotation == kind
+
+
+def test_a_view_has_one_tenant_and_at_most_one_user() -> None:
+    ann, bob = Scope("acme", user_id="ann"), Scope("acme", "sdr", user_id="bob")
+    for scope, other in ((ann, bob), (bob, ann), (ann, Scope("rival", user_id="ann"))):
+        with raises(InvalidInput, code="invalid_scope"):
+            View(scope, (other,))
+
+
+def test_a_user_s_scope_is_named_by_agent_and_user_together() -> None:
+    scopes = [
+        Scope("acme", user_id="ann"),
+        Scope("acme", user_id="bob"),
+        Scope("acme", "sdr", user_id="ann"),
+        Scope("acme", "sdr", "sales", user_id="ann"),
+        Scope("acme", "clerk", user_id="ann"),
+        Scope("acme", "sdr", instance_id="ann"),
+    ]
+    ids = [scope.scope_id for scope in scopes]
+    assert ids[2] == ids[3]  # whatever house the agent is in
+    assert len(set(ids)) == 5
+    assert [
+        user_scope_id(scope.parent.scope_id if scope.parent else None, scope.user_id or "") for scope in scopes[:5]
+    ] == ids[:5]
+    assert [node.kind for node in Scope("acme", "sdr", "sales", "main", "ann").path()] == [
+        "instance",
+        "user",
+        "agent",
+        "house",
+        "tenant",
+    ]
+    with raises(InvalidInput, code="invalid_scope"):
+        Scope("acme", house="sales", user_id="ann")
     assert inspect.signature(list_records).parameters["scope"].default is inspect.Parameter.empty
 
 

@@ -43,8 +43,12 @@ class AdminContext:
     backfill: Callable[[], Backfill]
     evaluation: Callable[[], Runner]
 
-    def scope(self, tenant_id: str, agent_type: str | None = None, house: str | None = None) -> Scope:
-        """Return the scope of an agent, of a house, or of the whole tenant when neither is given.
+    def scope(
+        self, tenant_id: str, agent_type: str | None = None, house: str | None = None, user_id: str | None = None
+    ) -> Scope:
+        """Return the scope of an agent, of a house, of a user, or of the whole tenant when none is given.
+
+        user_id: with an agent, what this agent alone knows of the user; without, what all agents may know.
 
         Raises: InvalidInput; NotFound (code `unknown_agent`).
         """
@@ -52,4 +56,4 @@ class AdminContext:
             raise InvalidInput("name an agent or a house, not both", code="invalid_scope")
         if agent_type is not None:
             house = self.house_of(check_agent_type(agent_type))
-        return Scope(tenant_id, agent_type, house)
+        return Scope(tenant_id, agent_type, house, user_id=user_id)

@@ -20,10 +20,11 @@ _PERSON = RecordSource("person")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who owns a memory: an agent, a house, or the whole tenant when neither is given."""
+    """Who owns a memory: an agent, a house, a user (of one agent, or of all), or the whole tenant when none is given."""
 
     agent_type: str | None = None
     house: str | None = None
+    user_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class MemoryDesk:
         return Recalled(await self._context.semantic(self._scope(owner)).search(wanted, register=register))
 
     def _scope(self, owner: Owner) -> Scope:
-        return self._context.scope(self._tenant_id, owner.agent_type, owner.house)
+        return self._context.scope(self._tenant_id, owner.agent_type, owner.house, owner.user_id)
 
 
 def _shown(hit: Hit, *, explain: bool) -> Mapping[str, object]:

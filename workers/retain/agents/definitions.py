@@ -9,6 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from retain.memory.episodes import EpisodeSource
+
 BUILT_IN = frozenset({"recall_memory", "store_memory", "get_working_memory", "set_working_memory", "delegate"})
 """Names of the runtime's own tools, which no tool of the gateway may have."""
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
@@ -36,7 +38,8 @@ class MemoryConfig(_StrictDefinition):
     store: bool = True
     share: bool = False
     episodes: int = Field(default=10, ge=0, le=50)
-    episodes_from: Literal["instance", "agent"] = "instance"
+    episodes_from: EpisodeSource = "instance"
+    user: Literal["agent", "shared"] = "agent"
     top_k: int = Field(default=5, ge=1, le=20)
 
 

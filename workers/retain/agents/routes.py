@@ -17,9 +17,11 @@ from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import RunReport
 from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
 from retain.agents.calls.run_request import RunRequest
+from retain.agents.calls.user import User
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
 from retain.agents.identity import instance_of
+from retain.dataclass_models import with_fields_of
 from retain.errors import LimitExceeded
 from retain.errors.codes import Code
 from retain.http import Response, idempotency_key, json_response
@@ -45,6 +47,15 @@ class AgentsContext:
     instances: AgentInstances
 
 
+@with_fields_of(User)
+class UserBody(BodyModel):
+    """The user for whom a run acts, as the application knows them."""
+
+    def to_user(self) -> User:
+        """Return the user. Raises: InvalidInput (code `invalid_user`)."""
+        return User(**self.model_dump())
+
+
 class RunBody(BodyModel):
     """The body of a run request."""
 
@@ -52,6 +63,7 @@ class RunBody(BodyModel):
     instance_id: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     stream: bool = False
+    user: UserBody | None = None
 
 
 class CancelBody(BodyModel):
@@ -77,13 +89,14 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
         raise LimitExceeded(
             "the run's metadata is too large", code="metadata_too_large", limit_bytes=MAX_METADATA_BYTES
         )
+    user = None if body.user is None else body.user.to_user()
     instance_id = new_id() if body.instance_id is None else check_instance_id(body.instance_id)
     key = idempotency_key(request.http)
     if key is not None and body.instance_id is None:
         # The instance remembers the key; the key also names the instance, so that a retry reaches the same one.
-        instance_id = _instance_for(key)
+        instance_id = _instance_for(key if user is None else f"{user.id}:{key}")
     instance = _instance(context, tenant_id, agent_type, instance_id)
-    asked = RunRequest(body.input, body.metadata, key, body.stream)
+    asked = RunRequest(body.input, body.metadata, key, body.stream, user=user)
     if body.stream:
         after = last_event_id(request.http.headers)
         started = await instance.start(asked)
@@ -175,6 +188,8 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 "unknown_agent",
                 "invalid_agent_type",
                 "invalid_instance_id",
+                "invalid_user",
+                "wrong_user",
                 "invalid_idempotency_key",
                 "idempotency_key_reused",
                 "instance_busy",

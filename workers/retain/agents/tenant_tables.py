@@ -32,5 +32,6 @@ TENANT_TABLES = (
         parts={"run_events": Texts(("data",), searched={"data": _values_of}), "memory_episodes": Texts(("content",))},
         instances=True,
     ),
+    TenantTable("users", ("user_id",)),
     TenantTable("outbox_failures", ("instance_key", "entry_id"), texts=Texts(("instance_key", "parameters", "error"))),
 )

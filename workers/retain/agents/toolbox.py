@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
+from retain.agents.calls.run_request import RunRequest
 from retain.agents.definitions import AgentDefinition
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
@@ -18,7 +20,7 @@ from retain.agents.tools.built_in import (
 from retain.agents.tools.delegate import Delegate
 from retain.agents.tools.delegation import Delegation
 from retain.agents.tools.stubbed import stubbed_tools
-from retain.memory.scope import Scope
+from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
 from retain.memory.working import WorkingMemory
 
@@ -34,8 +36,8 @@ class Toolbox:
         self._working = working
         self._delegation = delegation
 
-    async def tools(self, definition: AgentDefinition, depth: int) -> dict[str, Tool]:
-        """Return the tools by name. depth: how many runs are above the run.
+    async def tools(self, definition: AgentDefinition, request: RunRequest) -> dict[str, Tool]:
+        """Return the tools of a run, by name.
 
         Raises: NotFound for a delegate, a function or a gateway tool that does not exist; Unavailable.
         """
@@ -43,17 +45,17 @@ class Toolbox:
         tools: list[Tool] = []
         config = definition.memory_config
         if config.long_term_enabled and config.recall in ("tool", "both"):
-            tools.append(RecallMemory(self.semantic()))
+            tools.append(RecallMemory(self.semantic(request.user_id)))
         if config.long_term_enabled and config.store:
-            memory = self.semantic()
-            tools.append(StoreMemory(memory, self.semantic(memory.scope.around("house")) if config.share else None))
+            house = self._semantic(View(self._scope().around("house"))) if config.share else None
+            tools.append(StoreMemory(self.semantic(request.user_id), house, in_house=definition.house is not None))
         if definition.working_memory:
             tools += [GetWorkingMemory(self._working), SetWorkingMemory(self._working)]
         if definition.delegates:
             agents = {name: ports.catalogue.agent(name).description for name in definition.delegates}
-            tools.append(Delegate(self._delegation, agents, depth))
+            tools.append(Delegate(self._delegation, agents, request))
         if definition.functions or definition.tools:
-            tools += await self._outward(definition)
+            tools += await self._outward(definition, request)
         return {tool.spec.name: tool for tool in tools}
 
     def approvals(self, definition: AgentDefinition) -> frozenset[str]:
@@ -64,23 +66,23 @@ class Toolbox:
         declared = {name for name in definition.functions if self._ports.catalogue.function(name).requires_approval}
         return frozenset(definition.approval) | declared
 
-    async def _outward(self, definition: AgentDefinition) -> list[Tool]:
+    async def _outward(self, definition: AgentDefinition, request: RunRequest) -> list[Tool]:
         """Return the tools that may reach anything outside: function tools and the gateway's, or stubs instead."""
         ports, tenant_id = self._ports, self._identity.scope.tenant_id
         stubs = await ports.stubs(tenant_id)
         if stubs is not None:
             declared = {name: ports.catalogue.function(name).spec for name in definition.functions}
             return stubbed_tools(stubs, definition.tools, declared)
-        tools = self._functions(definition) if definition.functions else []
+        tools = self._functions(definition, request) if definition.functions else []
         if definition.tools:
             tools += await ports.gateway_tools(tenant_id, definition.tools)
         return tools
 
-    def _functions(self, definition: AgentDefinition) -> list[Tool]:
+    def _functions(self, definition: AgentDefinition, request: RunRequest) -> list[Tool]:
         from retain.agents.tools.functions import BoundFunction, ToolContext
 
         identity, ports = self._identity, self._ports
-        memory = self.semantic if definition.memory_config.long_term_enabled else None
+        memory = partial(self.semantic, request.user_id) if definition.memory_config.long_term_enabled else None
 
         def context(call: CallContext) -> ToolContext:
             return ToolContext(
@@ -97,10 +99,35 @@ class Toolbox:
 
         return [BoundFunction(ports.catalogue.function(name), context) for name in definition.functions]
 
-    def semantic(self, scope: Scope | None = None) -> SemanticMemory:
-        """Return the agent's semantic memory, or that of an enclosing scope."""
+    def semantic(self, user_id: str | None) -> SemanticMemory:
+        """Return the semantic memory of a run: its user's, or its agent's when it has none.
+
+        It sees its instance, its user, its agent, the agent's house and the tenant; with a definition that shares its
+        users, also what is known of the user to every agent that does.
+        """
+        scope = self._scope()
+        seen = replace(scope, instance_id=self._identity.instance_id, user_id=user_id)
+        if user_id is None:
+            return self._semantic(View(seen), scope)
+        if self._ports.catalogue.agent(self._identity.agent_type).memory_config.user == "agent":
+            return self._semantic(View(seen), replace(scope, user_id=user_id))
+        everywhere = Scope(scope.tenant_id, user_id=user_id)
+        return self._semantic(View(seen, (everywhere,)), everywhere)
+
+    def _scope(self) -> Scope:
+        """Return the agent's scope."""
+        house = self._ports.catalogue.agent(self._identity.agent_type).house
+        return replace(self._identity.scope, house=house)
+
+    def _semantic(self, view: View, scope: Scope | None = None) -> SemanticMemory:
+        """Return a semantic memory with this view that stores into `scope`, by default the view's own."""
         ports = self._ports
-        if scope is None:
-            house = ports.catalogue.agent(self._identity.agent_type).house
-            scope = replace(self._identity.scope, house=house)
-        return SemanticMemory(scope, ports.sql, ports.index, ports.embedder(), ports.clock, reranker=ports.reranker())
+        return SemanticMemory(
+            scope or view.scope,
+            ports.sql,
+            ports.index,
+            ports.embedder(),
+            ports.clock,
+            view=view,
+            reranker=ports.reranker(),
+        )

@@ -193,6 +193,7 @@ ConflictCode = Literal[
     "tenant_being_erased",
     "tenant_erased",
     "wrong_phase",
+    "wrong_user",
 ]
 
 QuotaExceededCode = Literal[

@@ -93,6 +93,7 @@ class IngestJob:
             "conversation": self.conversation,
             "agent_type": self.scope.agent_type,
             "house": None if self.scope.agent_type else self.scope.house,
+            "user_id": self.scope.user_id,
             "received": self.received,
             "stored": self.stored,
             "duplicate": self.duplicate,
@@ -153,14 +154,16 @@ class Jobs:
         """Return the statement that opens a job. Raises, when it runs: Conflict when it is open already."""
         now = self._clock()
         return (
-            "INSERT INTO ingest_jobs (job_id, tenant_id, scope_id, agent_type, house, conversation, state, received,"
-            " duplicate, rejections, created_at_ms, updated_at_ms) VALUES (?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?)",
+            "INSERT INTO ingest_jobs (job_id, tenant_id, scope_id, agent_type, house, user_id, conversation, state,"
+            " received, duplicate, rejections, created_at_ms, updated_at_ms)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?)",
             (
                 job_id,
                 scope.tenant_id,
                 scope.scope_id,
                 scope.agent_type,
                 scope.house,
+                scope.user_id,
                 conversation,
                 taken.received,
                 taken.duplicate,
@@ -217,7 +220,7 @@ def _job(row: Row) -> IngestJob:
     done = row["completed_at_ms"]
     return IngestJob(
         job_id=row["job_id"],
-        scope=Scope(row["tenant_id"], row["agent_type"], row["house"]),
+        scope=Scope(row["tenant_id"], row["agent_type"], row["house"], user_id=row["user_id"]),
         conversation=row["conversation"],
         state=row["state"],
         received=int(row["received"]),

@@ -25,7 +25,8 @@ An event counts as the size of its data and source plus 150 bytes for its ids an
 _CURSOR = re.compile(r"(scopes|records|deleted)\.([0-9A-Z]{1,26})(?:\.([0-9A-Z]{26}))?")
 
 _SCOPES = """
-SELECT number AS place, scope_id, parent_id, kind FROM scopes WHERE tenant_id = ? AND number > ? ORDER BY number LIMIT ?
+SELECT number AS place, scope_id, parent_id, kind, user_id FROM scopes
+WHERE tenant_id = ? AND number > ? ORDER BY number LIMIT ?
 """
 _RECORDS = """
 SELECT r.number AS place, r.id,
@@ -84,7 +85,7 @@ async def export_page(sql: Sql, tenant_id: str, cursor: str | None) -> Page:
     if place.phase == "scopes":
         rows = (await sql.run(_SCOPES, tenant_id, int(place.after), MAX_LINES - 1)).rows
         for row in rows:
-            scope = {name: row[name] for name in ("scope_id", "parent_id", "kind")}
+            scope = {name: row[name] for name in ("scope_id", "parent_id", "kind", "user_id")}
             lines.append(_line("scope", tenant_id, {"scope": scope}))
         full = len(rows) == MAX_LINES - 1
         next_place: _Place | None = _Place("scopes", str(rows[-1]["place"])) if full else _Place("records", "0")

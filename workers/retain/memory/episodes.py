@@ -6,38 +6,50 @@ sends them to D1. Reads are for the next run's context and for the administrator
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
 from retain.errors import QuotaExceeded
 from retain.json_text import Json
 from retain.memory.scope import Scope
 from retain.outbox import OwedStatement
-from retain.ports import Sql
+from retain.ports import Sql, Statement
 
+EpisodeSource: TypeAlias = Literal["instance", "user", "agent"]
+"""Whose past turns come into a run's context."""
 RETENTION_MS = 90 * 24 * 3600 * 1000
 """How long an episode is kept: 90 days."""
 MAX_PER_TENANT = 100_000
 WARN_PER_TENANT = 80_000
-LAST = """
-SELECT episode_id, run_id, turn, content, created_at_ms FROM memory_episodes
-WHERE tenant_id = ? AND agent_type = ? ORDER BY created_at_ms DESC, episode_id DESC LIMIT ?
+_COLUMNS = "episode_id, run_id, instance_id, turn, content, created_at_ms"
+_NEWEST = "ORDER BY created_at_ms DESC, episode_id DESC LIMIT ?"
+OF_INSTANCE = f"""
+SELECT {_COLUMNS} FROM memory_episodes
+WHERE tenant_id = ? AND agent_type = ? AND instance_id = ? AND (user_id IS NULL OR user_id = ?) {_NEWEST}
 """
-LAST_OF_INSTANCE = """
-SELECT episode_id, run_id, turn, content, created_at_ms FROM memory_episodes
-WHERE tenant_id = ? AND agent_type = ? AND instance_id = ? ORDER BY created_at_ms DESC, episode_id DESC LIMIT ?
+OF_USER = f"""
+SELECT {_COLUMNS} FROM memory_episodes WHERE tenant_id = ? AND agent_type = ? AND user_id IS ? {_NEWEST}
 """
+EARLIER: Mapping[str, str] = {
+    "append_episode": """
+        INSERT OR IGNORE INTO memory_episodes
+          (episode_id, tenant_id, agent_type, instance_id, run_id, turn, content, created_at_ms)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    """,
+}
+"""Statements that version 0.1.0 owed, which an outbox may still hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppendEpisode(OwedStatement):
     """The episode of one turn, owed to D1 by the instance of the run."""
 
-    NAME: ClassVar[str] = "append_episode"
+    NAME: ClassVar[str] = "append_episode_of_user"
     SQL: ClassVar[str] = """
         INSERT OR IGNORE INTO memory_episodes
-          (episode_id, tenant_id, agent_type, instance_id, run_id, turn, content, created_at_ms)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+          (episode_id, tenant_id, agent_type, instance_id, run_id, turn, content, created_at_ms, user_id)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     """
 
     episode_id: str
@@ -48,6 +60,7 @@ class AppendEpisode(OwedStatement):
     turn: int
     content: str
     created_at_ms: int
+    user_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,7 @@ class Episode:
 
     episode_id: str
     run_id: str
+    instance_id: str
     turn: int
     content: str
     created_at_ms: int
@@ -70,20 +84,42 @@ def episode_id(run_id: str, turn: int) -> str:
     return f"{run_id}.{turn:03d}"
 
 
-async def last_episodes(sql: Sql, scope: Scope, count: int, instance_id: str | None) -> list[Episode]:
-    """Return the newest `count` episodes of one instance of the agent, oldest first.
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Whose past turns a run reads.
 
-    instance_id: None for those of every instance of the agent in its tenant.
+    source: those of its instance, those of its user with the same agent, or those of every instance of the agent. A run
+    without a user has no user's turns to read: `user` is then its instance's. user_id: the run's user.
+    """
+
+    source: EpisodeSource
+    instance_id: str
+    user_id: str | None
+
+    def statements(self, scope: Scope, count: int) -> list[Statement]:
+        """Return the queries whose results together hold the newest `count`.
+
+        No query can return a turn that names another user than the run's own.
+        """
+        place = (scope.tenant_id, scope.agent_type)
+        if self.source == "agent":
+            users = (None,) if self.user_id is None else (None, self.user_id)
+            return [(OF_USER, (*place, user, count)) for user in users]
+        if self.source == "user" and self.user_id is not None:
+            return [(OF_USER, (*place, self.user_id, count))]
+        return [(OF_INSTANCE, (*place, self.instance_id, self.user_id, count))]
+
+
+async def last_episodes(sql: Sql, scope: Scope, turns: Turns, count: int) -> list[Episode]:
+    """Return the newest `count` of the turns that a run of an agent may read, oldest first.
 
     Raises: QuotaExceeded (code `episode_limit`) when the tenant has as many episodes as it may, since the run that
         needs the context could not be remembered; Unavailable.
     """
-    counted, recent = await sql.batch(
+    counted, *recent = await sql.batch(
         [
             ("SELECT episodes FROM episode_counts WHERE tenant_id = ?", (scope.tenant_id,)),
-            (LAST, (scope.tenant_id, scope.agent_type, count))
-            if instance_id is None
-            else (LAST_OF_INSTANCE, (scope.tenant_id, scope.agent_type, instance_id, count)),
+            *turns.statements(scope, count),
         ]
     )
     if counted.rows and int(counted.rows[0]["episodes"]) >= MAX_PER_TENANT:
@@ -92,7 +128,8 @@ async def last_episodes(sql: Sql, scope: Scope, count: int, instance_id: str | N
             code="episode_limit",
             limit=MAX_PER_TENANT,
         )
-    return [Episode(**{name: row[name] for name in Episode.__slots__}) for row in reversed(recent.rows)]
+    found = [Episode(**{name: row[name] for name in Episode.__slots__}) for result in recent for row in result.rows]
+    return sorted(found, key=lambda episode: (episode.created_at_ms, episode.episode_id))[-count:] if count else []
 
 
 async def prune_episodes(sql: Sql, now_ms: int) -> dict[str, int]:

@@ -1,4 +1,8 @@
-"""Where a record belongs: tenant > house > agent > instance. The runtime makes scopes; no tool, prompt or body can."""
+"""Where a record belongs: tenant > house > agent > user > instance. The runtime makes scopes; no tool, prompt or model can.
+
+A user of the tenant's application has two kinds of scopes: one inside each agent, for what this agent alone knows of the
+user, and one inside the tenant, for what every agent may know that shares its users.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,10 @@ from hashlib import sha256
 from typing import Literal
 
 from retain.errors import InvalidInput, UnknownScope
-from retain.identifiers import check_agent_type, check_instance_id, check_tenant
+from retain.identifiers import check_agent_type, check_instance_id, check_tenant, check_user_id
 from retain.ports import MetadataValue, Row, SqlValue, Statement
 
-ScopeKind = Literal["tenant", "house", "agent", "instance"]
+ScopeKind = Literal["tenant", "house", "agent", "user", "instance"]
 _HOUSE = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
 
@@ -21,8 +25,8 @@ _HOUSE = re.compile(r"[a-z][a-z0-9_]{0,31}")
 class Scope:
     """One node of a tenant's tree of scopes, named by the innermost part that is given.
 
-    agent_type: None for a house or the whole tenant. house: the group the agent belongs to, if any. instance_id: only
-    with an agent.
+    agent_type: None for a house or the whole tenant. house: the group the agent belongs to, if any. user_id: the user of
+    the agent, or of the whole tenant. instance_id: only with an agent; with a user, the instance serves that user.
 
     Raises: InvalidInput when a part is not a valid identifier, so a scope cannot be empty or a wildcard.
     """
@@ -31,6 +35,7 @@ class Scope:
     agent_type: str | None = None
     house: str | None = None
     instance_id: str | None = None
+    user_id: str | None = None
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant_id)
@@ -42,22 +47,30 @@ class Scope:
             check_instance_id(self.instance_id)
             if self.agent_type is None:
                 raise InvalidInput("an instance belongs to an agent", code="invalid_scope")
+        if self.user_id is not None:
+            check_user_id(self.user_id)
+            if self.house is not None and self.agent_type is None:
+                raise InvalidInput("a user belongs to an agent or to the whole tenant", code="invalid_scope")
 
     @property
     def kind(self) -> ScopeKind:
         """What the scope names."""
         if self.instance_id is not None:
             return "instance"
+        if self.user_id is not None:
+            return "user"
         if self.agent_type is not None:
             return "agent"
         return "house" if self.house is not None else "tenant"
 
     @property
     def scope_id(self) -> str:
-        """The scope's id within its tenant, at most 64 bytes. An instance's is a digest, since its parts are too long."""
+        """The scope's id within its tenant, at most 64 bytes. An instance's and a user's have a digest: names are longer."""
         match self.kind:
             case "instance":
-                return f"instance.{sha256(f'{self.agent_type}:{self.instance_id}'.encode()).hexdigest()[:40]}"
+                return f"instance.{_digest(self.agent_type, self.instance_id)}"
+            case "user":
+                return f"user.{_digest(self.agent_type, self.user_id)}"
             case "agent":
                 return f"agent.{self.agent_type}"
             case "house":
@@ -71,6 +84,8 @@ class Scope:
         match self.kind:
             case "instance":
                 return replace(self, instance_id=None)
+            case "user":
+                return replace(self, user_id=None)
             case "agent":
                 return replace(self, agent_type=None)
             case "house":
@@ -92,6 +107,50 @@ class Scope:
             if node.kind == kind:
                 return node
         raise InvalidInput(f"the scope is not in any {kind}", code="invalid_scope")
+
+
+def user_scope_id(parent_id: str | None, user_id: str) -> str:
+    """Return the id of the scope of a user within a parent, an agent's scope or the tenant's. Raises: InvalidInput."""
+    kind, _, name = (parent_id or "").partition(".")
+    return f"user.{_digest(name if kind == 'agent' else None, check_user_id(user_id))}"
+
+
+def _digest(agent_type: str | None, name: str | None) -> str:
+    """Return 40 hexadecimal digits for a name within an agent, or within the tenant when there is no agent."""
+    return sha256(f"{agent_type or ''}:{name}".encode()).hexdigest()[:40]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is visible: the paths of one scope and of others.
+
+    scope: the innermost. also: further scopes of the tenant, such as what all agents may know of the user.
+
+    Raises: InvalidInput (code `invalid_scope`) for scopes of several tenants or of several users.
+    """
+
+    scope: Scope
+    also: tuple[Scope, ...] = ()
+
+    def __post_init__(self) -> None:
+        users = {scope.user_id for scope in self.starts if scope.user_id is not None}
+        if len({scope.tenant_id for scope in self.starts}) > 1 or len(users) > 1:
+            raise InvalidInput("a view has one tenant and at most one user", code="invalid_scope")
+
+    @property
+    def tenant_id(self) -> str:
+        """The tenant."""
+        return self.scope.tenant_id
+
+    @property
+    def nodes(self) -> tuple[Scope, ...]:
+        """The visible scopes, each once: the path of `scope`, innermost first, then those of the others."""
+        return tuple({node.scope_id: node for start in self.starts for node in start.path()}.values())
+
+    @property
+    def starts(self) -> tuple[Scope, ...]:
+        """The scopes whose paths are visible."""
+        return (self.scope, *self.also)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +179,17 @@ class Reach:
 
 
 CHAIN = """
-WITH RECURSIVE chain (scope_id, parent_id, kind, records, words, height) AS (
-  SELECT scope_id, parent_id, kind, records, words, 0 FROM scopes WHERE tenant_id = ?1 AND scope_id = ?2
-  UNION ALL
-  SELECT s.scope_id, s.parent_id, s.kind, s.records, s.words, c.height + 1
+WITH RECURSIVE chain (scope_id, parent_id, kind, records, words) AS (
+  SELECT scope_id, parent_id, kind, records, words FROM scopes
+  WHERE tenant_id = ?1 AND scope_id IN (SELECT value FROM json_each(?2))
+  UNION
+  SELECT s.scope_id, s.parent_id, s.kind, s.records, s.words
   FROM chain c JOIN scopes s ON s.tenant_id = ?1 AND s.scope_id = c.parent_id
 )
-SELECT scope_id, kind, records, words FROM chain ORDER BY height
+SELECT scope_id, parent_id, kind, records, words FROM chain
 """
-"""A scope and its ancestors, innermost first. Parameters: tenant, scope. The recursion ends, since the table's constraints
-make a parent's kind wider than its child's."""
+"""Scopes and their ancestors. Parameters: tenant, ids of scopes as a JSON array. The recursion ends, since the table's
+constraints make a parent's kind wider than its child's."""
 
 BELOW = """
 WITH RECURSIVE below (scope_id) AS (
@@ -142,16 +202,26 @@ SELECT scope_id FROM below
 """The ids of a scope and its descendants: what may be changed from the scope. Parameters: tenant, scope."""
 
 
-def reach_of(scope: Scope, chain: Sequence[Row]) -> Reach:
-    """Return what is visible from a scope: the chain that `CHAIN` found in D1.
+def reach_of(view: View, chain: Sequence[Row]) -> Reach:
+    """Return what is visible: the chain that `CHAIN` found in D1 from the view's scopes.
 
-    Raises: NotFound (code `unknown_scope`) when the scope has no row, when its chain does not end in its tenant, or when
-        D1 and the runtime disagree on its ancestors: after its agent moved to another house.
+    Users and instances without a row have no records, and are left out.
+    Raises: NotFound (code `unknown_scope`) when another scope of the view has no row, or when D1 and the runtime disagree
+        on a scope's parent: after its agent moved to another house, or its instance began to serve a user.
     """
-    found = tuple(str(row["scope_id"]) for row in chain)  # the path ends in the tenant, so the chain has to
-    if found != tuple(node.scope_id for node in scope.path()):
+    found = {str(row["scope_id"]): row["parent_id"] for row in chain}
+    nodes = view.nodes
+    reached: list[str] = []
+    for node in nodes:
+        if node.scope_id not in found and node.kind in ("user", "instance"):
+            continue
+        parent = node.parent
+        if found.pop(node.scope_id, "") != (None if parent is None else parent.scope_id):
+            raise UnknownScope("the scope is unknown, or has other ancestors")
+        reached.append(node.scope_id)
+    if found:
         raise UnknownScope("the scope is unknown, or has other ancestors")
-    return Reach(scope.tenant_id, found)
+    return Reach(view.tenant_id, tuple(reached))
 
 
 def registration(scope: Scope) -> list[Statement]:
@@ -161,10 +231,16 @@ def registration(scope: Scope) -> list[Statement]:
     """
     return [
         (
-            "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind) VALUES (?, ?, ?, ?)"
+            "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind, user_id) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (tenant_id, scope_id) DO UPDATE SET parent_id = excluded.parent_id"
             " WHERE parent_id IS NOT excluded.parent_id",
-            (node.tenant_id, node.scope_id, node.parent.scope_id if node.parent else None, node.kind),
+            (
+                node.tenant_id,
+                node.scope_id,
+                node.parent.scope_id if node.parent else None,
+                node.kind,
+                node.user_id if node.kind == "user" else None,
+            ),
         )
         for node in reversed(scope.path())
     ]

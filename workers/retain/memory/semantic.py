@@ -1,8 +1,8 @@
 """Semantic memory of one scope: store, search, edit, close and delete records.
 
-A stored record belongs to the scope. A search finds the records of the scope and its ancestors. Records of the scope and
-its descendants can be changed. D1 holds records and events; the vector index is written first, and a debt to it is
-recorded before that, so a record appears whole or not at all (see `retain.memory.indexer`).
+A stored record belongs to the scope. A search finds the records of the scope and its ancestors, or of a wider view.
+Records of the scope and its descendants can be changed. D1 holds records and events; the vector index is written first, and
+a debt to it is recorded before that, so a record appears whole or not at all (see `retain.memory.indexer`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from retain.memory.records.rows import (
     remove_record,
     write_record,
 )
-from retain.memory.scope import BELOW, Scope, registration
+from retain.memory.scope import BELOW, Scope, View, registration
 from retain.memory.storing import StoreResult, Storing, record_for
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
@@ -49,14 +49,19 @@ class SemanticMemory:
         embedder: Embedder,
         clock: Clock,
         *,
+        view: View | None = None,
         reranker: Reranker | None = None,
     ) -> None:
+        """view: what a search sees, when that is not the scope's own path. Raises: InvalidInput for another tenant's."""
         self.scope = scope
+        self.view = View(scope) if view is None else view
+        if self.view.tenant_id != scope.tenant_id:
+            raise InvalidInput("the view belongs to another tenant", code="invalid_scope")
         self._sql = sql
         self._clock = clock
         self._indexer = Indexer(sql, index, embedder, clock)
         self._history = WorldHistory(sql, clock)
-        self._recall = Recall(scope, sql, index, embedder, clock, reranker=reranker)
+        self._recall = Recall(self.view, sql, index, embedder, clock, reranker=reranker)
 
     async def store(self, new: NewRecord, source: RecordSource) -> StoreResult:
         """Store the content; return when it is durable and can be found. Idempotent by content.
@@ -91,7 +96,7 @@ class SemanticMemory:
             if not register:
                 raise
             try:
-                await self._sql.batch(registration(self.scope))
+                await self._sql.batch([part for scope in self.view.starts for part in registration(scope)])
             except Conflict:
                 raise error from None  # the tenant was erased
         return await self._recall.search(wanted)

@@ -30,6 +30,7 @@ class IngestBody(BodyModel):
     conversation: str
     agent_type: str | None = None
     house: str | None = None
+    user_id: str | None = None
     messages: list[Any]
 
 
@@ -42,7 +43,7 @@ async def ingest(context: AdminContext, request: TypedRequest[AsyncIterator[byte
     intake = Intake(context.sql, request.tenant_id, context.clock)
     try:
         body = await _read(request.body, intake)
-        ingestion = context.ingestion(context.scope(request.tenant_id, body.agent_type, body.house))
+        ingestion = context.ingestion(context.scope(request.tenant_id, body.agent_type, body.house, body.user_id))
         receipt = await ingestion.accept(body.conversation, intake)
     except RetainError:
         with suppress(Unavailable):  # if so, the daily cron discards it
@@ -114,6 +115,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "unknown_agent",
                 "invalid_house",
                 "invalid_scope",
+                "invalid_user",
                 "contended",
             ),
         ),

@@ -39,10 +39,11 @@ class SeedBody(BodyModel):
 
 
 class StoreBody(MemoryBody):
-    """One memory and its owner; with neither agent nor house it belongs to the whole tenant."""
+    """One memory and its owner; without agent, house or user it belongs to the whole tenant."""
 
     agent_type: str | None = None
     house: str | None = None
+    user_id: str | None = None
 
 
 @with_fields_of(EditableFields, presence="optional")
@@ -55,12 +56,13 @@ class EditBody(BaseModel):
 
 
 class RecallBody(BodyModel):
-    """What to recall. With neither agent nor house, every memory of the tenant is searched."""
+    """What to recall. Without agent, house and user, every memory of the tenant is searched."""
 
     query: str
     top_k: int = 5
     agent_type: str | None = None
     house: str | None = None
+    user_id: str | None = None
     as_of_ms: int | None = None
     filter: dict[str, JsonValue] = Field(default_factory=dict)
     explain: bool = False
@@ -81,6 +83,10 @@ class ListQuery(PageQuery):
 
     agent_type: str | None = Field(default=None, description="only this agent's own memories; not with `house`")
     house: str | None = Field(default=None, description="only what belongs to this house and its agents")
+    user_id: str | None = Field(
+        default=None,
+        description="only what belongs to this user; with `agent_type` what this agent alone knows of them",
+    )
     filter: Annotated[dict[str, JsonValue], BeforeValidator(_conditions)] = Field(
         default_factory=dict, description="conditions on metadata and fields, as JSON: [memory.md](memory.md#recall)"
     )
@@ -100,7 +106,9 @@ async def seed(context: AdminContext, request: TypedRequest[SeedBody, None]) -> 
 async def store(context: AdminContext, request: TypedRequest[StoreBody, None]) -> Response:
     """Store one memory. Idempotent by content."""
     body = request.body
-    result = await MemoryDesk(context, request.tenant_id).store(Owner(body.agent_type, body.house), body.to_record())
+    result = await MemoryDesk(context, request.tenant_id).store(
+        Owner(body.agent_type, body.house, body.user_id), body.to_record()
+    )
     return json_response({"id": result.id, "created": result.created}, 201 if result.created else 200)
 
 
@@ -108,7 +116,7 @@ async def list_memories(context: AdminContext, request: TypedRequest[None, ListQ
     """List memories at or below a scope, oldest first."""
     query = request.query
     page = await MemoryDesk(context, request.tenant_id).list(
-        Owner(query.agent_type, query.house),
+        Owner(query.agent_type, query.house, query.user_id),
         conditions=query.filter,
         closed_too=query.all,
         limit=query.limit,
@@ -138,7 +146,7 @@ async def recall(context: AdminContext, request: TypedRequest[RecallBody, None])
     """Recall as an agent or house would, or over the whole tenant."""
     body = request.body
     found = await MemoryDesk(context, request.tenant_id).recall(
-        Owner(body.agent_type, body.house),
+        Owner(body.agent_type, body.house, body.user_id),
         body.query,
         top_k=body.top_k,
         as_of_ms=body.as_of_ms,
@@ -165,7 +173,7 @@ OF_A_MEMORY = ErrorGroup(
         "invalid_expires_at_ms",
     ),
 )
-OF_A_SCOPE: tuple[Code, ...] = ("unknown_agent", "invalid_house", "invalid_scope")
+OF_A_SCOPE: tuple[Code, ...] = ("unknown_agent", "invalid_house", "invalid_scope", "invalid_user")
 _MEMORIES = "/admin/tenants/{tenant}/memories"
 RESOURCE: Resource[AdminContext] = Resource(
     "Memories",
@@ -192,7 +200,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             _MEMORIES,
             store,
             body=JsonBody(StoreBody),
-            takes="[a memory](#a-memory), with `agent_type` or `house`; with neither it is the whole tenant's",
+            takes="[a memory](#a-memory), with `agent_type`, `house` or `user_id`; without them it is the whole tenant's",
             answers=(
                 Answer(201, '`{"id", "created"}`'),
                 Answer(200, "the same, when the scope already had the content"),

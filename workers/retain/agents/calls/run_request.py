@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from retain.agents.calls.fields import Fields
+from retain.agents.calls.user import User
 from retain.json_text import Json, JsonObject
 
 RunInput: TypeAlias = str | JsonObject
@@ -48,7 +49,8 @@ class RunRequest:
 
     idempotency_key: for a second request with the same key the instance returns the same run. stream: whether the
     answer's text is kept for followers while the model writes it. parent, depth: the run that delegated to this one, and
-    how many runs are above this one. budget: what the parent lets it spend.
+    how many runs are above this one. budget: what the parent lets it spend. user: for whom the run acts; None for nobody
+    in particular.
     """
 
     input: RunInput
@@ -58,11 +60,18 @@ class RunRequest:
     parent: RunReference | None = None
     depth: int = 0
     budget: Budget = Budget()
+    user: User | None = None
 
     @property
     def digest(self) -> str:
         """A hash that differs for another request with the same idempotency key."""
-        return hashlib.sha256(json.dumps([self.input, self.metadata], sort_keys=True).encode()).hexdigest()
+        asked = [self.input, self.metadata, *([] if self.user is None else [self.user.id])]
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def user_id(self) -> str | None:
+        """The id of the run's user, if it has one."""
+        return None if self.user is None else self.user.id
 
     def to_json(self) -> dict[str, Json]:
         """Return the request as it is sent and as the journal keeps it."""
@@ -78,6 +87,8 @@ class RunRequest:
         if parent is not None:
             fields["parent_run_id"] = parent.run_id
             fields["parent"] = {"agent_type": parent.agent_type, "instance_id": parent.instance_id}
+        if self.user is not None:
+            fields["user"] = self.user.to_json()
         return fields
 
     @classmethod
@@ -87,6 +98,7 @@ class RunRequest:
         metadata = fields.object_or_none("metadata")
         budget = fields.object_or_none("budget")
         parent = fields.object_or_none("parent")
+        user = fields.object_or_none("user")
         return cls(
             input=fields.text_or_object("input"),
             metadata={} if metadata is None else metadata.content,
@@ -99,6 +111,7 @@ class RunRequest:
             budget=Budget()
             if budget is None
             else Budget(budget.integer_or_none("tokens"), budget.integer_or_none("delegations")),
+            user=None if user is None else User.from_json(user.content),
         )
 
 

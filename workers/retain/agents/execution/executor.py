@@ -19,11 +19,11 @@ from retain.agents.runs.run_state import Policy
 from retain.agents.runs.tokens import Estimate
 from retain.agents.toolbox import Toolbox
 from retain.agents.tools.delegation import Delegation
-from retain.errors import InvalidInput, NotFound, Unavailable
+from retain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from retain.errors.codes import Code, ForeignCode
 from retain.identifiers import new_id
 from retain.log import bind
-from retain.memory.episodes import last_episodes
+from retain.memory.episodes import Turns, last_episodes
 from retain.memory.procedures.procedural import Choice, ProceduralMemory
 from retain.memory.recall.query import MAX_QUERY_BYTES
 from retain.memory.semantic import Hit, RecallQuery
@@ -66,6 +66,7 @@ class Execution:
         Raises: as `Instance.run`; then nothing of the run is recorded.
         """
         ports = self._ports
+        self._require_user(request.user_id)
         definition = ports.catalogue.agent(self._identity.agent_type)
         loop, model, specs = await self._loop(definition, request)
         run_id = new_id()
@@ -74,6 +75,17 @@ class Execution:
         run = self._journal.open(run_id, request, context, model=model.name)
         await ports.alarm.set(ports.clock() + LEASE_MS)
         return loop, run
+
+    def _require_user(self, user_id: str | None) -> None:
+        """Refuse a run for anybody but the user whom the instance serves: its notes and its log are theirs."""
+        served = self._journal.served_user()
+        if served is not None and user_id != served:
+            raise Conflict(
+                "the instance serves a user, whom the run must name"
+                if user_id is None
+                else "the instance serves another user",
+                code="wrong_user",
+            )
 
     async def resume_interrupted(self) -> None:
         """Finish the runs that a crash interrupted or whose wait has ended.
@@ -134,12 +146,12 @@ class Execution:
         specs: Sequence[ToolSpec],
     ) -> AssembledContext:
         config = definition.memory_config
-        instance_id = self._identity.instance_id if config.episodes_from == "instance" else None
-        episodes = await last_episodes(self._ports.sql, self._identity.scope, config.episodes, instance_id)
+        turns = Turns(config.episodes_from, self._identity.instance_id, request.user_id)
+        episodes = await last_episodes(self._ports.sql, self._identity.scope, turns, config.episodes)
         records: list[Hit] = []
         query = _query(request.input)
         if query and config.long_term_enabled and config.recall in ("context", "both"):
-            records = await self._toolbox.semantic().search(RecallQuery(query, config.top_k))
+            records = await self._toolbox.semantic(request.user_id).search(RecallQuery(query, config.top_k))
         return assemble(
             definition,
             request.input,
@@ -155,7 +167,7 @@ class Execution:
         self, definition: AgentDefinition, request: RunRequest
     ) -> tuple[RunLoop, ChatModel, list[ToolSpec]]:
         model = self._ports.chat(definition)
-        tools = await self._toolbox.tools(definition, request.depth)
+        tools = await self._toolbox.tools(definition, request)
         limits, budget = definition.limits, request.budget
         policy = Policy(
             max_turns=limits.max_turns,

@@ -13,6 +13,7 @@ from functools import partial
 
 from retain.agents.calls.report import FollowedWorkflow, RunReport, RunStanding
 from retain.agents.calls.run_request import RunRequest
+from retain.agents.calls.user import User
 from retain.agents.identity import InstanceIdentity
 from retain.agents.runs.context import AssembledContext
 from retain.agents.runs.episode_text import episode_text, valid_unicode
@@ -27,7 +28,7 @@ from retain.agents.runs.events import (
     to_json,
 )
 from retain.agents.runs.open_run import OpenRun
-from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, StartRun, WaitRun
+from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, MeetUser, StartRun, WaitRun
 from retain.agents.runs.result import awaited, result_of
 from retain.agents.runs.run_log import Logged, RunLog
 from retain.agents.runs.run_table import RunTable
@@ -91,11 +92,35 @@ class Journal:
                 input=json.dumps(context.logged(request, run.procedure)),
                 model=model,
                 created_at_ms=now,
+                user_id=request.user_id,
             )
         )
+        if request.user is not None:
+            self._meet(request.user, run.run_id, now)
         if cancelled is not None:
             self._local.run("DELETE FROM cancel_requests WHERE idempotency_key = ?", request.idempotency_key)
             self._write_event(run, cancelled)
+
+    def _meet(self, user: User, run_id: str, now_ms: int) -> None:
+        """Let the instance serve the user from now on, and owe D1 what is known of them."""
+        self._local.run("INSERT OR IGNORE INTO served_user VALUES (1, ?)", user.id)
+        self._owe(
+            MeetUser(
+                tenant_id=self._identity.scope.tenant_id,
+                user_id=user.id,
+                name=user.name,
+                locale=user.locale,
+                timezone=user.timezone,
+                created_at_ms=now_ms,
+                last_run_at_ms=now_ms,
+                last_run_id=run_id,
+            )
+        )
+
+    def served_user(self) -> str | None:
+        """Return the id of the user whom the instance serves, None before the first run that names one."""
+        rows = self._local.run("SELECT user_id FROM served_user").rows
+        return rows[0]["user_id"] if rows else None
 
     def load(self, run_id: str) -> OpenRun:
         """Return a run with the fold of its events. Raises: NotFound (code `no_such_run`)."""
@@ -185,6 +210,7 @@ class Journal:
                     turn=number,
                     content=episode_text(run, number, identity.agent_type),
                     created_at_ms=now,
+                    user_id=run.request.user_id,
                 )
             )
         self._owe(
@@ -244,7 +270,7 @@ class Journal:
         if names is None:
             self.log.clear()
             self.runs.clear()
-            for table in ("cancel_requests", "procedural_workflows"):
+            for table in ("cancel_requests", "procedural_workflows", "served_user"):
                 self._local.run(f"DELETE FROM {table}")  # noqa: S608
             self._heads.clear()
             return

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from retain.outbox import OwedStatement
+
+EARLIER: Mapping[str, str] = {
+    "start_run": """
+        INSERT OR IGNORE INTO agent_runs
+          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, input, model, created_at_ms)
+        VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?)
+    """,
+}
+"""Statements that version 0.1.0 owed, which an outbox may still hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartRun(OwedStatement):
     """The row of a new run."""
 
-    NAME: ClassVar[str] = "start_run"
+    NAME: ClassVar[str] = "start_run_of_user"
     SQL: ClassVar[str] = """
         INSERT OR IGNORE INTO agent_runs
-          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, input, model, created_at_ms)
-        VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?)
+          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, input, model, created_at_ms, user_id)
+        VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?, ?)
     """
 
     run_id: str
@@ -27,6 +37,32 @@ class StartRun(OwedStatement):
     input: str
     model: str
     created_at_ms: int
+    user_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MeetUser(OwedStatement):
+    """The row of a run's user: what the application said of them last."""
+
+    NAME: ClassVar[str] = "meet_user"
+    SQL: ClassVar[str] = """
+        INSERT INTO users (tenant_id, user_id, name, locale, timezone, created_at_ms, last_run_at_ms, last_run_id)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (tenant_id, user_id) DO UPDATE SET
+          name = COALESCE(excluded.name, name), locale = COALESCE(excluded.locale, locale),
+          timezone = COALESCE(excluded.timezone, timezone),
+          last_run_at_ms = excluded.last_run_at_ms, last_run_id = excluded.last_run_id
+        WHERE excluded.last_run_id >= last_run_id
+    """
+
+    tenant_id: str
+    user_id: str
+    name: str | None
+    locale: str | None
+    timezone: str | None
+    created_at_ms: int
+    last_run_at_ms: int
+    last_run_id: str
 
 
 @dataclass(frozen=True, slots=True)

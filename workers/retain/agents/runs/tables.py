@@ -1,12 +1,15 @@
 """The tables of an instance's journal in the object's SQLite, and the statements that its outbox may hold.
 
 `turn_state.due_at_ms`: when a waiting run resumes without an answer. `turn_state.resumed`: how often the run was resumed
-since it last waited. `cancel_requests`: cancellations of delegates' runs that arrived before the runs themselves.
+since it last waited. `served_user`: the user whom the instance serves, since the first run that named one.
+`cancel_requests`: cancellations of delegates' runs that arrived before the runs themselves.
 """
 
 from __future__ import annotations
 
-from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, StartRun, WaitRun
+from retain.agents.runs import owed
+from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, MeetUser, StartRun, WaitRun
+from retain.memory import episodes
 from retain.memory.episodes import AppendEpisode
 from retain.memory.procedures.procedural import SCHEMA as PROCEDURES_SCHEMA
 from retain.memory.procedures.procedural import BeginProcedure, RecordOutcome
@@ -48,10 +51,20 @@ SCHEMA = (
       at_ms INTEGER NOT NULL
     )
     """,
+    """
+    CREATE TABLE IF NOT EXISTS served_user (
+      one INTEGER PRIMARY KEY CHECK (one = 1),
+      user_id TEXT NOT NULL
+    )
+    """,
     PROCEDURES_SCHEMA,
 )
 
-STATEMENTS = statements_of(
-    StartRun, WaitRun, ContinueRun, CloseRun, AppendEvent, AppendEpisode, BeginProcedure, RecordOutcome
-)
+STATEMENTS = {
+    **owed.EARLIER,
+    **episodes.EARLIER,
+    **statements_of(
+        StartRun, MeetUser, WaitRun, ContinueRun, CloseRun, AppendEvent, AppendEpisode, BeginProcedure, RecordOutcome
+    ),
+}
 """Every statement that an instance's outbox may hold."""

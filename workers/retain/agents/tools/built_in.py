@@ -178,19 +178,20 @@ def _shown(hit: Hit) -> dict[str, Json]:
 
 
 class StoreMemory:
-    """`store_memory`: remember something in the agent's own semantic memory, unless it was recalled.
+    """`store_memory`: remember something of the run's user, or for the agent when it has none, unless it was recalled.
 
-    What the agent can already recall is not stored again, wherever it came from: the answer names the existing memory,
+    What the run can already recall is not stored again, wherever it came from: the answer names the existing memory,
     which stays unchanged. With `shared`, this applies to the house's memory instead: what only the agent remembers may be
     stored for the house.
     """
 
     idempotent = True
 
-    def __init__(self, memory: SemanticMemory, house: SemanticMemory | None = None) -> None:
-        """memory: the agent's own. house: its house's, when the definition lets the agent share."""
+    def __init__(self, memory: SemanticMemory, house: SemanticMemory | None = None, *, in_house: bool = False) -> None:
+        """memory: the run's. house: its house's, when the definition lets the agent share. in_house: whether it has one."""
         self._memory = memory
         self._house = house
+        self._in_house = in_house or house is not None
 
     @property
     def spec(self) -> ToolSpec:
@@ -241,7 +242,7 @@ class StoreMemory:
             return self._memory
         if self._house is not None:
             return self._house
-        if self._memory.scope.house is None:
+        if not self._in_house:
             raise Forbidden("this agent belongs to no house to share with", code="no_house")
         raise Forbidden("this agent's definition does not let it share", code="sharing_not_allowed")
 

@@ -26,11 +26,11 @@ class Delegate:
 
     idempotent = True
 
-    def __init__(self, delegation: Delegation, agents: Mapping[str, str], depth: int) -> None:
-        """agents: those that may be called, with their descriptions. depth: how many runs are above the caller's."""
+    def __init__(self, delegation: Delegation, agents: Mapping[str, str], caller: RunRequest) -> None:
+        """agents: those that may be called, with their descriptions. caller: the request of the run that calls."""
         self._delegation = delegation
         self._agents = agents
-        self._depth = depth
+        self._caller = caller
         listed = "; ".join(f"{name}: {description}" for name, description in agents.items())
         self.spec = ToolSpec(
             DELEGATE,
@@ -64,7 +64,7 @@ class Delegate:
         agent = text_argument(arguments, "agent")
         if agent not in self._agents:
             raise Forbidden(f"this agent may not delegate to {agent}", code="delegate_not_allowed")
-        if self._depth >= MAX_DEPTH:
+        if self._caller.depth >= MAX_DEPTH:
             raise LimitExceeded("runs are nested too deeply", code="delegation_depth", limit=MAX_DEPTH)
         if budget.delegations is not None and budget.delegations < 1:
             raise LimitExceeded("the run has started as many runs as it may", code="delegation_limit")
@@ -76,8 +76,9 @@ class Delegate:
             input=text,
             idempotency_key=context.key,
             parent=self._delegation.reference(context.run_id),
-            depth=self._depth + 1,
+            depth=self._caller.depth + 1,
             budget=Budget(context.budget.tokens, None if delegations is None else delegations - 1),
+            user=self._caller.user,
         )
 
 

@@ -30,6 +30,7 @@ from retain.lifecycle.transfer.shapes import (
 from retain.memory.records.events import EventKind, LearningEvent, apply
 from retain.memory.records.limits import check
 from retain.memory.records.record import Record
+from retain.memory.scope import user_scope_id
 
 VERSION = 1
 MAX_LINES = 500
@@ -37,8 +38,14 @@ MAX_LINES = 500
 MAX_BYTES = 1_048_576
 """Size of one import."""
 
-_SCOPE = re.compile(r"tenant|house\.[a-z][a-z0-9_]{0,31}|agent\.[a-z][a-z0-9_]{0,31}|instance\.[0-9a-f]{40}")
-_PARENTS = {"tenant": (), "house": ("tenant",), "agent": ("tenant", "house"), "instance": ("agent",)}
+_SCOPE = re.compile(r"tenant|house\.[a-z][a-z0-9_]{0,31}|agent\.[a-z][a-z0-9_]{0,31}|(?:user|instance)\.[0-9a-f]{40}")
+_PARENTS = {
+    "tenant": (),
+    "house": ("tenant",),
+    "agent": ("tenant", "house"),
+    "user": ("tenant", "agent"),
+    "instance": ("agent", "user"),
+}
 
 _EVENT_SHAPES: Mapping[EventKind, type[NothingShape]] = {
     "stored": StoredShape,
@@ -59,6 +66,7 @@ class ScopeLine:
     scope_id: str
     parent_id: str | None
     kind: str
+    user_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +176,11 @@ def _scope_line(number: int, scope: ScopeShape) -> ScopeLine:
         parent is not None and (_SCOPE.fullmatch(parent) is None or parent.partition(".")[0] not in kinds)
     ):
         raise InvalidInput("the scope cannot have this parent", code="invalid_line")
-    return ScopeLine(number, scope.scope_id, parent, scope.kind)
+    if (scope.kind == "user") != (scope.user_id is not None):
+        raise InvalidInput("a user's scope names its user, and no other scope does", code="invalid_line")
+    if scope.user_id is not None and scope.scope_id != user_scope_id(parent, scope.user_id):
+        raise InvalidInput("the scope is another user's", code="invalid_line")
+    return ScopeLine(number, scope.scope_id, parent, scope.kind, scope.user_id)
 
 
 def _check_event(event: LearningEvent, tenant_id: str) -> None:

@@ -24,7 +24,9 @@ from retain.ports import Sql, Statement
 from retain.tenants.history import Change
 
 _LISTED = "(SELECT value FROM json_each(?))"
-_REGISTER = "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_REGISTER = """
+INSERT INTO scopes (tenant_id, scope_id, parent_id, kind, user_id) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
 _SCOPES = "SELECT scope_id FROM scopes WHERE tenant_id = ?"
 _RECORDS = f"SELECT * FROM memory_records WHERE tenant_id = ? AND id IN {_LISTED}"
 _EVENTS = f"SELECT * FROM memory_events WHERE tenant_id = ? AND record_id IN {_LISTED} ORDER BY event_id"
@@ -145,7 +147,7 @@ async def plan_import(sql: Sql, tenant_id: str, lines: Sequence[ScopeLine | Reco
             steps[line.record_id] = step if first is None else first.then(step)
         elif line.scope_id not in tenant.scopes:
             tenant.scopes.add(line.scope_id)
-            plan.scopes.append((_REGISTER, (tenant_id, line.scope_id, line.parent_id, line.kind)))
+            plan.scopes.append((_REGISTER, (tenant_id, line.scope_id, line.parent_id, line.kind, line.user_id)))
     plan.steps = list(steps.values())
     return plan
 

@@ -44,11 +44,12 @@ class RecordLineShape(NothingShape):
 
 
 class ScopeShape(NothingShape):
-    """One scope."""
+    """One scope. user_id: of a user's scope, otherwise absent or None."""
 
     scope_id: str
     parent_id: str | None
     kind: ScopeKind
+    user_id: str | None = None
 
 
 class ScopeLineShape(NothingShape):

@@ -15,7 +15,7 @@ from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import BM25_B, BM25_K1, inverse_frequency
 from retain.memory.recall.words import scope_tag
 from retain.memory.records.record import Record
-from retain.memory.scope import BELOW, CHAIN, Reach, Scope, reach_of
+from retain.memory.scope import BELOW, CHAIN, Reach, Scope, View, reach_of
 from retain.ports import Sql, SqlValue, Statement
 
 _PLACE_FIELDS = ("conversation", "speaker")
@@ -123,20 +123,21 @@ class Statistics:
         return found
 
 
-async def read_statistics(sql: Sql, scope: Scope, query: Query, *, below: bool) -> Statistics:
-    """Return the statistics of what is visible from a scope. One round trip, two when `below`.
+async def read_statistics(sql: Sql, view: View, query: Query, *, below: bool) -> Statistics:
+    """Return the statistics of what is visible in a view. One round trip, two when `below`.
 
-    Visible is the scope's chain, walked over `parent_id` in the same round trip. The words are looked up under the tags
-    of the path that the runtime made; the chain that D1 has must equal it. below: the scopes at and below instead.
+    Visible are the chains of the view's scopes, walked over `parent_id` in the same round trip. The words are looked up
+    under the tags of the paths that the runtime made; the chains that D1 has must equal them. below: the scopes at and
+    below the view's scope instead.
     Raises: NotFound (code `unknown_scope`), as `reach_of`; LimitExceeded (code `too_many_scopes`) when more than 32
         of those at and below have records.
     """
-    path = await _below(sql, scope) if below else [node.scope_id for node in scope.path()]
-    tags = {scope_tag(scope.tenant_id, scope_id): scope_id for scope_id in path}
+    path = await _below(sql, view.scope) if below else [node.scope_id for node in view.nodes]
+    tags = {scope_tag(view.tenant_id, scope_id): scope_id for scope_id in path}
     terms = [tag + stem for tag in tags for stem in query.stems]
     scopes, vocabulary = await sql.batch(
         [
-            (_COUNTS, (scope.tenant_id, json.dumps(path))) if below else (CHAIN, (scope.tenant_id, scope.scope_id)),
+            (_COUNTS if below else CHAIN, (view.tenant_id, json.dumps(path))),
             (
                 "SELECT term, doc FROM memory_vocabulary WHERE term IN (SELECT value FROM json_each(?))",
                 (json.dumps(terms),),
@@ -144,7 +145,7 @@ async def read_statistics(sql: Sql, scope: Scope, query: Query, *, below: bool) 
         ]
     )
     known = {str(row["scope_id"]): row for row in scopes.rows}
-    reach = Reach(scope.tenant_id, tuple(known)) if below else reach_of(scope, scopes.rows)
+    reach = Reach(view.tenant_id, tuple(known)) if below else reach_of(view, scopes.rows)
     having: dict[str, int] = {}
     for row in vocabulary.rows:
         tag, stem = row["term"][:8], row["term"][8:]
@@ -168,7 +169,9 @@ async def _below(sql: Sql, scope: Scope) -> list[str]:
         )
     ).rows
     if len(rows) > MAX_SCOPES:
-        raise LimitExceeded("too many scopes to search at once; name an agent or a house", code="too_many_scopes")
+        raise LimitExceeded(
+            "too many scopes to search at once; name an agent, a house or a user", code="too_many_scopes"
+        )
     return [row["scope_id"] for row in rows]
 
 

@@ -20,7 +20,7 @@ from retain.memory.recall.query import Query, analyse
 from retain.memory.recall.ranking import BM25_K1, Candidate, Weights, distinct, rank
 from retain.memory.records.record import Record, content_hash
 from retain.memory.records.rows import record_of
-from retain.memory.scope import Scope
+from retain.memory.scope import View
 from retain.memory.vector_names import record_id_of, vector_namespace
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
@@ -66,11 +66,11 @@ class RecallQuery:
 
 
 class Recall:
-    """Recalls what is visible from one scope."""
+    """Recalls what is visible in one view."""
 
     def __init__(
         self,
-        scope: Scope,
+        view: View,
         sql: Sql,
         index: VectorIndex,
         embedder: Embedder,
@@ -79,7 +79,7 @@ class Recall:
         weights: Weights | None = None,
         reranker: Reranker | None = None,
     ) -> None:
-        self._scope = scope
+        self._view = view
         self._sql = sql
         self._index = index
         self._embedder = embedder
@@ -99,7 +99,7 @@ class Recall:
         query = analyse(wanted.text, at_ms)
         condition, values = compile_filter(wanted.filter)
         [vector] = await self._embedder.embed([query.text])
-        statistics = await read_statistics(self._sql, self._scope, query, below=wanted.below)
+        statistics = await read_statistics(self._sql, self._view, query, below=wanted.below)
         visible = Visible(statistics.reach, at_ms, wanted.as_of_ms is not None, condition, tuple(values))
         evidence = await self._find(wanted, query, vector, statistics, visible)
         ranked = await self._rank(query, evidence, statistics.idf(query), visible)
@@ -160,7 +160,7 @@ class Recall:
             **({} if wanted.as_of_ms is None else {"created_at": {"$lte": wanted.as_of_ms}}),
         }
         matches = await self._index.query(
-            vector, namespace=vector_namespace(self._scope.tenant_id), filter=criteria, top_k=CANDIDATES
+            vector, namespace=vector_namespace(self._view.tenant_id), filter=criteria, top_k=CANDIDATES
         )
         cosine: dict[str, float] = {}
         for match in matches:
