@@ -52,7 +52,7 @@ async def test_what_is_shared_is_recalled_by_the_agents_of_the_house_and_by_no_o
     deployment = deploy(agents(**HOUSEMATES), chat=chat)
     stored = await answers(deployment, chat, "clerk")
     [row] = await deployment.rows("SELECT * FROM memory_records")
-    assert (stored, row["scope_id"]) == ({"id": row["id"], "created": True}, "house.orders")
+    assert (stored, row["scope_id"]) == ({"id": row["id"], "created": True, "merged": [], "kept": []}, "house.orders")
     source = json.loads(row["source"])
     assert (source["origin"], source["step"]) == ("agent", 1)
     assert ULID.fullmatch(source["run_id"])
@@ -79,7 +79,7 @@ async def test_what_only_the_agent_remembers_can_be_shared_with_the_house_and_is
     chat = SteppedChat(stores(), says("ok"), stores(shared=True), says("ok"), stores(shared=True), says("ok"))
     deployment = deploy(agents(**HOUSEMATES), chat=chat)
     own, shared, again = [await answers(deployment, chat, "clerk") for _ in range(3)]
-    assert (own["created"], shared["created"], again) == (True, True, {"id": shared["id"], "created": False})
+    assert (own["created"], shared["created"], again) == (True, True, {**shared, "created": False})
     rows = await deployment.rows("SELECT scope_id FROM memory_records ORDER BY number")
     assert [row["scope_id"] for row in rows] == ["agent.clerk", "house.orders"]
 

@@ -10,6 +10,7 @@ import pytest
 from retain.agents.runs.context import fenced
 from retain.agents.tools.built_in import CallContext, RecallMemory, StoreMemory
 from retain.errors import InvalidInput
+from retain.json_text import JsonObject
 from retain.memory.records.record import Utterance
 from tests.ingest.substrate import IngestSubstrate
 from tests.memory.semantic.substrate import AGENT, HOUSE, INSTANCE, PERSON, TENANT
@@ -27,16 +28,28 @@ async def test_recalled_text_is_not_learned_again(substrate: IngestSubstrate, sc
     [recalled] = answer["memories"]
     for content in (recalled["content"], f"  {recalled['content'].upper()} ", f"- {recalled['content']}"):
         stored = json.loads((await StoreMemory(memory).call({"content": content}, CALL)).content)
-        assert stored == {"id": known, "created": False}
+        assert stored == {"id": known, "created": False, "merged": [], "kept": ["confidence", "importance"]}
     [record] = await substrate.listed()
     assert (record.content, record.importance, record.confidence, record.scope_id) == (TEXT, 0.3, 0.6, scope.scope_id)
     assert len((await substrate.memory(TENANT).get(known))[1]) == 1
 
 
+async def test_metadata_stored_with_recalled_text_is_added_in_the_own_scope_and_kept_out_of_others(
+    substrate: IngestSubstrate,
+) -> None:
+    for scope, named in ((AGENT, ("merged", {"order": 7})), (HOUSE, ("kept", {}))):
+        text = f"{TEXT} Said by {scope.kind}."
+        known = await substrate.store(text, scope)
+        call: JsonObject = {"content": text.upper(), "metadata": {"order": 7}}
+        stored = json.loads((await StoreMemory(substrate.memory(AGENT)).call(call, CALL)).content)
+        assert stored == {"id": known, "created": False, "merged": [], "kept": [], named[0]: ["metadata.order"]}
+        assert (await substrate.record(known)).metadata == named[1]
+
+
 async def test_a_recalled_message_of_a_conversation_is_not_learned_again(substrate: IngestSubstrate) -> None:
     message = await substrate.store(TEXT, HOUSE, kind="event", utterance=Utterance("chat", 0, "Bea"))
     stored = await StoreMemory(substrate.memory(AGENT)).call({"content": TEXT}, CALL)
-    assert json.loads(stored.content) == {"id": message, "created": False}
+    assert json.loads(stored.content) == {"id": message, "created": False, "merged": [], "kept": ["kind"]}
 
 
 async def test_recalled_text_of_any_length_is_not_learned_again(substrate: IngestSubstrate) -> None:
@@ -45,7 +58,7 @@ async def test_recalled_text_of_any_length_is_not_learned_again(substrate: Inges
     for number in range(30):
         await substrate.store(f"The order of number {number} was late.", HOUSE)
     stored = await StoreMemory(substrate.memory(AGENT)).call({"content": long}, CALL)
-    assert json.loads(stored.content) == {"id": known, "created": False}
+    assert json.loads(stored.content) == {"id": known, "created": False, "merged": [], "kept": []}
 
 
 async def test_a_record_that_the_agent_cannot_see_does_not_prevent_storing(substrate: IngestSubstrate) -> None:

@@ -70,7 +70,7 @@ def test_a_memory_is_stored_once_and_shown_with_all_its_fields(memories: Memorie
     first = memories.api.post(memories.path, json=body)
     again = memories.api.post(memories.path, json=body)
     assert (first.status_code, again.status_code) == (201, 200)
-    assert again.json() == {"id": first.json()["id"], "created": False}
+    assert again.json() == {"id": first.json()["id"], "created": False, "merged": [], "kept": []}
     shown = memories.get(first.json()["id"])
     assert {name: shown[name] for name in body} == body
     assert (shown["tenant_id"], shown["scope_id"]) == (memories.tenant_id, "tenant")
@@ -179,6 +179,35 @@ def test_a_recall_in_an_agents_scope_sees_what_that_agent_sees(memories: Memorie
         json={"tenant": memories.tenant_id, "agent_type": "sdr", "memories": [{"content": "Ann likes green tea."}]},
     )
     assert (seeded.status_code, seeded.json()["created"]) == (201, 0)
+
+
+def test_a_memory_stored_again_with_other_fields_names_those_added_and_those_kept(memories: Memories) -> None:
+    first = memories.api.post(memories.path, json={"content": BERLIN, "metadata": {"user": "ann"}, "confidence": 0.5})
+    body = {"content": BERLIN, "metadata": {"user": "bob", "desk": 7}, **CITY}
+    again = memories.api.post(memories.path, json=body)
+    assert (again.status_code, again.json()) == (
+        200,
+        {
+            "id": first.json()["id"],
+            "created": False,
+            "merged": ["metadata.desk", "subject", "predicate"],
+            "kept": ["metadata.user", "confidence"],
+        },
+    )
+    shown = memories.get(first.json()["id"])
+    assert (shown["metadata"], shown["confidence"], shown["subject"]) == ({"user": "ann", "desk": 7}, 0.5, "ann")
+    assert [event["kind"] for event in shown["events"]] == ["stored", "edited"]
+
+
+def test_seeding_again_names_for_each_memory_the_fields_added_and_kept(memories: Memories) -> None:
+    body = {"tenant": memories.tenant_id, "agent_type": "sdr", "memories": [{"content": BERLIN}, {"content": "Tea."}]}
+    [berlin, tea] = memories.api.post("/admin/seed-memory", json=body).json()["ids"]
+    other_fields = [{"content": BERLIN, "metadata": {"a": 1}}, {"content": "Tea.", "kind": "event"}]
+    again = memories.api.post("/admin/seed-memory", json={**body, "memories": other_fields}).json()
+    assert again["results"] == [
+        {"id": berlin, "created": False, "merged": ["metadata.a"], "kept": []},
+        {"id": tea, "created": False, "merged": [], "kept": ["kind"]},
+    ]
 
 
 def test_another_tenant_cannot_reach_it(memories: Memories, tenant: Callable[[], str]) -> None:

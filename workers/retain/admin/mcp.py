@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import BaseModel, Field
@@ -69,7 +69,7 @@ class EditArguments(EditBody):
 
 
 async def _remember(desk: MemoryDesk, owner: Owner, given: MemoryBody) -> Mapping[str, object]:
-    return asdict(await desk.store(owner, given.to_record()))
+    return (await desk.store(owner, given.to_record())).to_json()
 
 
 async def _recall(desk: MemoryDesk, owner: Owner, given: RecallArguments) -> Mapping[str, object]:
@@ -121,7 +121,8 @@ def _tool(
 _CHANGES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True}
 _TOOLS: Mapping[str, _MemoryTool] = {
     "remember": _tool(
-        "Remember something, as one self-contained statement. Remembering it again changes nothing.",
+        "Remember something, as one self-contained statement. Remembering it again adds what the memory lacks;"
+        " `merged` and `kept` name the fields that were added, and those that keep another value.",
         MemoryBody,
         _remember,
         **_CHANGES,

@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from dataclasses import replace
 
-from retain.memory.semantic import RecallQuery, SemanticMemory
+from retain.errors import InvalidInput
+from retain.memory.records.record import NewRecord, Record, RecordSource
+from retain.memory.semantic import RecallQuery, SemanticMemory, StoreResult
 
 COMPARED = 20
 """How many records, best first, are compared with new content."""
@@ -47,15 +50,31 @@ def normalised(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip(_MARGIN)
 
 
-async def known_as(memory: SemanticMemory, content: str) -> str | None:
-    """Return the id of a record, visible from the scope, with the same normalised content; None if there is none.
+async def store_unrecalled(memory: SemanticMemory, new: NewRecord, source: RecordSource) -> StoreResult:
+    """Store the content without what came from recall; return the result for the record that has it already, if any.
+
+    A known record of the scope is stored again, so fields that it lacks are added; one of another scope keeps all its own.
+    Raises: InvalidInput (code `recalled_text`) when nothing is left; as `SemanticMemory.search` and `store`.
+    """
+    content = without_recalled(new.content)
+    if not content.strip():
+        raise InvalidInput("this text was recalled; it is already stored", code="recalled_text")
+    known = await known_as(memory, content)
+    if known is None:
+        return await memory.store(replace(new, content=content), source)
+    again = replace(new, content=known.content, utterance=known.utterance)
+    return await memory.store_again(known, again, source)
+
+
+async def known_as(memory: SemanticMemory, content: str) -> Record | None:
+    """Return a record, visible from the scope, with the same normalised content; None if there is none.
 
     Raises: as `SemanticMemory.search`.
     """
     wanted = normalised(content)
     query = content.strip().encode()[:_QUERY_BYTES].decode("utf-8", "ignore")
     hits = await memory.search(RecallQuery(query, COMPARED))
-    return next((hit.record.id for hit in hits if normalised(hit.record.content) == wanted), None)
+    return next((hit.record for hit in hits if normalised(hit.record.content) == wanted), None)
 
 
 def _outside_fences(text: str) -> str:

@@ -29,7 +29,7 @@ from retain.memory.records.rows import (
     write_record,
 )
 from retain.memory.scope import BELOW, Scope, View, registration
-from retain.memory.storing import StoreResult, Storing, record_for
+from retain.memory.storing import StoreResult, Storing, kept_as_it_is, stated_in
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
 from retain.ports import Clock, Sql, Statement, VectorIndex
@@ -68,6 +68,8 @@ class SemanticMemory:
 
         A newer fact of equal subject and predicate closes the older one's validity; both stay readable. Content that was
         closed before the new statement, or has expired, becomes valid again; what a person closed, only a person reopens.
+        Other fields of known content are added where the record has none, and the result names those that it keeps
+        (see `retain.memory.records.retelling`).
         Raises: Unavailable, UpstreamFailed when a step failed; then no record exists, unless the answer of the commit
             was lost. Repeating the call is right in both cases: it returns the record's id.
         """
@@ -78,10 +80,14 @@ class SemanticMemory:
     ) -> list[StoreResult]:
         """Store several contents in order, all of them or none; as `store`. source: one for all, or one for each."""
         sources = [source] * len(news) if isinstance(source, RecordSource) else source
-        records = [
-            record_for(self.scope, new, origin, self._clock()) for new, origin in zip(news, sources, strict=True)
-        ]
-        return await Storing(self.scope, self._sql, self._clock, self._indexer, records).run()
+        stated = [stated_in(self.scope, new, origin, self._clock()) for new, origin in zip(news, sources, strict=True)]
+        return await Storing(self.scope, self._sql, self._clock, self._indexer, stated).run()
+
+    async def store_again(self, known: Record, new: NewRecord, source: RecordSource) -> StoreResult:
+        """Store the content of a visible record again: as `store` in its own scope; a record of another scope is kept."""
+        if known.scope_id == self.scope.scope_id:
+            return await self.store(new, source)
+        return kept_as_it_is(known, stated_in(self.scope, new, source, self._clock()))
 
     async def search(self, wanted: RecallQuery, *, register: bool = True) -> list[Hit]:
         """Return the visible records that match the query, best first.

@@ -13,26 +13,46 @@ from dataclasses import dataclass
 
 from retain.errors import RetainError
 from retain.identifiers import new_id
+from retain.json_text import JsonObject
 from retain.memory.indexer import Indexed, Indexer
+from retain.memory.records.events import KnownRecord
 from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource
-from retain.memory.records.rows import change_of
-from retain.memory.records.supersession import Supersession, Validity
+from retain.memory.records.retelling import FACT_PARTS, additions, outcome
+from retain.memory.records.rows import LAST_EVENT, change_of, known_of
+from retain.memory.records.supersession import Supersession, is_over
 from retain.memory.scope import Scope, registration
 from retain.ports import Clock, Sql
 from retain.tenants.history import Change, WorldHistory
 
-_KNOWN = """
-SELECT id, content_hash, valid_to_ms, expires_at_ms FROM memory_records
-WHERE tenant_id = ? AND scope_id = ? AND content_hash IN (SELECT value FROM json_each(?))
+_KNOWN = f"""
+SELECT r.*, {LAST_EVENT} FROM memory_records r
+WHERE r.tenant_id = ? AND r.scope_id = ? AND r.content_hash IN (SELECT value FROM json_each(?))
 """
 
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """What `store` did. created: False when the scope had equal content already."""
+    """What `store` did. created: False when the scope had equal content already.
+
+    merged, kept: then, the outcome for the given fields, as `retain.memory.records.retelling.Retold`.
+    """
 
     id: str
     created: bool
+    merged: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        """Return the result as the answers of HTTP and of tools have it."""
+        return {"id": self.id, "created": self.created, "merged": list(self.merged), "kept": list(self.kept)}
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A content as a new record. since_ms: when it became valid as the caller said, None if not said."""
+
+    record: Record
+    since_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +66,18 @@ class _Owed:
 class Storing:
     """Stores contents in one scope, all of them or none. An object serves one call of `run`.
 
-    records: each content as a new record, in order; equal contents may repeat.
+    stated: each content, in order; equal contents may repeat.
     """
 
-    def __init__(self, scope: Scope, sql: Sql, clock: Clock, indexer: Indexer, records: Sequence[Record]) -> None:
+    def __init__(self, scope: Scope, sql: Sql, clock: Clock, indexer: Indexer, stated: Sequence[Stated]) -> None:
         self._scope = scope
         self._sql = sql
         self._clock = clock
         self._indexer = indexer
-        self._contents = [(record.content_hash, record) for record in records]
+        self._contents = [(one.record.content_hash, one) for one in stated]
         self._owed: dict[str, _Owed] = {}
-        self._ids: dict[str, str] | None = None if records else {}
+        self._results: list[StoreResult] | None = None if stated else []
+        self._reindexed: set[str] = set()
 
     async def run(self) -> list[StoreResult]:
         """Store the contents and return each one's result, in order, when all are durable and can be found.
@@ -64,31 +85,38 @@ class Storing:
         Raises: Unavailable, UpstreamFailed; then nothing is visible, unless the answer of the commit was lost.
         """
         try:
-            while self._ids is None:  # repeated if a known record is deleted before the transaction: then it is new
+            while self._results is None:  # repeated if a known record is deleted before the transaction: then it is new
                 known = await self._known()
                 await self._owe(known)
-                if self._owed or any(validity.is_over(self._clock()) for validity in known.values()):
+                if self._owed or any(self._changes(known[content].record, one) for content, one in self._contents):
                     await WorldHistory(self._sql, self._clock).transact(self._scope.tenant_id, self._decide)
                 else:
-                    self._ids = {content: validity.record_id for content, validity in known.items()}
+                    self._results = [kept_as_it_is(known[content].record, one) for content, one in self._contents]
         except RetainError:
             for owed in self._owed.values():
                 await self._indexer.try_to_settle(owed.record.id, still_fresh=True)
             raise
-        return self._results(self._ids)
+        for record_id in sorted(self._reindexed):
+            await self._indexer.try_to_settle(record_id, still_fresh=True)
+        return self._results
 
-    async def _known(self) -> dict[str, Validity]:
-        """Return the validity of the contents that the scope has, by hash."""
-        contents = json.dumps([content for content, _ in self._contents])
+    async def _known(self) -> dict[str, KnownRecord]:
+        """Return the records of the contents that the scope has, by hash."""
+        contents = json.dumps(sorted({content for content, _ in self._contents}))
         rows = (await self._sql.run(_KNOWN, self._scope.tenant_id, self._scope.scope_id, contents)).rows
-        return {row["content_hash"]: Validity(row["id"], row["valid_to_ms"], row["expires_at_ms"]) for row in rows}
+        return {row["content_hash"]: known_of(row) for row in rows}
 
-    async def _owe(self, known: Mapping[str, Validity]) -> None:
+    def _changes(self, record: Record, stated: Stated) -> bool:
+        """Return whether storing the content again may change the record."""
+        now = self._clock()
+        return is_over(record, now) or bool(additions(record, stated.record, now))
+
+    async def _owe(self, known: Mapping[str, KnownRecord]) -> None:
         """Embed the contents that are neither known nor owed, record their debts, and write their vectors."""
         fresh: dict[str, Record] = {}
-        for content, record in self._contents:
+        for content, stated in self._contents:
             if content not in known and content not in self._owed:
-                fresh.setdefault(content, record)
+                fresh.setdefault(content, stated.record)
         if not fresh:
             return
         records = list(fresh.values())
@@ -99,38 +127,48 @@ class Storing:
         await self._indexer.write(pairs)
 
     async def _decide(self) -> Change | None:
-        """Return the change that stores new records and reopens those no longer valid; set the ids. Repeatable."""
-        self._ids = None
+        """Return the change that stores new records and changes known ones; set the results. Repeatable."""
+        self._results = None
+        self._reindexed = set()
         known = await self._known()
-        ids: dict[str, str] = {}
+        results: list[StoreResult] = []
         supersession = Supersession(self._sql, self._clock)
-        for content, record in self._contents:
-            if (validity := known.get(content)) is not None:
-                if not await supersession.repeat(validity, record):
-                    return None
+        for content, stated in self._contents:
+            if (held := known.get(content)) is not None:
+                result = await self._repeat(supersession, held, stated)
             elif (owed := self._owed.get(content)) is not None:
-                new = owed.record
-                await supersession.add(new, [*self._indexer.rows(new, owed.indexed), self._indexer.sent(new)])
-                validity = known[content] = Validity(new.id, new.valid_to_ms, new.expires_at_ms)
+                record = owed.record
+                indexes = [*self._indexer.rows(record, owed.indexed), self._indexer.sent(record)]
+                known[content] = await supersession.add(record, indexes)
+                result = StoreResult(record.id, created=True)
             else:
                 return None
-            ids[content] = validity.record_id
-        self._ids = ids
+            results.append(result)
+        self._results = results
         return change_of(supersession.parts) if supersession.parts else None
 
-    def _results(self, ids: Mapping[str, str]) -> list[StoreResult]:
-        """Return each content's result; of equal contents only the first counts as created."""
-        created = {owed.record.id for owed in self._owed.values()}
-        results: list[StoreResult] = []
-        for content, _ in self._contents:
-            results.append(StoreResult(ids[content], ids[content] in created))
-            created.discard(ids[content])
-        return results
+    async def _repeat(self, supersession: Supersession, known: KnownRecord, stated: Stated) -> StoreResult:
+        """Return the result of storing known content again."""
+        before, after = await supersession.repeat(known, stated.record)
+        if any(getattr(before, name) != getattr(after, name) for name in FACT_PARTS):
+            supersession.parts.append(self._indexer.owe(after, 0))  # the index has the parts in the vector's metadata
+            self._reindexed.add(after.id)
+        return _result(before, after, stated)
 
 
-def record_for(scope: Scope, new: NewRecord, source: RecordSource, now_ms: int) -> Record:
+def kept_as_it_is(record: Record, stated: Stated) -> StoreResult:
+    """Return the result for known content whose record does not change."""
+    return _result(record, record, stated)
+
+
+def _result(before: Record, after: Record, stated: Stated) -> StoreResult:
+    retold = outcome(before, after, stated.record, stated.since_ms)
+    return StoreResult(after.id, False, retold.merged, retold.kept)
+
+
+def stated_in(scope: Scope, new: NewRecord, source: RecordSource, now_ms: int) -> Stated:
     """Return the content as a new record of the scope, with a new id."""
-    return Record(
+    record = Record(
         **{name: getattr(new, name) for name in EDITABLE},
         id=new_id(),
         tenant_id=scope.tenant_id,
@@ -144,6 +182,7 @@ def record_for(scope: Scope, new: NewRecord, source: RecordSource, now_ms: int) 
         utterance=new.utterance,
         source=source.to_json(),
     )
+    return Stated(record, new.valid_from_ms)
 
 
 def _valid_from(new: NewRecord, now_ms: int) -> int:

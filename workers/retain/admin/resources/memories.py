@@ -99,7 +99,12 @@ async def seed(context: AdminContext, request: TypedRequest[SeedBody, None]) -> 
     desk = MemoryDesk(context, await context.tenants.require(body.tenant))
     stored = await desk.store_all(Owner(body.agent_type), [memory.to_record() for memory in body.memories])
     return json_response(
-        {"ids": [result.id for result in stored], "created": sum(result.created for result in stored)}, 201
+        {
+            "ids": [result.id for result in stored],
+            "created": sum(result.created for result in stored),
+            "results": [result.to_json() for result in stored],
+        },
+        201,
     )
 
 
@@ -109,7 +114,7 @@ async def store(context: AdminContext, request: TypedRequest[StoreBody, None]) -
     result = await MemoryDesk(context, request.tenant_id).store(
         Owner(body.agent_type, body.house, body.user_id), body.to_record()
     )
-    return json_response({"id": result.id, "created": result.created}, 201 if result.created else 200)
+    return json_response(result.to_json(), 201 if result.created else 200)
 
 
 async def list_memories(context: AdminContext, request: TypedRequest[None, ListQuery]) -> Response:
@@ -174,6 +179,7 @@ OF_A_MEMORY = ErrorGroup(
     ),
 )
 OF_A_SCOPE: tuple[Code, ...] = ("unknown_agent", "invalid_house", "invalid_scope", "invalid_user")
+_RESULT = '`{"id", "created", "merged", "kept"}`, as [storing again](memory.md#storing-a-content-again) says'
 _MEMORIES = "/admin/tenants/{tenant}/memories"
 RESOURCE: Resource[AdminContext] = Resource(
     "Memories",
@@ -184,7 +190,11 @@ RESOURCE: Resource[AdminContext] = Resource(
             seed,
             body=JsonBody(SeedBody),
             takes="`tenant`, `agent_type`, `memories`: 1 to 100 [memories](#a-memory)",
-            answers=(Answer(201, '`{"ids", "created"}`, in order; all are stored or none'),),
+            answers=(
+                Answer(
+                    201, f'`{{"ids", "created", "results"}}`, in order, {_RESULT} in `results`; all are stored or none'
+                ),
+            ),
             errors=("unknown_agent", "contended", OF_A_MEMORY),
         ),
         Route(
@@ -202,7 +212,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             body=JsonBody(StoreBody),
             takes="[a memory](#a-memory), with `agent_type`, `house` or `user_id`; without them it is the whole tenant's",
             answers=(
-                Answer(201, '`{"id", "created"}`'),
+                Answer(201, _RESULT),
                 Answer(200, "the same, when the scope already had the content"),
             ),
             errors=(*OF_A_SCOPE, "contended", OF_A_MEMORY),

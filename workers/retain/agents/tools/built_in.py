@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from retain.agents.calls.run_request import Budget, RunReference
 from retain.agents.runs.events import ToolAnswered
 from retain.errors import Forbidden, InvalidInput, NoSuchTool, RetainError
 from retain.json_text import Json, JsonObject
-from retain.memory.recalled import known_as, without_recalled
+from retain.memory.recalled import store_unrecalled
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.semantic import Hit, RecallQuery, SemanticMemory
 from retain.memory.working import WorkingMemory
@@ -213,7 +213,7 @@ class StoreMemory:
         )
 
     async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
-        """Return the memory's id.
+        """Return the memory's id, whether it is new, and if not, which fields were added or kept.
 
         Raises: InvalidInput; Forbidden (code `no_house`, `sharing_not_allowed`) for `shared` by an agent that may not.
         """
@@ -223,16 +223,8 @@ class StoreMemory:
         if not isinstance(metadata, Mapping):
             raise InvalidInput("metadata must be an object", code="invalid_arguments")
         new = NewRecord(text_argument(arguments, "content"), metadata)
-        content = without_recalled(new.content)
-        if not content.strip():
-            raise InvalidInput("this text was recalled; it is already stored", code="recalled_text")
-        known = await known_as(memory, content)
-        if known is not None:
-            return ToolResult(json.dumps({"id": known, "created": False}))
-        stored = await memory.store(
-            replace(new, content=content), RecordSource("agent", run_id=context.run_id, step=context.turn)
-        )
-        return ToolResult(json.dumps({"id": stored.id, "created": stored.created}))
+        source = RecordSource("agent", run_id=context.run_id, step=context.turn)
+        return ToolResult(json.dumps((await store_unrecalled(memory, new, source)).to_json()))
 
     def _wanted(self, shared: object) -> SemanticMemory:
         """Return the memory to store into."""

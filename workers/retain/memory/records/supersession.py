@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from retain.identifiers import new_id
 from retain.memory.records.events import EventData, EventKind, KnownRecord, LearningEvent
 from retain.memory.records.record import Record, RecordSource
+from retain.memory.records.retelling import additions
 from retain.memory.records.rows import LAST_EVENT, Written, append_event, known_of, write_record
 from retain.ports import Clock, Sql, Statement
 
-_RECORD = f"SELECT r.*, {LAST_EVENT} FROM memory_records r WHERE r.id = ?"
 _CLOSED_BY = """
 SELECT json_extract(source, '$.origin') AS origin FROM memory_events
 WHERE record_id = ? AND kind IN ('invalidated', 'superseded') ORDER BY event_id DESC LIMIT 1
@@ -33,19 +33,6 @@ _HELD_BEFORE = (
 _BEGAN_LATER = f"{_SAME} AND valid_from_ms > ? ORDER BY valid_from_ms, id LIMIT 1"
 
 
-@dataclass(frozen=True, slots=True)
-class Validity:
-    """What decides whether known content is reopened when it is stored again."""
-
-    record_id: str
-    valid_to_ms: int | None
-    expires_at_ms: int | None
-
-    def is_over(self, at_ms: int) -> bool:
-        """Return whether it is closed (even at a later time) or expired."""
-        return self.valid_to_ms is not None or _has_expired(self.expires_at_ms, at_ms)
-
-
 class Supersession:
     """Stores contents in one scope for one mutation, in order: each sees what the earlier ones did.
 
@@ -58,42 +45,59 @@ class Supersession:
         self._changed: dict[str, KnownRecord] = {}
         self.parts: list[Written | Statement] = []
 
-    async def add(self, record: Record, indexes: Sequence[Statement]) -> None:
-        """Store content that is not known. indexes: the statements that must follow the one that writes the record."""
+    async def add(self, record: Record, indexes: Sequence[Statement]) -> KnownRecord:
+        """Store content that is not known; return the record as stored.
+
+        indexes: the statements that must follow the one that writes the record.
+        """
         older, newer = await self._around(record)
         if newer is not None:
             record = replace(record, valid_to_ms=newer.record.valid_from_ms, superseded_by=newer.record.id)
         stored = LearningEvent(new_id(), record.id, "stored", record.to_json(), record.source, record.recorded_at_ms)
         self._write(record, stored)
         self.parts += indexes
-        self._end(older, record)
+        if older is not None:
+            self._end(older, record)
+        return self._changed[record.id]
 
-    async def repeat(self, validity: Validity, stated: Record) -> bool:
-        """Store known content again; return False when it is no longer known.
+    async def repeat(self, known: KnownRecord, stated: Record) -> tuple[Record, Record]:
+        """Store known content again; return its record before and after that.
 
-        A record that was closed before, or has expired, becomes valid again; nothing else about it changes. What a
-        person closed, only a person reopens. stated: the content as a new record.
+        A record that was closed before, or has expired, becomes valid again. What a person closed, only a person reopens,
+        and nothing else about it changes. Fields that it lacks are added (`additions`); a record that becomes a fact by
+        that closes the one before it. known: as it was before this mutation. stated: the content as a new record.
         """
         now = self._clock()
-        known = self._changed.get(validity.record_id)
-        if known is None:
-            if not validity.is_over(now):
-                return True
-            rows = (await self._sql.run(_RECORD, validity.record_id)).rows
-            if not rows:
-                return False
-            known = known_of(rows[0])
-            if known.record.valid_to_ms is not None and await self._is_kept_closed(known.record, stated):
-                return True
+        known = self._changed.get(known.record.id, known)
+        before = known.record
+        if before.valid_to_ms is not None and await self._is_kept_closed(before, stated):
+            return before, before
+        added = additions(before, stated, now)
+        if added:
+            known = self._write(*self._next(known, "edited", added, stated.source))
         data = _opening(known.record, stated, now)
-        if data is None:
-            return True
-        opened, event = self._next(known, "restored", data, stated.source)
+        if data is not None:
+            known = await self._open(known, *self._next(known, "restored", data, stated.source))
+        elif _about(known.record) != _about(before) and not is_over(known.record, now):
+            known = await self._compete(known)
+        return before, known.record
+
+    async def _open(self, known: KnownRecord, opened: Record, event: LearningEvent) -> KnownRecord:
+        """Write the reopened record, unless a newer fact is valid; return the record as it is then."""
         older, newer = await self._around(opened)
-        if newer is None:
-            self._write(opened, event)
+        if newer is not None:
+            return known
+        reopened = self._write(opened, event)
+        if older is not None:
             self._end(older, opened)
-        return True
+        return reopened
+
+    async def _compete(self, known: KnownRecord) -> KnownRecord:
+        """Close what a record that has become a fact replaces, or the record itself; return the record as it is then."""
+        older, newer = await self._around(known.record)
+        if older is not None:
+            self._end(older, known.record)
+        return known if newer is None else self._end(known, newer.record)
 
     async def _is_kept_closed(self, record: Record, stated: Record) -> bool:
         if stated.source.get("origin") == "person":
@@ -101,15 +105,16 @@ class Supersession:
         rows = (await self._sql.run(_CLOSED_BY, record.id)).rows
         return bool(rows) and rows[0]["origin"] == "person"
 
-    def _end(self, older: KnownRecord | None, by: Record) -> None:
-        if older is None:
-            return
+    def _end(self, older: KnownRecord, by: Record) -> KnownRecord:
         data = {"by": by.id, "valid_to_ms": by.valid_from_ms}
-        self._write(*self._next(older, "superseded", data, RecordSource("extraction", record_id=by.id).to_json()))
+        return self._write(
+            *self._next(older, "superseded", data, RecordSource("extraction", record_id=by.id).to_json())
+        )
 
-    def _write(self, record: Record, event: LearningEvent) -> None:
-        self._changed[record.id] = KnownRecord(record, event.event_id)
+    def _write(self, record: Record, event: LearningEvent) -> KnownRecord:
+        known = self._changed[record.id] = KnownRecord(record, event.event_id)
         self.parts += [append_event(record.tenant_id, event), write_record(record)]
+        return known
 
     def _next(
         self, known: KnownRecord, kind: EventKind, data: EventData, source: Mapping[str, object]
@@ -153,6 +158,11 @@ def _opening(record: Record, stated: Record, now_ms: int) -> EventData | None:
     if _has_expired(stated.expires_at_ms, now_ms):
         return None
     return {"valid_from_ms": stated.valid_from_ms, "expires_at_ms": stated.expires_at_ms}
+
+
+def is_over(record: Record, at_ms: int) -> bool:
+    """Return whether the record is closed (even at a later time) or has expired."""
+    return record.valid_to_ms is not None or _has_expired(record.expires_at_ms, at_ms)
 
 
 def _has_expired(expires_at_ms: int | None, at_ms: int) -> bool:
