@@ -150,4 +150,6 @@ def test_a_request_with_a_user_survives_its_journey_and_has_a_digest_of_its_own(
     assert RunRequest.from_json(json.loads(json.dumps(asked.to_json()))) == asked
     digests = {RunRequest("hello", user=user).digest for user in (None, ANN, BOB)}
     assert len(digests) == 3
-    assert RunRequest("hello", user=User("ann")).digest == asked.digest  # with a name or without, it is the same request
+    assert (
+        RunRequest("hello", user=User("ann")).digest == asked.digest
+    )  # with a name or without, it is the same request
