@@ -54,6 +54,8 @@ async def check_d1_agrees(deployment: Deployment) -> None:
         for run_id, run in runs.items():
             log = deployment.local(name, f"SELECT * FROM run_log WHERE run_id = '{run_id}' ORDER BY seq")
             await _check_run(deployment, run, log)
+        if runs:
+            await _check_conversation(deployment, name, list(runs.values()))
     assert await deployment.rows("SELECT * FROM outbox_failures") == []
 
 
@@ -75,3 +77,20 @@ async def _check_run(deployment: Deployment, run: Row, log: list[Row]) -> None:
     turns = [json.loads(row["data"])["turn"] for row in log if row["kind"] == "model_answered"]
     episodes = await deployment.rows("SELECT turn FROM memory_episodes WHERE run_id = ? ORDER BY turn", run_id)
     assert [row["turn"] for row in episodes] == turns
+    asked, *answer = await deployment.rows(
+        "SELECT * FROM conversation_messages WHERE run_id = ? ORDER BY message_id", run_id
+    )
+    assert asked["role"] == "user"
+    assert [(row["role"], row["content"]) for row in answer] == (
+        [("assistant", kept["output"])] if kept["output"] else []
+    )
+
+
+async def _check_conversation(deployment: Deployment, name: str, runs: list[Row]) -> None:
+    """Check the row of an instance that has forgotten none of its runs."""
+    names = name.split(":")
+    [kept] = await deployment.rows(
+        "SELECT * FROM conversations WHERE agent_type = ? AND tenant_id = ? AND instance_id = ?", *names
+    )
+    newest = max(runs, key=lambda run: str(run["run_id"]))
+    assert (kept["runs"], kept["last_run_id"], kept["status"]) == (len(runs), newest["run_id"], newest["status"])

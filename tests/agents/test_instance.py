@@ -235,7 +235,7 @@ async def test_a_run_ends_though_d1_fails_meanwhile_and_what_it_owes_arrives_lat
     assert (await run)["output"] == "done"
     await deployment.settled()
     statements = [row["statement"] for row in deployment.local(DESK, "SELECT statement FROM outbox ORDER BY entry_id")]
-    assert statements[-2:] == ["append_episode_of_user", "close_run"]
+    assert statements[-4:] == ["append_episode_of_user", "close_run", "mark_conversation", "append_message"]
     await deployment.fire_alarms()
     assert len(deployment.local(DESK, "SELECT 1 FROM outbox")) == len(statements)
     deployment.faults.down.clear()

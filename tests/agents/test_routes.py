@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from retain.agents.catalogue import AgentCatalogue
-from retain.agents.routes import MAX_INPUT_BYTES, MAX_METADATA_BYTES, ROUTER, AgentsContext
+from retain.agents.context import AgentsContext
+from retain.agents.routes import MAX_INPUT_BYTES, MAX_METADATA_BYTES, ROUTER
 from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound, RetainError
 from retain.http import Request
 from retain.tenants.register import Tenants
@@ -24,7 +25,7 @@ Agents = Callable[..., AgentCatalogue]
 async def context_of(deployment: Deployment) -> AgentsContext:
     tenants = Tenants(deployment.sql, deployment.clock)
     await tenants.register("acme")
-    return AgentsContext(tenants, deployment.catalogue, LocalInstances(deployment))
+    return AgentsContext(tenants, deployment.catalogue, LocalInstances(deployment), deployment.sql)
 
 
 async def asked(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from retain.agents.routes import AgentsContext
+from retain.agents.context import AgentsContext
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 
 def agents_context(root: Assembly) -> AgentsContext:
     """Return the context."""
-    return AgentsContext(root.directory.tenants, root.directory.catalogue, root.platform.instances)
+    return AgentsContext(root.directory.tenants, root.directory.catalogue, root.platform.instances, root.platform.sql)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from assembly.memory import MemoryParts
     from assembly.models import ModelParts
     from retain.admin.context import AdminContext
-    from retain.agents.routes import AgentsContext
+    from retain.agents.context import AgentsContext
     from retain.gateway.routes import Gateway
 
 _isolate: dict[str, Assembly] = {}

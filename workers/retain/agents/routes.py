@@ -6,45 +6,31 @@ The instance does the work; the routes only check and forward. A path names a ru
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import RunReport
 from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.calls.user import User
-from retain.agents.catalogue import AgentCatalogue
+from retain.agents.context import AgentsContext
+from retain.agents.conversations import routes as conversations
 from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
-from retain.agents.identity import instance_of
 from retain.dataclass_models import with_fields_of
 from retain.errors import LimitExceeded
 from retain.errors.codes import Code
 from retain.http import Response, idempotency_key, json_response
 from retain.identifiers import check_instance_id, new_id
-from retain.ports import AgentInstances
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 from retain.routing.router import Router
-from retain.tenants.register import Tenants
 
 MAX_INPUT_BYTES = 256 * 1024
 MAX_METADATA_BYTES = 10 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class AgentsContext:
-    """What the routes work with."""
-
-    tenants: Tenants
-    catalogue: AgentCatalogue
-    instances: AgentInstances
 
 
 @with_fields_of(User)
@@ -95,7 +81,7 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
     if key is not None and body.instance_id is None:
         # The instance remembers the key; the key also names the instance, so that a retry reaches the same one.
         instance_id = _instance_for(key if user is None else f"{user.id}:{key}")
-    instance = _instance(context, tenant_id, agent_type, instance_id)
+    instance = context.instance(tenant_id, agent_type, instance_id)
     asked = RunRequest(body.input, body.metadata, key, body.stream, user=user)
     if body.stream:
         after = last_event_id(request.http.headers)
@@ -106,7 +92,7 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
 
 async def show_run(context: AgentsContext, request: PathRequest) -> Response:
     """Return a run's result, or its state so far."""
-    return json_response((await _instance_of(context, request.path).show(request.path["run_id"])).to_json())
+    return json_response((await context.instance_in(request.path).show(request.path["run_id"])).to_json())
 
 
 class FollowQuery(QueryModel):
@@ -117,7 +103,7 @@ class FollowQuery(QueryModel):
 
 async def follow_run(context: AgentsContext, request: TypedRequest[None, FollowQuery]) -> Response:
     """Stream what happens in a run, from its beginning or after `last-event-id`."""
-    instance, run_id = _instance_of(context, request.path), request.path["run_id"]
+    instance, run_id = context.instance_in(request.path), request.path["run_id"]
     after = last_event_id(request.http.headers, request.query.last_event_id)
     if await nothing_follows(instance, run_id, after):
         return Response(204, "")
@@ -127,30 +113,19 @@ async def follow_run(context: AgentsContext, request: TypedRequest[None, FollowQ
 async def cancel_run(context: AgentsContext, request: TypedRequest[CancelBody, None]) -> Response:
     """Stop a run and its delegates before the next side effect."""
     asked = CancelRequest(request.path["run_id"], request.http.caller or "unknown", request.body.reason)
-    return _reported(await _instance_of(context, request.path).cancel(asked))
+    return _reported(await context.instance_in(request.path).cancel(asked))
 
 
 async def resume_run(context: AgentsContext, request: TypedRequest[ResumeBody, None]) -> Response:
     """Answer what a waiting run asks. The run then continues."""
     body, caller = request.body, request.http.caller or "unknown"
     answer = AnswerRequest(request.path["run_id"], body.call, body.decision == "approve", caller, body.reason)
-    return _reported(await _instance_of(context, request.path).answer(answer))
+    return _reported(await context.instance_in(request.path).answer(answer))
 
 
 async def show_instance(context: AgentsContext, request: PathRequest) -> Response:
     """Return an instance's turn state, newest log entries and working keys."""
-    return json_response(await _instance_of(context, request.path).describe(DescribeRequest()))
-
-
-def _instance_of(context: AgentsContext, path: Mapping[str, str]) -> InstanceClient:
-    """Return the client of the instance that a path names. Raises: NotFound (code `unknown_agent`)."""
-    return _instance(context, path["tenant"], path["agent_type"], path["instance_id"])
-
-
-def _instance(context: AgentsContext, tenant_id: str, agent_type: str, instance_id: str) -> InstanceClient:
-    """Return the client of an instance whose agent exists. Raises: NotFound (code `unknown_agent`)."""
-    context.catalogue.agent(agent_type)
-    return InstanceClient(context.instances, instance_of(tenant_id, agent_type, instance_id))
+    return json_response(await context.instance_in(request.path).describe(DescribeRequest()))
 
 
 def _reported(report: RunReport) -> Response:
@@ -256,4 +231,6 @@ RESOURCE: Resource[AgentsContext] = Resource(
         ),
     ),
 )
-ROUTER: Router[AgentsContext] = Router((RESOURCE,), guard="Access", tenants=lambda context: context.tenants)
+ROUTER: Router[AgentsContext] = Router(
+    (RESOURCE, conversations.RESOURCE), guard="Access", tenants=lambda context: context.tenants
+)

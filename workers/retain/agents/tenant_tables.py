@@ -29,7 +29,11 @@ TENANT_TABLES = (
             whole=("instance_id",),
             searched={"input": _asked_in, "error": _values_of},
         ),
-        parts={"run_events": Texts(("data",), searched={"data": _values_of}), "memory_episodes": Texts(("content",))},
+        parts={
+            "run_events": Texts(("data",), searched={"data": _values_of}),
+            "memory_episodes": Texts(("content",)),
+            "conversation_messages": Texts(("content",)),
+        },
         instances=True,
     ),
     TenantTable("users", ("user_id",)),

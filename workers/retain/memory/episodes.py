@@ -133,7 +133,7 @@ async def last_episodes(sql: Sql, scope: Scope, turns: Turns, count: int) -> lis
 
 
 async def prune_episodes(sql: Sql, now_ms: int) -> dict[str, int]:
-    """Delete episodes and run events older than 90 days, tenant by tenant; return how many episodes each lost.
+    """Delete episodes, messages and run events older than 90 days, tenant by tenant; return how many episodes each lost.
 
     Idempotent. Deletes in slices, so that no statement exceeds D1's limits.
     """
@@ -145,6 +145,7 @@ async def prune_episodes(sql: Sql, now_ms: int) -> dict[str, int]:
         for table, key, age in (
             ("memory_episodes", "episode_id", "created_at_ms"),
             ("run_events", "run_id, seq", "at_ms"),
+            ("conversation_messages", "message_id", "at_ms"),
         ):
             while True:
                 done = await sql.run(

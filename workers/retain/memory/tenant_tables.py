@@ -9,6 +9,17 @@ TENANT_TABLES = (
     TenantTable("memory_outbox", ("record_id",), "step"),
     TenantTable("memory_events", ("event_id",)),
     TenantTable("memory_episodes", ("episode_id",), texts=Texts(("content", "instance_id"))),
+    TenantTable("conversation_messages", ("message_id",), texts=Texts(("content", "instance_id"))),
+    TenantTable(
+        "conversations",
+        ("tenant_id", "agent_type", "instance_id"),
+        texts=Texts(
+            ("title", "summary"),
+            "title = NULL, summary = NULL, summary_through = NULL",
+            whole=("instance_id", "user_id"),
+        ),
+        instances=True,
+    ),
     TenantTable("procedure_outcomes", ("run_id",)),
     TenantTable("procedure_priors", ("tenant_id", "agent_type", "instance_id", "task_type", "workflow_id")),
     TenantTable("episode_counts", ("tenant_id",)),

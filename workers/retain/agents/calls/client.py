@@ -12,6 +12,7 @@ from retain.agents.calls.requests import (
     CancelCallRequest,
     CancelRequest,
     DescribeRequest,
+    EraseRequest,
     FollowRequest,
     NamedRun,
 )
@@ -67,6 +68,10 @@ class InstanceClient:
     async def describe(self, request: DescribeRequest) -> JsonObject:
         """Return the instance's description as JSON."""
         return await self._call("describe", request)
+
+    async def erase(self) -> None:
+        """Forget everything. See `Instance.erase`."""
+        await self._call("erase", EraseRequest())
 
     async def _call(self, method: str, request: _Request) -> JsonObject:
         return await self.instances.call(self.identity.key, method, {**self.identity.to_json(), **request.to_json()})

@@ -21,7 +21,7 @@ from retain.agents.toolbox import Toolbox
 from retain.agents.tools.delegation import Delegation
 from retain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from retain.errors.codes import Code, ForeignCode
-from retain.identifiers import new_id
+from retain.identifiers import id_after, new_id
 from retain.log import bind
 from retain.memory.episodes import Turns, last_episodes
 from retain.memory.procedures.procedural import Choice, ProceduralMemory
@@ -69,7 +69,10 @@ class Execution:
         self._require_user(request.user_id)
         definition = ports.catalogue.agent(self._identity.agent_type)
         loop, model, specs = await self._loop(definition, request)
-        run_id = new_id()
+        newest = self._journal.runs.newest(1)
+        run_id = (
+            id_after(new_id(), newest[0].run_id) if newest else new_id()
+        )  # a conversation is in the order of its runs
         procedure = await self._procedure(definition, request, run_id)
         context = await self._context(definition, request, procedure, Estimate.of(model.name), specs)
         run = self._journal.open(run_id, request, context, model=model.name)

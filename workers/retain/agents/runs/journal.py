@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from retain.agents.calls.report import FollowedWorkflow, RunReport, RunStanding
-from retain.agents.calls.run_request import RunRequest
+from retain.agents.calls.run_request import RunRequest, input_text
 from retain.agents.calls.user import User
 from retain.agents.identity import InstanceIdentity
 from retain.agents.runs.context import AssembledContext
@@ -32,6 +32,13 @@ from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, MeetUser
 from retain.agents.runs.result import awaited, result_of
 from retain.agents.runs.run_log import Logged, RunLog
 from retain.agents.runs.run_table import RunTable
+from retain.memory.conversations.statements import (
+    AppendMessage,
+    MarkConversation,
+    MessageRole,
+    OpenConversation,
+    message_id,
+)
 from retain.memory.episodes import AppendEpisode, episode_id
 from retain.memory.procedures.procedural import Choice
 from retain.outbox import Outbox, OwedStatement
@@ -83,6 +90,9 @@ class Journal:
         now, identity, request = self._clock(), self._identity, run.request
         self.runs.insert(run, now)
         self._owe(
+            OpenConversation(*self._names, request.user_id, int(request.parent is not None), run.run_id, now, now)
+        )
+        self._owe(
             StartRun(
                 run_id=run.run_id,
                 tenant_id=identity.scope.tenant_id,
@@ -97,6 +107,7 @@ class Journal:
         )
         if request.user is not None:
             self._meet(request.user, run.run_id, now)
+        self._owe_message(run, "user", input_text(request.input), now)
         if cancelled is not None:
             self._local.run("DELETE FROM cancel_requests WHERE idempotency_key = ?", request.idempotency_key)
             self._write_event(run, cancelled)
@@ -182,9 +193,11 @@ class Journal:
         if waits_for is not None:
             self.runs.wait(run_id, _due_ms(event, now))
             self._owe(WaitRun(waiting_for=json.dumps(waits_for.to_json()), run_id=run_id))
+            self._owe(MarkConversation("waiting", *self._names, run_id))
         elif run.state.waiting:
             self.runs.resume(run_id)
             self._owe(ContinueRun(run_id=run_id))
+            self._owe(MarkConversation("running", *self._names, run_id))
 
     def close(self, run: OpenRun, event: Closing) -> OpenRun:
         """Append the closing event, the run's result, and one episode for each turn."""
@@ -225,6 +238,9 @@ class Journal:
                 run_id=run.run_id,
             )
         )
+        self._owe(MarkConversation(result.status, *self._names, run.run_id))
+        if isinstance(event, RunCompleted):
+            self._owe_message(run, "assistant", event.output, now)
 
     def report(self, run_id: str) -> RunReport:
         """Return the run's result, or its state so far. Raises: NotFound (code `no_such_run`)."""
@@ -294,8 +310,19 @@ class Journal:
                     run_id=run_id,
                 )
             )
+            self._owe(MarkConversation("cancelled", *self._names, run_id))
         self.log.remove(run_id)
         self.runs.remove(run_id)
+
+    @property
+    def _names(self) -> tuple[str, str, str]:
+        """What names the conversation in D1."""
+        return self._identity.scope.tenant_id, self._identity.agent_type, self._identity.instance_id
+
+    def _owe_message(self, run: OpenRun, role: MessageRole, content: str, now: int) -> None:
+        message = message_id(run.run_id, role)
+        user_id = run.request.user_id
+        self._owe(AppendMessage(message, *self._names, run.run_id, role, valid_unicode(content), now, user_id))
 
     def _owe(self, owed: OwedStatement) -> None:
         self._outbox.add(self._identity.scope.tenant_id, owed)

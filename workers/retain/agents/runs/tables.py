@@ -10,6 +10,7 @@ from __future__ import annotations
 from retain.agents.runs import owed
 from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, MeetUser, StartRun, WaitRun
 from retain.memory import episodes
+from retain.memory.conversations.statements import AppendMessage, MarkConversation, OpenConversation
 from retain.memory.episodes import AppendEpisode
 from retain.memory.procedures.procedural import SCHEMA as PROCEDURES_SCHEMA
 from retain.memory.procedures.procedural import BeginProcedure, RecordOutcome
@@ -64,7 +65,18 @@ STATEMENTS = {
     **owed.EARLIER,
     **episodes.EARLIER,
     **statements_of(
-        StartRun, MeetUser, WaitRun, ContinueRun, CloseRun, AppendEvent, AppendEpisode, BeginProcedure, RecordOutcome
+        *(
+            StartRun,
+            MeetUser,
+            WaitRun,
+            ContinueRun,
+            CloseRun,
+            AppendEvent,
+            AppendEpisode,
+            BeginProcedure,
+            RecordOutcome,
+        ),
+        *(OpenConversation, MarkConversation, AppendMessage),
     ),
 }
 """Every statement that an instance's outbox may hold."""

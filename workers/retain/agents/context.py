@@ -1,0 +1,31 @@
+"""What the agents' routes work with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from retain.agents.calls.client import InstanceClient
+from retain.agents.catalogue import AgentCatalogue
+from retain.agents.identity import instance_of
+from retain.ports import AgentInstances, Sql
+from retain.tenants.register import Tenants
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsContext:
+    """What the routes work with."""
+
+    tenants: Tenants
+    catalogue: AgentCatalogue
+    instances: AgentInstances
+    sql: Sql
+
+    def instance(self, tenant_id: str, agent_type: str, instance_id: str) -> InstanceClient:
+        """Return the client of an instance whose agent exists. Raises: NotFound (code `unknown_agent`); InvalidInput."""
+        self.catalogue.agent(agent_type)
+        return InstanceClient(self.instances, instance_of(tenant_id, agent_type, instance_id))
+
+    def instance_in(self, path: Mapping[str, str]) -> InstanceClient:
+        """Return the client of the instance that a path names. Raises: as `instance`."""
+        return self.instance(path["tenant"], path["agent_type"], path["instance_id"])

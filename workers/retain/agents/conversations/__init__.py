@@ -1,0 +1,1 @@
+"""The routes of conversations: listed, read, renamed, deleted."""

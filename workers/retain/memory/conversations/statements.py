@@ -1,0 +1,82 @@
+"""What an instance owes to D1 of its conversation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from retain.outbox import OwedStatement
+
+MessageRole = Literal["user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenConversation(OwedStatement):
+    """The conversation has a new run. delegated: 1 when another agent's run started it.
+
+    The ids of an instance's runs ascend, so a repeated statement counts no run twice.
+    """
+
+    NAME: ClassVar[str] = "open_conversation"
+    SQL: ClassVar[str] = """
+        INSERT INTO conversations
+          (tenant_id, agent_type, instance_id, user_id, delegated, last_run_id, last_run_at_ms, created_at_ms, status, runs)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', 1)
+        ON CONFLICT (tenant_id, agent_type, instance_id) DO UPDATE SET
+          runs = runs + (excluded.last_run_id > last_run_id), last_run_id = excluded.last_run_id,
+          user_id = COALESCE(user_id, excluded.user_id),
+          last_run_at_ms = MAX(last_run_at_ms, excluded.last_run_at_ms), status = 'running'
+        WHERE excluded.last_run_id >= last_run_id
+    """
+
+    tenant_id: str
+    agent_type: str
+    instance_id: str
+    user_id: str | None
+    delegated: int
+    last_run_id: str
+    last_run_at_ms: int
+    created_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkConversation(OwedStatement):
+    """The status of a run of the conversation, which changes nothing unless the run is its newest."""
+
+    NAME: ClassVar[str] = "mark_conversation"
+    SQL: ClassVar[str] = """
+        UPDATE conversations SET status = ? WHERE tenant_id = ? AND agent_type = ? AND instance_id = ? AND last_run_id = ?
+    """
+
+    status: str
+    tenant_id: str
+    agent_type: str
+    instance_id: str
+    last_run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppendMessage(OwedStatement):
+    """What was asked, or the answer."""
+
+    NAME: ClassVar[str] = "append_message"
+    SQL: ClassVar[str] = """
+        INSERT OR IGNORE INTO conversation_messages
+          (message_id, tenant_id, agent_type, instance_id, run_id, role, content, at_ms, user_id)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    """
+
+    message_id: str
+    tenant_id: str
+    agent_type: str
+    instance_id: str
+    run_id: str
+    role: MessageRole
+    content: str
+    at_ms: int
+    user_id: str | None
+
+
+def message_id(run_id: str, role: MessageRole) -> str:
+    """Return the id of a run's message: equal for each attempt to write it, and in the order of the conversation."""
+    return f"{run_id}.{'0' if role == 'user' else '1'}"
