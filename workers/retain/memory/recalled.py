@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from dataclasses import replace
 
 from retain.errors import InvalidInput
+from retain.memory.recall.wording import normalised, statement, undisguised, wording
 from retain.memory.records.record import NewRecord, Record, RecordSource
 from retain.memory.semantic import RecallQuery, SemanticMemory, StoreResult
 
@@ -28,7 +28,6 @@ _MARK = re.compile(
 _LABEL = re.compile(r"\ssection\s*=", re.IGNORECASE)
 _ANSWER = re.compile(r'\{\s*"memories"\s*:\s*\[')
 _CUT_ANSWER = re.compile(r'\{\s*"memories"\s*:\s*\[\s*\{\s*"id"\s*:\s*"[0-7][0-9A-HJKMNP-TV-Z]{25}"')
-_MARGIN = " \t\r\n-*\u2022>\"'`\u201c\u201d\u2018\u2019.!,;:"
 
 
 def without_recalled(text: str) -> str:
@@ -36,18 +35,14 @@ def without_recalled(text: str) -> str:
 
     All text after a fence that is not closed, and all text before a closing mark without an opening one, counts as
     recalled: the other mark was cut off. Tags named `memory` without a section are ordinary text. The parts that are left
-    are joined by a line break.
+    are joined by a line break. Marks with invisible characters or look-alike letters count, too.
     """
-    while True:
-        kept = _outside_answers(_outside_fences(text))
-        if kept == text:
-            return text
-        text = kept
-
-
-def normalised(text: str) -> str:
-    """Return the text normalised for comparison: without case, outer punctuation and differences of spacing."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip(_MARGIN)
+    own = _outside(text)
+    if text.isascii():
+        return own
+    kept = _outside(undisguised(text))
+    # Undisguising also makes spaces of other characters, as NFKC does.
+    return own if "".join(kept.split()) == "".join(undisguised(own).split()) else kept
 
 
 async def store_unrecalled(memory: SemanticMemory, new: NewRecord, source: RecordSource) -> StoreResult:
@@ -67,14 +62,24 @@ async def store_unrecalled(memory: SemanticMemory, new: NewRecord, source: Recor
 
 
 async def known_as(memory: SemanticMemory, content: str) -> Record | None:
-    """Return a record, visible from the scope, with the same normalised content; None if there is none.
+    """Return a record, visible from the scope, that says the same in the same words; None if there is none.
 
-    Raises: as `SemanticMemory.search`.
+    See `retain.memory.recall.wording`. Raises: as `SemanticMemory.search`.
     """
-    wanted = normalised(content)
-    query = content.strip().encode()[:_QUERY_BYTES].decode("utf-8", "ignore")
-    hits = await memory.search(RecallQuery(query, COMPARED))
-    return next((hit.record for hit in hits if normalised(hit.record.content) == wanted), None)
+    stated = statement(content) or content
+    query = stated.strip().encode()[:_QUERY_BYTES].decode("utf-8", "ignore")
+    known = [hit.record for hit in await memory.search(RecallQuery(query, COMPARED))]
+    equal, same = normalised(content), wording(content)
+    alike = next((record for record in known if normalised(record.content) == equal), None)
+    return alike or next((record for record in known if same and wording(record.content) == same), None)
+
+
+def _outside(text: str) -> str:
+    while True:
+        kept = _outside_answers(_outside_fences(text))
+        if kept == text:
+            return text
+        text = kept
 
 
 def _outside_fences(text: str) -> str:
