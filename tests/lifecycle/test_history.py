@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retain.errors import InvalidInput
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.heads import Head, keep_heads, verified
+from retain.memory.records.record import NewRecord
+from retain.tenants.history import GENESIS, ChainVerdict
 from tests.lifecycle.world import PERSON, Snapshot, World, living
+from tests.ports import raises
 
 HISTORY_COLUMNS = ("tenant_id", "seq", "kind", "subject_id", "digest", "at_ms", "previous_hash", "hash")
 EVENT_COLUMNS = ("event_id", "tenant_id", "record_id", "kind", "data", "source", "nonce", "digest", "at_ms")
@@ -52,6 +56,49 @@ async def test_an_honest_history_verifies_page_by_page(world: World) -> None:
     assert (whole.problem, whole.entries) == (None, len(world.sql_now("SELECT * FROM world_history")))
     assert await history.verify("acme", page=1) == await history.verify("acme", page=3) == whole
     assert (await verified(world.stores(), "acme")).problem is None
+
+
+async def test_calls_of_one_page_each_find_what_one_call_finds(world: World) -> None:
+    history = world.stores().history()
+
+    async def in_calls(pages: int) -> tuple[ChainVerdict, int]:
+        verdict, calls = await history.verify("acme", page=2, pages=pages), 1
+        while verdict.cursor is not None:
+            verdict, calls = await history.verify("acme", verdict.cursor, page=2, pages=pages), calls + 1
+        return verdict, calls
+
+    assert (await in_calls(1))[0] == (await in_calls(3))[0] == await history.verify("acme")
+    assert (await in_calls(1))[1] > (await in_calls(3))[1] > 1
+    for damage in (
+        "DELETE FROM memory_events WHERE kind = 'edited'",
+        "UPDATE world_history SET at_ms = 7 WHERE seq = 5",
+    ):
+        world.sql_now(damage)
+        whole, paged = await history.verify("acme"), (await in_calls(1))[0]
+        assert whole.problem is not None
+        assert (paged.problem, paged.broken_at) == (whole.problem, whole.broken_at)
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["", "1", "-1." + GENESIS, "1." + "g" * 64, f"1.{GENESIS}.a", "1.x.y", "\u0663." + GENESIS, f"01.{GENESIS}"],
+)
+async def test_a_cursor_that_is_not_ours_is_refused(world: World, cursor: str) -> None:
+    with raises(InvalidInput, code="invalid_cursor"):
+        await world.stores().history().verify("acme", cursor)
+
+
+async def test_the_rows_that_a_verification_reads_grow_with_the_history_and_not_with_its_square() -> None:
+    """Counted in steps of SQLite's virtual machine."""
+
+    async def steps(records: int) -> int:
+        with living() as world:
+            for start in range(0, records, 100):
+                await world.memory().store_all([NewRecord(f"Lamp {start + one}.") for one in range(100)], PERSON)
+            return await world.steps_of(lambda: world.stores().history().verify("acme"))
+
+    few, many = await steps(300), await steps(1200)
+    assert many < 5 * few
 
 
 @given(data=st.data())

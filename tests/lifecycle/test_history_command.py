@@ -28,7 +28,9 @@ async def entries() -> Rows:
 def _connected(rows: Rows, problem: str | None = None) -> Callable[[str], httpx.Client]:
     def answered(request: httpx.Request) -> httpx.Response:
         if request.url.path == f"{PATH}/verify":
-            return httpx.Response(200, json={"problem": problem, "broken_at": 3})
+            begun = "cursor" in request.url.params
+            found = {"problem": problem, "broken_at": 3, "cursor": None} if begun else {"cursor": "2.abc"}
+            return httpx.Response(200, json=found)
         if request.url.path != PATH:
             return httpx.Response(404, text="no such tenant")
         page = [row for row in rows if row["seq"] > int(request.url.params["after"])][:2]

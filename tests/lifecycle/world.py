@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -106,6 +106,23 @@ class World(Deployment):
         """Run a statement on D1 bypassing the port, as only an attacker would; return its rows."""
         cursor = _connection(self.sql).execute(sql, cast("Any", values))
         return [dict(zip([column[0] for column in cursor.description or ()], row, strict=True)) for row in cursor]
+
+    async def steps_of(self, work: Callable[[], Awaitable[object]]) -> int:
+        """Return how many hundreds of steps SQLite's virtual machine takes in D1 for some work."""
+        steps = 0
+
+        def counted() -> int:
+            nonlocal steps
+            steps += 1
+            return 0
+
+        connection = _connection(self.sql)
+        connection.set_progress_handler(counted, 100)
+        try:
+            await work()
+        finally:
+            connection.set_progress_handler(None, 0)
+        return steps
 
     def plant(self, table: str, **values: object) -> None:
         """Insert a row into a table of D1, with harmless values in the remaining required columns."""

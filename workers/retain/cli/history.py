@@ -66,6 +66,8 @@ class Server:
     def verdict(self) -> _Verdict:
         """Return the server's result of comparing its history with its learning stream and the kept head."""
         found = self._get(f"{self._path}/verify", {})
+        while found["cursor"] is not None:
+            found = self._get(f"{self._path}/verify", {"cursor": found["cursor"]})
         return {"problem": found["problem"], "broken_at": found["broken_at"]}
 
     def _get(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:

@@ -59,10 +59,15 @@ async def keep_heads(stores: Stores) -> list[str]:
     return lost
 
 
-async def verified(stores: Stores, tenant_id: str, kept: Head | None = None) -> ChainVerdict:
-    """Verify a tenant's history, also against the stored head and, if given, one that the caller kept."""
-    verdict = await stores.history().verify(tenant_id)
-    if verdict.problem is not None:
+async def verified(
+    stores: Stores, tenant_id: str, kept: Head | None = None, *, cursor: str | None = None
+) -> ChainVerdict:
+    """Verify a tenant's history, at the end also against the stored head and, if given, one that the caller kept.
+
+    cursor: from the verdict of the call before, None for the first. Raises: InvalidInput (code `invalid_cursor`).
+    """
+    verdict = await stores.history().verify(tenant_id, cursor)
+    if verdict.problem is not None or verdict.cursor is not None:
         return verdict
     known = (await _read(stores.objects)).get(tenant_id)
     for head in (known, kept):

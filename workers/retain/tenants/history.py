@@ -10,37 +10,47 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from retain.errors import Conflict, Unavailable
+from retain.errors import Conflict, InvalidInput, Unavailable
 from retain.ports import Clock, Row, Sql, Statement
 
 GENESIS = "0" * 64
 """The previous hash of a tenant's first entry."""
 MAX_TRIES = 20
 
+_CURSOR = re.compile(r"(?P<seq>0|[1-9][0-9]{0,15})\.(?P<head>[0-9a-f]{64})(?:\.(?P<event>[0-9A-Z]{0,26}))?")
 _HEAD = "SELECT seq, hash FROM world_history WHERE tenant_id = ? ORDER BY seq DESC LIMIT 1"
 _APPEND = """
 INSERT INTO world_history (tenant_id, seq, kind, subject_id, digest, at_ms, previous_hash, hash)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
+PAGES_PER_CALL = 100
+"""Pages that one call verifies: with two queries each, they stay well within the queries that D1 allows an invocation.
+
+Source: https://developers.cloudflare.com/d1/platform/limits/
+"""
+
+# Without statistics the planner takes the index on the tenant alone, and reads all of its rows for each entry.
 _ERASED_LATER = """
-  (EXISTS (SELECT 1 FROM world_history x WHERE x.tenant_id = h.tenant_id AND x.subject_id = h.subject_id
-           AND x.kind = 'record_erased' AND x.seq > h.seq)
-   OR EXISTS (SELECT 1 FROM world_history x WHERE x.tenant_id = h.tenant_id AND x.kind = 'tenant_erased' AND x.seq > h.seq))
+  (EXISTS (SELECT 1 FROM world_history x INDEXED BY world_history_erased_records
+           WHERE x.tenant_id = h.tenant_id AND x.subject_id = h.subject_id AND x.kind = 'record_erased' AND x.seq > h.seq)
+   OR EXISTS (SELECT 1 FROM world_history x INDEXED BY world_history_erased_tenants
+              WHERE x.tenant_id = h.tenant_id AND x.kind = 'tenant_erased' AND x.seq > h.seq))
 """
 _MISSING_EVENT = f"""
 SELECT h.seq FROM world_history h
 WHERE h.tenant_id = ? AND h.seq > ? AND h.seq <= ? AND substr(h.kind, 1, 7) = 'record_' AND h.kind <> 'record_erased'
-  AND NOT EXISTS (SELECT 1 FROM memory_events e WHERE e.record_id = h.subject_id AND e.tenant_id = h.tenant_id
-                  AND e.digest = h.digest)
+  AND NOT EXISTS (SELECT 1 FROM memory_events e INDEXED BY memory_events_by_record
+                  WHERE e.record_id = h.subject_id AND e.tenant_id = h.tenant_id AND e.digest = h.digest)
   AND NOT {_ERASED_LATER}
 ORDER BY h.seq LIMIT 1
 """
 _PROVED_EVENTS = f"""
 SELECT e.*, h.seq, {_ERASED_LATER} AS erased FROM memory_events e
-LEFT JOIN world_history h ON h.tenant_id = e.tenant_id AND h.digest = e.digest
+LEFT JOIN world_history h INDEXED BY world_history_by_digest ON h.tenant_id = e.tenant_id AND h.digest = e.digest
 WHERE e.tenant_id = ? AND e.event_id > ? ORDER BY e.event_id LIMIT ?
 """
 
@@ -69,13 +79,14 @@ class ChainVerdict:
     entries, head: how many entries from the first are chained correctly, and the last one's hash. problem: None, or
     `entry_changed` (an entry is changed, added, missing or misplaced), `event_changed`, `event_removed`, `event_added`
     or `event_not_erased` (of the learning stream), or `head_differs` (from a kept head). broken_at: the number of the
-    first wrong entry, 0 for an event without an entry.
+    first wrong entry, 0 for an event without an entry. cursor: where the next call continues, None at the end.
     """
 
     entries: int
     head: str
     problem: str | None = None
     broken_at: int | None = None
+    cursor: str | None = None
 
 
 def digest_of(nonce: str, data: str) -> str:
@@ -140,39 +151,38 @@ class WorldHistory:
         )
         return result.rows
 
-    async def verify(self, tenant_id: str, *, page: int = 1000) -> ChainVerdict:
-        """Recompute the tenant's whole chain, and compare it with the events that exist.
+    async def verify(
+        self, tenant_id: str, cursor: str | None = None, *, page: int = 1000, pages: int = PAGES_PER_CALL
+    ) -> ChainVerdict:
+        """Recompute the tenant's chain and compare it with the events that exist, up to `pages` pages from the cursor.
 
         Detects a changed, removed, added or reordered entry, and a changed, added or removed learning event. When the
-        last entries were removed, `head` differs from the one kept elsewhere (`retain.lifecycle.heads`).
+        last entries were removed, `head` differs from the one kept elsewhere (`retain.lifecycle.heads`). The caller keeps
+        the cursor: it holds what was verified so far, and one that somebody else changed proves nothing.
+        Raises: InvalidInput (code `invalid_cursor`).
         """
-        seq, previous = 0, GENESIS
-        while rows := await self.page(tenant_id, after=seq, limit=page):
-            followed = follow(tenant_id, rows, seq, previous)
-            if followed[0] < seq + len(rows):
-                return ChainVerdict(*followed, "entry_changed", followed[0] + 1)
-            missing = await self._sql.run(_MISSING_EVENT, tenant_id, seq, followed[0])
-            if missing.rows:
-                return ChainVerdict(*followed, "event_removed", int(missing.rows[0]["seq"]))
-            seq, previous = followed
-        return ChainVerdict(seq, previous, *await self._wrong_event(tenant_id, page))
-
-    async def _wrong_event(self, tenant_id: str, page: int) -> tuple[str, int] | tuple[None, None]:
-        """Return the problem of the first learning event that does not match history, and the number of its entry."""
-        after = ""
-        while True:
-            rows = (await self._sql.run(_PROVED_EVENTS, tenant_id, after, page)).rows
-            for row in rows:
-                if row["seq"] is None:
-                    # The digest covers the whole event: if it still matches, the event was added; if not, it was changed.
-                    return ("event_added", 0) if row["digest"] == event_digest(row) else ("event_changed", 0)
-                if row["digest"] != event_digest(row):
-                    return "event_changed", int(row["seq"])
-                if row["erased"]:
-                    return "event_not_erased", int(row["seq"])
-            if len(rows) < page:
-                return None, None
-            after = rows[-1]["event_id"]
+        seq, head, event = _position(cursor)
+        for _ in range(pages):
+            if event is None:
+                rows = await self.page(tenant_id, after=seq, limit=page)
+                followed = follow(tenant_id, rows, seq, head)
+                if followed[0] < seq + len(rows):
+                    return ChainVerdict(*followed, "entry_changed", followed[0] + 1)
+                missing = await self._sql.run(_MISSING_EVENT, tenant_id, seq, followed[0])
+                if missing.rows:
+                    return ChainVerdict(*followed, "event_removed", int(missing.rows[0]["seq"]))
+                seq, head = followed
+                event = "" if len(rows) < page else None
+            else:
+                events = (await self._sql.run(_PROVED_EVENTS, tenant_id, event, page)).rows
+                for row in events:
+                    problem = _problem_of(row)
+                    if problem is not None:
+                        return ChainVerdict(seq, head, problem, int(row["seq"] or 0))
+                if len(events) < page:
+                    return ChainVerdict(seq, head)
+                event = events[-1]["event_id"]
+        return ChainVerdict(seq, head, cursor=f"{seq}.{head}" if event is None else f"{seq}.{head}.{event}")
 
     async def _head(self, tenant_id: str) -> tuple[int, str]:
         rows = (await self._sql.run(_HEAD, tenant_id)).rows
@@ -189,6 +199,29 @@ class WorldHistory:
             statements.append((_APPEND, values))
             previous = current
         return statements
+
+
+def _problem_of(event: Row) -> str | None:
+    """Return the problem of a learning event's row that `_PROVED_EVENTS` joined with its entry, or None."""
+    if event["seq"] is None:
+        # The digest covers the whole event: if it still matches, the event was added; if not, it was changed.
+        return "event_added" if event["digest"] == event_digest(event) else "event_changed"
+    if event["digest"] != event_digest(event):
+        return "event_changed"
+    return "event_not_erased" if event["erased"] else None
+
+
+def _position(cursor: str | None) -> tuple[int, str, str | None]:
+    """Return the last verified entry's number and hash, and the last verified event's id, None before the first.
+
+    Raises: InvalidInput (code `invalid_cursor`).
+    """
+    if cursor is None:
+        return 0, GENESIS, None
+    read = _CURSOR.fullmatch(cursor)
+    if read is None:
+        raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+    return int(read["seq"]), read["head"], read["event"]
 
 
 def event_digest(event: Row) -> str:

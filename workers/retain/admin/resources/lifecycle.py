@@ -71,11 +71,12 @@ class HistoryQuery(QueryModel):
 
 
 class HeadQuery(QueryModel):
-    """An entry that the chain must still contain."""
+    """An entry that the chain must still contain, and where to continue."""
 
     head: Annotated[Head, BeforeValidator(_head)] | None = Field(
         default=None, description="`{seq}:{hash}` of an entry that you kept"
     )
+    cursor: str | None = Field(default=None, description="from the answer before: continue there")
 
 
 async def export_memories(context: AdminContext, request: TypedRequest[None, ExportQuery]) -> Response:
@@ -144,7 +145,8 @@ async def show_history(context: AdminContext, request: TypedRequest[None, Histor
 async def verify_history(context: AdminContext, request: TypedRequest[None, HeadQuery]) -> Response:
     """Recompute the whole chain, and compare it with the learning stream, the kept head, and the head in the query."""
     await _require_tenant_or(context, request.tenant_id, _has_history)
-    return json_response(asdict(await verified(context.stores, request.tenant_id, request.query.head)))
+    verdict = await verified(context.stores, request.tenant_id, request.query.head, cursor=request.query.cursor)
+    return json_response(asdict(verdict))
 
 
 def _shown(job: IndexJob) -> Response:
@@ -269,10 +271,12 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"entries", "head", "problem", "broken_at"}`: [what they mean](lifecycle.md#world-history)',
+                    '`{"entries", "head", "problem", "broken_at", "cursor"}`:'
+                    " [what they mean](lifecycle.md#world-history)."
+                    " With a `cursor` the verification is not complete: pass it to the next call",
                 ),
             ),
-            errors=("invalid_head",),
+            errors=("invalid_head", "invalid_cursor"),
         ),
     ),
 )
