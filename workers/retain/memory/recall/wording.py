@@ -92,7 +92,7 @@ def undisguised(text: str) -> str:
 
 def normalised(text: str) -> str:
     """Return the text normalised for comparison: undisguised, without case, outer punctuation and differences of spacing."""
-    return _trimmed(undisguised(text)).casefold()
+    return undisguised(_trimmed(undisguised(text)).casefold())  # small letters look alike that capitals do not
 
 
 def statement(text: str) -> str:
@@ -122,7 +122,7 @@ def wording(text: str) -> tuple[str, ...]:
         for number, word in enumerate(found)
         if word not in _SILENT and not (word.casefold() in _FILLERS and not (names and number and word == "A"))
     ]
-    return tuple(" ".join(_spelled(word) for word in kept).split())
+    return tuple(undisguised(" ".join(_spelled(word) for word in kept)).split())
 
 
 def _trimmed(text: str) -> str:
