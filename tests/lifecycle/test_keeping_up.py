@@ -24,7 +24,7 @@ def world() -> Iterator[World]:
 
 async def test_a_brief_reports_the_maintenance(world: World) -> None:
     await world.store("Bob likes tea.")
-    await world.store("Bob likes teas.")
+    await world.store("Bob likes tea!")
     stores = world.stores()
     done = await keep_up(stores)
     report = await brief(stores.sql, stores.objects, stores.indexer(), world.clock, done)

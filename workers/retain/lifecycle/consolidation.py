@@ -1,12 +1,12 @@
 """Consolidation: what rules may do to a tenant's records overnight. Bounded; the next run continues.
 
 - An expired task is closed; any other expired record is deleted.
-- Of near duplicates the oldest stays, and supersedes the others. It does not become more trusted.
+- Of duplicates the oldest stays, and supersedes the others. It does not become more trusted.
 - A record that a person wrote or edited changes only when it reaches the expiry that the person set.
 
-Near duplicates say the same in the same words: equal scope, kind, subject, predicate, object, metadata and expiry, no
-position in a conversation, and, except for articles and fillers, the same stems and signs in the same order. Nothing less
-will do: by similarity of words and vectors, two sentences that differ in one value are equal (docs/lifecycle.md).
+Duplicates say the same in the same words: equal scope, kind, subject, predicate, object, metadata and expiry, no position in
+a conversation, and the same text except for the form of its spaces, quotes and last full stop. Records whose words have
+equal stems are similar: that is only shown to a person, since by stems "smokes" is "smoked" (docs/lifecycle.md).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -40,6 +41,8 @@ _FILLERS = frozenset(("a", "an", "the", "that", "also", "just", "very", "really"
 _TOKEN = re.compile(r"[^\W_]+|[^\w\s]|_")
 _SILENT = frozenset(".,;:!'\"()[]`\u2026\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb")
 """Signs that do not change the meaning. All others do, as in `O-` and `O+`, `C` and `C#`, a question and its answer."""
+_FORMS = str.maketrans("\u2018\u2019\u201b\u201c\u201d\u201e\u201f\u2010\u2011", '\'\'\'""""--')
+"""Typographic quotes and hyphens, and what they are typed as."""
 _HYPHENATED = re.compile(r"(?<=\w)-(?=\w)")
 
 _log = logging.getLogger(__name__)
@@ -59,7 +62,7 @@ SELECT r.*, {LAST_EVENT} FROM memory_likeness l JOIN memory_records r ON r.id = 
 WHERE l.tenant_id = ? AND l.key IN (SELECT value FROM json_each(?))
 """
 _KEYED = """
-UPDATE memory_likeness SET key = ?
+UPDATE memory_likeness SET key = ?, similar = ?
 WHERE record_id = ? AND (SELECT updated_at_ms FROM memory_records WHERE id = record_id) = ?
 """
 
@@ -98,7 +101,16 @@ async def consolidate(stores: Stores) -> Consolidated:
 
 
 def likeness(record: Record) -> str:
-    """Return a key that near duplicates share and other records do not, as SHA-256 in hexadecimal."""
+    """Return a key that duplicates share and other records do not, as SHA-256 in hexadecimal."""
+    return _key(record, _plain(record.content))
+
+
+def similarity(record: Record) -> str:
+    """Return a key that similar records share, as SHA-256 in hexadecimal: their words have equal stems, without fillers."""
+    return _key(record, _stems(record.content))
+
+
+def _key(record: Record, words: str | list[str]) -> str:
     content = {
         "scope": record.scope_id,
         "kind": record.kind,
@@ -107,9 +119,15 @@ def likeness(record: Record) -> str:
         "expires_at_ms": record.expires_at_ms,
         # An event at another time is another event.
         "at_ms": record.valid_from_ms if record.kind == "event" else None,
-        "words": _stems(record.content),
+        "words": words,
     }
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(content: str) -> str:
+    """Return the text with one form for equal spaces, quotes and dashes, and without its last full stop or exclamation mark."""
+    text = " ".join(unicodedata.normalize("NFKC", content).translate(_FORMS).split())
+    return text.rstrip(".! ") or text
 
 
 def _stems(content: str) -> list[str]:
@@ -156,7 +174,7 @@ async def _expire(stores: Stores, tenant_id: str, ids: Sequence[str], done: Cons
 
 
 async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Consolidated) -> None:
-    """Compare new records, and supersede near duplicates, in the transaction that marks the records as compared."""
+    """Compare new records, and supersede duplicates, in the transaction that marks the records as compared."""
     now = stores.clock()
     counted = 0
 
@@ -165,7 +183,9 @@ async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Conso
         rows = (await stores.sql.run(_RECORDS, tenant_id, json.dumps(ids))).rows
         new = [known_of(row).record for row in rows]
         keys = {record.id: likeness(record) for record in new}
-        statements: list[Statement] = [(_KEYED, (keys[one.id], one.id, one.updated_at_ms)) for one in new]
+        statements: list[Statement] = [
+            (_KEYED, (keys[one.id], similarity(one), one.id, one.updated_at_ms)) for one in new
+        ]
         entries: list[HistoryEntry] = []
         known = (await stores.sql.run(_ALIKE, tenant_id, json.dumps(sorted(set(keys.values()))))).rows
         seen = {row["id"]: known_of(row) for row in [*known, *rows]}

@@ -15,8 +15,9 @@ from retain.http import Response, json_response
 from retain.json_text import JsonObject, read_json
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import EditableFields, NewRecord
+from retain.memory.records.similar import similar_records
 from retain.routing.bodies import BodyModel, JsonBody
-from retain.routing.queries import Flag, PageQuery, QueryString
+from retain.routing.queries import Flag, PageLimit, PageQuery, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, ErrorGroup, Resource, Route
 
@@ -147,6 +148,21 @@ async def delete(context: AdminContext, request: PathRequest) -> Response:
     return Response(204, "")
 
 
+class SimilarQuery(PageQuery):
+    """A page of groups of similar memories."""
+
+    limit: PageLimit = 20
+
+
+async def list_similar(context: AdminContext, request: TypedRequest[None, SimilarQuery]) -> Response:
+    """List groups of memories that may say the same, which no rule merges. Delete or close those that do."""
+    query = request.query
+    page = await similar_records(
+        context.sql, request.tenant_id, at_ms=context.clock(), limit=query.limit, cursor=query.cursor
+    )
+    return json_response(page.to_json())
+
+
 async def recall(context: AdminContext, request: TypedRequest[RecallBody, None]) -> Response:
     """Recall as an agent or house would, or over the whole tenant."""
     body = request.body
@@ -240,6 +256,20 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "unknown_scope",
                 *OF_A_SCOPE,
             ),
+        ),
+        Route(
+            "GET",
+            f"{_MEMORIES}/similar",
+            list_similar,
+            query=QueryString(SimilarQuery),
+            answers=(
+                Answer(
+                    200,
+                    '`{"groups", "cursor"}`: groups of 2 to 20 memories of equal scope whose words have equal stems, oldest'
+                    " first, as the last [consolidation](lifecycle.md#consolidation) found them; at most 50 groups",
+                ),
+            ),
+            errors=("invalid_limit", "invalid_cursor"),
         ),
         Route(
             "GET",
