@@ -22,7 +22,7 @@ from adapters.databases import D1, DurableAlarm, DurableSql
 from adapters.services import DurableInstances, WorkersAi
 from adapters.stores import R2, WorkersKv
 from adapters.vectorize import Vectorize
-from adapters.web import WebCrypto, fetch, fetch_stream
+from adapters.web import WebCrypto, fetch, fetch_stream, time_zones
 from retain import errors
 from retain.ports import AgentInstances, Crypto, Kv, Objects, Sql, VectorIndex
 from retain.settings import NAMES as SETTING_NAMES
@@ -50,6 +50,7 @@ __all__ = [
     "platform_of",
     "staged_bytes",
     "staged_text",
+    "time_zones",
 ]
 
 _log = logging.getLogger("retain.bindings")

@@ -52,6 +52,18 @@ def send_letter(text: str, *, context: ToolContext) -> str:
     return f"sent for {context.tenant_id}/{context.agent_type}/{context.instance_id}"
 
 
+@tool
+def who_and_when(context: ToolContext) -> dict[str, object]:
+    """Say for whom and when."""
+    user = None if context.user is None else context.user.to_json()
+    return {
+        "user": user,
+        "metadata": dict(context.metadata),
+        "conversation": context.conversation,
+        "date": context.date.isoformat(),
+    }
+
+
 @tool(requires_approval=True)
 def burn_files(folder: str) -> str:
     """Burn the files of a folder."""

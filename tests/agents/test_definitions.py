@@ -26,6 +26,7 @@ def test_a_definition_needs_type_description_and_instructions_and_has_defaults_f
         "episodes_from": "instance",
         "user": "agent",
         "top_k": 5,
+        "profile": None,
     }
     assert definition.limits.model_dump() == {
         "max_turns": 8,

@@ -1,10 +1,18 @@
-"""The clocks of the host."""
+"""The clocks and time zones of the host."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from retain.host.clock import ManualClock, system_clock
+import pytest
+
+from retain.host.clock import ManualClock, system_clock, system_time_zones
+from tests.ports import Case, cases, time_zones
+
+
+@pytest.mark.parametrize("case", cases(time_zones).values(), ids=cases(time_zones).keys())
+async def test_the_time_zones_keep_their_contract(case: Case) -> None:
+    await case(system_time_zones)
 
 
 def test_the_system_clock_counts_milliseconds_since_1970() -> None:

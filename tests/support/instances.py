@@ -30,7 +30,7 @@ from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
 from retain.errors import NoSuchTool, RetainError, Unavailable
 from retain.host.background import TaskBackground
-from retain.host.clock import ManualClock
+from retain.host.clock import ManualClock, system_time_zones
 from retain.host.connection import open_database
 from retain.host.fetch import HostFetch
 from retain.host.kv import SqliteKv
@@ -236,6 +236,7 @@ class Deployment:
             gateway_tools=gateway_tools,
             fetch=HostFetch(),
             clock=self.clock,
+            time_zones=system_time_zones,
             background=self.background,
             sleep=_nap,
         )

@@ -36,8 +36,6 @@ def test_production_stages_the_worker_its_objects_and_its_agents_and_nothing_els
 
 
 ENTRIES = ("entry", "durable_objects.agent_runtime")
-UNUSED = {"retain.memory.facts": "for function tools: a run's text becomes records"}
-"""Staged modules that nothing imports, and why they are uploaded."""
 
 
 def _imported(source: bytes) -> set[str]:
@@ -79,7 +77,7 @@ def test_every_staged_module_is_imported_by_the_worker() -> None:
     tools = [name for name in modules if name.startswith("agents.tools.")]
     reached = _reached(modules, [*ENTRIES, *tools])
     assert set(ENTRIES) <= reached
-    assert modules.keys() - reached == UNUSED.keys()
+    assert modules.keys() - reached == set()
 
 
 def test_every_module_of_the_library_that_the_worker_imports_is_staged() -> None:

@@ -7,6 +7,16 @@ class Date:
     @staticmethod
     def now() -> float: ...
 
+class DateTimeFormat:
+    @staticmethod
+    def new(locale: str, *, timeZone: str, timeZoneName: Literal["longOffset"]) -> DateTimeFormat: ...
+    def format(self, at_ms: int) -> str: ...
+
+class _Intl:
+    DateTimeFormat: type[DateTimeFormat]
+
+Intl: _Intl
+
 class Object:
     @staticmethod
     def fromEntries(entries: object) -> JsProxy: ...

@@ -1,10 +1,11 @@
-"""HTTP and cryptography of the web platform as ports."""
+"""HTTP, cryptography and time zones of the web platform as ports."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping
 from typing import TypeVar
 
@@ -215,6 +216,23 @@ def _broken(error: JsException) -> errors.Unavailable:
     if getattr(error, "name", "") == "TimeoutError":
         return errors.Unavailable("the server did not answer in time", code="upstream_timeout")
     return errors.Unavailable("the server could not be reached", code="upstream_unreachable")
+
+
+_OFFSET = re.compile(r"GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?")
+
+
+def time_zones(zone: str, at_ms: int) -> int:
+    """Return how many seconds the zone is ahead of UTC: the port `TimeZones`. Python in a Worker has no database of them."""
+    try:
+        shown = js.Intl.DateTimeFormat.new("en-US", timeZone=zone, timeZoneName="longOffset")
+    except JsException as error:
+        raise errors.InvalidInput(f"there is no time zone {zone}", code="unknown_time_zone") from error
+    parts = _OFFSET.search(shown.format(at_ms))
+    if parts is None:
+        raise errors.RetainError("the platform shows the offset of a time zone in another form")
+    sign, *numbers = parts.groups("0")
+    hours, minutes, seconds = map(int, numbers)
+    return (hours * 3600 + minutes * 60 + seconds) * (-1 if sign == "-" else 1)
 
 
 _AES_KEY_BYTES = 32

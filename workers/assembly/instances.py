@@ -42,6 +42,7 @@ class InstanceParts:
             stubs=self._stubs,
             fetch=bindings.fetch,
             clock=bindings.now_ms,
+            time_zones=bindings.time_zones,
             background=bindings.in_background,
         )
 

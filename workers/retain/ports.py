@@ -263,6 +263,17 @@ class Clock(Protocol):
         ...
 
 
+class TimeZones(Protocol):
+    """The time zones of the IANA database."""
+
+    def __call__(self, zone: str, at_ms: int) -> int:
+        """Return how many seconds the zone is ahead of UTC at a time. zone: in the database's spelling, as `Europe/Zurich`.
+
+        Raises: InvalidInput (code `unknown_time_zone`).
+        """
+        ...
+
+
 class Crypto(Protocol):
     """The cryptography that the standard library lacks. Every method is a coroutine, as in Web Crypto."""
 

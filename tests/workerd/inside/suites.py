@@ -45,6 +45,8 @@ def worker_ports(suite: str, env: Any, asked: dict[str, Any]) -> tuple[Any, ...]
             return (bindings.Vectorize(env.VECTORIZE),)
         case "crypto":
             return (bindings.WebCrypto(),)
+        case "time_zones":
+            return (bindings.time_zones,)
         case "hot_memory":
             return (KvHot(bindings.WorkersKv(env.KV)),)
         case "warm_memory" | "catalogue":

@@ -23,6 +23,13 @@ class _StrictDefinition(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class ProfileConfig(_StrictDefinition):
+    """How much of what is known of a run's user goes into the context. tokens: estimated, with the section's fence."""
+
+    records: int = Field(default=20, ge=1, le=100)
+    tokens: int = Field(default=500, ge=50, le=10_000)
+
+
 class MemoryConfig(_StrictDefinition):
     """What an agent remembers and how it recalls.
 
@@ -30,7 +37,7 @@ class MemoryConfig(_StrictDefinition):
     the first turn, `both` does both. store: whether `store_memory` is offered. share: whether it may also store
     into the agent's house. episodes: how many past turns go into the context. episodes_from: whose they are: those of
     the same instance, or of every instance of the agent in the tenant. top_k: how many records a recall into the context
-    returns.
+    returns. profile: how much of what is known of the run's user goes into the context; None for nothing.
     """
 
     long_term_enabled: bool = False
@@ -41,6 +48,7 @@ class MemoryConfig(_StrictDefinition):
     episodes_from: EpisodeSource = "instance"
     user: Literal["agent", "shared"] = "agent"
     top_k: int = Field(default=5, ge=1, le=20)
+    profile: ProfileConfig | None = None
 
 
 class ModelConfig(_StrictDefinition):
@@ -108,6 +116,8 @@ class AgentDefinition(_StrictDefinition):
         memory = self.memory_config
         if memory.share and not (self.house and memory.long_term_enabled and memory.store):
             raise ValueError("share needs a house, long_term_enabled and store")
+        if memory.profile is not None and not memory.long_term_enabled:
+            raise ValueError("profile needs long_term_enabled")
         workflows = [name for workflows in self.procedures.values() for name in workflows]
         if len(set(workflows)) < len(workflows):
             raise ValueError("a workflow's id must be used once, in one task type")

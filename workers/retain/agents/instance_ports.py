@@ -14,7 +14,7 @@ from retain.models.chat import ChatModel
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
 from retain.models.retry import Sleep
-from retain.ports import AgentInstances, Alarm, Background, Clock, Fetch, Kv, ObjectSql, Sql, VectorIndex
+from retain.ports import AgentInstances, Alarm, Background, Clock, Fetch, Kv, ObjectSql, Sql, TimeZones, VectorIndex
 
 
 async def _no_stubs(tenant_id: str) -> None:
@@ -40,6 +40,7 @@ class InstancePorts:
     gateway_tools: Callable[[str, tuple[str, ...]], Awaitable[list[Tool]]]
     fetch: Fetch
     clock: Clock
+    time_zones: TimeZones
     background: Background
     sleep: Sleep = asyncio.sleep
     reranker: Callable[[], Reranker | None] = lambda: None

@@ -9,6 +9,7 @@ from retain.agents.calls.run_request import RunRequest
 from retain.agents.definitions import AgentDefinition
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
+from retain.agents.occasion import occasion_of
 from retain.agents.tools.built_in import (
     CallContext,
     GetWorkingMemory,
@@ -92,6 +93,9 @@ class Toolbox:
                 run_id=call.run_id,
                 turn=call.turn,
                 idempotency_key=call.key,
+                user=request.user,
+                metadata=request.metadata,
+                date=occasion_of(request.user, ports.clock(), ports.time_zones).date,
                 working=self._working,
                 fetch=ports.fetch,
                 _memory=memory,

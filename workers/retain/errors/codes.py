@@ -84,6 +84,7 @@ InvalidInputCode = Literal[
     "tier_missing",
     "unknown_data_type",
     "unknown_task_type",
+    "unknown_time_zone",
     "unsupported_value",
     "user_not_findable",
     "value_too_deep",

@@ -6,11 +6,22 @@ For programs that have a `SemanticMemory` and facts of their own. The facts of a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retain.memory.records.record import NewRecord, Record, RecordSource
+from retain.memory.scope import View
 from retain.memory.semantic import RecallQuery, SemanticMemory
+from retain.ports import Sql
+
+_KNOWN = """
+SELECT id, content FROM memory_records INDEXED BY memory_records_of_users
+WHERE tenant_id = ?1 AND scope_id IN (SELECT value FROM json_each(?2)) AND scope_id GLOB 'user.*'
+  AND conversation IS NULL AND valid_to_ms IS NULL
+  AND valid_from_ms <= ?3 AND (expires_at_ms IS NULL OR expires_at_ms > ?3)
+ORDER BY importance DESC, valid_from_ms DESC, id DESC LIMIT ?4
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +63,21 @@ async def recall(memory: SemanticMemory, query: str, *, top_k: int = 5) -> Seque
     Raises: as `SemanticMemory.search`.
     """
     return [hit.record for hit in await memory.search(RecallQuery(query, top_k))]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFact:
+    """A record of a user's scope, as it goes into a profile."""
+
+    id: str
+    content: str
+
+
+async def known_facts(sql: Sql, view: View, now_ms: int, limit: int) -> list[KnownFact]:
+    """Return what is known of the view's user: the most important first, of equals the one that became valid last.
+
+    Messages of conversations are not in it, nor records that something closed, even if they are still valid.
+    """
+    users = json.dumps([node.scope_id for node in view.nodes if node.kind == "user"])
+    rows = (await sql.run(_KNOWN, view.tenant_id, users, now_ms, limit)).rows
+    return [KnownFact(row["id"], row["content"]) for row in rows]

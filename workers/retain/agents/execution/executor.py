@@ -11,6 +11,7 @@ from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
+from retain.agents.occasion import occasion_of
 from retain.agents.runs.context import AssembledContext, assemble
 from retain.agents.runs.events import RunFailed
 from retain.agents.runs.journal import Journal
@@ -24,6 +25,7 @@ from retain.errors.codes import Code, ForeignCode
 from retain.identifiers import id_after, new_id
 from retain.log import bind
 from retain.memory.episodes import Turns, last_episodes
+from retain.memory.facts import KnownFact, known_facts
 from retain.memory.procedures.procedural import Choice, ProceduralMemory
 from retain.memory.recall.query import MAX_QUERY_BYTES
 from retain.memory.semantic import Hit, RecallQuery
@@ -149,22 +151,35 @@ class Execution:
         specs: Sequence[ToolSpec],
     ) -> AssembledContext:
         config = definition.memory_config
+        occasion = occasion_of(request.user, self._ports.clock(), self._ports.time_zones)
         turns = Turns(config.episodes_from, self._identity.instance_id, request.user_id)
         episodes = await last_episodes(self._ports.sql, self._identity.scope, turns, config.episodes)
         records: list[Hit] = []
         query = _query(request.input)
         if query and config.long_term_enabled and config.recall in ("context", "both"):
             records = await self._toolbox.semantic(request.user_id).search(RecallQuery(query, config.top_k))
+        profile = await self._profile(definition, request)
+        shown = {fact.id for fact in profile}
         return assemble(
             definition,
             request.input,
             episodes=episodes,
-            records=records,
+            records=[hit for hit in records if hit.record.id not in shown],
+            occasion=occasion,
+            profile=profile,
             working=self._working.all(),
             procedure=procedure,
             estimate=estimate,
             tools_tokens=estimate.specs(specs),
         )
+
+    async def _profile(self, definition: AgentDefinition, request: RunRequest) -> list[KnownFact]:
+        """Return what is known of the run's user, if its definition wants it in the context."""
+        config = definition.memory_config.profile
+        if config is None or request.user is None:
+            return []
+        view = self._toolbox.semantic(request.user_id).view
+        return await known_facts(self._ports.sql, view, self._ports.clock(), config.records)
 
     async def _loop(
         self, definition: AgentDefinition, request: RunRequest

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from retain.agents.calls.report import FollowedWorkflow
 from retain.agents.calls.run_request import RunInput, RunRequest, input_text
 from retain.agents.definitions import AgentDefinition
+from retain.agents.occasion import Occasion
 from retain.agents.runs.tokens import Estimate
 from retain.errors import LimitExceeded
 from retain.json_text import Json, JsonObject
 from retain.memory.episodes import Episode
+from retain.memory.facts import KnownFact
 from retain.memory.procedures.procedural import Choice
 from retain.memory.semantic import Hit
 from retain.models.chat import ChatMessage
@@ -25,6 +27,7 @@ class AssembledContext:
     """The first messages of a run, what went into them, and what did not fit.
 
     cut: section name to the number of items that the budget left out. procedure: the workflow that the run follows.
+    profile: what is known of the run's user.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -32,6 +35,7 @@ class AssembledContext:
     records: tuple[Hit, ...]
     cut: Mapping[str, int]
     procedure: Choice | None = None
+    profile: tuple[KnownFact, ...] = ()
 
     def logged(self, request: RunRequest, followed: FollowedWorkflow | None) -> dict[str, Json]:
         """Return what D1 keeps of a run's beginning: its request, and the memory that its model read."""
@@ -42,6 +46,8 @@ class AssembledContext:
             "records": [{"id": hit.record.id, "score": hit.score} for hit in self.records],
             "cut": dict(self.cut),
         }
+        if self.profile:
+            logged["profile"] = [fact.id for fact in self.profile]
         return logged if followed is None else {**logged, "procedure": followed.to_json()}
 
 
@@ -65,19 +71,22 @@ def assemble(
     episodes: Sequence[Episode],
     records: Sequence[Hit],
     working: JsonObject,
+    occasion: Occasion | None = None,
+    profile: Sequence[KnownFact] = (),
     procedure: Choice | None = None,
     estimate: Estimate = _ESTIMATE,
     tools_tokens: int = 0,
 ) -> AssembledContext:
     """Return the context of a new run.
 
-    Instructions, the procedure (the author wrote it, as the instructions; it is not remembered data) and the input are
-    always in it; then working memory, records (best first) and episodes (newest first) take what is left of
-    `limits.context_tokens`, minus what the model may write and what the description of its tools takes (`tools_tokens`).
+    Instructions, the occasion, the procedure (the author wrote it, as the instructions; it is not remembered data) and the
+    input are always in it; then the profile (within a bound of its own), working memory, records (best first) and episodes
+    (newest first) take what is left of `limits.context_tokens`, minus what the model may write and what the description of
+    its tools takes (`tools_tokens`).
 
     Raises: LimitExceeded (code `input_too_large`) when instructions, procedure and input alone do not fit.
     """
-    user, instructions = input_text(run_input), _instructions(definition, procedure)
+    user, instructions = input_text(run_input), _instructions(definition, occasion, procedure)
     room = definition.limits.context_tokens - definition.model.max_output_tokens
     room -= estimate.text(instructions) + estimate.text(user) + tools_tokens
     if room < 0:
@@ -88,12 +97,14 @@ def assemble(
         )
     notes = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in working.items()]
     newest_first = list(reversed(episodes))
+    known = _profile(definition, profile, room, estimate)
+    room -= known.tokens
     noted = _fitting("working", notes, room, estimate)
     recalled = _fitting("records", [hit.record.content for hit in records], room - noted.tokens, estimate)
     remembered = _fitting(
         "episodes", [episode.content for episode in newest_first], room - noted.tokens - recalled.tokens, estimate
     )
-    sections = [noted.text(), recalled.text(), remembered.text(newest_last=True)]
+    sections = [known.text(), noted.text(), recalled.text(), remembered.text(newest_last=True)]
     return AssembledContext(
         messages=(
             ChatMessage("system", "\n\n".join([instructions, *filter(None, sections)])),
@@ -101,16 +112,28 @@ def assemble(
         ),
         episodes=tuple(reversed(newest_first[: len(remembered.lines)])),
         records=tuple(records[: len(recalled.lines)]),
-        cut={section.name: section.cut for section in (noted, recalled, remembered) if section.cut},
+        cut={section.name: section.cut for section in (known, noted, recalled, remembered) if section.cut},
         procedure=procedure,
+        profile=tuple(profile[: len(known.lines)]),
     )
 
 
-def _instructions(definition: AgentDefinition, procedure: Choice | None) -> str:
-    instructions = definition.instructions.strip()
-    if procedure is None:
-        return instructions
-    return f"{instructions}\n\nFollow the workflow {procedure.workflow_id}: {procedure.spec.strip()}"
+def _instructions(definition: AgentDefinition, occasion: Occasion | None, procedure: Choice | None) -> str:
+    """Return what is always at the beginning: what changes most seldom comes first, for the provider's prompt cache."""
+    parts = [definition.instructions.strip()]
+    if occasion is not None:
+        parts.append(occasion.day)
+        if occasion.details:
+            parts.append(fenced("user", occasion.details))
+    if procedure is not None:
+        parts.append(f"Follow the workflow {procedure.workflow_id}: {procedure.spec.strip()}")
+    return "\n\n".join(parts)
+
+
+def _profile(definition: AgentDefinition, profile: Sequence[KnownFact], room: int, estimate: Estimate) -> _Section:
+    config = definition.memory_config.profile
+    bound = 0 if config is None else min(room, config.tokens)
+    return _fitting("profile", [fact.content for fact in profile], bound, estimate)
 
 
 @dataclass(frozen=True, slots=True)

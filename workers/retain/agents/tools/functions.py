@@ -20,12 +20,14 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar, get_type_hints, overload
 
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 
+from retain.agents.calls.user import User
 from retain.agents.tools.built_in import CallContext, ToolResult
 from retain.errors import Forbidden, InvalidInput, Misconfigured, UpstreamFailed
 from retain.identifiers import check_tool_name
@@ -47,8 +49,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class ToolContext:
     """What a function may use: only what belongs to the run that calls it.
 
-    idempotency_key: equal for every attempt of the same call; pass it to whatever the function calls. working: the
-    instance's short-lived notes. fetch: an HTTP client.
+    idempotency_key: equal for every attempt of the same call; pass it to whatever the function calls. user: for whom the
+    run acts, None for nobody in particular. metadata: the run's. date: the present, aware, in the user's time zone, else
+    in UTC. working: the instance's short-lived notes. fetch: an HTTP client.
     """
 
     tenant_id: str
@@ -57,13 +60,24 @@ class ToolContext:
     run_id: str
     turn: int
     idempotency_key: str
+    user: User | None
+    metadata: JsonObject
+    date: datetime
     working: WorkingMemory
     fetch: Fetch
     _memory: Callable[[], SemanticMemory] | None = None
 
     @property
+    def conversation(self) -> str:
+        """The id of the conversation, which is the instance's."""
+        return self.instance_id
+
+    @property
     def memory(self) -> SemanticMemory:
-        """The agent's own long-term memory. Raises: Forbidden (code `memory_disabled`) when its definition has none."""
+        """The run's own long-term memory: its user's, or its agent's when it has none.
+
+        Raises: Forbidden (code `memory_disabled`) when its definition enables none.
+        """
         if self._memory is None:
             raise Forbidden("the agent's definition enables no long-term memory", code="memory_disabled")
         return self._memory()
