@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
+from typing import Literal
 
 import pytest
 
@@ -17,12 +19,13 @@ from retain.errors import Conflict, InvalidInput
 from retain.gateway.credentials import credential_name
 from retain.gateway.keys import STORED_PREFIX
 from retain.gateway.tool_config import tool_name_in_kv
+from retain.lifecycle.erasure.eraser import Erasure
 from retain.models.chat import ChatMessage
 from retain.namespace import Namespace
 from retain.tenant_tables import TENANT_TABLES
 from retain.tenants.tables import TenantTable
 from tests.lifecycle.erasable import ANN, erased, filled, rows_of
-from tests.lifecycle.world import World, living
+from tests.lifecycle.world import PERSON, World, living
 from tools.paths import ROOT
 
 
@@ -60,6 +63,37 @@ async def test_history_verifies_after_an_erasure_and_records_it(world: World) ->
         [entry] = world.sql_now("SELECT * FROM world_history WHERE tenant_id = 'acme' AND kind = ?", kind)
         assert (verdict.problem, entry["subject_id"]) == (None, outcome.receipt.receipt_id)
         assert entry["digest"] == outcome.receipt.digest
+
+
+def words_on_disk(world: World, word: str) -> int:
+    """Return how many blocks of the full-text index hold the end of a word, also those of deleted texts.
+
+    The index stores what a word does not share with the beginning of the one before.
+    """
+    return sum(word.encode() in row["block"] for row in world.sql_now("SELECT block FROM memory_text_data"))
+
+
+@pytest.mark.parametrize("match", ["subject", "mention", "tenant"])
+async def test_an_erasure_leaves_no_word_in_the_blocks_of_the_full_text_index(
+    world: World, match: Literal["subject", "mention", "tenant"]
+) -> None:
+    edited = await world.store("Lupuscanary is the diagnosis.", subject="lupuscanary")
+    await world.memory().edit(edited, {"content": "Nothing is the diagnosis.", "subject": "nobody"}, PERSON)
+    deleted = await world.store("Lupuscanary was the first diagnosis.", subject="lupuscanary")
+    await world.memory().delete(deleted, PERSON)
+    await world.store("Lupuscanary is what patient zero has.", subject="lupuscanary")
+    await world.store("The neighbour likes lupuscanary.", tenant="rival")
+    assert words_on_disk(world, "puscanari") > 1
+    erasure = Erasure(world.stores())
+    work = partial(erasure.erase_tenant, "acme")
+    if match != "tenant":
+        work = partial(erasure.erase_subject, "acme", "lupuscanary", match)
+    while (await work()).retry_after_ms is not None:
+        await world.rest()
+    assert words_on_disk(world, "puscanari") == 1
+    assert [hit.record.content for hit in await world.recall("lupuscanary", tenant="rival")] == [
+        "The neighbour likes lupuscanary."
+    ]
 
 
 async def test_erasing_by_mention_leaves_the_term_in_no_store(world: World) -> None:

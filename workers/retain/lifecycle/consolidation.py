@@ -125,7 +125,7 @@ def _key(record: Record, words: str | list[str]) -> str:
 
 
 def _plain(content: str) -> str:
-    """Return the text with one form for equal spaces, quotes and dashes, and without its last full stop or exclamation mark."""
+    """Return the text with one form for equal spaces, quotes and dashes, without its last full stop or exclamation mark."""
     text = " ".join(unicodedata.normalize("NFKC", content).translate(_FORMS).split())
     return text.rstrip(".! ") or text
 

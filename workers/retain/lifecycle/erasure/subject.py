@@ -26,6 +26,7 @@ from retain.lifecycle.erasure.slices import (
     tenant_prefix,
 )
 from retain.lifecycle.stores import Stores
+from retain.lifecycle.surplus import purge_words
 from retain.lifecycle.terms import Term
 from retain.limits.vectorize import GRACE_MS
 from retain.memory.indexer import remove_rows
@@ -74,7 +75,12 @@ async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
         await sql.batch(job.moved(stores.clock(), {}, cursor=read_to))
     if read_to > after:
         return Slice.MORE
-    return await _settle(stores, tenant_id) or await _finish(stores, job, after)
+    waits = await _settle(stores, tenant_id)
+    if waits is not None:
+        return waits
+    if job.receipt.counts.get("d1.memory_events"):
+        await purge_words(sql)
+    return await _finish(stores, job, after)
 
 
 async def _erase(stores: Stores, job: ErasureJob, ids: Sequence[str], read_to: int) -> None:

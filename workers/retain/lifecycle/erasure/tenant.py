@@ -17,7 +17,7 @@ from retain.lifecycle.erasure.items import bury_items, remove_items, remove_obje
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice, Step, erase_instances, erase_keys, erase_objects
 from retain.lifecycle.stores import Stores
-from retain.lifecycle.surplus import remove_surplus
+from retain.lifecycle.surplus import purge_words, remove_surplus
 from retain.limits.vectorize import GRACE_MS
 from retain.memory.vector_names import vector_id, vector_namespace
 from retain.ports import Statement, VectorMatch
@@ -78,6 +78,7 @@ async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
     page = records.rows or orphans.rows
     if not page:
         await remove_surplus(sql, tenant_id)
+        await purge_words(sql)
         return Slice.DONE
     vectors = [vector_id(row["id"], number) for row in page for number in range(int(row["parts"]))]
     for start in range(0, len(vectors), VECTORS):
