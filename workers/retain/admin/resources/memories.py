@@ -143,7 +143,7 @@ async def edit(context: AdminContext, request: TypedRequest[EditBody, None]) -> 
 
 
 async def delete(context: AdminContext, request: PathRequest) -> Response:
-    """Delete one memory."""
+    """Delete one memory: it is no longer found. [An erasure](lifecycle.md#erasure) also removes the text of its events."""
     await MemoryDesk(context, request.tenant_id).forget(request.path["id"])
     return Response(204, "")
 
