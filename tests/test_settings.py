@@ -13,6 +13,7 @@ from tools.paths import PRODUCTION_CONFIG
 
 VALUES = {name: f"value-of-{name}" for name in NAMES} | {
     "EMBEDDING_DIMENSIONS": "256",
+    "RUNS_RETENTION_DAYS": "30",
     "ALLOW_MODEL_REQUESTS": "false",
     "MEMORY_NAMESPACE_WRITE_CANONICAL": "true",
     "MEMORY_NAMESPACE_COMPAT_READ": "false",
@@ -44,6 +45,7 @@ def test_every_value_lands_where_it_belongs() -> None:
     assert settings.credentials_key == "value-of-CREDENTIALS_KEY"
     assert settings.previous_credentials_key == "value-of-PREVIOUS_CREDENTIALS_KEY"
     assert settings.embedding_dimensions == 256
+    assert settings.runs_retention_days == 30
     assert {model.allow_requests for model in (settings.chat, settings.embedding)} == {False}
     assert settings.namespaces == NamespaceSettings(True, False, "value-of-MEMORY_NAMESPACE_LEGACY_PATTERNS")
     for prefix, model in (("CHAT", settings.chat), ("EMBEDDING", settings.embedding)):
@@ -81,12 +83,13 @@ def test_the_exact_word_is_development_and_nothing_is_production() -> None:
     assert (read_settings(unset).environment, read_settings(unset).development) == ("production", False)
 
 
-@pytest.mark.parametrize("dimensions", ["", "many", "-1", "256.0", " 256", "1e3"])
-def test_dimensions_that_are_not_a_number_are_refused(dimensions: str) -> None:
+@pytest.mark.parametrize("name", ["EMBEDDING_DIMENSIONS", "RUNS_RETENTION_DAYS"])
+@pytest.mark.parametrize("value", ["", "many", "-1", "0", "256.0", " 256", "1e3", "٣"])
+def test_a_setting_that_is_not_a_number_above_0_is_refused(name: str, value: str) -> None:
     with pytest.raises(Misconfigured) as raised:
-        read_settings({**VALUES, "EMBEDDING_DIMENSIONS": dimensions})
+        read_settings({**VALUES, name: value})
     assert raised.value.code == "invalid_setting"
-    assert "EMBEDDING_DIMENSIONS" in raised.value.message
+    assert name in raised.value.message
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,12 @@ class Default(WorkerEntrypoint):
         platform = assembly.platform
         match controller.cron:
             case maintenance.PRUNE | maintenance.PRUNE_IN_CRON:
-                await maintenance.prune(platform.sql, now_ms)
+                await maintenance.prune(platform.sql, now_ms, platform.settings.runs_retention_days)
             case maintenance.BRIEF:
                 kept_up = await maintenance.keep_up(assembly.lifecycle.stores)
+                kept_up["pruned"] = await maintenance.pruned(
+                    platform.sql, now_ms, platform.settings.runs_retention_days
+                )
                 kept_up["ingests"] = await maintenance.ingests(assembly.lifecycle.stores, assembly.memory.ingestion)
                 kept_up["evaluations"] = await maintenance.evaluations(assembly.evaluation.runner())
                 kept_up["items"] = await maintenance.demoted(assembly.items.demotion)

@@ -11,15 +11,20 @@ from typing import Any
 
 import pytest
 
-from retain.admin.maintenance import BRIEF, PRUNE, brief, prune
+from retain.admin.maintenance import BRIEF, PRUNE, brief, prune, pruned
 from retain.errors import Unavailable
 from retain.host.objects import SqliteObjects
-from retain.memory.episodes import MAX_PER_TENANT, RETENTION_MS, WARN_PER_TENANT
+from retain.memory.episodes import MAX_PER_TENANT, WARN_PER_TENANT
 from retain.memory.indexer import Indexer
+from retain.retention import STATEMENTS, TEXT_KEPT_MS
 from tests.support.faults import Fault
 from tests.support.instances import ROOT, Deployment, shipped_embedder
 
 DAY_MS = 86_400_000
+EPISODE = (
+    "INSERT INTO memory_episodes (episode_id, tenant_id, agent_type, instance_id, run_id, turn, content, created_at_ms)"
+    " VALUES (?, 'acme', 'sdr', 'main', 'r', 1, 'text', ?)"
+)
 
 
 @pytest.fixture
@@ -50,18 +55,51 @@ def test_the_deployment_schedules_exactly_what_there_is_work_for() -> None:
     assert (PRUNE, BRIEF) == ("0 3 * * SUN", "0 4 * * *")
 
 
-async def test_pruning_goes_by_the_clock_and_reports_each_tenant_s_loss(deployment: Deployment) -> None:
+async def test_pruning_goes_by_the_clock_and_reports_each_tenant_s_loss(
+    deployment: Deployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     await deployment.rows("INSERT INTO tenants VALUES ('acme', 0)")
-    for number, age in enumerate((RETENTION_MS + 1, RETENTION_MS, 0)):
-        await deployment.rows(
-            "INSERT INTO memory_episodes VALUES (?, 'acme', 'sdr', 'main', 'r', 1, 'text', ?, NULL)",
-            str(number),
-            deployment.clock() - age,
-        )
-    assert await prune(deployment.sql, deployment.clock) == {"acme": 1, "default": 0}
-    assert await prune(deployment.sql, deployment.clock) == {"acme": 0, "default": 0}
-    deployment.clock.advance(1)
-    assert await prune(deployment.sql, deployment.clock) == {"acme": 1, "default": 0}
+    for number, age in enumerate((TEXT_KEPT_MS + 1, TEXT_KEPT_MS, 0)):
+        await deployment.rows(EPISODE, str(number), deployment.clock() - age)
+    for advance_ms, lost in ((0, {"acme": 1}), (0, {}), (1, {"acme": 1})):
+        deployment.clock.advance(advance_ms)
+        pruned = await prune(deployment.sql, deployment.clock, 400)
+        assert pruned.by_rule["memory_episodes"] == lost
+    logged = [vars(record)["pruned"] for record in caplog.records if record.message == "pruned"]
+    assert [report["tenants"].get("memory_episodes") for report in logged] == [{"acme": 1}, None, {"acme": 1}]
+    assert {report["complete"] for report in logged} == {True}
+
+
+async def test_a_pruning_that_is_not_complete_says_so_and_the_brief_continues_it(
+    deployment: Deployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    many = 45 * 5000
+    await deployment.rows(
+        "INSERT INTO run_events WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+        " SELECT 'r', i, 'acme', 'model_asked', 1, '{}', 0 FROM n",
+        many,
+    )
+    first = await prune(deployment.sql, deployment.clock, 400)
+    assert (first.complete, first.statements) == (False, STATEMENTS)
+    assert "the pruning is not complete; the daily brief continues it" in caplog.messages
+    second = await pruned(deployment.sql, deployment.clock, 400)
+    assert isinstance(second, dict)
+    assert second["complete"]
+    assert first.by_rule["run_events"]["acme"] + second["rows"]["run_events"] == many
+
+
+async def test_the_brief_names_the_tenants_whose_turns_were_refused_for_a_week(
+    deployment: Deployment, objects: SqliteObjects, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = deployment.clock()
+    for number, (tenant, age_days) in enumerate([("acme", 0), ("acme", 6.9), ("acme", 7.1), ("old", 8)]):
+        at_ms = int(now - age_days * DAY_MS)
+        await deployment.rows("INSERT INTO refused_episodes VALUES (?, ?, ?)", str(number), tenant, at_ms)
+    report = await briefed(deployment, objects)
+    assert report["episodes_refused"] == {"acme": 2}
+    errors = [vars(record) for record in caplog.records if record.levelno == logging.ERROR]
+    assert [(error["tenant_id"], error["episodes"]) for error in errors] == [("acme", 2)]
 
 
 async def test_the_brief_counts_the_tables_and_is_kept_under_its_day(
@@ -97,7 +135,7 @@ async def test_the_brief_warns_of_tenants_with_80000_episodes_or_more(
 ) -> None:
     held = {"below": WARN_PER_TENANT - 1, "near": WARN_PER_TENANT, "full": MAX_PER_TENANT}
     for tenant, episodes in held.items():
-        await deployment.rows("INSERT INTO episode_counts VALUES (?, ?)", tenant, episodes)
+        await deployment.rows("INSERT INTO episode_counts (tenant_id, episodes) VALUES (?, ?)", tenant, episodes)
     report = await briefed(deployment, objects)
     assert report["tenants_near_episode_limit"] == {"full": 100_000, "near": 80_000}
     warned = [vars(record)["tenant_id"] for record in caplog.records if record.levelno == logging.WARNING]

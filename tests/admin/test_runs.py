@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -35,20 +35,30 @@ async def add_run(
     agent: str = "sdr",
     parent: str | None = None,
     error: str | None = None,
+    read: Sequence[str] = (),
 ) -> None:
+    """Write the row of a run. read: the ids of the episodes in its context."""
     await sql.run(
-        "INSERT INTO agent_runs VALUES (?, ?, ?, 'main', ?, ?, ?, ?, ?, 'scripted', 3, 20, 4, ?, ?, NULL, NULL)",
+        "INSERT INTO agent_runs (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, texts, input, output,"
+        " error, model, steps, input_tokens, output_tokens, created_at_ms, completed_at_ms)"
+        " VALUES (?, ?, ?, 'main', ?, ?, 'kept', ?, ?, ?, 'scripted', 3, 20, 4, ?, ?)",
         run_id,
         tenant,
         agent,
         parent,
         "completed" if error is None else "failed",
-        json.dumps({"input": "hello", "metadata": {}, "episodes": []}),
+        json.dumps({"input": "hello", "metadata": {}, "episodes": [{"episode_id": one} for one in read]}),
         "bye" if error is None else None,
         error,
         at_ms,
         at_ms + 5,
     )
+
+
+EPISODE = (
+    "INSERT INTO memory_episodes (episode_id, tenant_id, agent_type, instance_id, run_id, turn, content, created_at_ms)"
+    " VALUES (?, ?, 'sdr', 'main', ?, ?, 'text', 60)"
+)
 
 
 async def add_event(sql: SqliteSql, run_id: str, seq: int, *, tenant: str = "acme") -> None:
@@ -123,8 +133,9 @@ async def test_a_run_is_shown_with_its_input_its_episodes_and_its_delegations(sq
     await add_run(sql, RUN + "4", 54, parent=RUN + "0", tenant="rival")
     for turn, run in ((2, "0"), (1, "0"), (1, "1")):
         await sql.run(
-            "INSERT INTO memory_episodes VALUES (?, 'acme', 'sdr', 'main', ?, ?, 'text', 60, NULL)",
+            EPISODE,
             f"{RUN}{run}.{turn:03d}",
+            "acme",
             RUN + run,
             turn,
         )
@@ -139,6 +150,23 @@ async def test_a_run_is_shown_with_its_input_its_episodes_and_its_delegations(sq
         {"run_id": RUN + "2", "agent_type": "clerk", "status": "completed"},
     ]
     assert (await show_run(sql, "acme", RUN + "1"))["error"] == {"code": "turn_limit", "message": "no"}
+
+
+async def test_the_episodes_in_a_run_s_context_are_shown_while_they_are_there(sql: SqliteSql) -> None:
+    ids = [f"{RUN}1.{turn:03d}" for turn in (1, 2)]
+    await add_run(sql, RUN + "5", 50, read=[*ids, f"{RUN}9.001"])
+    for turn, episode_id in enumerate(ids, start=1):
+        await sql.run(EPISODE, episode_id, "acme", RUN + "1", turn)
+    await sql.run(EPISODE, f"{RUN}9.001", "rival", RUN + "9", 1)
+    shown = [
+        {"episode_id": one, "run_id": RUN + "1", "turn": turn, "content": "text", "created_at_ms": 60, "gone": False}
+        for turn, one in enumerate(ids, start=1)
+    ]
+    theirs = {"episode_id": f"{RUN}9.001", "gone": True}
+    assert (await show_run(sql, "acme", RUN + "5"))["input"]["episodes"] == [*shown, theirs]
+    await sql.run("DELETE FROM memory_episodes WHERE episode_id = ?", ids[0])
+    read = (await show_run(sql, "acme", RUN + "5"))["input"]["episodes"]
+    assert read == [{"episode_id": ids[0], "gone": True}, shown[1], theirs]
 
 
 @settings(max_examples=20, deadline=None)

@@ -82,7 +82,7 @@ async def _check_run(deployment: Deployment, run: Row, log: list[Row]) -> None:
     )
     assert asked["role"] == "user"
     assert [(row["role"], row["content"]) for row in answer] == (
-        [("assistant", kept["output"])] if kept["output"] else []
+        [] if kept["output"] is None else [("assistant", kept["output"])]
     )
 
 

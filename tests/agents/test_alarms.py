@@ -99,6 +99,20 @@ async def test_another_run_postpones_the_clearing(deploy: Deploy) -> None:
     assert deployment.local(DESK, "SELECT 1 FROM turn_state") == []
 
 
+async def test_an_instance_that_is_never_idle_forgets_its_runs_as_well(deploy: Deploy) -> None:
+    deployment = deploy(chat=SteppedChat())
+    for number in range(20):  # every six hours
+        await deployment.run("sdr", f"hello {number}")
+        await deployment.settled()
+        deployment.clock.advance(6 * HOUR_MS)
+        await deployment.fire_alarms()
+    for table, time in (("turn_state", "updated_at_ms"), ("run_log", "at_ms")):
+        [kept] = deployment.local(DESK, f"SELECT MIN({time}) AS oldest, COUNT(DISTINCT run_id) AS runs FROM {table}")
+        assert kept["oldest"] >= deployment.clock() - 2 * DAY_MS, table
+        assert kept["runs"] >= 4, "those of the last day are kept"
+    assert len(await deployment.rows("SELECT 1 FROM agent_runs")) == 20
+
+
 async def test_nothing_is_cleared_before_d1_has_it(deploy: Deploy) -> None:
     chat = SteppedChat(hold=True)
     deployment = deploy(chat=chat)

@@ -131,19 +131,12 @@ async def test_a_run_whose_record_is_too_large_is_refused_whole() -> None:
         "type": "roomy",
         "description": "Remembers much.",
         "instructions": "Go.",
-        "memory_config": {"episodes": 50},
         "limits": {"context_tokens": 1_000_000},
     }
     chat = SteppedChat()
     with closing(Deployment(catalogue(roomy), chat=lambda _: chat)) as deployment:
-        for number in range(50):
-            await deployment.rows(
-                "INSERT INTO memory_episodes VALUES (?, 'acme', 'roomy', 'main', 'r', 1, ?, 1, NULL)",
-                f"{number}",
-                '"' * 16_000,
-            )
         with pytest.raises(LimitExceeded):
-            await deployment.run("roomy", "hello")
+            await deployment.run("roomy", '"' * 520_000)
         await deployment.recover()
         assert chat.requests == []
         assert deployment.local("roomy:acme:main", "SELECT 1 FROM turn_state") == []

@@ -83,7 +83,9 @@ async def test_the_next_run_reads_the_episodes_of_the_one_before_it_at_once(depl
     await deployment.settled()
     [run] = await deployment.rows("SELECT input FROM agent_runs WHERE run_id = ?", last["run_id"])
     logged = json.loads(run["input"])["episodes"]
-    assert [episode["content"] for episode in logged] == ["input: first\nsdr: one", "input: second\nsdr: two"]
+    rows = await deployment.rows("SELECT episode_id FROM memory_episodes WHERE run_id <> ? ORDER BY 1", last["run_id"])
+    assert logged == rows
+    assert len(rows) == 2
 
 
 async def test_a_run_that_the_model_fails_is_recorded_as_failed_and_does_not_block_the_next(deploy: Deploy) -> None:

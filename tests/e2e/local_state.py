@@ -65,6 +65,27 @@ class LocalState:
                 return _rows(path, sql)
         raise LookupError(f"there is no instance {agent_type}:{tenant_id}:{instance_id}")
 
+    def instances(self, text: str) -> list[str]:
+        """Return the tables of all instances' SQLite in which a text is stored."""
+        return [table for path in self._databases("do/retain-AgentRuntime") for table in _holding(path, text)]
+
+    def d1_tables(self, text: str) -> list[str]:
+        """Return the tables of D1 in which a text is stored."""
+        return _holding(self._database("d1/miniflare-D1DatabaseObject"), text)
+
+    def blobs(self, text: str) -> list[str]:
+        """Return the files of KV and R2 in which a text is stored."""
+        files = [path for kind in ("kv", "r2") for path in (self.root / "v3" / kind).rglob("*") if path.is_file()]
+        return [path.name for path in files if text.encode() in path.read_bytes()]
+
+    def age_runs(self, key: str, by_ms: int) -> None:
+        """Let the runs of a stopped server's instance be older. key: its namespace key."""
+        folder = self.root / "v3" / "do" / "retain-AgentRuntime"
+        with closing(sqlite3.connect(folder / "metadata.sqlite")) as schedule:
+            [(actor_id,)] = schedule.execute("SELECT actor_id FROM _cf_ALARM WHERE actor_name = ?", (key,)).fetchall()
+        with closing(sqlite3.connect(folder / f"{actor_id}.sqlite", isolation_level=None)) as object_:
+            object_.execute("UPDATE turn_state SET updated_at_ms = updated_at_ms - ?", (by_ms,))
+
     def make_alarm_due(self, key: str) -> None:
         """Let an instance's alarm be long overdue when the stopped server starts again. key: its namespace key.
 
@@ -87,6 +108,15 @@ class LocalState:
     def _blob(self, kind: str, blob_id: str) -> bytes:
         [path] = (self.root / "v3" / kind).glob(f"*/blobs/{blob_id}")
         return path.read_bytes()
+
+
+def _holding(path: Path, text: str) -> list[str]:
+    tables = _rows(path, "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'memory_text%'")
+    return [
+        table["name"]
+        for table in tables
+        if any(text in str(row) for row in _rows(path, f'SELECT * FROM "{table["name"]}"'))
+    ]
 
 
 def _rows(path: Path, sql: str, *values: object) -> Rows:

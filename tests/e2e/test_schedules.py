@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import tomllib
 from collections.abc import Callable
 from typing import Any
@@ -47,7 +48,7 @@ def test_the_pruning_cron_removes_rows_older_than_90_days_per_tenant(
     result = run(api, first, "order_triage", "hello")
     now_ms = recorded_run(api, first, result["run_id"])["created_at_ms"]
     ages_days: dict[str, list[float]] = {
-        first: [91] * 2500 + [365, 90.01, 89.99, 89, 1],  # more than one slice of the deletion
+        first: [91] * 5500 + [365, 90.01, 89.99, 89, 1],  # more than one slice of the deletion
         second: [91, 2],
         untouched: [89.99, 0],
     }
@@ -57,7 +58,8 @@ def test_the_pruning_cron_removes_rows_older_than_90_days_per_tenant(
         for number, at_ms in enumerate(int(now_ms - age * DAY_MS) for age in ages)
     ]
     with state.d1_transaction() as database:
-        database.executemany("INSERT INTO memory_episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)", rows)
+        columns = "episode_id, tenant_id, agent_type, instance_id, run_id, turn, content, created_at_ms"
+        database.executemany(f"INSERT INTO memory_episodes ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
         database.executemany(
             "INSERT INTO run_events VALUES (?, ?, ?, 'model_asked', 1, '{}', ?)",
             [(run_id, number, tenant_id, at_ms) for _, tenant_id, _, _, run_id, number, _, at_ms in rows],
@@ -65,7 +67,7 @@ def test_the_pruning_cron_removes_rows_older_than_90_days_per_tenant(
 
     assert _tick(api, PRUNE) == "ok"
 
-    left = [(f"{first}.{n}", first) for n in (2502, 2503, 2504)] + [(f"{second}.1", second)]
+    left = [(f"{first}.{n}", first) for n in (5502, 5503, 5504)] + [(f"{second}.1", second)]
     left += [(f"{untouched}.{n}", untouched) for n in (0, 1)]
     mine = (first, second, untouched)
     synthetic = "tenant_id IN (?, ?, ?) AND run_id LIKE 'run-of-%'"
@@ -85,8 +87,8 @@ def test_the_daily_brief_writes_its_report(api: httpx.Client, tenant: Callable[[
         counts = [(full, 80_000), (below, 79_999)]
         database.executemany("INSERT INTO episode_counts (tenant_id, episodes) VALUES (?, ?)", counts)
         database.execute(
-            "INSERT INTO outbox_failures VALUES (?, 1, ?, 'start_run', '[]', 'constraint: refused', 0)",
-            (f"sdr:{full}:desk", full),
+            "INSERT INTO outbox_failures VALUES (?, 1, ?, 'start_run', '[]', 'constraint: refused', ?)",
+            (f"sdr:{full}:desk", full, int(time.time() * 1000)),
         )
     before = _counts(state)
     assert _tick(api, BRIEF) == "ok"
@@ -116,6 +118,7 @@ _DAILY_WORK = {
     "histories_that_lost_their_head",
     "ingests",
     "items",
+    "pruned",
     "reindexings",
 }
 _GROWING = ("tenants", "agent_runs", "run_events", "memory_episodes", "outbox_failures")

@@ -10,9 +10,10 @@ import pytest
 from retain.errors import InvalidInput, NotFound, RetainError, Unavailable, UpstreamFailed
 from retain.ingest.extraction import ExtractedFact, SourceMessage
 from retain.ingest.ingestion import continue_interrupted
-from retain.ingest.jobs import KEPT_MS, MAX_ATTEMPTS, PRUNE_PAGE, IngestJob, Jobs, prune_jobs
+from retain.ingest.jobs import JOB_RULES, MAX_ATTEMPTS, IngestJob, Jobs
 from retain.ingest.rule_extractor import RuleExtractor
 from retain.jobs import LEASE_MS
+from retain.retention import TEXT_KEPT_MS, prune
 from tests.ingest.substrate import FixedExtractor, IngestSubstrate, turns
 from tests.memory.semantic.substrate import AGENT, PERSON, TENANT
 from tests.ports import raises
@@ -224,15 +225,15 @@ async def test_completed_jobs_are_deleted_after_90_days_and_their_messages_stay_
     substrate: IngestSubstrate,
 ) -> None:
     broken = Breaking(Unavailable("the model is away", code="model_unavailable"))
-    for number in range(PRUNE_PAGE + 2):
+    [rule] = JOB_RULES
+    for number in range(rule.rows + 2):
         await substrate.ingest(f"chat-{number}", turns("Bea: One."))
     substrate.extractor = lambda: broken
     failed = await substrate.ingest("failed", turns("Bea: Two."))
-    substrate.clock.advance(KEPT_MS)
-    assert await prune_jobs(substrate.sql, substrate.clock()) == 0
-    substrate.clock.advance(1)
-    assert await prune_jobs(substrate.sql, substrate.clock()) == PRUNE_PAGE + 2
-    assert await prune_jobs(substrate.sql, substrate.clock()) == 0
+    for after_ms, lost in ((TEXT_KEPT_MS, 0), (1, rule.rows + 2), (0, 0)):
+        substrate.clock.advance(after_ms)
+        pruned = await prune(substrate.sql, substrate.clock(), JOB_RULES)
+        assert sum(pruned.by_rule["ingest_jobs"].values()) == lost
     assert [row["job_id"] for row in await substrate.rows("SELECT job_id FROM ingest_jobs")] == [failed.job_id]
     orphans = "SELECT 1 FROM ingest_messages WHERE job_id NOT IN (SELECT job_id FROM ingest_jobs)"
     assert await substrate.rows(orphans) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
@@ -10,29 +11,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retain.errors import QuotaExceeded, Unavailable
+from retain.errors import QuotaExceeded
 from retain.host.sql import SqliteSql
 from retain.memory.episodes import (
+    EPISODE_RULES,
     MAX_PER_TENANT,
     OF_INSTANCE,
     OF_USER,
-    RETENTION_MS,
     WARN_PER_TENANT,
     AppendEpisode,
     Episode,
     Turns,
     episode_id,
     last_episodes,
-    prune_episodes,
 )
 from retain.memory.scope import Scope
-from retain.ports import Sql, SqlResult, SqlValue, Statement
-from tests.support.faults import Fault, Faults
+from retain.ports import Statement
+from retain.retention import TEXT_KEPT_MS, prune
 from tests.support.instances import migrated_d1
 
 SDR = Scope("acme", "sdr")
 ALL = Turns("agent", "main", None)
-DAY_MS = 24 * 3_600_000
 
 
 @pytest.fixture
@@ -132,7 +131,7 @@ def test_ids_sort_as_the_turns_do() -> None:
 
 @pytest.mark.parametrize("held", [MAX_PER_TENANT - 1, MAX_PER_TENANT, MAX_PER_TENANT + 1])
 async def test_invariant_8_a_tenant_at_its_limit_is_refused(sql: SqliteSql, held: int) -> None:
-    await sql.run("INSERT INTO episode_counts VALUES ('acme', ?), ('rival', 5)", held)
+    await sql.run("INSERT INTO episode_counts (tenant_id, episodes) VALUES ('acme', ?), ('rival', 5)", held)
     assert await last_episodes(sql, Scope("rival", "sdr"), ALL, 10) == []
     if held < MAX_PER_TENANT:
         assert await last_episodes(sql, SDR, ALL, 10) == []
@@ -142,88 +141,35 @@ async def test_invariant_8_a_tenant_at_its_limit_is_refused(sql: SqliteSql, held
         assert (raised.value.code, raised.value.details["limit"]) == ("episode_limit", 100_000)
 
 
-def test_the_limits_are_those_of_the_requirements() -> None:
-    assert (MAX_PER_TENANT, WARN_PER_TENANT, RETENTION_MS) == (100_000, 80_000, 90 * DAY_MS)
+async def test_the_database_and_the_code_have_the_same_limit(sql: SqliteSql) -> None:
+    [trigger] = (await sql.run("SELECT sql FROM sqlite_master WHERE name = 'memory_episodes_limited'")).rows
+    assert re.findall(r">= (\d+)", trigger["sql"]) == [str(MAX_PER_TENANT)]
 
 
-NOW = 1_700_000_000_000
-RUN = (
-    "INSERT INTO agent_runs (run_id, tenant_id, agent_type, instance_id, status, input, model, created_at_ms)"
-    " VALUES ('old', 'acme', 'sdr', 'main', 'completed', '{}', 'm', 0)"
-)
+async def refused(sql: SqliteSql) -> list[str]:
+    """Return the ids of the episodes that did not fit."""
+    return [row["episode_id"] for row in (await sql.run("SELECT episode_id FROM refused_episodes ORDER BY 1")).rows]
 
 
-async def test_only_what_is_older_than_90_days_is_pruned_for_each_tenant(sql: SqliteSql) -> None:
-    ages = {"old": RETENTION_MS + 1, "older": 2 * RETENTION_MS, "just": RETENTION_MS, "new": 0}
-    await sql.batch(
-        [
-            ("INSERT INTO tenants VALUES ('acme', 0), ('rival', 0), ('quiet', 0)", ()),
-            *(
-                appended(f"{tenant}-{name}", tenant=tenant, at_ms=NOW - age)
-                for name, age in ages.items()
-                for tenant in ("acme", "rival")
-            ),
-            appended("rival-more", tenant="rival", at_ms=0),
-            *(_event(name, NOW - age) for name, age in ages.items()),
-            (RUN, ()),
-        ]
+async def test_invariant_8_an_episode_over_the_limit_is_not_kept_and_stops_nothing(sql: SqliteSql) -> None:
+    await sql.run("INSERT INTO episode_counts (tenant_id, episodes) VALUES ('acme', ?)", MAX_PER_TENANT - 2)
+    results = await sql.batch(
+        [*(appended("run", turn) for turn in (1, 2, 3, 4)), appended("theirs", tenant="rival"), appended("run", 2)]
     )
-    assert await prune_episodes(sql, NOW) == {"acme": 2, "default": 0, "quiet": 0, "rival": 3}
-    kept = (await sql.run("SELECT run_id FROM memory_episodes ORDER BY run_id")).rows
-    assert [row["run_id"] for row in kept] == ["acme-just", "acme-new", "rival-just", "rival-new"]
-    events = (await sql.run("SELECT run_id FROM run_events ORDER BY run_id")).rows
-    assert [row["run_id"] for row in events] == ["just", "new"]
-    assert len((await sql.run("SELECT 1 FROM agent_runs")).rows) == 1
-    assert await counts(sql) == await counted(sql) == {"acme": 2, "rival": 2}
-    assert await prune_episodes(sql, NOW) == {"acme": 0, "default": 0, "quiet": 0, "rival": 0}
+    assert len(results) == 6
+    found = (await sql.run("SELECT episode_id FROM memory_episodes ORDER BY 1")).rows
+    assert [row["episode_id"] for row in found] == ["run.001", "run.002", "theirs.001"]
+    assert await counts(sql) == {"acme": MAX_PER_TENANT, "rival": 1}
+    assert await refused(sql) == ["run.003", "run.004"]
+    await sql.run("DELETE FROM memory_episodes WHERE episode_id = 'run.001'")
+    await sql.batch([appended("later")])
+    assert await counts(sql) == {"acme": MAX_PER_TENANT, "rival": 1}
+    await sql.batch([appended("later")])
+    assert await refused(sql) == ["run.003", "run.004"], "an episode that is there and is sent again is not refused"
 
 
-def _event(run_id: str, at_ms: int) -> Statement:
-    return "INSERT INTO run_events VALUES (?, 1, 'acme', 'model_asked', 1, '{}', ?)", (run_id, at_ms)
-
-
-MANY = (
-    "INSERT INTO memory_episodes WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)"
-    " SELECT 'e' || i, 'acme', 'sdr', 'main', 'r', 1, 'text', i, NULL FROM n"
-)
-
-
-class Watched:
-    """Implements `Sql` on another one, and records how many episodes each statement deletes for "acme"."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
-        self.deleted: list[int] = []
-
-    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
-        result = await self._sql.run(sql, *values)
-        if sql.startswith("DELETE FROM memory_episodes") and "acme" in values:
-            self.deleted.append(len(result.rows))
-        return result
-
-    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
-        return await self._sql.batch(statements)
-
-
-async def test_more_than_a_statement_may_delete_is_pruned_in_slices(sql: SqliteSql) -> None:
-    await sql.batch([("INSERT INTO tenants VALUES ('acme', 0)", ()), (MANY, ()), appended("new", at_ms=NOW)])
-    watched = Watched(sql)
-    assert (await prune_episodes(watched, NOW))["acme"] == 2500
-    assert watched.deleted == [1000, 1000, 500]
-    assert await counts(sql) == await counted(sql) == {"acme": 1}
-
-
-@pytest.mark.parametrize("at", [2, 3, 4, 5])
-async def test_pruning_that_failed_resumes_where_it_stopped(sql: SqliteSql, at: int) -> None:
-    await sql.batch([("INSERT INTO tenants VALUES ('acme', 0)", ()), (MANY, ()), appended("new", at_ms=NOW)])
-    faults = Faults(lambda owner: None)
-    faults.plan(Fault(Unavailable("D1 is down"), at, "sql.run"))
-    failing = faults.wrap("sql", sql, faults.life("cron"))
-    with pytest.raises(Unavailable):
-        await prune_episodes(failing, NOW)
-    before = await counted(sql)
-    assert (await prune_episodes(failing, NOW))["acme"] == before["acme"] - 1
-    assert await counts(sql) == await counted(sql) == {"acme": 1}
+def test_the_limits_are_those_of_the_requirements() -> None:
+    assert (MAX_PER_TENANT, WARN_PER_TENANT, TEXT_KEPT_MS) == (100_000, 80_000, 90 * 24 * 3_600_000)
 
 
 operations = st.lists(
@@ -254,7 +200,7 @@ async def test_the_stored_counts_equal_the_rows_after_any_history(
                     for run, turn, tenant in episodes:
                         expected.setdefault(episode_id(run, turn), (tenant, time))
                 case "prune", int(horizon):
-                    await prune_episodes(sql, horizon + RETENTION_MS)
+                    await prune(sql, horizon + TEXT_KEPT_MS, EPISODE_RULES)
                     expected = {name: kept for name, kept in expected.items() if kept[1] >= horizon}
                 case "erase", tenant:
                     await sql.run("DELETE FROM memory_episodes WHERE tenant_id = ?", str(tenant))

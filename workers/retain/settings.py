@@ -41,7 +41,7 @@ class Settings:
     credentials_key: base64 of the 32 bytes that seal upstream credentials. previous_credentials_key: the one before it,
     until everything is sealed with the new one. memory_key, previous_memory_key: the same for the PII of tiered memory.
     All are secrets, never shown. memory_placements, memory_pii_fields: as `retain.items` reads them. evaluation_judge:
-    as `retain.evaluation.scoring.judge` does.
+    as `retain.evaluation.scoring.judge` does. runs_retention_days: how long the row of a run is kept.
     """
 
     environment: str
@@ -56,6 +56,7 @@ class Settings:
     namespaces: NamespaceSettings
     credentials_key: str = field(repr=False)
     previous_credentials_key: str = field(repr=False)
+    runs_retention_days: int = 400
     evaluation_judge: str = "off"
     memory_placements: str = ""
     memory_pii_fields: str = ""
@@ -76,9 +77,6 @@ class _Reach(TypedDict):
 
 def read_settings(variables: Mapping[str, str]) -> Settings:
     """Return the settings. Raises: Misconfigured (code `invalid_setting`) for an invalid number or flag."""
-    dimensions = variables.get("EMBEDDING_DIMENSIONS", "")
-    if not dimensions.isdecimal():
-        raise Misconfigured("EMBEDDING_DIMENSIONS must be a number", code="invalid_setting")
     return Settings(
         environment=variables.get("RETAIN_ENVIRONMENT", "production"),
         access_team_domain=variables.get("ACCESS_TEAM_DOMAIN", ""),
@@ -86,7 +84,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         chat=_model("CHAT", variables),
         accounts={provider: _account(provider, variables) for provider in ACCOUNTS},
         embedding=_model("EMBEDDING", variables),
-        embedding_dimensions=int(dimensions),
+        embedding_dimensions=_number("EMBEDDING_DIMENSIONS", variables),
         extractor=variables.get("EXTRACTOR", "rules"),
         namespaces=NamespaceSettings(
             write_canonical=_flag("MEMORY_NAMESPACE_WRITE_CANONICAL", variables),
@@ -96,6 +94,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         rerank_model=variables.get("RERANK_MODEL", ""),
         credentials_key=variables.get("CREDENTIALS_KEY", ""),
         previous_credentials_key=variables.get("PREVIOUS_CREDENTIALS_KEY", ""),
+        runs_retention_days=_number("RUNS_RETENTION_DAYS", variables, default="400"),
         evaluation_judge=variables.get("EVAL_JUDGE", "off"),
         memory_placements=variables.get("MEMORY_PLACEMENTS", ""),
         memory_pii_fields=variables.get("MEMORY_PII_FIELDS", ""),
@@ -109,6 +108,13 @@ def _flag(name: str, variables: Mapping[str, str], default: str = "false") -> bo
     if value not in ("true", "false"):
         raise Misconfigured(f"{name} must be true or false", code="invalid_setting")
     return value == "true"
+
+
+def _number(name: str, variables: Mapping[str, str], default: str = "") -> int:
+    value = variables.get(name, default)
+    if not (value.isascii() and value.isdecimal() and int(value) > 0):
+        raise Misconfigured(f"{name} must be a number above 0", code="invalid_setting")
+    return int(value)
 
 
 def _model(prefix: str, variables: Mapping[str, str]) -> ModelSettings:
@@ -153,6 +159,7 @@ NAMES = (
     "EMBEDDING_API_KEY",
     "EXTRACTOR",
     "EVAL_JUDGE",
+    "RUNS_RETENTION_DAYS",
     "RERANK_MODEL",
     "MEMORY_NAMESPACE_WRITE_CANONICAL",
     "MEMORY_NAMESPACE_COMPAT_READ",

@@ -6,12 +6,13 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
+from retain.agents.retention import run_rules
 from retain.contracts.stored.document_index import DocumentIndex
 from retain.errors import RetainError
 from retain.evaluation.runner import Runner
 from retain.ingest.ingestion import Ingestion, continue_interrupted
 from retain.ingest.intake import forget_abandoned
-from retain.ingest.jobs import prune_jobs
+from retain.ingest.jobs import JOB_RULES
 from retain.items.demotion import Demotion
 from retain.jobs import Continued, continue_open
 from retain.lifecycle.consolidation import consolidate
@@ -20,10 +21,13 @@ from retain.lifecycle.erasure.receipts import ErasureReceipt
 from retain.lifecycle.heads import keep_heads
 from retain.lifecycle.reindexing import Reindexing
 from retain.lifecycle.stores import Stores
-from retain.memory.episodes import WARN_PER_TENANT, prune_episodes
+from retain.memory.conversations.statements import CONVERSATION_RULES
+from retain.memory.episodes import EPISODE_RULES, WARN_PER_TENANT
 from retain.memory.indexer import Indexer
 from retain.memory.scope import Scope
 from retain.ports import Clock, Objects, Sql
+from retain.retention import DAY_MS, Pruned, RetentionRule
+from retain.retention import prune as remove_old
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +41,8 @@ PRUNE_IN_CRON = "0 3 * * 0"
 BRIEF = "0 4 * * *"
 """Every day, 04:00 UTC."""
 
+REFUSALS_SHOWN_MS = 7 * DAY_MS
+"""How long the briefs report that a tenant's episodes were refused."""
 JOBS_A_DAY = 10
 """Open jobs of each kind that one brief continues."""
 
@@ -51,15 +57,31 @@ _COUNTED = (
 )
 
 
-async def prune(sql: Sql, clock: Clock) -> dict[str, int]:
-    """Delete episodes, run events and completed ingest jobs older than 90 days. Idempotent.
+def retention_rules(runs_kept_days: int) -> tuple[RetentionRule, ...]:
+    """Return every rule of a deployment. runs_kept_days: how long the row of a run is kept."""
+    return (*EPISODE_RULES, *CONVERSATION_RULES, *run_rules(runs_kept_days * DAY_MS), *JOB_RULES)
 
-    Returns how many episodes each tenant lost.
+
+async def prune(sql: Sql, clock: Clock, runs_kept_days: int) -> Pruned:
+    """Remove what is too old: episodes, messages, run events, texts of runs and runs, failed writes, completed ingest jobs.
+
+    Bounded: what is left is removed by the next call, and the daily brief makes one as well.
+    Returns how much each tenant lost. Raises: Unavailable; then the next call continues.
     """
-    pruned = await prune_episodes(sql, clock())
-    jobs = await prune_jobs(sql, clock())
-    _log.info("episodes pruned", extra={"pruned": sum(pruned.values()), "tenants": len(pruned), "ingest_jobs": jobs})
+    pruned = await remove_old(sql, clock(), retention_rules(runs_kept_days))
+    _log.info("pruned", extra={"pruned": pruned.to_json()})
+    if not pruned.complete:
+        _log.warning("the pruning is not complete; the daily brief continues it")
     return pruned
+
+
+async def pruned(sql: Sql, clock: Clock, runs_kept_days: int) -> object:
+    """Continue the pruning; return what was removed."""
+
+    async def run() -> object:
+        return (await prune(sql, clock, runs_kept_days)).to_json()
+
+    return await _done("pruning", run())
 
 
 async def keep_up(stores: Stores) -> dict[str, object]:
@@ -167,16 +189,27 @@ async def brief(
         WARN_PER_TENANT,
     )
     near = {row["tenant_id"]: int(row["episodes"]) for row in full.rows}
+    refused = await sql.run(
+        "SELECT tenant_id, COUNT(*) AS episodes FROM refused_episodes WHERE at_ms >= ?"
+        " GROUP BY tenant_id ORDER BY tenant_id",
+        now - REFUSALS_SHOWN_MS,
+    )
+    lost = {row["tenant_id"]: int(row["episodes"]) for row in refused.rows}
     rows = {table: int(result.rows[0]["n"]) for table, result in zip(_COUNTED, counts, strict=True)}
     report: dict[str, object] = {
         "at_ms": now,
         "rows": rows,
         "tenants_near_episode_limit": near,
+        "episodes_refused": lost,
         "vector_outbox": {"settled": settled.settled, "failed": settled.failed},
         **(kept_up or {}),
     }
     for tenant_id, episodes in near.items():
         _log.warning("a tenant nears the episode limit", extra={"tenant_id": tenant_id, "episodes": episodes})
+    for tenant_id, episodes in lost.items():
+        _log.error(
+            "turns are not remembered", extra={"tenant_id": tenant_id, "episodes": episodes, "code": "episode_limit"}
+        )
     if rows["outbox_failures"] or settled.failed:
         _log.error("outbox entries failed", extra={"report": report})
     _log.info("daily brief", extra={"report": report})

@@ -50,7 +50,7 @@ WAIT_TURNS = 100
 CANCEL_WAIT_TURNS = 20
 """How often a cancellation checks whether the run has stopped."""
 IDLE_MS = 24 * 3600 * 1000
-"""How long after its last run the object's working state is cleared."""
+"""How long the object keeps a run that has ended, and its working state after the last run."""
 
 _log = logging.getLogger(__name__)
 
@@ -185,12 +185,13 @@ class Instance:
         )
 
     async def on_alarm(self) -> None:
-        """Finish what a crash interrupted, write what is owed to D1, clear an idle instance, and set the next alarm."""
+        """Finish what a crash interrupted, write what is owed to D1, forget what is old, and set the next alarm."""
         self._control.resume_due()
         await self._resume()
-        if await self._outbox.flush() and self._idle():
-            await self._working.clear()
-            self._journal.forget()
+        if await self._outbox.flush():
+            if self._idle():
+                await self._working.clear()
+            self._journal.forget(self._ports.clock() - IDLE_MS)
         await self._schedule()
 
     async def erase(self, request: EraseRequest) -> Erased:
@@ -312,7 +313,10 @@ class Instance:
         return not self._active and bool(newest) and self._ports.clock() - newest[0].updated_at_ms >= IDLE_MS
 
     async def _schedule(self) -> None:
-        """Set the alarm for the next thing that is due: an interrupted run, an owed write, or idleness."""
+        """Set the alarm for the next thing that is due: an interrupted run, an owed write, idleness, or an old run.
+
+        A busy instance need not wake up for each run that it may forget: two days after the first of them are soon enough.
+        """
         now = self._ports.clock()
         due: list[int] = []
         if self._active or self._journal.runs.running():
@@ -326,5 +330,8 @@ class Instance:
         newest = self._journal.runs.newest(1)
         if newest and not due:
             due.append(newest[0].updated_at_ms + IDLE_MS)
+        ended = self._journal.runs.first_end_ms()
+        if ended is not None:
+            due.append(max(ended + 2 * IDLE_MS, now + 1000))
         if due:
             await self._ports.alarm.set(min(due))

@@ -18,16 +18,13 @@ from retain.ingest.messages import Rejection
 from retain.jobs import LEASE_MS, Leases
 from retain.memory.scope import Scope
 from retain.ports import Clock, Row, Sql, Statement
+from retain.retention import TEXT_KEPT_MS, RetentionRule
 
 State = Literal["running", "completed", "failed"]
 Stage = Literal["storing", "extraction", "learning"]
 
 MAX_ATTEMPTS = 5
 """Attempts without progress after which the cron no longer continues a job."""
-
-KEPT_MS = 90 * 24 * 3600 * 1000
-"""How long a completed job is kept."""
-PRUNE_PAGE = 100
 
 JOB_ID = re.compile(r"[0-9a-f]{32}")
 _LEASES = Leases("ingest_jobs", "job_id", "state = 'running', error = NULL, attempts = attempts + 1")
@@ -56,14 +53,22 @@ _GIVE_UP = """
 UPDATE ingest_jobs SET state = 'failed', error = ?, updated_at_ms = ?
 WHERE state = 'running' AND lease_until_ms <= ? AND attempts >= ?
 """
-
-
-_PRUNABLE = "SELECT job_id FROM ingest_jobs WHERE state = 'completed' AND completed_at_ms < ? ORDER BY job_id LIMIT ?"
-_FORGET_JOBS = (
-    # The positions of the messages stay: without them, the same request would store them again.
-    "UPDATE ingest_messages SET job_id = NULL, message_index = NULL WHERE job_id IN (SELECT value FROM json_each(?))",
-    "DELETE FROM ingest_jobs WHERE job_id IN (SELECT value FROM json_each(?))",
+_OLD_JOBS = """
+SELECT job_id FROM ingest_jobs WHERE state = 'completed' AND completed_at_ms < ? ORDER BY completed_at_ms, job_id LIMIT ?
+"""
+JOB_RULES = (
+    RetentionRule(
+        "ingest_jobs",
+        TEXT_KEPT_MS,
+        (
+            # The positions of the messages stay: without them, the same request would store them again.
+            f"UPDATE ingest_messages SET job_id = NULL, message_index = NULL WHERE job_id IN ({_OLD_JOBS})",
+            f"DELETE FROM ingest_jobs WHERE job_id IN ({_OLD_JOBS}) RETURNING tenant_id",
+        ),
+        100,
+    ),
 )
+"""What jobs stored stays, and so do the positions of their messages. A failed job stays: its messages may still wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,19 +206,6 @@ class Jobs:
         await self._sql.run(_GIVE_UP, error, now, now, MAX_ATTEMPTS)
         rows = (await self._sql.run(_OPEN, now, MAX_ATTEMPTS, limit)).rows
         return [_job(row) for row in rows]
-
-
-async def prune_jobs(sql: Sql, now_ms: int) -> int:
-    """Delete jobs that were completed more than 90 days ago; return how many. Idempotent.
-
-    What they stored stays, and so do the positions of their messages. A failed job stays: its messages may still wait.
-    """
-    pruned = 0
-    while rows := (await sql.run(_PRUNABLE, now_ms - KEPT_MS, PRUNE_PAGE)).rows:
-        listed = json.dumps([row["job_id"] for row in rows])
-        await sql.batch([(statement, (listed,)) for statement in _FORGET_JOBS])
-        pruned += len(rows)
-    return pruned
 
 
 def _job(row: Row) -> IngestJob:

@@ -15,12 +15,12 @@ from retain.json_text import Json
 from retain.memory.scope import Scope
 from retain.outbox import OwedStatement
 from retain.ports import Sql, Statement
+from retain.retention import TEXT_KEPT_MS, RetentionRule
 
 EpisodeSource: TypeAlias = Literal["instance", "user", "agent"]
 """Whose past turns come into a run's context."""
-RETENTION_MS = 90 * 24 * 3600 * 1000
-"""How long an episode is kept: 90 days."""
 MAX_PER_TENANT = 100_000
+"""Episodes of one tenant. D1 has the same number in the trigger `memory_episodes_limited`, which refuses those above it."""
 WARN_PER_TENANT = 80_000
 _COLUMNS = "episode_id, run_id, instance_id, turn, content, created_at_ms"
 _NEWEST = "ORDER BY created_at_ms DESC, episode_id DESC LIMIT ?"
@@ -31,6 +31,26 @@ WHERE tenant_id = ? AND agent_type = ? AND instance_id = ? AND (user_id IS NULL 
 OF_USER = f"""
 SELECT {_COLUMNS} FROM memory_episodes WHERE tenant_id = ? AND agent_type = ? AND user_id IS ? {_NEWEST}
 """
+EPISODE_RULES = (
+    RetentionRule(
+        "memory_episodes",
+        TEXT_KEPT_MS,
+        (
+            "DELETE FROM memory_episodes WHERE episode_id IN (SELECT episode_id FROM memory_episodes"
+            " WHERE created_at_ms < ? ORDER BY created_at_ms LIMIT ?) RETURNING tenant_id",
+        ),
+        5000,
+    ),
+    RetentionRule(
+        "refused_episodes",
+        TEXT_KEPT_MS,
+        (
+            "DELETE FROM refused_episodes WHERE episode_id IN (SELECT episode_id FROM refused_episodes"
+            " WHERE at_ms < ? ORDER BY at_ms LIMIT ?) RETURNING tenant_id",
+        ),
+        5000,
+    ),
+)
 EARLIER: Mapping[str, str] = {
     "append_episode": """
         INSERT OR IGNORE INTO memory_episodes
@@ -43,7 +63,11 @@ EARLIER: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class AppendEpisode(OwedStatement):
-    """The episode of one turn, owed to D1 by the instance of the run."""
+    """The episode of one turn, owed to D1 by the instance of the run.
+
+    Of a tenant that has as many as it may, it is not kept: D1 notes its id in `refused_episodes`, and the statement
+    succeeds.
+    """
 
     NAME: ClassVar[str] = "append_episode_of_user"
     SQL: ClassVar[str] = """
@@ -130,32 +154,3 @@ async def last_episodes(sql: Sql, scope: Scope, turns: Turns, count: int) -> lis
         )
     found = [Episode(**{name: row[name] for name in Episode.__slots__}) for result in recent for row in result.rows]
     return sorted(found, key=lambda episode: (episode.created_at_ms, episode.episode_id))[-count:] if count else []
-
-
-async def prune_episodes(sql: Sql, now_ms: int) -> dict[str, int]:
-    """Delete episodes, messages and run events older than 90 days, tenant by tenant; return how many episodes each lost.
-
-    Idempotent. Deletes in slices, so that no statement exceeds D1's limits.
-    """
-    horizon = now_ms - RETENTION_MS
-    tenants = (await sql.run("SELECT tenant_id FROM tenants ORDER BY tenant_id")).rows
-    pruned: dict[str, int] = {}
-    for tenant in (row["tenant_id"] for row in tenants):
-        pruned[tenant] = 0
-        for table, key, age in (
-            ("memory_episodes", "episode_id", "created_at_ms"),
-            ("run_events", "run_id, seq", "at_ms"),
-            ("conversation_messages", "message_id", "at_ms"),
-        ):
-            while True:
-                done = await sql.run(
-                    f"DELETE FROM {table} WHERE ({key}) IN"
-                    f" (SELECT {key} FROM {table} WHERE tenant_id = ? AND {age} < ? LIMIT 1000) RETURNING 1",
-                    tenant,
-                    horizon,
-                )
-                if table == "memory_episodes":
-                    pruned[tenant] += len(done.rows)
-                if len(done.rows) < 1000:
-                    break
-    return pruned

@@ -23,6 +23,7 @@ TENANT_TABLES = (
     TenantTable("procedure_outcomes", ("run_id",)),
     TenantTable("procedure_priors", ("tenant_id", "agent_type", "instance_id", "task_type", "workflow_id")),
     TenantTable("episode_counts", ("tenant_id",)),
+    TenantTable("refused_episodes", ("episode_id",)),
     TenantTable("scopes", ("number",)),
     TenantTable("memory_likeness", ("record_id",)),
     TenantTable("memory_search", ("number",)),

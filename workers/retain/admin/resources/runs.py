@@ -97,29 +97,46 @@ async def list_runs(
     return {"runs": runs, "cursor": f"{runs[-1]['created_at_ms']}.{runs[-1]['run_id']}" if more else None}
 
 
+_LEFT = """
+SELECT episode_id, turn, content, created_at_ms FROM memory_episodes WHERE run_id = ? AND tenant_id = ? ORDER BY turn
+"""
+_READ = """
+SELECT episode_id, run_id, turn, content, created_at_ms FROM memory_episodes
+WHERE episode_id IN (SELECT value FROM json_each(?)) AND tenant_id = ?
+"""
+_DELEGATED = (
+    "SELECT run_id, agent_type, status FROM agent_runs WHERE parent_run_id = ? AND tenant_id = ? ORDER BY run_id"
+)
+
+
 async def show_run(sql: Sql, tenant_id: str, run_id: str) -> dict[str, Any]:
     """Return a run with its input and context, the episodes that it left, and the runs that it delegated.
 
+    The row refers to the episodes in its context. Those that are still there are shown with their texts, the others
+    as `gone`.
     Raises: NotFound (code `no_such_run`), also for another tenant's run; InvalidInput; Unavailable.
     """
     row = await run_row(sql, tenant_id, run_id)
-    episodes = await sql.run(
-        "SELECT episode_id, turn, content, created_at_ms FROM memory_episodes WHERE run_id = ? AND tenant_id = ?"
-        " ORDER BY turn",
-        run_id,
-        tenant_id,
+    logged = json.loads(row["input"])
+    ids = [str(episode["episode_id"]) for episode in logged.get("episodes", [])]
+    left, read, children = await sql.batch(
+        [
+            (_LEFT, (run_id, tenant_id)),
+            (_READ, (json.dumps(ids), tenant_id)),
+            (_DELEGATED, (run_id, tenant_id)),
+        ]
     )
-    children = await sql.run(
-        "SELECT run_id, agent_type, status FROM agent_runs WHERE parent_run_id = ? AND tenant_id = ? ORDER BY run_id",
-        run_id,
-        tenant_id,
-    )
+    there = {str(episode["episode_id"]): episode for episode in read.rows}
+    if ids:
+        logged["episodes"] = [
+            {**there[one], "gone": False} if one in there else {"episode_id": one, "gone": True} for one in ids
+        ]
     return {
         **row,
-        "input": json.loads(row["input"]),
+        "input": logged,
         "error": _parsed(row["error"]),
         "waiting_for": _parsed(row["waiting_for"]),
-        "episodes": [dict(episode) for episode in episodes.rows],
+        "episodes": [dict(episode) for episode in left.rows],
         "delegated": [dict(child) for child in children.rows],
     }
 
@@ -177,8 +194,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    "the run, with its `input` (and what was in its context), the `episodes` it left and the runs it"
-                    " `delegated`",
+                    "the run, with its `input` (and what was in its context: an episode with its text, or `gone`), the"
+                    " `episodes` it left and the runs it `delegated`. `texts`: `kept`, or `removed` after 90 days",
                 ),
             ),
             errors=("no_such_run", "invalid_id"),

@@ -38,11 +38,11 @@ class AssembledContext:
     profile: tuple[KnownFact, ...] = ()
 
     def logged(self, request: RunRequest, followed: FollowedWorkflow | None) -> dict[str, Json]:
-        """Return what D1 keeps of a run's beginning: its request, and the memory that its model read."""
+        """Return what D1 keeps of a run's beginning: its request, and references to the memory that its model read."""
         logged: dict[str, Json] = {
             "input": request.input,
             "metadata": request.metadata,
-            "episodes": [episode.to_json() for episode in self.episodes],
+            "episodes": [{"episode_id": episode.episode_id} for episode in self.episodes],
             "records": [{"id": hit.record.id, "score": hit.score} for hit in self.records],
             "cut": dict(self.cut),
         }

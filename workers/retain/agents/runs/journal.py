@@ -272,11 +272,11 @@ class Journal:
         rows = self._local.run(sql, idempotency_key).rows
         return CancelRequested(0, rows[0]["asked_by"], rows[0]["reason"]) if rows else None
 
-    def forget(self) -> None:
-        """Remove every ended run. D1 has what must be kept of them."""
-        self.log.forget_ended()
-        self.runs.forget_ended()
-        self._local.run("DELETE FROM cancel_requests")
+    def forget(self, before_ms: int) -> None:
+        """Remove what had ended by a time. D1 has what must be kept of it."""
+        self.log.forget_ended(before_ms)
+        self.runs.forget_ended(before_ms)
+        self._local.run("DELETE FROM cancel_requests WHERE at_ms <= ?", before_ms)
 
     def erase(self, names: Callable[[str], bool] | None) -> None:
         """Remove everything, or the runs with a text for which `names` returns True. No run may be under way.

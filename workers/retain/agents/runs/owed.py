@@ -15,18 +15,21 @@ EARLIER: Mapping[str, str] = {
         VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?)
     """,
 }
-"""Statements that version 0.1.0 owed, which an outbox may still hold."""
+"""Statements that version 0.1.0 owed, which an outbox may still hold.
+
+Its input of a run holds the texts of the episodes in the context: the column `texts` marks such a row by its default.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class StartRun(OwedStatement):
-    """The row of a new run."""
+    """The row of a new run. input: as JSON, with references to the episodes in the run's context."""
 
     NAME: ClassVar[str] = "start_run_of_user"
     SQL: ClassVar[str] = """
         INSERT OR IGNORE INTO agent_runs
-          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, input, model, created_at_ms, user_id)
-        VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?, ?)
+          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, texts, input, model, created_at_ms, user_id)
+        VALUES (?, ?, ?, ?, ?, 'running', 'kept', ?, ?, ?, ?)
     """
 
     run_id: str
@@ -92,12 +95,16 @@ class ContinueRun(OwedStatement):
 
 @dataclass(frozen=True, slots=True)
 class CloseRun(OwedStatement):
-    """The run has ended. error: as JSON, None for a completed run."""
+    """The run has ended. error: as JSON, None for a completed run.
+
+    A run may end after its texts were removed: then it has a text again, to be removed in turn.
+    """
 
     NAME: ClassVar[str] = "close_run"
     SQL: ClassVar[str] = """
         UPDATE agent_runs SET status = ?, output = ?, error = ?, steps = ?, input_tokens = ?, output_tokens = ?,
-          completed_at_ms = ?, waiting_for = NULL WHERE run_id = ?
+          completed_at_ms = ?, waiting_for = NULL, texts = CASE texts WHEN 'removed' THEN 'kept' ELSE texts END
+        WHERE run_id = ?
     """
 
     status: str

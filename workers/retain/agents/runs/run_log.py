@@ -56,10 +56,10 @@ class RunLog:
         """Remove the run's events."""
         self._local.run("DELETE FROM run_log WHERE run_id = ?", run_id)
 
-    def forget_ended(self) -> None:
-        """Remove the events of every ended run. Call it before the runs themselves are removed."""
-        ended = "SELECT run_id FROM turn_state WHERE status NOT IN ('running', 'waiting')"
-        self._local.run(f"DELETE FROM run_log WHERE run_id IN ({ended})")  # noqa: S608
+    def forget_ended(self, before_ms: int) -> None:
+        """Remove the events of the runs that had ended by a time. Call it before the runs themselves are removed."""
+        ended = "SELECT run_id FROM turn_state WHERE status NOT IN ('running', 'waiting') AND updated_at_ms <= ?"
+        self._local.run(f"DELETE FROM run_log WHERE run_id IN ({ended})", before_ms)  # noqa: S608
 
     def clear(self) -> None:
         """Remove every event."""

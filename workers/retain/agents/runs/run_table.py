@@ -136,9 +136,17 @@ class RunTable:
         """Remove the run's row."""
         self._local.run("DELETE FROM turn_state WHERE run_id = ?", run_id)
 
-    def forget_ended(self) -> None:
-        """Remove the row of every ended run."""
-        self._local.run("DELETE FROM turn_state WHERE status NOT IN ('running', 'waiting')")
+    def first_end_ms(self) -> int | None:
+        """Return when the first of the ended runs ended, None when there is none."""
+        sql = "SELECT MIN(updated_at_ms) AS ended FROM turn_state WHERE status NOT IN ('running', 'waiting')"
+        ended = self._local.run(sql).rows[0]["ended"]
+        return None if ended is None else int(ended)
+
+    def forget_ended(self, before_ms: int) -> None:
+        """Remove the row of every run that had ended by a time."""
+        self._local.run(
+            "DELETE FROM turn_state WHERE status NOT IN ('running', 'waiting') AND updated_at_ms <= ?", before_ms
+        )
 
     def clear(self) -> None:
         """Remove every row."""

@@ -6,8 +6,20 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from retain.outbox import OwedStatement
+from retain.retention import TEXT_KEPT_MS, RetentionRule
 
 MessageRole = Literal["user", "assistant"]
+CONVERSATION_RULES = (
+    RetentionRule(
+        "conversation_messages",
+        TEXT_KEPT_MS,
+        (
+            "DELETE FROM conversation_messages WHERE message_id IN (SELECT message_id FROM conversation_messages"
+            " WHERE at_ms < ? ORDER BY at_ms LIMIT ?) RETURNING tenant_id",
+        ),
+        5000,
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

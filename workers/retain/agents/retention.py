@@ -1,0 +1,46 @@
+"""How long D1 keeps runs, their timelines, and what an outbox could not write."""
+
+from __future__ import annotations
+
+from retain.retention import TEXT_KEPT_MS, RetentionRule
+
+_OLD_RUNS = "SELECT run_id FROM agent_runs WHERE texts = '{texts}' AND created_at_ms < ? ORDER BY created_at_ms LIMIT ?"
+_REFER = f"""
+UPDATE agent_runs SET texts = 'kept', input =
+  CASE WHEN json_valid(input) AND json_type(input, '$.episodes') = 'array' THEN json_set(input, '$.episodes', json((
+    SELECT json_group_array(json_object('episode_id', json_extract(value, '$.episode_id')))
+    FROM json_each(input, '$.episodes')))) ELSE input END
+WHERE run_id IN ({_OLD_RUNS.format(texts="copied")}) RETURNING tenant_id
+"""  # noqa: S608
+_FORGET = f"""
+UPDATE agent_runs SET texts = 'removed', output = NULL, waiting_for = NULL,
+  input = CASE WHEN json_valid(input) THEN json_remove(input, '$.input', '$.metadata') ELSE '{{}}' END,
+  error = CASE WHEN json_valid(error) THEN json_object('code', json_extract(error, '$.code'), 'message', NULL) END
+WHERE run_id IN ({_OLD_RUNS.format(texts="kept")}) RETURNING tenant_id
+"""  # noqa: S608
+_REMOVE = f"DELETE FROM agent_runs WHERE run_id IN ({_OLD_RUNS.format(texts='removed')}) RETURNING tenant_id"  # noqa: S608
+_EVENTS = """
+DELETE FROM run_events WHERE (run_id, seq) IN
+  (SELECT run_id, seq FROM run_events WHERE at_ms < ? ORDER BY at_ms LIMIT ?) RETURNING tenant_id
+"""
+_FAILURES = """
+DELETE FROM outbox_failures WHERE (instance_key, entry_id) IN
+  (SELECT instance_key, entry_id FROM outbox_failures WHERE failed_at_ms < ? ORDER BY failed_at_ms LIMIT ?)
+RETURNING tenant_id
+"""
+
+
+def run_rules(kept_ms: int) -> tuple[RetentionRule, ...]:
+    """Return the rules of runs. kept_ms: how long a run's row is kept.
+
+    Version 0.1.0 wrote the texts of the episodes in a run's context into its row. They become references, whatever the
+    age: the row may be younger than they are. What a run was asked and answered is the text of its episodes, and stays
+    as long as they do.
+    """
+    return (
+        RetentionRule("texts_copied_into_runs", 0, (_REFER,), 500),
+        RetentionRule("run_events", TEXT_KEPT_MS, (_EVENTS,), 5000),
+        RetentionRule("texts_of_runs", min(TEXT_KEPT_MS, kept_ms), (_FORGET,), 1000),
+        RetentionRule("agent_runs", kept_ms, (_REMOVE,), 5000),
+        RetentionRule("outbox_failures", TEXT_KEPT_MS, (_FAILURES,), 1000),
+    )
