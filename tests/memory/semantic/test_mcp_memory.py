@@ -72,6 +72,25 @@ async def test_the_address_alone_determines_whose_memory_it_is(api: httpx.Client
         assert await failure(neighbour, "get", id=made["id"]) == "no_such_memory"
 
 
+async def test_the_address_alone_determines_which_memories_can_be_read_and_changed_by_id(
+    api: httpx.Client, tenant: Callable[[], str]
+) -> None:
+    acme = tenant()
+    async with connected(address(api, acme), mode="legacy") as whole:
+        tenants = (await called(whole, "remember", content="The shop closes at eight."))["id"]
+    async with connected(address(api, acme, "?agent_type=sdr"), mode="legacy") as sdr:
+        own = (await called(sdr, "remember", content="Bea prefers mornings."))["id"]
+    async with connected(address(api, acme, "?agent_type=refund_decision"), mode="legacy") as refunds:
+        for tool, more in (("get", {}), ("edit", {"content": "Bea prefers nights."}), ("forget", {})):
+            assert await failure(refunds, tool, id=own, **more) == "no_such_memory"
+        assert (await called(refunds, "get", id=tenants))["content"] == "The shop closes at eight."
+        for tool, more in (("edit", {"content": "The shop closes never."}), ("forget", {})):
+            assert await failure(refunds, tool, id=tenants, **more) == "no_such_memory"
+    async with connected(address(api, acme, "?agent_type=sdr"), mode="legacy") as sdr:
+        assert (await called(sdr, "get", id=own))["content"] == "Bea prefers mornings."
+        await called(sdr, "forget", id=own)
+
+
 async def test_a_tool_that_does_not_exist_is_a_protocol_error(api: httpx.Client, tenant: Callable[[], str]) -> None:
     async with connected(address(api, tenant()), mode="legacy") as client:
         with pytest.raises(MCPError, match="no tool 'erase'"):

@@ -117,14 +117,22 @@ async def test_a_recall_sees_its_scope_and_the_ancestors_whatever_the_index_retu
 
 @settings(max_examples=25, deadline=None)
 @given(scopes=forests())
-async def test_only_what_is_at_or_below_the_scope_can_be_read_listed_changed_and_deleted(scopes: list[Scope]) -> None:
+async def test_only_what_is_at_or_below_the_scope_can_be_listed_changed_and_deleted_and_what_is_visible_read(
+    scopes: list[Scope],
+) -> None:
     with closing(Substrate()) as substrate:
         forest = await Forest.planted(substrate, scopes)
         for scope in scopes:
             memory, changeable = substrate.memory(scope), forest.changeable(scope)
             assert {record.id for record in await substrate.listed(scope)} == changeable, scope
+            readable = changeable | forest.visible(scope)
             for record_id in forest.stored.keys() - changeable:
                 await _check_out_of_reach(memory, record_id)
+                if record_id in readable:
+                    assert (await memory.get(record_id))[0].id == record_id
+                else:
+                    with raises(NotFound, code="no_such_memory"):
+                        await memory.get(record_id)
             for record_id in changeable:
                 record, events = await memory.get(record_id)
                 assert key_of(forest.stored[record_id]) == (record.tenant_id, record.scope_id)
@@ -165,7 +173,6 @@ class CountingSql:
 
 async def _check_out_of_reach(memory: SemanticMemory, record_id: str) -> None:
     attempts = (
-        lambda: memory.get(record_id),
         lambda: memory.edit(record_id, {"content": "It is open."}, PERSON),
         lambda: memory.invalidate(record_id, 0, PERSON),
         lambda: memory.restore(record_id, PERSON),

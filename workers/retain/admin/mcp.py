@@ -82,16 +82,16 @@ async def _list(desk: MemoryDesk, owner: Owner, given: ListArguments) -> Mapping
     return page.to_json()
 
 
-async def _get(desk: MemoryDesk, _: Owner, given: IdArguments) -> Mapping[str, object]:
-    return (await desk.get(given.id)).to_json()
+async def _get(desk: MemoryDesk, owner: Owner, given: IdArguments) -> Mapping[str, object]:
+    return (await desk.get(owner, given.id)).to_json()
 
 
-async def _edit(desk: MemoryDesk, _: Owner, given: EditArguments) -> Mapping[str, object]:
-    return (await desk.edit(given.id, given.model_dump(exclude_unset=True, exclude={"id"}))).to_json()
+async def _edit(desk: MemoryDesk, owner: Owner, given: EditArguments) -> Mapping[str, object]:
+    return (await desk.edit(owner, given.id, given.model_dump(exclude_unset=True, exclude={"id"}))).to_json()
 
 
-async def _forget(desk: MemoryDesk, _: Owner, given: IdArguments) -> Mapping[str, object]:
-    await desk.forget(given.id)
+async def _forget(desk: MemoryDesk, owner: Owner, given: IdArguments) -> Mapping[str, object]:
+    await desk.forget(owner, given.id)
     return {"done": True}
 
 

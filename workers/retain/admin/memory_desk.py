@@ -98,25 +98,29 @@ class MemoryDesk:
         wanted = Listing(filter=conditions, held_at_ms=held_at_ms, cursor=cursor, limit=limit)
         return RecordPage(*await list_records(self._context.sql, scope, wanted))
 
-    async def get(self, record_id: str) -> RecordHistory:
-        """Return one memory with its learning events. Raises: NotFound (code `no_such_memory`)."""
-        return RecordHistory(*await self._context.semantic(self._scope(Owner())).get(record_id))
+    async def get(self, owner: Owner, record_id: str) -> RecordHistory:
+        """Return one memory that the owner sees, with its learning events. Raises: NotFound (code `no_such_memory`)."""
+        return RecordHistory(*await self._context.semantic(self._scope(owner)).get(record_id))
 
-    async def edit(self, record_id: str, changes: Mapping[str, Any]) -> Record:
-        """Change fields of one memory; `valid_to_ms` alone closes it at that time, or opens it again with None.
+    async def edit(self, owner: Owner, record_id: str, changes: Mapping[str, Any]) -> Record:
+        """Change fields of one memory at or below the owner's scope.
 
+        `valid_to_ms` alone closes it at that time, or opens it again with None.
         Raises: NotFound (code `no_such_memory`); Conflict (code `duplicate_content`, `contended`).
         """
-        memory = self._context.semantic(self._scope(Owner()))
+        memory = self._context.semantic(self._scope(owner))
         if set(changes) != {"valid_to_ms"}:
             return await memory.edit(record_id, changes, _PERSON)
         if changes["valid_to_ms"] is None:
             return await memory.restore(record_id, _PERSON)
         return await memory.invalidate(record_id, changes["valid_to_ms"], _PERSON)
 
-    async def forget(self, record_id: str) -> None:
-        """Delete one memory. Raises: NotFound (code `no_such_memory`); Conflict (code `contended`)."""
-        await self._context.semantic(self._scope(Owner())).delete(record_id, _PERSON)
+    async def forget(self, owner: Owner, record_id: str) -> None:
+        """Delete one memory at or below the owner's scope.
+
+        Raises: NotFound (code `no_such_memory`); Conflict (code `contended`).
+        """
+        await self._context.semantic(self._scope(owner)).delete(record_id, _PERSON)
 
     async def recall(
         self,

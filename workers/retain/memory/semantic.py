@@ -7,6 +7,7 @@ a debt to it is recorded before that, so a record appears whole or not at all (s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -108,8 +109,11 @@ class SemanticMemory:
         return await self._recall.search(wanted)
 
     async def get(self, record_id: str) -> tuple[Record, list[LearningEvent]]:
-        """Return a record at or below the scope with its events, oldest first. Raises: NotFound; InvalidInput."""
-        record = (await self._owned(record_id)).record
+        """Return a record at or below the scope, or visible, with its events, oldest first.
+
+        Raises: NotFound; InvalidInput.
+        """
+        record = (await self._owned(record_id, visible=self.view.nodes)).record
         rows = (
             await self._sql.run("SELECT * FROM memory_events WHERE record_id = ? ORDER BY event_id", record.id)
         ).rows
@@ -199,14 +203,16 @@ class SemanticMemory:
         await self._history.transact(self.scope.tenant_id, change)
         return as_stored(decided[-1])
 
-    async def _owned(self, record_id: str) -> KnownRecord:
+    async def _owned(self, record_id: str, visible: Sequence[Scope] = ()) -> KnownRecord:
+        """Return a record at or below the scope, or in one of the `visible` ones. Raises: NotFound; InvalidInput."""
         rows = (
             await self._sql.run(
-                f"SELECT r.*, {LAST_EVENT} FROM memory_records r"
-                f" WHERE r.tenant_id = ?1 AND r.id = ?3 AND r.scope_id IN ({BELOW})",
+                f"SELECT r.*, {LAST_EVENT} FROM memory_records r WHERE r.tenant_id = ?1 AND r.id = ?3"
+                f" AND (r.scope_id IN ({BELOW}) OR r.scope_id IN (SELECT value FROM json_each(?4)))",
                 self.scope.tenant_id,
                 self.scope.scope_id,
                 check_id(record_id),
+                json.dumps([scope.scope_id for scope in visible]),
             )
         ).rows
         if not rows:

@@ -133,18 +133,20 @@ async def list_memories(context: AdminContext, request: TypedRequest[None, ListQ
 
 async def get(context: AdminContext, request: PathRequest) -> Response:
     """Show one memory with its learning events."""
-    return json_response((await MemoryDesk(context, request.tenant_id).get(request.path["id"])).to_json())
+    return json_response((await MemoryDesk(context, request.tenant_id).get(Owner(), request.path["id"])).to_json())
 
 
 async def edit(context: AdminContext, request: TypedRequest[EditBody, None]) -> Response:
     """Change fields of one memory, close it or open it again. Its history keeps the earlier text."""
     changes = request.body.model_dump(exclude_unset=True)
-    return json_response((await MemoryDesk(context, request.tenant_id).edit(request.path["id"], changes)).to_json())
+    return json_response(
+        (await MemoryDesk(context, request.tenant_id).edit(Owner(), request.path["id"], changes)).to_json()
+    )
 
 
 async def delete(context: AdminContext, request: PathRequest) -> Response:
     """Delete one memory: it is no longer found. [An erasure](lifecycle.md#erasure) also removes the text of its events."""
-    await MemoryDesk(context, request.tenant_id).forget(request.path["id"])
+    await MemoryDesk(context, request.tenant_id).forget(Owner(), request.path["id"])
     return Response(204, "")
 
 
