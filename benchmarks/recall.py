@@ -30,6 +30,7 @@ from retain.host.clock import ManualClock
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.memory.recall.words import STOP, words
+from retain.memory.records.limits import MAX_CONTENT_BYTES
 from retain.memory.records.record import NewRecord, RecordSource, Utterance
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
@@ -93,13 +94,18 @@ async def load(number: int, conversation: Mapping[str, Any], embedder: StaticEmb
         session = str(item["session"])
         utterance = Utterance(session, positions[session], item["speaker"] or "?", spoken[place])
         positions[session] += 1
-        new = NewRecord(item["text"], kind="event", utterance=utterance)
+        new = NewRecord(_within_limit(item["text"]), kind="event", utterance=utterance)
         stored = await memory.store(new, RecordSource("ingest", message=item["id"]))
         item_of[stored.id] = item["id"]
         plain.execute("INSERT INTO t (rowid, content) VALUES (?, ?)", (place + 1, item["text"]))
     clock.advance(3_600_000)
     recorded_ms.append(clock())
     return Loaded(memory, plain, conversation["items"], recorded_ms, item_of, index, scope)
+
+
+def _within_limit(text: str) -> str:
+    """Return as much of the text as one record may hold."""
+    return text.encode()[:MAX_CONTENT_BYTES].decode("utf-8", "ignore")
 
 
 def full_text(loaded: Loaded, question: str, before: int | None) -> list[str]:

@@ -35,7 +35,7 @@ async def test_invariant_7_recalled_text_is_not_remembered_again(deploy: Deploy,
     episodes = await deployment.rows("SELECT content FROM memory_episodes")
     assert len(episodes) == 2
     assert all("Rumpel" not in row["content"] for row in episodes)
-    await deployment.run("teller", "and again?")
+    await deployment.run("teller", "and who spins now?")
     assert chat.requests[-1].messages[0].content.count("Rumpel") == (recall != "tool")
 
 

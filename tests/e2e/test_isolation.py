@@ -30,8 +30,8 @@ def owner(steered: Steered) -> str:
 
 
 def _recalled(steered: Steered, tenant_id: str, agent_type: str, arguments: Mapping[str, Any] | None = None) -> Any:
-    """Return what an agent's `recall_memory` answers."""
-    asked = {"query": SECRET, "top_k": 20} if arguments is None else dict(arguments)
+    """Return what an agent's `recall_memory` answers, however little it has to do with the query."""
+    asked = {"min_score": 0, **({"query": SECRET, "top_k": 20} if arguments is None else arguments)}
     result = run(steered.api, tenant_id, agent_type, order(("recall_memory", asked)))
     [answer] = json.loads(result["output"])
     return answer

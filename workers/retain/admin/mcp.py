@@ -38,10 +38,14 @@ class OwnerQuery(QueryModel):
 
 
 class RecallArguments(BodyModel):
-    """What to look for. filter: metadata conditions in Vectorize's syntax. as_of_ms: recall what was known then."""
+    """What to look for. filter: metadata conditions in Vectorize's syntax. as_of_ms: recall what was known then.
+
+    min_score: leave out what is less relevant, 0 to 1.
+    """
 
     query: str
     top_k: int = Field(default=5, ge=1, le=50)
+    min_score: float = Field(default=0, ge=0, le=1)
     as_of_ms: int | None = None
     filter: dict[str, Json] = Field(default_factory=dict)
     explain: bool = False
@@ -73,7 +77,14 @@ async def _remember(desk: MemoryDesk, owner: Owner, given: MemoryBody) -> Mappin
 
 
 async def _recall(desk: MemoryDesk, owner: Owner, given: RecallArguments) -> Mapping[str, object]:
-    found = await desk.recall(owner, given.query, top_k=given.top_k, as_of_ms=given.as_of_ms, conditions=given.filter)
+    found = await desk.recall(
+        owner,
+        given.query,
+        top_k=given.top_k,
+        as_of_ms=given.as_of_ms,
+        conditions=given.filter,
+        min_score=given.min_score,
+    )
     return found.to_json(explain=given.explain)
 
 

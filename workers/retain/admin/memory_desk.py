@@ -130,13 +130,14 @@ class MemoryDesk:
         top_k: int = 5,
         as_of_ms: int | None = None,
         conditions: JsonObject | None = None,
+        min_score: float = 0.0,
     ) -> Recalled:
-        """Recall as the owner would, or over every memory of the tenant.
+        """Recall as the owner would, or over every memory of the tenant. min_score: the least relevance, 0 to 1.
 
         Raises: NotFound (code `unknown_scope`) for a house with no stored memory and no agent that has run.
         """
         whole = owner == Owner()
-        wanted = RecallQuery(query, top_k, as_of_ms, conditions or {}, below=whole)
+        wanted = RecallQuery(query, top_k, as_of_ms, conditions or {}, below=whole, min_score=min_score)
         # An agent is in the catalogue and the tenant registered; a house may be misspelt.
         register = owner.house is None
         return Recalled(await self._context.semantic(self._scope(owner)).search(wanted, register=register))
@@ -146,7 +147,7 @@ class MemoryDesk:
 
 
 def _shown(hit: Hit, *, explain: bool) -> Mapping[str, object]:
-    shown = {**hit.record.to_json(), "score": round(hit.score, 6)}
+    shown = {**hit.record.to_json(), "score": round(hit.score, 6), "relevance": round(hit.relevance, 6)}
     if explain:
         shown["components"] = {name: round(value, 6) for name, value in hit.components.items()}
     return shown

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
+from retain.errors import RetainError
 from retain.memory.episodes import EpisodeSource
+from retain.memory.filters import compile_filter
+from retain.memory.recall.relevance import MIN_SCORE
 
 BUILT_IN = frozenset({"recall_memory", "store_memory", "get_working_memory", "set_working_memory", "delegate"})
 """Names of the runtime's own tools, which no tool of the gateway may have."""
@@ -38,6 +41,9 @@ class MemoryConfig(_StrictDefinition):
     into the agent's house. episodes: how many past turns go into the context. episodes_from: whose they are: those of
     the same instance, or of every instance of the agent in the tenant. top_k: how many records a recall into the context
     returns. profile: how much of what is known of the run's user goes into the context; None for nothing.
+    min_score: the least relevance of a recalled record, 0 to 1. filter: conditions on kind, subject, metadata and
+    the other fields that every recalled record meets, see `retain.memory.filters`. record_tokens: estimated tokens of one
+    recalled record, of which a longer one is shortened. recall_tokens: of all records that one recall returns.
     """
 
     long_term_enabled: bool = False
@@ -49,6 +55,19 @@ class MemoryConfig(_StrictDefinition):
     user: Literal["agent", "shared"] = "agent"
     top_k: int = Field(default=5, ge=1, le=20)
     profile: ProfileConfig | None = None
+    min_score: float = Field(default=MIN_SCORE, ge=0, le=1)
+    filter: dict[str, JsonValue] = Field(default={})
+    record_tokens: int = Field(default=500, ge=50, le=20_000)
+    recall_tokens: int = Field(default=2_000, ge=50, le=100_000)
+
+    @field_validator("filter")
+    @classmethod
+    def _filter_compiles(cls, wanted: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        try:
+            compile_filter(wanted)
+        except RetainError as error:
+            raise ValueError(error.message) from error
+        return wanted
 
 
 class ModelConfig(_StrictDefinition):

@@ -46,7 +46,7 @@ class Toolbox:
         tools: list[Tool] = []
         config = definition.memory_config
         if config.long_term_enabled and config.recall in ("tool", "both"):
-            tools.append(RecallMemory(self.semantic(request.user_id)))
+            tools.append(RecallMemory(self.semantic(request.user_id), config))
         if config.long_term_enabled and config.store:
             house = self._semantic(View(self._scope().around("house"))) if config.share else None
             tools.append(StoreMemory(self.semantic(request.user_id), house, in_house=definition.house is not None))

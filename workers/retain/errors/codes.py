@@ -47,6 +47,7 @@ InvalidInputCode = Literal[
     "invalid_line",
     "invalid_message",
     "invalid_metadata",
+    "invalid_min_score",
     "invalid_namespace",
     "invalid_object",
     "invalid_position",

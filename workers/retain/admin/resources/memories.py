@@ -57,10 +57,14 @@ class EditBody(BaseModel):
 
 
 class RecallBody(BodyModel):
-    """What to recall. Without agent, house and user, every memory of the tenant is searched."""
+    """What to recall. Without agent, house and user, every memory of the tenant is searched.
+
+    min_score: leave out what is less relevant, 0 to 1.
+    """
 
     query: str
     top_k: int = 5
+    min_score: float = 0.0
     agent_type: str | None = None
     house: str | None = None
     user_id: str | None = None
@@ -174,6 +178,7 @@ async def recall(context: AdminContext, request: TypedRequest[RecallBody, None])
         top_k=body.top_k,
         as_of_ms=body.as_of_ms,
         conditions=body.filter,
+        min_score=body.min_score,
     )
     return json_response(found.to_json(explain=body.explain))
 
@@ -244,13 +249,14 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"memories"}`, best first, each with `score`, and with `components` when asked to explain',
+                    '`{"memories"}`, best first, each with `score`, `relevance`, and `components` when asked to explain',
                 ),
             ),
             errors=(
                 "empty_query",
                 "query_too_large",
                 "invalid_top_k",
+                "invalid_min_score",
                 "invalid_as_of",
                 "invalid_filter",
                 "filter_too_large",

@@ -12,6 +12,7 @@ from retain.agents.execution.loop import RunLoop
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.occasion import occasion_of
+from retain.agents.recollection import query_of
 from retain.agents.runs.context import AssembledContext, assemble
 from retain.agents.runs.events import RunFailed
 from retain.agents.runs.journal import Journal
@@ -28,7 +29,7 @@ from retain.memory.episodes import Turns, last_episodes
 from retain.memory.facts import KnownFact, known_facts
 from retain.memory.procedures.procedural import Choice, ProceduralMemory
 from retain.memory.recall.query import MAX_QUERY_BYTES
-from retain.memory.semantic import Hit, RecallQuery
+from retain.memory.semantic import Hit
 from retain.memory.working import WorkingMemory
 from retain.models.chat import ChatModel, ToolSpec
 
@@ -157,7 +158,7 @@ class Execution:
         records: list[Hit] = []
         query = _query(request.input)
         if query and config.long_term_enabled and config.recall in ("context", "both"):
-            records = await self._toolbox.semantic(request.user_id).search(RecallQuery(query, config.top_k))
+            records = await self._toolbox.semantic(request.user_id).search(query_of(config, query))
         profile = await self._profile(definition, request)
         shown = {fact.id for fact in profile}
         return assemble(

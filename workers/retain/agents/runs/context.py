@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retain.agents.calls.report import FollowedWorkflow
 from retain.agents.calls.run_request import RunInput, RunRequest, input_text
 from retain.agents.definitions import AgentDefinition
 from retain.agents.occasion import Occasion
+from retain.agents.recollection import recollected
 from retain.agents.runs.tokens import Estimate
 from retain.errors import LimitExceeded
 from retain.json_text import Json, JsonObject
@@ -26,7 +27,8 @@ _ESTIMATE = Estimate()
 class AssembledContext:
     """The first messages of a run, what went into them, and what did not fit.
 
-    cut: section name to the number of items that the budget left out. procedure: the workflow that the run follows.
+    cut: section name to the number of items that the budget left out. shortened: ids of records of which only a passage
+    is in it. procedure: the workflow that the run follows.
     profile: what is known of the run's user.
     """
 
@@ -36,6 +38,7 @@ class AssembledContext:
     cut: Mapping[str, int]
     procedure: Choice | None = None
     profile: tuple[KnownFact, ...] = ()
+    shortened: frozenset[str] = frozenset()
 
     def logged(self, request: RunRequest, followed: FollowedWorkflow | None) -> dict[str, Json]:
         """Return what D1 keeps of a run's beginning: its request, and references to the memory that its model read."""
@@ -43,7 +46,15 @@ class AssembledContext:
             "input": request.input,
             "metadata": request.metadata,
             "episodes": [{"episode_id": episode.episode_id} for episode in self.episodes],
-            "records": [{"id": hit.record.id, "score": hit.score} for hit in self.records],
+            "records": [
+                {
+                    "id": hit.record.id,
+                    "score": hit.score,
+                    "relevance": round(hit.relevance, 4),
+                    **({"shortened": True} if hit.record.id in self.shortened else {}),
+                }
+                for hit in self.records
+            ],
             "cut": dict(self.cut),
         }
         if self.profile:
@@ -100,7 +111,7 @@ def assemble(
     known = _profile(definition, profile, room, estimate)
     room -= known.tokens
     noted = _fitting("working", notes, room, estimate)
-    recalled = _fitting("records", [hit.record.content for hit in records], room - noted.tokens, estimate)
+    recalled, shortened = _recalled(definition, records, user, room - noted.tokens, estimate)
     remembered = _fitting(
         "episodes", [episode.content for episode in newest_first], room - noted.tokens - recalled.tokens, estimate
     )
@@ -115,6 +126,7 @@ def assemble(
         cut={section.name: section.cut for section in (known, noted, recalled, remembered) if section.cut},
         procedure=procedure,
         profile=tuple(profile[: len(known.lines)]),
+        shortened=shortened,
     )
 
 
@@ -134,6 +146,18 @@ def _profile(definition: AgentDefinition, profile: Sequence[KnownFact], room: in
     config = definition.memory_config.profile
     bound = 0 if config is None else min(room, config.tokens)
     return _fitting("profile", [fact.content for fact in profile], bound, estimate)
+
+
+def _recalled(
+    definition: AgentDefinition, records: Sequence[Hit], query: str, room: int, estimate: Estimate
+) -> tuple[_Section, frozenset[str]]:
+    """Return the records that the definition's bounds and the room allow, and the ids of those that are shortened."""
+    config = definition.memory_config
+    passages = recollected(records, query, config, estimate.bytes_per_token)
+    fence = estimate.text(fenced("records", ())) + 1 + len(passages)
+    section = _fitting("records", [one.text for one in passages], min(room, config.recall_tokens + fence), estimate)
+    read = passages[: len(section.lines)]
+    return replace(section, cut=len(records) - len(read)), frozenset(one.hit.record.id for one in read if one.shortened)
 
 
 @dataclass(frozen=True, slots=True)

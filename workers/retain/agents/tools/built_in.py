@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from retain.agents.calls.run_request import Budget, RunReference
+from retain.agents.definitions import MemoryConfig
+from retain.agents.recollection import Recollection, query_of, recollected
 from retain.agents.runs.events import ToolAnswered
+from retain.agents.runs.tokens import DEFAULT_BYTES_PER_TOKEN
 from retain.errors import Forbidden, InvalidInput, NoSuchTool, RetainError
 from retain.json_text import Json, JsonObject
 from retain.memory.recalled import store_unrecalled
 from retain.memory.records.record import NewRecord, RecordSource
-from retain.memory.semantic import Hit, RecallQuery, SemanticMemory
+from retain.memory.semantic import SemanticMemory
 from retain.memory.working import WorkingMemory
 from retain.models.chat import ToolSpec
 
@@ -136,45 +139,70 @@ def refuse_unknown(arguments: JsonObject, known: set[str]) -> None:
 
 
 class RecallMemory:
-    """`recall_memory`: search the agent's own semantic memory. Takes nothing that could name a scope."""
+    """`recall_memory`: search the agent's own semantic memory. Takes nothing that could name a scope.
+
+    The definition's filter always applies, and its bounds; its floor applies unless the model gives another.
+    """
 
     idempotent = True
-    spec = ToolSpec(
-        "recall_memory",
-        "Search your long-term memory. Returns the most relevant memories with their scores.",
-        {
-            "type": "object",
-            "properties": {
-                "query": {"type": "string", "description": "What to look for, in plain words."},
-                "top_k": {"type": "integer", "minimum": 1, "maximum": 20, "description": "How many; 5 by default."},
-            },
-            "required": ["query"],
-            "additionalProperties": False,
-        },
-    )
 
-    def __init__(self, memory: SemanticMemory) -> None:
+    def __init__(self, memory: SemanticMemory, config: MemoryConfig | None = None) -> None:
         self._memory = memory
+        self._config = config or MemoryConfig()
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Name, description and arguments; the description names the definition's floor."""
+        floor = f"Leave out what is less relevant, from 0 to 1; {self._config.min_score:g} by default."
+        return ToolSpec(
+            "recall_memory",
+            "Search your long-term memory. Returns the most relevant memories with their scores.",
+            {
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "description": "What to look for, in plain words."},
+                    "top_k": {"type": "integer", "minimum": 1, "maximum": 20, "description": "How many; 5 by default."},
+                    "min_score": {"type": "number", "minimum": 0, "maximum": 1, "description": floor},
+                },
+                "required": ["query"],
+                "additionalProperties": False,
+            },
+        )
 
     async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:  # noqa: ARG002
-        """Return the found memories as JSON."""
-        refuse_unknown(arguments, {"query", "top_k"})
-        top_k = arguments.get("top_k", 5)
+        """Return the found memories as JSON. A long one is shortened; `left_out` counts those with no room left."""
+        refuse_unknown(arguments, {"query", "top_k", "min_score"})
+        top_k, min_score = arguments.get("top_k", 5), arguments.get("min_score")
         if not isinstance(top_k, int) or isinstance(top_k, bool):
             raise InvalidInput("top_k must be an integer", code="invalid_arguments")
         if not 1 <= top_k <= 20:
             raise InvalidInput("top_k must be 1 to 20", code="invalid_top_k")
-        hits = await self._memory.search(RecallQuery(text_argument(arguments, "query"), top_k))
+        if isinstance(min_score, bool) or not isinstance(min_score, float | int | None):
+            raise InvalidInput("min_score must be a number", code="invalid_arguments")
+        query = text_argument(arguments, "query")
+        hits = await self._memory.search(query_of(self._config, query, top_k=top_k, min_score=min_score))
+        shown = recollected(hits, query, self._config, DEFAULT_BYTES_PER_TOKEN)
+        answer: dict[str, Json] = {"memories": [_shown(one) for one in shown]}
+        if len(shown) < len(hits):
+            answer["left_out"] = len(hits) - len(shown)
+        ids = [one.hit.record.id for one in shown]
         return ToolResult(
-            json.dumps({"memories": [_shown(hit) for hit in hits]}, ensure_ascii=False),
-            recalled=tuple((hit.record.id, hit.score) for hit in hits),
-            summary=f"{len(hits)} memories recalled: {', '.join(hit.record.id for hit in hits)}" if hits else "nothing",
+            json.dumps(answer, ensure_ascii=False),
+            recalled=tuple((one.hit.record.id, one.hit.score) for one in shown),
+            summary=f"{len(ids)} memories recalled: {', '.join(ids)}" if ids else "nothing",
         )
 
 
-def _shown(hit: Hit) -> dict[str, Json]:
-    record = hit.record
-    return {"id": record.id, "score": round(hit.score, 4), "content": record.content, "metadata": record.metadata}
+def _shown(one: Recollection) -> dict[str, Json]:
+    hit = one.hit
+    return {
+        "id": hit.record.id,
+        "score": round(hit.score, 4),
+        "relevance": round(hit.relevance, 4),
+        "content": one.text,
+        "metadata": hit.record.metadata,
+        **({"shortened": True} if one.shortened else {}),
+    }
 
 
 class StoreMemory:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from retain.errors import InvalidInput, LimitExceeded
 from retain.memory.recall.dates import Interval, dates
-from retain.memory.recall.words import STOP, stem, without_runs, words
+from retain.memory.recall.words import stem, telling, without_runs, words
 
 MAX_QUERY_BYTES = 8 * 1024
 MAX_EXACT_TERMS = 8
@@ -69,7 +69,7 @@ def analyse(text: str, now_ms: int) -> Query:
     if len(text.encode("utf-8", "replace")) > MAX_QUERY_BYTES:
         raise LimitExceeded("the query is too long", code="query_too_large", limit_bytes=MAX_QUERY_BYTES)
     found = words(text)
-    stems = dict.fromkeys(stem(word) for word in [word for word in found if word not in STOP] or found)
+    stems = dict.fromkeys(stem(word) for word in telling(found) or found)
     return Query(
         text,
         tuple(stems),

@@ -85,7 +85,7 @@ class Candidate:
     that it contains. order: its number in the order of recording, by which recency ranks. signature: see
     `preparation.signature`. by_named: the query names its speaker. at_ms: when it was uttered, else when it became
     valid. following: cosine of the query and the turn after it, 0 without one. bm25, exact: 0 when full text did not
-    find it. score, components: filled in by `rank`.
+    find it. score, components: filled in by `rank`. relevance: filled in after it, see `recall.relevance`.
     """
 
     id: str
@@ -107,6 +107,7 @@ class Candidate:
     exact: float = 0.0
     score: float = 0.0
     components: dict[str, float] = field(default_factory=dict)
+    relevance: float = 0.0
 
 
 Turns = Mapping[tuple[str, int], frozenset[str]]

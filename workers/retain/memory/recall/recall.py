@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from typing import Any
 
@@ -18,6 +18,7 @@ from retain.memory.recall.evidence import Evidence, candidates_of, estimated
 from retain.memory.recall.preparation import signature
 from retain.memory.recall.query import Query, analyse
 from retain.memory.recall.ranking import BM25_K1, Candidate, Weights, distinct, rank
+from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.records.record import Record, content_hash
 from retain.memory.records.rows import record_of
 from retain.memory.scope import View
@@ -35,11 +36,15 @@ FRESH_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A found record. components: the terms whose sum is the score. Its source is in `record.source`."""
+    """A found record. components: the terms whose sum is the score. Its source is in `record.source`.
+
+    relevance: 0 to 1, comparable between queries, which the score is not: see `retain.memory.recall.relevance`.
+    """
 
     record: Record
     score: float
     components: Mapping[str, float] = field(default_factory=dict)
+    relevance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class RecallQuery:
 
     top_k: 1 to 50. as_of_ms: recall what was known and valid then, None for now. filter: on metadata and fields, see
     `retain.memory.filters`. below: search the scopes at and below, as an administrator does, instead of those visible.
+    min_score: leave out records whose relevance is lower, 0 to 1; 0 leaves out none.
 
     Raises: InvalidInput.
     """
@@ -57,12 +63,15 @@ class RecallQuery:
     as_of_ms: int | None = None
     filter: Mapping[str, object] = field(default_factory=dict)
     below: bool = False
+    min_score: float = 0.0
 
     def __post_init__(self) -> None:
         if not 1 <= self.top_k <= MAX_TOP_K:
             raise InvalidInput(f"top_k must be 1 to {MAX_TOP_K}", code="invalid_top_k")
         if self.as_of_ms is not None and not 0 <= self.as_of_ms < 2**53:
             raise InvalidInput("as_of_ms must be epoch milliseconds", code="invalid_as_of")
+        if not 0 <= self.min_score <= 1:
+            raise InvalidInput("min_score must be 0 to 1", code="invalid_min_score")
 
 
 class Recall:
@@ -91,18 +100,22 @@ class Recall:
         """Return the best records, best first, ties by id. Four round trips to D1, one to the vector index.
 
         With a reranker, the best `2 * top_k` are put into its order.
-        A record can be found as soon as its write was answered. One found by its words is never dropped for its vector.
+        A record can be found as soon as its write was answered. One found by its words is never dropped for its vector;
+        what `min_score` leaves out, the caller asked to leave out, and words count for it too.
         Raises: InvalidInput, LimitExceeded for the query or its filter; NotFound (code `unknown_scope`) for a scope that
             D1 does not have, or has with other ancestors; Unavailable, UpstreamFailed.
         """
         at_ms = self._clock() if wanted.as_of_ms is None else wanted.as_of_ms
         query = analyse(wanted.text, at_ms)
         condition, values = compile_filter(wanted.filter)
-        [vector] = await self._embedder.embed([query.text])
+        vector, unrelated = await embedded(self._embedder, query.text)
         statistics = await read_statistics(self._sql, self._view, query, below=wanted.below)
         visible = Visible(statistics.reach, at_ms, wanted.as_of_ms is not None, condition, tuple(values))
         evidence = await self._find(wanted, query, vector, statistics, visible)
-        ranked = await self._rank(query, evidence, statistics.idf(query), visible)
+        idf = statistics.idf(query)
+        telling = rarity(query, sum(idf.values()), statistics.records)
+        scale = Relevance(unrelated, telling, obscure(query.text, vector), self._weights)
+        ranked = _above(wanted.min_score, await self._rank(query, evidence, idf, visible), scale)
         hits = await self._hydrate(ranked, wanted, visible)
         if self._reranker is not None:
             hits = await self._reranked(self._reranker, wanted.text, hits)
@@ -145,7 +158,7 @@ class Recall:
         """Return the hits in the reranker's order, ties in the old one; its relevance becomes the component `rerank`."""
         relevance = await reranker.rerank(query, [hit.record.content for hit in hits])
         judged = [
-            Hit(hit.record, hit.score, {**hit.components, "rerank": value})
+            replace(hit, components={**hit.components, "rerank": value})
             for hit, value in zip(hits, relevance, strict=True)
         ]
         return sorted(judged, key=lambda hit: -hit.components["rerank"])
@@ -227,7 +240,7 @@ class Recall:
                 digest = content_hash(record.content, record.utterance)
                 if digest not in seen:
                     seen.add(digest)
-                    hits.append(Hit(record, candidate.score, candidate.components))
+                    hits.append(Hit(record, candidate.score, candidate.components, candidate.relevance))
             start, count = start + count, 4 * count
         return hits
 
@@ -254,6 +267,13 @@ class _Found:
     fresh: dict[str, float]
     changed: dict[str, float]
     matching: list[str]
+
+
+def _above(min_score: float, ranked: Sequence[Candidate], scale: Relevance) -> list[Candidate]:
+    """Return the candidates whose relevance, noted in each, is not lower."""
+    for candidate in ranked:
+        candidate.relevance = scale.of(candidate)
+    return [candidate for candidate in ranked if candidate.relevance >= min_score]
 
 
 def _listed(result: SqlResult) -> list[Any]:

@@ -83,6 +83,19 @@ def _taken_apart(text: str) -> tuple[list[str], list[str]]:
     return found, list(single)
 
 
+def telling(found: list[str]) -> list[str]:
+    """Return those of the folded words that indicate what a text is about: neither stop words nor words of their stems.
+
+    "Hi" is left out because its stem is that of "his", which nearly every text may have.
+    """
+    return [word for word in found if word not in STOP and stem(word) not in _stop_stems()]
+
+
+@lru_cache(maxsize=1)
+def _stop_stems() -> frozenset[str]:
+    return frozenset(map(porter_stem, STOP))
+
+
 def without_runs(text: str) -> str:
     """Return the text with its runs of scripts without spaces blanked out, which leaves the ids and addresses between."""
     return text if text.isascii() else _RUN.sub(" ", text)

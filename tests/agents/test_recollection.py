@@ -1,0 +1,174 @@
+"""What a definition lets into the prompt: a floor, a filter, and bounds for one record and for all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from retain.agents.catalogue import AgentCatalogue
+from retain.memory.records.record import NewRecord, RecordSource
+from retain.memory.scope import Scope
+from retain.memory.semantic import SemanticMemory
+from tests.agents.stepped_chat import SteppedChat, calls, says
+from tests.support.instances import Deployment, shipped_embedder
+
+Deploy = Callable[..., Deployment]
+Agents = Callable[..., AgentCatalogue]
+FACTS = [
+    "Bob is allergic to peanuts.",
+    "Our lawyer is on holiday until the end of August.",
+    "The office in Lyon moved to 12 rue Garibaldi.",
+    "Invoices above 500 euros need two signatures.",
+    "The staging server restarts every night.",
+]
+MANUAL = " ".join(
+    f"Chapter {number} of the manual describes how the casing of the pump is cleaned." for number in range(180)
+)
+VALVE = "The valve of the pump opens at eleven bar."
+
+
+def remembering(agents: Agents, **config: Any) -> AgentCatalogue:
+    return agents(teller={"memory_config": {"long_term_enabled": True, "recall": "both", **config}})
+
+
+def system_of(chat: SteppedChat) -> str:
+    return chat.requests[-1].messages[0].content
+
+
+async def logged(deployment: Deployment) -> Any:
+    """Return what D1 keeps of the beginning of the last run."""
+    await deployment.settled()
+    rows = await deployment.rows("SELECT input FROM agent_runs ORDER BY run_id DESC LIMIT 1")
+    return json.loads(rows[0]["input"])
+
+
+async def test_only_what_concerns_the_input_comes_into_the_prompt(deploy: Deploy, agents: Agents) -> None:
+    chat = SteppedChat()
+    deployment = deploy(remembering(agents), chat=chat)
+    await deployment.seed("teller", FACTS)
+    result = await deployment.run("teller", "What is 2+2?")
+    assert (result["memory"]["records_used"], '<memory section="records"' in system_of(chat)) == (0, False)
+    result = await deployment.run("teller", "May Bob eat peanuts?")
+    assert result["memory"]["records_used"] == 1
+    assert FACTS[0] in system_of(chat)
+    assert not any(fact in system_of(chat) for fact in FACTS[1:])
+    [used] = (await logged(deployment))["records"]
+    assert used["relevance"] > 0.3
+    assert "shortened" not in used
+
+
+async def test_a_definition_may_lower_the_floor_or_raise_it(deploy: Deploy, agents: Agents) -> None:
+    for floor, expected in ((0, 5), (0.3, 1), (0.99, 0)):
+        deployment = deploy(remembering(agents, min_score=floor), chat=SteppedChat())
+        await deployment.seed("teller", FACTS)
+        result = await deployment.run("teller", "May Bob eat peanuts?")
+        assert result["memory"]["records_used"] == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        pytest.param({"kind": "instruction"}, {"Greet Ann in French."}, id="kind"),
+        pytest.param({"subject": "ann"}, {"Ann drinks tea."}, id="subject"),
+        pytest.param({"channel": {"$in": ["mail", "fax"]}}, {"Ann hates letters."}, id="metadata"),
+        pytest.param({"kind": "fact", "channel": {"$ne": "mail"}}, {"Ann drinks tea."}, id="two conditions"),
+    ],
+)
+async def test_a_filter_bounds_the_context_and_the_tool(
+    deploy: Deploy, agents: Agents, condition: dict[str, Any], expected: set[str]
+) -> None:
+    chat = SteppedChat(calls(("recall_memory", {"query": "Ann", "min_score": 0, "top_k": 20})), says("done"))
+    deployment = deploy(remembering(agents, filter=condition, min_score=0), chat=chat)
+    memory = SemanticMemory(
+        Scope("acme", "teller"), deployment.sql, deployment.index, shipped_embedder(), deployment.clock
+    )
+    news = [
+        NewRecord("Greet Ann in French.", kind="instruction"),
+        NewRecord("Ann drinks tea.", subject="ann", predicate="drinks", object="tea"),
+        NewRecord("Ann hates letters.", {"channel": "mail"}),
+    ]
+    await memory.store_all(news, RecordSource("person"))
+    await deployment.run("teller", "What about Ann?")
+    every = {new.content for new in news}
+    assert {content for content in every if content in system_of(chat)} == expected
+    answer = json.loads(chat.requests[-1].messages[-1].content)
+    assert {one["content"] for one in answer["memories"]} == expected
+
+
+async def test_an_unrelated_long_record_stays_out_and_a_related_one_comes_as_a_passage(
+    deploy: Deploy, agents: Agents
+) -> None:
+    chat = SteppedChat()
+    deployment = deploy(remembering(agents), chat=chat)
+    assert len(MANUAL) > 12_000
+    await deployment.seed("teller", [f"{MANUAL} {VALVE} {MANUAL}", "[" * 12_000])
+    for question in ("What is 2+2?", "Draft an e-mail to Ann about her invoice.", "Which food is dangerous for Bob?"):
+        await deployment.run("teller", question)
+        assert len(system_of(chat)) < 2_000
+        assert (await logged(deployment))["records"] == []
+    await deployment.run("teller", "At what pressure does the valve of the pump open?")
+    assert VALVE in system_of(chat)
+    assert "[cut]" in system_of(chat)
+    assert len(system_of(chat)) < 4_000
+    [used] = (await logged(deployment))["records"]
+    assert used["shortened"] is True
+
+
+async def test_all_records_together_have_a_bound_and_the_log_counts_the_others(deploy: Deploy, agents: Agents) -> None:
+    chat = SteppedChat()
+    deployment = deploy(remembering(agents, record_tokens=100, recall_tokens=250, min_score=0), chat=chat)
+    await deployment.seed("teller", [f"{number}. {VALVE} {MANUAL}" for number in range(5)])
+    await deployment.run("teller", "At what pressure does the valve of the pump open?")
+    run = await logged(deployment)
+    assert len(run["records"]) == 2
+    assert all(used["shortened"] for used in run["records"])
+    assert run["cut"]["records"] == 3
+    assert system_of(chat).count(VALVE) == 2
+
+
+async def test_brackets_that_the_fence_escapes_count_for_the_bound_as_the_model_reads_them(
+    deploy: Deploy, agents: Agents
+) -> None:
+    chat = SteppedChat()
+    deployment = deploy(remembering(agents, min_score=0), chat=chat)
+    await deployment.seed("teller", [f"pump {number} " + "<" * 12_000 for number in range(5)])
+    await deployment.run("teller", "Which pump?")
+    assert len(system_of(chat)) < 8_000 + 500
+
+
+async def test_the_tool_s_answer_has_the_same_floor_and_bounds(deploy: Deploy, agents: Agents) -> None:
+    chat = SteppedChat(
+        calls(("recall_memory", {"query": "What is 2+2?"})),
+        calls(("recall_memory", {"query": "What is 2+2?", "min_score": 0})),
+        calls(("recall_memory", {"query": "the valve of the pump opens", "top_k": 20})),
+        says("done"),
+    )
+    deployment = deploy(remembering(agents, record_tokens=100, recall_tokens=250), chat=chat)
+    await deployment.seed("teller", [*FACTS, *(f"{number}. {VALVE} {MANUAL}" for number in range(5))])
+    await deployment.run("teller", "Hello")
+    nothing, all_of_it, valve = (
+        json.loads(message.content) for message in chat.requests[-1].messages if message.role == "tool"
+    )
+    assert nothing == {"memories": []}
+    assert len(all_of_it["memories"]) > 0
+    assert [one["shortened"] for one in valve["memories"]] == [True, True]
+    assert valve["left_out"] == 3
+    assert all(VALVE in one["content"] and one["relevance"] > 0.3 for one in valve["memories"])
+
+
+@pytest.mark.parametrize(
+    ("floor", "code"),
+    [
+        pytest.param(-0.1, "invalid_min_score", id="below 0"),
+        pytest.param(1.1, "invalid_min_score", id="above 1"),
+        pytest.param("0.3", "invalid_arguments", id="a text"),
+        pytest.param(True, "invalid_arguments", id="a boolean"),
+    ],
+)
+async def test_a_floor_from_the_model_is_checked(deploy: Deploy, agents: Agents, floor: Any, code: str) -> None:
+    chat = SteppedChat(calls(("recall_memory", {"query": "tea", "min_score": floor})), says("done"))
+    await deploy(remembering(agents), chat=chat).run("teller", "Hello")
+    assert json.loads(chat.requests[-1].messages[-1].content)["error"]["code"] == code

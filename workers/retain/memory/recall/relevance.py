@@ -1,0 +1,118 @@
+"""How much a record has to do with a query, from 0 to 1: what `min_score` is compared with.
+
+The score orders the candidates of one query. Its scale differs between queries, because it also counts dates, ages,
+neighbours' heat, importance and confidence. Relevance has only the parts that mean the same for every query:
+
+    meaning   = (cosine - unrelated) / (1 - unrelated)
+    words     = WORDS * rarity * the words component of the score, without its weight
+    relevance = sqrt(meaning^2 + words^2) - LONG * ln(the record's parts)
+
+and at least the square root of the share of the query's exact terms that the record has.
+
+`unrelated` is the mean cosine that the model gives to texts which have nothing to do with each other. `rarity` is 1 if the
+query's words are together as rare as a word that only one record has; it falls with the square for a query of common words
+("Yes please", "Thanks a lot"). For a query without a vector, or mostly in another script than the Latin one, words count
+in full: they may be all that finds the answer. A long record has more parts, of which one may be near by chance.
+
+docs/decisions/0020-floor.md says what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from retain.memory.recall.preparation import PART_CHARACTERS
+from retain.memory.recall.query import Query
+from retain.memory.recall.ranking import Candidate, Weights, inverse_frequency
+from retain.memory.recall.words import fold, telling, words
+from retain.models.embedding import Embedder
+from retain.ports import Vector
+
+MIN_SCORE = 0.3
+"""The floor of an agent's recall unless its definition has another; chosen by `benchmarks.floor`."""
+WORDS = 0.4
+WORDS_ALONE = 1.0
+"""Instead of `WORDS`, for a query that the model may not understand."""
+LONG = 0.03
+UNRELATED_TEXTS = (
+    "The harvest was late that year.",
+    "Press the green button twice.",
+    "Two violins and a cello played.",
+    "The ferry leaves at noon.",
+    "Copper conducts heat well.",
+    "She painted the fence white.",
+    "Taxes are due in spring.",
+    "A fox crossed the snowy field.",
+    "The lecture covered Roman law.",
+    "Add a pinch of salt.",
+    "His knee hurts after running.",
+    "The software update failed.",
+)
+"""Texts whose cosines show what a model gives to texts that have nothing to do with each other."""
+_MOST_UNRELATED = 0.95
+
+_unrelated: dict[str, float] = {}
+"""By model, for as long as the process lives: the same vectors in every call (E1 of `Embedder`) give the same mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """The scale of one query.
+
+    unrelated: of the embedding model. rarity: of the query's words. obscure: the model may not understand the query.
+    """
+
+    unrelated: float
+    rarity: float
+    obscure: bool
+    weights: Weights
+
+    def of(self, candidate: Candidate) -> float:
+        """Return the relevance of a ranked candidate."""
+        known = candidate.components["words"] / self.weights.words
+        found = (WORDS_ALONE if self.obscure else WORDS) * self.rarity * known
+        meaning = max(0.0, (candidate.cosine - self.unrelated) / (1.0 - self.unrelated))
+        parts = max(1.0, candidate.length / PART_CHARACTERS)
+        whole = math.hypot(meaning, found) - LONG * math.log(parts)
+        return min(1.0, max(0.0, whole, math.sqrt(candidate.exact)))
+
+
+def obscure(text: str, vector: Vector) -> bool:
+    """Return whether the model may not understand a query: it has no vector, or is mostly in another script than Latin."""
+    letters = [letter for letter in fold(text) if letter.isalpha()]
+    return not any(vector) or 2 * sum(letter.isascii() for letter in letters) < len(letters)
+
+
+def rarity(query: Query, whole: float, records: int) -> float:
+    """Return how much the query's words tell, 0 to 1; 0 when it has only stop words.
+
+    whole: the sum of the words' inverse document frequencies among this many records.
+    """
+    if not telling(words(query.text)):
+        return 0.0
+    return min(1.0, whole / inverse_frequency(max(records, 1), 1)) ** 2
+
+
+async def embedded(embedder: Embedder, text: str) -> tuple[Vector, float]:
+    """Return a text's vector, and the model's mean cosine of unrelated texts, in one call of the model.
+
+    Raises: as `Embedder.embed`.
+    """
+    known = _unrelated.get(embedder.model)
+    if known is not None:
+        [vector] = await embedder.embed([text])
+        return vector, known
+    vector, *others = await embedder.embed([text, *UNRELATED_TEXTS])
+    _unrelated[embedder.model] = found = mean_cosine(others)
+    return vector, found
+
+
+def mean_cosine(vectors: Sequence[Vector]) -> float:
+    """Return the mean cosine of every two of the normalised vectors, within 0 and 0.95; zero vectors do not count."""
+    known = [vector for vector in vectors if any(vector)]
+    if len(known) < 2:
+        return 0.0
+    squared: float = sum(sum(column) ** 2 for column in zip(*known, strict=True))
+    return min(_MOST_UNRELATED, max(0.0, (squared - len(known)) / (len(known) * (len(known) - 1))))
