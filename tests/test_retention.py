@@ -141,7 +141,11 @@ async def test_texts_go_after_90_days_from_every_table_for_each_tenant(sql: Sqli
 async def test_a_run_without_its_texts_still_says_what_it_was_and_what_it_refers_to(sql: SqliteSql) -> None:
     await sql.batch(
         [
-            started("old", 91, kept=logged(records=[{"id": "m", "score": 0.5}], procedure={"workflow_id": "short"})),
+            started(
+                "old",
+                91,
+                kept=logged(records=[{"id": "m", "score": 0.5}], procedure={"workflow_id": "short"}, unheard_of=CANARY),
+            ),
             closed("old", json.dumps({"code": "turn_limit", "message": CANARY})),
         ]
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from retain.retention import TEXT_KEPT_MS, RetentionRule
 
+WITHOUT_TEXT = ("messages", "episodes", "records", "profile", "cut", "procedure", "erased")
+"""What stays of a run's logged input: ids, scores and counts. Everything else goes with the run's texts."""
+
 _OLD_RUNS = "SELECT run_id FROM agent_runs WHERE texts = '{texts}' AND created_at_ms < ? ORDER BY created_at_ms LIMIT ?"
 _REFER = f"""
 UPDATE agent_runs SET texts = 'kept', input =
@@ -14,7 +17,8 @@ WHERE run_id IN ({_OLD_RUNS.format(texts="copied")}) RETURNING tenant_id
 """  # noqa: S608
 _FORGET = f"""
 UPDATE agent_runs SET texts = 'removed', output = NULL, waiting_for = NULL,
-  input = CASE WHEN json_valid(input) THEN json_remove(input, '$.input', '$.metadata') ELSE '{{}}' END,
+  input = CASE WHEN json_valid(input) THEN (SELECT json_group_object(key, json_extract(input, '$.' || key))
+    FROM json_each(input) WHERE key IN ({", ".join(map(repr, WITHOUT_TEXT))})) ELSE '{{}}' END,
   error = CASE WHEN json_valid(error) THEN json_object('code', json_extract(error, '$.code'), 'message', NULL) END
 WHERE run_id IN ({_OLD_RUNS.format(texts="kept")}) RETURNING tenant_id
 """  # noqa: S608
