@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Literal
@@ -79,9 +80,25 @@ async def note_fact(fact: str, context: ToolContext) -> list[str]:
     return [hit.record.content for hit in await context.memory.search(RecallQuery(fact, 5))]
 
 
+class EndOfTimeError(BaseException):
+    """An error that no `except Exception` catches."""
+
+
 @tool
-def fails(how: Literal["known", "unknown", "unprintable"]) -> object:
+def fails(
+    how: Literal["known", "unknown", "unprintable", "exits", "ends everything", "not a number", "half a letter", "nan"],
+) -> object:
     """Fail."""
+    if how == "exits":
+        sys.exit(3)
+    if how == "ends everything":
+        raise EndOfTimeError
+    if how == "not a number":
+        return {"x": [1.0, float("nan")]}
+    if how == "half a letter":
+        return "x \ud83d"
+    if how == "nan":
+        return {"x": "NaN, Infinity"}
     if how == "known":
         raise NotFound("there is no such order", code=ForeignCode("no_such_order"))
     if how == "unknown":

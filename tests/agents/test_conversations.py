@@ -13,7 +13,7 @@ import pytest
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.context import AgentsContext
 from retain.agents.routes import ROUTER
-from retain.errors import Conflict, InvalidInput, NotFound, RetainError, Unavailable
+from retain.errors import Conflict, InvalidInput, NotFound, RetainError, UpstreamFailed
 from retain.host.connection import open_database
 from retain.host.sql import SqliteSql, split_statements
 from retain.http import Request
@@ -110,7 +110,7 @@ async def test_messages_are_paged_in_both_directions(desk: Callable[..., Desk]) 
 
 
 async def test_a_failed_run_leaves_the_question_and_an_object_is_read_as_json(desk: Callable[..., Desk]) -> None:
-    open_desk = desk(SteppedChat(Unavailable("down", code="upstream_unreachable")))
+    open_desk = desk(SteppedChat(UpstreamFailed("no such model", code="model_refused")))
     await open_desk.deployment.run("clerk", {"order": "AB-1"})
     await open_desk.deployment.settled()
     assert await open_desk.read() == [("user", '{"order": "AB-1"}')]
@@ -141,7 +141,7 @@ async def test_the_list_shows_the_newest_run_of_each_conversation(desk: Callable
 
 
 async def test_the_list_is_filtered_and_paged(desk: Callable[..., Desk]) -> None:
-    open_desk = desk(SteppedChat(*[says("ok")] * 4, Unavailable("down", code="upstream_unreachable")), other={})
+    open_desk = desk(SteppedChat(*[says("ok")] * 4, UpstreamFailed("no such model", code="model_refused")), other={})
     clock = open_desk.deployment.clock
     started = clock()
     for number in range(3):

@@ -38,6 +38,7 @@ def test_a_definition_needs_type_description_and_instructions_and_has_defaults_f
         "run_tokens": None,
         "max_delegations": 20,
         "approval_hours": 24,
+        "model_wait_minutes": 30,
     }
 
 

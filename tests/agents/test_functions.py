@@ -136,6 +136,9 @@ async def test_an_agent_calls_functions_of_every_kind(deploy: Deploy, agents: Ag
         pytest.param(("fails", {"how": "known"}), "no_such_order", id="an error of the function's own"),
         pytest.param(("fails", {"how": "unknown"}), "internal", id="an error that nobody expected"),
         pytest.param(("fails", {"how": "unprintable"}), "invalid_result", id="an answer that is not JSON"),
+        pytest.param(("fails", {"how": "not a number"}), "invalid_result", id="a number that JSON does not have"),
+        pytest.param(("fails", {"how": "exits"}), "internal", id="a function that ends the process"),
+        pytest.param(("fails", {"how": "ends everything"}), "internal", id="an error of a class of its own"),
     ],
 )
 async def test_what_goes_wrong_is_data_for_the_model(
@@ -146,6 +149,11 @@ async def test_what_goes_wrong_is_data_for_the_model(
     assert json.loads(answer)["error"]["code"] == code
     assert "secret" not in answer
     assert declared_functions.sent == []
+
+
+async def test_words_for_numbers_and_half_letters_are_text(deploy: Deploy, agents: Agents) -> None:
+    words, half = await answers(deploy, agents, ("fails", {"how": "nan"}), ("fails", {"how": "half a letter"}))
+    assert (json.loads(words), half) == ({"x": "NaN, Infinity"}, "x \ufffd")
 
 
 async def test_a_long_answer_is_cut(deploy: Deploy, agents: Agents) -> None:

@@ -46,6 +46,7 @@ async def test_a_run_answers_its_result_and_leaves_its_row_timeline_and_episodes
         "instance_id": "main",
         "status": "completed",
         "output": "bye",
+        "finish_reason": "stop",
         "steps": 3,
         "usage": {"input_tokens": 6, "output_tokens": 4, "delegated_tokens": 0, "delegations": 0},
         "memory": {"episodes_used": 0, "records_used": 0},

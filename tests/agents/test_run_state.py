@@ -6,24 +6,30 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retain.agents.calls.report import ServerReport
 from retain.agents.calls.run_request import RunReference
 from retain.agents.runs.events import (
     KINDS,
+    AnswerDropped,
     ApprovalAnswered,
     ApprovalRequested,
+    CallRetried,
     CancelRequested,
     Closing,
     ModelAnswered,
     ModelAsked,
+    ModelUnavailable,
     RunCancelled,
     RunCompleted,
     RunEvent,
     RunFailed,
+    RunRecovered,
     RunResumed,
     RunSuspended,
     ToolAnswered,
@@ -45,6 +51,7 @@ from retain.agents.runs.run_state import (
     GiveUpTool,
     Policy,
     RefuseTool,
+    RejectCall,
     RunState,
     Step,
     Wait,
@@ -52,7 +59,9 @@ from retain.agents.runs.run_state import (
     fold,
     next_step,
 )
-from retain.models.chat import ToolCall
+from retain.errors.codes import Code
+from retain.json_text import JsonObject
+from retain.models.chat import FinishReason, ToolCall
 
 LOOK = ToolCall("c1", "look", {"at": "it"})
 PAY = ToolCall("c2", "pay", {"amount": 5})
@@ -61,6 +70,16 @@ IDEMPOTENT = frozenset({"look"})
 
 def answered(turn: int, *calls: ToolCall, content: str = "") -> ModelAnswered:
     return ModelAnswered(turn, content, calls, 10, 2)
+
+
+BAD = ToolCall("c3", "pay", {}, "the arguments are not a JSON object: {")
+
+
+def dropped(code: Code = "empty_answer", turn: int = 1) -> AnswerDropped:
+    return AnswerDropped(turn, code, "no use", 10, 0)
+
+
+DOWN = ModelUnavailable(1, "model_unavailable", "down", 5_000, 60_000)
 
 
 def called(turn: int, index: int, call: ToolCall) -> ToolCalled:
@@ -121,6 +140,22 @@ def result(turn: int, index: int, call: ToolCall) -> ToolAnswered:
             Complete(3, "done"),
             id="an answer in the last turn is in time",
         ),
+        pytest.param([answered(1, BAD)], RejectCall(1, 0, BAD), id="a call that cannot be made is answered"),
+        pytest.param([answered(1, BAD), result(1, 0, BAD)], AskModel(2), id="and the model is asked again"),
+        pytest.param([ModelAsked(1), dropped()], AskModel(1), id="an answer that cannot be used is asked for again"),
+        pytest.param([dropped(), dropped(), dropped("answer_cut")], Fail(1, "answer_cut", "no use"), id="twice"),
+        pytest.param(
+            [dropped(), dropped(), answered(1, LOOK), result(1, 0, LOOK), dropped(turn=2)],
+            AskModel(2),
+            id="in each turn",
+        ),
+        pytest.param([dropped("stream_interrupted")] * 5, AskModel(1), id="streams that break off do not count"),
+        pytest.param([ModelAsked(1), DOWN], Wait(), id="a run waits for a server that is down"),
+        pytest.param([ModelAsked(1), DOWN, RunResumed(1, None)], AskModel(1), id="after the wait it is asked again"),
+        pytest.param(
+            [ModelAsked(1), DOWN, CancelRequested(1, "a")], Cancel(1, "a", None, None), id="a wait can be cancelled"
+        ),
+        pytest.param([ModelAsked(1), RunRecovered(1, 1)], AskModel(1), id="an interruption decides nothing"),
         pytest.param([answered(1), RunCompleted(1, "")], Closed(), id="a completed run is closed"),
         pytest.param([ModelAsked(1), RunFailed(1, "unavailable", "no")], Closed(), id="a failed run is closed"),
     ],
@@ -446,11 +481,17 @@ json_values = st.recursive(
     max_leaves=5,
 )
 arguments = st.dictionaries(texts, json_values, max_size=3)
-calls = st.lists(st.builds(ToolCall, texts, texts, arguments), max_size=3).map(tuple)
+calls = st.lists(st.builds(ToolCall, texts, texts, arguments, st.none() | texts), max_size=3).map(tuple)
+reports = st.builds(ServerReport, *(st.none() | one for one in (numbers, texts, texts, numbers)))
 scores = st.floats(-1, 1)
 EVENTS: dict[type[RunEvent], st.SearchStrategy[RunEvent]] = {
     ModelAsked: st.builds(ModelAsked, numbers, st.lists(numbers, max_size=3).map(tuple)),
-    ModelAnswered: st.builds(ModelAnswered, numbers, texts, calls, numbers, numbers),
+    ModelAnswered: st.builds(
+        ModelAnswered, numbers, texts, calls, numbers, numbers, st.none() | st.sampled_from(get_args(FinishReason))
+    ),
+    AnswerDropped: st.builds(AnswerDropped, numbers, texts, texts, numbers, numbers, texts),
+    CallRetried: st.builds(CallRetried, numbers, st.none() | numbers, texts, numbers, reports),
+    ModelUnavailable: st.builds(ModelUnavailable, numbers, texts, texts, numbers, numbers, numbers, reports),
     ToolCalled: st.builds(ToolCalled, numbers, numbers, texts, arguments),
     ToolAnswered: st.builds(
         ToolAnswered,
@@ -467,12 +508,46 @@ EVENTS: dict[type[RunEvent], st.SearchStrategy[RunEvent]] = {
     ApprovalRequested: st.builds(ApprovalRequested, numbers, numbers, texts, arguments, numbers),
     ApprovalAnswered: st.builds(ApprovalAnswered, numbers, numbers, st.booleans(), texts, st.none() | texts),
     RunSuspended: st.builds(RunSuspended, numbers, numbers, st.builds(RunReference, texts, texts, texts), numbers),
-    RunResumed: st.builds(RunResumed, numbers, numbers),
+    RunResumed: st.builds(RunResumed, numbers, st.none() | numbers),
+    RunRecovered: st.builds(RunRecovered, numbers, numbers),
     CancelRequested: st.builds(CancelRequested, numbers, texts, st.none() | texts),
     RunCancelled: st.builds(RunCancelled, numbers, texts, st.none() | texts),
     RunCompleted: st.builds(RunCompleted, numbers, texts),
-    RunFailed: st.builds(RunFailed, numbers, texts, texts),
+    RunFailed: st.builds(RunFailed, numbers, texts, texts, reports),
 }
+
+
+OLD: dict[str, tuple[str, JsonObject, RunEvent]] = {
+    "an answer": (
+        "model_answered",
+        {
+            "turn": 1,
+            "content": "",
+            "calls": [{"id": "c1", "name": "look", "arguments": {"at": "it"}}],
+            "input_tokens": 10,
+            "output_tokens": 2,
+        },
+        answered(1, LOOK),
+    ),
+    "a resumed run": ("run_resumed", {"turn": 1, "index": 0}, RunResumed(1, 0)),
+    "a failed run": (
+        "run_failed",
+        {"turn": 1, "code": "model_refused", "message": "no"},
+        RunFailed(1, "model_refused", "no"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "data", "event"), OLD.values(), ids=OLD)
+def test_the_events_of_version_0_1_are_read(kind: str, data: JsonObject, event: RunEvent) -> None:
+    assert from_json(kind, data) == event
+
+
+def test_tokens_of_dropped_answers_count_against_the_budget() -> None:
+    events: list[RunEvent] = [dropped(), answered(1, LOOK), result(1, 0, LOOK)]
+    state = fold(events)
+    assert (state.input_tokens, state.output_tokens, state.tokens) == (20, 2, 22)
+    assert isinstance(next_step(state, Policy(3, IDEMPOTENT, max_tokens=22)), Fail)
 
 
 def test_every_kind_of_event_is_tried() -> None:

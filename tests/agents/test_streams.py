@@ -138,7 +138,7 @@ async def test_text_is_sent_as_it_is_written_and_whole_when_it_is_complete(deplo
         assert parsed(await anext(stream)).data == {"turn": 1, "offset": offset, "text": text}
     rest = [parsed(piece) async for piece in stream]
     assert [event.name for event in rest] == ["text.completed", "run.completed"]
-    assert rest[0].data == {"turn": 1, "text": "Good morning."}
+    assert rest[0].data == {"turn": 1, "text": "Good morning.", "finish_reason": "stop"}
 
 
 async def test_a_reader_who_joins_in_the_middle_reads_what_is_written_so_far(deploy: Deploy, agents: Agents) -> None:

@@ -24,7 +24,7 @@ from retain.host.kv import SqliteKv
 from retain.host.object_sql import SqliteObjectSql
 from retain.host.sql import SqliteSql
 from retain.limits.storage import MAX_KV_VALUE_BYTES
-from retain.models.chat import ChatMessage
+from retain.models.chat import ChatMessage, ToolCall
 from tests.contracts.backends import CHATS, ChatOf, migrated, namespace
 
 PLACE = namespace("session")
@@ -185,6 +185,22 @@ async def test_a_conversation_that_just_fits_into_kv_is_kept() -> None:
     around = len('[{"role":"user","content":""}]')
     await memory.save([ChatMessage("user", "x" * (MAX_KV_VALUE_BYTES - around))])
     assert len(await memory.load()) == 1
+
+
+async def test_what_only_failures_have_is_stored_of_failures_alone() -> None:
+    kv = SqliteKv.open(ManualClock())
+    memory = KvChatMemory(kv, PLACE)
+    bad = ToolCall("1", "ship", {}, "the arguments are not a JSON object: {")
+    talk = [
+        ChatMessage("assistant", "", (ToolCall("0", "ship", {}), bad)),
+        ChatMessage("tool", "ok", (), "0"),
+        ChatMessage("tool", "no", (), "1", failed=True),
+    ]
+    await memory.save(talk)
+    assert await memory.load() == talk
+    await memory.save(talk[1:2])
+    [key] = (await kv.list("")).keys
+    assert await kv.get(key) == '[{"role":"tool","content":"ok","tool_call_id":"0"}]'
 
 
 async def test_a_conversation_in_kv_expires() -> None:

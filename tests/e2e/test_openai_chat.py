@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from tests.e2e.calls import recorded_run, run, seed
+from tests.e2e.calls import recorded_run, run, seed, timeline
 from tests.e2e.conftest import Steered
 from tests.e2e.puppet import MODEL, Puppet, as_it_is, order
+from tests.e2e.waiting import eventually
 from tests.support.model_server import Failure
 
 pytestmark = pytest.mark.workerd
@@ -48,9 +49,12 @@ def test_a_model_that_refuses_ends_the_run_as_failed_and_says_why(steered: Steer
     response = steered.api.post(f"/v1/agents/{tenant_id}/order_triage/run", json={"input": order(say="never said")})
     result = response.json()
     assert (response.status_code, result["status"], result["output"]) == (200, "failed", None)
-    assert result["error"]["code"] == "model_refused"
+    error = result["error"]
+    assert (error["code"], error["status"], error["upstream_code"]) == ("model_refused", 400, "invalid_request_error")
+    assert "asked to fail" in error["upstream_message"]
+    assert puppet.api_key not in response.text
     recorded = recorded_run(steered.api, tenant_id, result["run_id"])
-    assert (recorded["status"], recorded["error"]["code"]) == ("failed", "model_refused")
+    assert (recorded["status"], recorded["error"]) == ("failed", error)
 
 
 def test_a_model_that_is_overloaded_for_a_moment_is_asked_again(steered: Steered, puppet: Puppet) -> None:
@@ -61,9 +65,53 @@ def test_a_model_that_is_overloaded_for_a_moment_is_asked_again(steered: Steered
 
 
 @pytest.mark.parametrize("arguments", ["[" * 20_000, '{"input":' * 3_000, "{", "[]"])
-def test_tool_arguments_that_are_not_an_object_or_nested_too_deeply_end_the_run_and_nothing_else(
+def test_tool_arguments_that_are_not_an_object_or_nested_too_deeply_are_fed_back(
     steered: Steered, arguments: str
 ) -> None:
-    text = order(("delegate", as_it_is(arguments)))
-    response = steered.api.post(f"/v1/agents/{steered.tenant()}/order_triage/run", json={"input": text})
-    assert (response.status_code, response.json()["error"]["code"]) == (200, "malformed_tool_call")
+    result = run(steered.api, steered.tenant(), "order_triage", order(("delegate", as_it_is(arguments))))
+    assert json.loads(result["output"])[0]["error"]["code"] == "malformed_tool_call"
+
+
+def test_a_run_waits_for_a_server_that_is_down_and_the_alarm_asks_again(steered: Steered, puppet: Puppet) -> None:
+    tenant_id = steered.tenant()
+    puppet.fail(Failure(status=503, code="overloaded"), times=4)
+    path = f"/v1/agents/{tenant_id}/order_triage"
+    answer = steered.api.post(f"{path}/run", json={"input": order(say="back again"), "instance_id": "patient"})
+    waiting = answer.json()
+    assert (answer.status_code, waiting["status"]) == (202, "waiting")
+    asked = waiting["waiting_for"]
+    assert (asked["kind"], asked["code"], asked["status"]) == ("model", "model_unavailable", 503)
+    place = f"{path}/instances/patient/runs/{waiting['run_id']}"
+    result = eventually(lambda: steered.api.get(place).json(), lambda shown: shown["status"] == "completed")
+    assert (result["output"], result["finish_reason"]) == ("back again", "stop")
+    recorded_run(steered.api, tenant_id, waiting["run_id"])
+    kinds = [event["kind"] for event in timeline(steered.api, tenant_id, waiting["run_id"])]
+    retries = ["call_retried"] * 3
+    assert kinds == [
+        *("model_asked", *retries, "model_unavailable", "run_resumed"),
+        *("model_asked", "model_answered", "run_completed"),
+    ]
+
+
+def test_a_function_that_exits_fails_its_call_and_not_the_process(steered: Steered) -> None:
+    tenant_id = steered.tenant()
+    result = run(steered.api, tenant_id, "clerk", order(("quit_process", {})))
+    assert json.loads(result["output"])[0]["error"]["code"] == "internal"
+    recorded_run(steered.api, tenant_id, result["run_id"])
+    kinds = [event["kind"] for event in timeline(steered.api, tenant_id, result["run_id"])]
+    assert "run_recovered" not in kinds
+
+
+def test_a_streamed_run_on_a_server_that_does_not_stream_has_its_answer(steered: Steered, puppet: Puppet) -> None:
+    tenant_id = steered.tenant()
+    puppet.fail(Failure("whole"))
+    body = {"input": order(say="all at once"), "stream": True}
+    with steered.api.stream("POST", f"/v1/agents/{tenant_id}/order_triage/run", json=body) as response:
+        text = "".join(response.iter_text())
+    assert '"text": "all at once"' in text
+    assert "event: run.completed" in text
+
+
+def test_half_a_letter_in_an_answer_does_not_end_the_run(steered: Steered) -> None:
+    result = run(steered.api, steered.tenant(), "order_triage", r'{"calls": [], "say": "x \ud83d y"}')
+    assert result["output"] == "x \ufffd y"

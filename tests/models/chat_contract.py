@@ -111,6 +111,21 @@ async def check_several_calls_keep_their_order_after_the_text(stage: Stage) -> N
     assert len(set(ids)) == 3
 
 
+async def check_calls_get_ids_that_the_conversation_does_not_have(stage: Stage) -> None:
+    earlier = ToolCall("a", "forecast", {})
+    talk = [*ASKED, ChatMessage("assistant", "", (earlier,)), ChatMessage("tool", "{}", (), "a")]
+    for ids in (("", ""), ("b", "b"), ("a", "b"), ("call_2_2", "")):
+        calls = tuple(ToolCall(one, "forecast", {"n": n}) for n, one in enumerate(ids))
+        reply = await both(stage, ChatReply("", calls, Usage(1, 1)), ChatRequest(talk, [FORECAST]))
+        assert shown(reply) == [("forecast", {"n": 0}), ("forecast", {"n": 1})]
+        assert len({"a", "", *(call.id for call in reply.tool_calls)}) == 4
+
+
+async def check_a_call_of_a_tool_with_an_unusual_name_can_be_repeated(stage: Stage) -> None:
+    reply = await both(stage, ChatReply("", (ToolCall("a", "functions.look up", {}),), Usage(1, 1)))
+    assert shown(reply) == [("functions_look_up", {})]
+
+
 async def check_a_conversation_with_results_continues(stage: Stage) -> None:
     stage.say(ChatReply("", (ToolCall("a", "forecast", {"city": "Oslo"}), ToolCall("b", "forecast", {})), Usage(1, 1)))
     first = await stage.model.complete(ChatRequest(ASKED, [FORECAST]))

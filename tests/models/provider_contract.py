@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, get_args
+
+import pytest
 
 from retain.errors import Misconfigured, RetainError, Unavailable, UpstreamFailed
-from retain.models.chat import ChatReply, ChatRequest, ToolCall, Usage
+from retain.models.chat import ChatReply, ChatRequest, Cut, ToolCall, Usage, usage_of
 from tests.models.chat_contract import ASKED, FORECAST, Heard, Stage
 from tests.ports import Case, raises
 from tests.support.model_server import Failure
@@ -31,6 +33,15 @@ async def check_usage_is_what_the_provider_counts(stage: ProviderStage) -> None:
     for heard in (None, Heard()):
         stage.say(ChatReply(TEXT, usage=Usage(123, 45)))
         assert (await stage.model.complete(REQUEST, heard)).usage == Usage(123, 45)
+
+
+async def check_what_an_answer_without_use_costs_is_in_its_error(stage: ProviderStage) -> None:
+    for heard in (None, Heard()):
+        for cut in get_args(Cut):
+            stage.say(ChatReply(" ", usage=Usage(12, 3), cut=cut))
+            with pytest.raises(UpstreamFailed) as caught:
+                await stage.model.complete(REQUEST, heard)
+            assert usage_of(caught.value) == Usage(12, 3)
 
 
 async def check_usage_of_both_tries_is_counted(stage: ProviderStage) -> None:

@@ -105,8 +105,19 @@ def text(words: str) -> dict[str, object]:
     return {"type": "text", "text": words}
 
 
+USE: dict[str, object] = {"type": "tool_use", "id": "1", "name": "look", "input": {}}
 UNDERSTOOD = {
     "no usage": (answer(text("hello")), ChatReply("hello")),
+    "input that is null": (answer({**USE, "input": None}), ChatReply("", (ToolCall("1", "look", {}),))),
+    "no id": (answer({**USE, "id": ""}), ChatReply("", (ToolCall("", "look", {}),))),
+    "input that is a list": (
+        answer({**USE, "input": [1]}),
+        ChatReply("", (ToolCall("1", "look", {}, "the arguments are not a JSON object: [1]"),)),
+    ),
+    "no name": (
+        answer({**USE, "name": None}),
+        ChatReply("", (ToolCall("1", "unnamed", {}, "the call names no tool"),)),
+    ),
     "several texts": (answer(text("hel"), text("lo")), ChatReply("hello")),
     "thoughts": (answer({"type": "thinking", "thinking": "Hm.", "signature": "x"}, text("hello")), ChatReply("hello")),
     "nothing": (answer(), ChatReply("")),
@@ -140,16 +151,11 @@ def test_an_answer_is_understood(wire: dict[str, Any], expected: ChatReply) -> N
     assert from_wire(wire) == expected
 
 
-USE: dict[str, object] = {"type": "tool_use", "id": "1", "name": "look", "input": {}}
 MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
     "no content": ({"type": "message"}, "malformed_answer"),
     "content that is text": ({**answer(), "content": "hello"}, "malformed_answer"),
     "a block that is text": (answer("hello"), "malformed_answer"),
     "a text without text": (answer({"type": "text"}), "malformed_answer"),
-    "input that is text": (answer({**USE, "input": "{}"}), "malformed_tool_call"),
-    "input that is null": (answer({**USE, "input": None}), "malformed_tool_call"),
-    "no id": (answer({**USE, "id": ""}), "malformed_tool_call"),
-    "no name": (answer({**USE, "name": None}), "malformed_tool_call"),
     "cut within a call": (answer(text("I"), USE, stop_reason="max_tokens"), "answer_cut"),
     "refused at once": (answer(stop_reason="refusal"), "content_filtered"),
 }
@@ -174,3 +180,27 @@ def test_a_reply_survives_the_wire(reply: ChatReply) -> None:
 def test_a_tool_without_parameters_is_described_all_the_same() -> None:
     payload: Any = to_wire(ChatRequest([ChatMessage("user", "?")], [ToolSpec("now", "", {})]), model="m")
     assert payload["tools"] == [{"name": "now", "description": "", "input_schema": {}}]
+
+
+@pytest.mark.parametrize("words", ["", " \n"], ids=["nothing", "white space"])
+def test_a_blank_input_is_sent_as_words_because_the_server_refuses_it(words: str) -> None:
+    payload: Any = to_wire(ChatRequest([ChatMessage("system", "Be brief."), ChatMessage("user", words)]), model="m")
+    assert payload["messages"] == [{"role": "user", "content": [{"type": "text", "text": "(no text)"}]}]
+
+
+def test_a_conversation_that_the_assistant_begins_has_a_user_before_it() -> None:
+    calls = (ToolCall("1", "look", {}),)
+    talk = [
+        ChatMessage("user", ""),
+        ChatMessage("assistant", "", calls),
+        ChatMessage("tool", "no", (), "1", failed=True),
+    ]
+    payload: Any = to_wire(ChatRequest(talk), model="m")
+    assert [message["role"] for message in payload["messages"]] == ["user", "assistant", "user"]
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_tool_that_failed_is_an_error_for_the_model(failed: bool) -> None:
+    talk = [ChatMessage("user", "?"), ChatMessage("tool", "no", (), "1", failed=failed)]
+    payload: Any = to_wire(ChatRequest(talk), model="m")
+    assert payload["messages"][0]["content"][1].get("is_error", False) is failed

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.errors import Misconfigured, Unavailable, UpstreamFailed
-from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage
+from retain.errors import Misconfigured, Unavailable, UnusableAnswer, UpstreamFailed
+from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage, usage_of
 from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.models.providers.openai import OpenAiChat, from_wire, to_wire
 from retain.models.scripted.chat import Script
@@ -141,21 +141,58 @@ MALFORMED: dict[str, tuple[dict[str, object], str]] = {
     "content in parts": (answer_with({"content": [{"type": "text", "text": "hello"}]}), "malformed_answer"),
     "calls that are no list": (answer_with({"content": None, "tool_calls": {"0": NO_ID}}), "malformed_answer"),
     "withheld": (answer_with({"content": None}, finish_reason="content_filter"), "content_filtered"),
-    "arguments that are no JSON": (call_with(arguments='{"city": "Os'), "malformed_tool_call"),
-    "arguments that are a list": (call_with(arguments="[1]"), "malformed_tool_call"),
-    "arguments that are an object": (call_with(arguments={"city": "Oslo"}), "malformed_tool_call"),
-    "no name": (call_with(name=None), "malformed_tool_call"),
-    "no id": (answer_with({"content": None, "tool_calls": [NO_ID]}), "malformed_tool_call"),
-    "no function": (answer_with({"content": None, "tool_calls": [{"id": "1"}]}), "malformed_tool_call"),
-    "no object": (answer_with({"content": None, "tool_calls": ["forecast"]}), "malformed_tool_call"),
 }
 
 
 @pytest.mark.parametrize(("answer", "code"), MALFORMED.values(), ids=MALFORMED)
 def test_an_answer_that_is_not_a_message_is_a_failure_of_the_server(answer: dict[str, object], code: str) -> None:
+    usage = {"prompt_tokens": 7, "completion_tokens": 3}
     with pytest.raises(UpstreamFailed) as caught:
-        from_wire(answer)
-    assert caught.value.code == code
+        from_wire({**answer, "usage": usage})
+    assert (caught.value.code, usage_of(caught.value)) == (code, Usage(7, 3))
+    assert isinstance(caught.value, UnusableAnswer) is (code == "malformed_answer")
+
+
+OSLO = {"city": "Oslo"}
+WRITTEN: dict[str, tuple[dict[str, object], ToolCall]] = {
+    "arguments that are an object": (call_with(arguments=OSLO), ToolCall("1", "forecast", OSLO)),
+    "null for no arguments": (call_with(arguments=None), ToolCall("1", "forecast", {})),
+    "no id": (answer_with({"content": None, "tool_calls": [NO_ID]}), ToolCall("", "forecast", {})),
+    "arguments that are no JSON": (
+        call_with(arguments='{"city": "Os'),
+        ToolCall("1", "forecast", {}, 'the arguments are not a JSON object: {"city": "Os'),
+    ),
+    "arguments that are a list": (
+        call_with(arguments="[1]"),
+        ToolCall("1", "forecast", {}, "the arguments are not a JSON object: [1]"),
+    ),
+    "a number that JSON does not have": (
+        call_with(arguments='{"degrees": NaN}'),
+        ToolCall("1", "forecast", {}, 'the arguments are not a JSON object: {"degrees": NaN}'),
+    ),
+    "a number that is too large": (
+        call_with(arguments='{"degrees": 1e999}'),
+        ToolCall("1", "forecast", {}, 'the arguments are not a JSON object: {"degrees": 1e999}'),
+    ),
+    "arguments nested too deeply": (
+        call_with(arguments="[" * 5000),
+        ToolCall("1", "forecast", {}, f"the arguments are not a JSON object: {'[' * 200}\u2026"),
+    ),
+    "no name": (call_with(name=None), ToolCall("1", "unnamed", {}, "the call names no tool")),
+    "no function": (
+        answer_with({"content": None, "tool_calls": [{"id": "1"}]}),
+        ToolCall("", "unnamed", {}, "the call is not an object with a function"),
+    ),
+    "no object": (
+        answer_with({"content": None, "tool_calls": ["forecast"]}),
+        ToolCall("", "unnamed", {}, "the call is not an object with a function"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "call"), WRITTEN.values(), ids=WRITTEN)
+def test_a_malformed_call_is_a_call_with_a_problem(answer: dict[str, object], call: ToolCall) -> None:
+    assert from_wire(answer).tool_calls == (call,)
 
 
 async def test_transient_failures_are_retried(server: ModelServer, model: OpenAiChat) -> None:
@@ -185,5 +222,5 @@ async def test_refused_credentials_are_a_matter_of_configuration(server: ModelSe
 async def test_a_request_that_the_server_refuses_is_not_repeated(server: ModelServer, model: OpenAiChat) -> None:
     with pytest.raises(UpstreamFailed) as caught:
         await model.complete(ChatRequest([ChatMessage("user", "Sing!")]))
-    assert caught.value.details == {"status": 400, "upstream_code": "script_exhausted"}
+    assert (caught.value.details["status"], caught.value.details["upstream_code"]) == (400, "script_exhausted")
     assert len(server.received) == 1

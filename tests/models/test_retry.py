@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 
 from retain.errors import Unavailable, UpstreamFailed
 from retain.errors.codes import ForeignCode
-from retain.models.retry import Retries, delay_ms, retry_after_ms, with_retries
+from retain.models.retry import Retries, delay_ms, retries_observed, retry_after_ms, with_retries
 from tests.models.conftest import Waits
 
 
@@ -50,7 +51,9 @@ HEADERS = {
     "unintelligible milliseconds": ({"retry-after-ms": "soon", "retry-after": "1"}, 1_000),
     "a date": ({"retry-after": "Wed, 21 Oct 2026 07:28:02 GMT", "date": NOW}, 2_000),
     "a date in the past": ({"retry-after": "Wed, 21 Oct 2026 07:27:00 GMT", "date": NOW}, 0),
-    "a date without the answer's own": ({"retry-after": NOW}, None),
+    "a date without the answer's own": ({"retry-after": "Wed, 21 Oct 2026 07:28:02 GMT"}, 2_000),
+    "a date with a day's name": ({"retry-after": "Wednesday, 21-Oct-26 07:28:02 GMT", "date": NOW}, 2_000),
+    "a date as C writes it": ({"retry-after": "Wed Oct 21 07:28:02 2026", "date": NOW}, 2_000),
     "nonsense": ({"retry-after": "soon", "date": NOW}, None),
     "not a number": ({"retry-after": "nan"}, None),
     "infinity": ({"retry-after": "inf"}, None),
@@ -61,7 +64,15 @@ HEADERS = {
 def test_the_wait_that_a_server_asks_for_is_read_from_its_headers(
     headers: dict[str, str], expected: int | None
 ) -> None:
-    assert retry_after_ms(headers) == expected
+    assert retry_after_ms(headers, datetime(2026, 10, 21, 7, 28, tzinfo=UTC)) == expected
+
+
+def test_a_date_is_compared_with_the_system_s_time() -> None:
+    asked_ms = retry_after_ms(
+        {"retry-after": (datetime.now(UTC) + timedelta(hours=1)).strftime("%a, %d %b %Y %H:%M:%S GMT")}
+    )
+    assert asked_ms is not None
+    assert 3_500_000 < asked_ms <= 3_600_000
 
 
 class Flaky:
@@ -106,3 +117,12 @@ async def test_a_wait_that_is_too_long_is_not_begun() -> None:
     with pytest.raises(Unavailable) as caught:
         await with_retries(call, policy(lambda: 0.5))
     assert (call.calls, caught.value.details["retry_after_ms"]) == (1, 60_000)
+
+
+async def test_each_retry_is_reported_to_whoever_observes_them() -> None:
+    seen: list[tuple[str, int]] = []
+    flaky = Flaky(Unavailable("busy", code="model_unavailable"), Unavailable("busy", retry_after_ms=700))
+    with retries_observed(lambda error, delay: seen.append((error.code, delay))):
+        await with_retries(flaky, policy(lambda: 0.5))
+    await with_retries(Flaky(Unavailable("busy")), policy(lambda: 0.5))
+    assert seen == [("model_unavailable", 50), ("unavailable", 700)]

@@ -60,6 +60,11 @@ OPENAI: dict[str, tuple[list[object], ChatReply]] = {
         [call(0, '{"x": 1}', id="a", name="look"), call(1, None, id="b", name="ask"), call(2, None, id=None), END],
         TWO,
     ),
+    "a call without an id": ([call(0, "{}", name="look"), END], ChatReply("", (ToolCall("", "look", {}),))),
+    "half a call": (
+        [call(0, '{"x"', id="a", name="look"), END],
+        ChatReply("", (ToolCall("a", "look", {}, 'the arguments are not a JSON object: {"x"'),)),
+    ),
     "calls by turns": (
         [
             call(0, "", id="a", name="look"),
@@ -84,13 +89,11 @@ async def test_the_habits_of_servers_in_openais_format(chunks: list[object], exp
 FAILED: dict[str, tuple[list[object], type[RetainError], str]] = {
     "no end": ([delta(content="hi")], Unavailable, "upstream_unreachable"),
     "nothing": ([], Unavailable, "upstream_unreachable"),
-    "half a call": ([call(0, '{"x"', id="a", name="look"), END], UpstreamFailed, "malformed_tool_call"),
     "half a call at the limit": (
         [call(0, '{"x"', id="a", name="look"), delta("length")],
         UpstreamFailed,
         "answer_cut",
     ),
-    "a call without an id": ([call(0, "{}", name="look"), END], UpstreamFailed, "malformed_tool_call"),
     "no object": (["[1]"], UpstreamFailed, "malformed_answer"),
     "nested too deeply": (["[" * 5000], UpstreamFailed, "malformed_answer"),
     "content that is no text": ([delta(content=[{"type": "text"}])], UpstreamFailed, "malformed_answer"),
@@ -119,6 +122,8 @@ def event(kind: str, **content: object) -> dict[str, object]:
 
 
 STOP = (event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 9}), event("message_stop"))
+USE = event("content_block_start", index=0, content_block={"type": "tool_use", "id": "a", "name": "b", "input": {}})
+HALF = event("content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": '{"x"'})
 ANTHROPIC: dict[str, tuple[list[object], ChatReply]] = {
     "usage in parts": (
         [event("message_start", message={"usage": {"input_tokens": 5, "output_tokens": 1}}), *STOP],
@@ -155,6 +160,10 @@ ANTHROPIC: dict[str, tuple[list[object], ChatReply]] = {
         ],
         ChatReply("", (ToolCall("a", "b", {}),), Usage(0, 9)),
     ),
+    "half a call": (
+        [USE, HALF, *STOP],
+        ChatReply("", (ToolCall("a", "b", {}, 'the arguments are not a JSON object: {"x"'),), Usage(0, 9)),
+    ),
 }
 
 
@@ -165,11 +174,8 @@ async def test_the_events_of_anthropic(events: list[object], expected: ChatReply
     assert heard.text == expected.content
 
 
-USE = event("content_block_start", index=0, content_block={"type": "tool_use", "id": "a", "name": "b", "input": {}})
-HALF = event("content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": '{"x"'})
 ANTHROPIC_FAILED: dict[str, tuple[list[object], type[RetainError], str]] = {
     "no end": ([USE, STOP[0]], Unavailable, "upstream_unreachable"),
-    "half a call": ([USE, HALF, *STOP], UpstreamFailed, "malformed_tool_call"),
     "half a call at the limit": (
         [USE, HALF, event("message_delta", delta={"stop_reason": "max_tokens"}), event("message_stop")],
         UpstreamFailed,
@@ -241,6 +247,18 @@ WHOLE: dict[str, tuple[dict[str, object], ChatReply]] = {
     "arguments as text": ({"tool_calls": [{"name": "look", "arguments": '{"x": 1}'}]}, LOOK),
     "a response that is an object": ({"response": {"city": "Oslo"}}, ChatReply('{"city": "Oslo"}')),
     "null for no calls": ({"response": "hi", "tool_calls": None}, ChatReply("hi")),
+    "arguments that are no object": (
+        {"tool_calls": [{"name": "look", "arguments": [1]}]},
+        ChatReply("", (ToolCall("call_2_1", "look", {}, "the arguments are not a JSON object: [1]"),)),
+    ),
+    "no name": (
+        {"tool_calls": [{"arguments": {}}]},
+        ChatReply("", (ToolCall("call_2_1", "unnamed", {}, "the call names no tool"),)),
+    ),
+    "a call that is text": (
+        {"tool_calls": ["look"]},
+        ChatReply("", (ToolCall("", "unnamed", {}, "the call is not an object with a function"),)),
+    ),
 }
 
 
@@ -252,9 +270,6 @@ def test_the_answers_of_workers_ai(answer: dict[str, object], expected: ChatRepl
 MALFORMED: dict[str, tuple[dict[str, object], str]] = {
     "a ticket": ({"request_id": "1", "status": "queued"}, "malformed_answer"),
     "calls that are no list": ({"tool_calls": {"name": "look"}}, "malformed_answer"),
-    "arguments that are no object": ({"tool_calls": [{"name": "look", "arguments": [1]}]}, "malformed_tool_call"),
-    "no name": ({"tool_calls": [{"arguments": {}}]}, "malformed_tool_call"),
-    "a call that is text": ({"tool_calls": ["look"]}, "malformed_tool_call"),
 }
 
 
@@ -268,3 +283,12 @@ def test_an_invalid_answer_of_workers_ai_is_refused(answer: dict[str, object], c
 async def test_a_stream_of_workers_ai_without_its_last_event_is_broken() -> None:
     with pytest.raises(Unavailable):
         await workers_ai.assembled(sent({"response": "hi"}), Delivery(Heard()))
+
+
+async def test_half_a_character_waits_for_the_other_half() -> None:
+    heard = Heard()
+    delivery = Delivery(heard)
+    for piece in ("a\ud83e", "\udd80", "b\ud800", "c", "\ud83e"):
+        await delivery.give(piece)
+    await delivery.end()
+    assert heard.pieces == ["a", "\U0001f980", "b", "\ufffdc", "\ufffd"]

@@ -30,7 +30,17 @@ from retain.models.scripted.chat import Script, ScriptedChat
 SHIPPED_TABLE = Path(__file__).parents[2] / "models" / "static-minilm-256-i8.bin"
 
 Fault = Literal[
-    "status", "malformed", "wrong_dimensions", "never", "drop", "break", "stall", "error_event", "malformed_event"
+    "status",
+    "malformed",
+    "html",
+    "whole",
+    "wrong_dimensions",
+    "never",
+    "drop",
+    "break",
+    "stall",
+    "error_event",
+    "malformed_event",
 ]
 
 
@@ -38,10 +48,11 @@ Fault = Literal[
 class Failure:
     """What goes wrong with one request.
 
-    fault: `status` answers with that status; `malformed` with bytes that are not JSON; `wrong_dimensions` with vectors
-    that lack a value; `never` does not answer before the server stops; `drop` closes the connection without an answer.
-    Of a stream `break` sends the first `events` and closes the connection, `stall` falls silent then, `error_event` reports
-    a failure with the `code`, and `malformed_event` sends what is not JSON.
+    fault: `status` answers with that status; `malformed` with bytes that are not JSON; `html` with a page; `whole` without
+    streaming; `wrong_dimensions` with vectors that lack a value; `never` does not answer before the server stops; `drop`
+    closes the connection without an answer. Of a stream `break` sends the first `events` and closes the connection,
+    `stall` falls silent then, `error_event` reports a failure with the `code`, and `malformed_event` sends what is not
+    JSON.
     retry_after: the header, sent as it is. code: the error code in the body.
     """
 
@@ -198,6 +209,8 @@ class _Handler(BaseHTTPRequestHandler):
                 owner.stopping.wait()
             case "malformed":
                 self._send(200, b'{"object": "list", "data": [', {})
+            case "html":
+                self._send(200, b"\n<!doctype html><p>Welcome</p>", {})
             case "status" if failure is not None:
                 wait = {} if failure.retry_after is None else {"Retry-After": failure.retry_after}
                 refusal = owner.error(failure.status, f"asked to fail; you sent {headers}", failure.code)
@@ -207,7 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if fault == "wrong_dimensions":
                     for entry in answer.body["data"]:
                         entry["embedding"].pop()
-                if body.get("stream") and answer.status == 200:
+                if body.get("stream") and answer.status == 200 and fault != "whole":
                     self._stream(owner.events(answer.body), failure)
                     return
                 self._send(answer.status, json.dumps(answer.body).encode(), {})

@@ -49,6 +49,10 @@ class AgentCatalogue:
             raise Misconfigured(f"there is no script named {name} in agents/scripts", code="no_such_script")
         return self._scripts[name]
 
+    def has_function(self, name: str) -> bool:
+        """Return whether there is a function tool of this name."""
+        return name in self._functions
+
     def function(self, name: str) -> FunctionTool:
         """Return a function tool; the first call imports its module.
 

@@ -58,12 +58,8 @@ def message_from(fields: Mapping[str, Any]) -> ChatMessage:
 
 
 def _text(message: ChatMessage, index: int) -> str:
-    fields: dict[str, Any] = {
-        name: value
-        for name in ChatMessage.__slots__
-        if (value := getattr(message, name)) is not None and name != "tool_calls"
-    }
-    calls = [{name: getattr(call, name) for name in ToolCall.__slots__} for call in message.tool_calls]
+    fields = {name: value for name, value in _fields(message).items() if name != "tool_calls"}
+    calls = [_fields(call) for call in message.tool_calls]
     try:
         if not isinstance(message.role, str) or not isinstance(message.content, str):
             raise ValueError("role and content must be text")
@@ -75,3 +71,9 @@ def _text(message: ChatMessage, index: int) -> str:
             f"message {index} cannot be stored: {error}", code="invalid_chat_message", index=index
         ) from error
     return text
+
+
+def _fields(value: ChatMessage | ToolCall) -> dict[str, Any]:
+    """Return the fields to store: those that only failures have, and those without a value, are absent otherwise."""
+    named = {name: getattr(value, name) for name in value.__slots__}
+    return {name: field for name, field in named.items() if field is not None and field is not False}

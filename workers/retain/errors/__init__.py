@@ -148,6 +148,12 @@ class Unavailable(RetainError):
         super().__init__(message, code=code, **details)
 
 
+class StreamInterrupted(Unavailable):
+    """Ask again, and drop the text that was delivered: the model's answer broke off after it."""
+
+    code: UnavailableCode | ForeignCode = "stream_interrupted"
+
+
 class UpstreamFailed(RetainError):
     """Look at the upstream: it answered in a way that retrying will not fix."""
 
@@ -157,6 +163,12 @@ class UpstreamFailed(RetainError):
         self, message: str, *, code: UpstreamFailedCode | ForeignCode | None = None, **details: Detail
     ) -> None:
         super().__init__(message, code=code, **details)
+
+
+class UnusableAnswer(UpstreamFailed):
+    """Ask the model again: this answer cannot be used, another may. `details` name what it cost."""
+
+    code: UpstreamFailedCode | ForeignCode = "malformed_answer"
 
 
 class SchemaMismatch(UpstreamFailed):

@@ -235,7 +235,6 @@ UpstreamFailedCode = Literal[
     "invalid_result",
     "malformed_answer",
     "malformed_extraction",
-    "malformed_tool_call",
     "malformed_verdict",
     "model_quota",
     "model_refused",
@@ -294,12 +293,15 @@ MisconfiguredCode = Literal[
 ]
 
 ReportedCode = Literal[
+    "answer_too_large",
     "attempted_too_often",
     "cancelled",
     "case_not_ended",
     "context_full",
+    "empty_answer",
     "erased",
     "interrupted",
+    "malformed_tool_call",
     "message_changed",
     "outcome_unknown",
     "records_refused",

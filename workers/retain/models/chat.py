@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from retain.errors import RetainError
 from retain.json_text import JsonObject
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -27,24 +28,31 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model's request to call a tool. id: unique in the run, chosen by the model's server."""
+    """The model's request to call a tool.
+
+    id: unique in the conversation. problem: why the call cannot be made, with the beginning of what the model wrote;
+    then `arguments` is empty. None for a call that can be made.
+    """
 
     id: str
     name: str
     arguments: JsonObject
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One message of the conversation.
 
-    tool_calls: only in the assistant's messages. tool_call_id: only in a tool's; the call that it answers.
+    tool_calls: only in the assistant's messages. tool_call_id, failed: only in a tool's; the call that it answers, and
+    whether the tool reported an error.
     """
 
     role: Role
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,17 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+
+
+def spent(usage: Usage) -> dict[str, int]:
+    """Return the details of an error that tell what a failed answer cost."""
+    return {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+
+
+def usage_of(error: RetainError) -> Usage:
+    """Return what the answer that failed with this error cost, as far as its server reported it."""
+    read, written = (error.details.get(name) for name in ("input_tokens", "output_tokens"))
+    return Usage(read if isinstance(read, int) else 0, written if isinstance(written, int) else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +93,11 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What the model answered: text, tool calls, or both.
+    """What the model answered: text, tool calls, both, or nothing.
 
-    usage: of all attempts that were answered. cut: what cut the text short, None when it is complete; an answer
-    with tool calls is always complete. structured: the object that the text holds when the request had a schema.
+    Its texts are valid Unicode. A call that cannot be made is among the calls, with its `problem`. usage: of all
+    attempts that were answered. cut: what cut the text short, None when it is complete; an answer with tool calls is
+    always complete. structured: the object that the text holds when the request had a schema.
     """
 
     content: str
@@ -107,10 +127,11 @@ class ChatModel(Protocol):
             together they are the content. What it raises ends the call. Once it was called, the adapter does not retry:
             text is never delivered twice. A caller that asks again must drop the text it got.
 
-        Raises: Unavailable when retrying may help (after the adapter's own retries), code `stream_interrupted` when
-            text was already delivered; UpstreamFailed when it will not, among others with code `answer_cut` when the
-            answer ended within a tool call, `content_filtered` when the server withheld all of it, and
-            `schema_mismatch` when it does not match the request's schema; Misconfigured when the credentials are
-            refused.
+        Raises: Unavailable when retrying may help (after the adapter's own retries); StreamInterrupted, a subclass,
+            when text was already delivered; UnusableAnswer when the answer cannot be used, and another may be usable:
+            code `answer_cut` when it ended within a tool call or before any text, `malformed_answer` when it is not in
+            the format; UpstreamFailed when asking again will not help, among others with code `content_filtered` when
+            the server withheld the answer, and `schema_mismatch` when it does not match the request's schema;
+            Misconfigured when the credentials are refused. An error's details have what the answer cost (`usage_of`).
         """
         ...

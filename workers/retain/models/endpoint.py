@@ -8,9 +8,18 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from retain.errors import Detail, InvalidInput, Misconfigured, RetainError, Unavailable, UpstreamFailed
+from retain.errors import (
+    Detail,
+    InvalidInput,
+    Misconfigured,
+    RetainError,
+    Unavailable,
+    UnusableAnswer,
+    UpstreamFailed,
+)
 from retain.errors.codes import UnavailableCode
 from retain.json_text import read_json
+from retain.models.provider_message import message_of
 from retain.models.requests import check_model_request
 from retain.models.retry import Retries, retry_after_ms, with_retries
 from retain.ports import Fetch, FetchStream, HttpResponse, StreamedResponse
@@ -23,6 +32,7 @@ MAX_ERROR_BYTES = 65_536
 """Most bytes of an error's body that are read."""
 
 _SAFE_CODE = re.compile(r"[A-Za-z0-9_.\-\[\]]{1,80}")
+_UNAUTHORIZED = 401
 _REQUEST_TIMEOUT = 408
 _TOO_MANY_REQUESTS = 429
 _PAYMENT_REQUIRED = 402
@@ -74,8 +84,9 @@ class Endpoint:
         Raises: Misconfigured (code `model_credentials` for 401 and 403; `model_endpoint` when address or key is
             not valid for HTTP; `model_requests_forbidden`); Unavailable (codes `model_rate_limited`,
             `model_unavailable`, `upstream_unreachable`, `upstream_timeout`) when attempts are used up; UpstreamFailed
-            (codes `model_quota`, `model_refused`, `malformed_answer`) for what retrying will not fix. Errors carry
-            `status` and the server's own error code, never its text, which may quote the key or the prompt.
+            (codes `model_quota`, `model_refused`) for what retrying will not fix; UnusableAnswer (code
+            `malformed_answer`). Errors carry `status`, the server's own error code as `upstream_code`, and its
+            message without secrets as `upstream_message`.
         """
         url = self._url(path)
 
@@ -90,7 +101,7 @@ class Endpoint:
                 )
             except InvalidInput as error:  # address and key are the deployment's, not the caller's
                 raise _cannot_be_addressed() from error
-            return read_answer(response)
+            return read_answer(response, self.api_key)
 
         return await with_retries(attempt, self.retries)
 
@@ -116,7 +127,8 @@ class Endpoint:
             raise _cannot_be_addressed() from error
         try:
             if not 200 <= response.status < 300:
-                raise failure(response.status, await _beginning(response.chunks), response.headers)
+                body = await _beginning(response.chunks)
+                raise failure(response.status, body, response.headers, self.api_key)
             yield response
         finally:
             await opened.__aexit__(None, None, None)
@@ -150,21 +162,21 @@ async def _beginning(pieces: AsyncIterator[bytes]) -> bytes:
     return body
 
 
-def read_answer(response: HttpResponse) -> WireObject:
-    """Return the JSON object that a successful response holds.
+def read_answer(response: HttpResponse, secret: str = "") -> WireObject:
+    """Return the JSON object that a successful response holds. secret: the key, which no error may contain.
 
     Raises: as `Endpoint.post`, except what `Fetch` raises.
     """
     if not 200 <= response.status < 300:
-        raise failure(response.status, response.body, response.headers)
+        raise failure(response.status, response.body, response.headers, secret)
     return read_object(response.body.decode(errors="replace"))
 
 
 def read_object(text: str) -> WireObject:
-    """Return the JSON object of a text. Raises: UpstreamFailed (code `malformed_answer`)."""
+    """Return the JSON object of a text. Raises: UnusableAnswer (code `malformed_answer`)."""
     answer = _json(text)
     if not isinstance(answer, dict):
-        raise UpstreamFailed("the model's server did not answer with a JSON object", code="malformed_answer")
+        raise UnusableAnswer("the model's server did not answer with a JSON object", code="malformed_answer")
     return answer
 
 
@@ -175,24 +187,27 @@ def _json(text: str) -> object:
         return None
 
 
-def failure(status: int, body: bytes, headers: Mapping[str, str]) -> RetainError:
-    """Return the error for an answer of this status."""
-    return _classed(status, _codes(_json(body.decode(errors="replace"))), headers)
+def failure(status: int, body: bytes, headers: Mapping[str, str], secret: str = "") -> RetainError:
+    """Return the error for an answer of this status. secret: the key, which the error may not contain."""
+    answer = _json(body.decode(errors="replace"))
+    return _classed(status, _codes(answer), headers, message_of(answer, secret))
 
 
-def failure_within(event: WireObject) -> RetainError:
-    """Return the error for an event that reports that the answer failed."""
+def failure_within(event: WireObject, secret: str = "") -> RetainError:
+    """Return the error for an event that reports that the answer failed. secret: as in `failure`."""
     codes = _codes(event)
     numbers = [int(code) for code in codes if code.isdecimal() and 400 <= int(code) < 600]
     status = next((STATUS_OF_ERROR[code] for code in codes if code in STATUS_OF_ERROR), (numbers or [500])[0])
-    return _classed(status, codes, {})
+    return _classed(status, codes, {}, message_of(event, secret))
 
 
-def _classed(status: int, codes: list[str], headers: Mapping[str, str]) -> RetainError:
+def _classed(status: int, codes: list[str], headers: Mapping[str, str], message: str | None) -> RetainError:
     details: dict[str, Detail] = {"status": status}
     if codes:
         details["upstream_code"] = codes[0]
-    if status in (401, 403):
+    if message is not None and status != _UNAUTHORIZED:  # this one is about the key
+        details["upstream_message"] = message
+    if status in (_UNAUTHORIZED, 403):
         return Misconfigured("the model's server refused the credentials", code="model_credentials", **details)
     if status == _PAYMENT_REQUIRED or (status == _TOO_MANY_REQUESTS and "insufficient_quota" in codes):
         return UpstreamFailed("the account with the model's server has no credit left", code="model_quota", **details)

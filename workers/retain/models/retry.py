@@ -5,7 +5,9 @@ Source: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
@@ -14,7 +16,30 @@ from retain.errors import Unavailable
 
 Result = TypeVar("Result")
 
-_HTTP_DATE = "%a, %d %b %Y %H:%M:%S GMT"
+_HTTP_DATES = ("%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y")
+"""The forms of a date in HTTP, the newest first. Source: https://www.rfc-editor.org/rfc/rfc9110#name-date-time-formats"""
+
+OnRetry = Callable[[Unavailable, int], None]
+"""Takes a failure after which a call is repeated, and the wait before it in milliseconds."""
+
+_observer: ContextVar[OnRetry | None] = ContextVar("retain_retry_observer", default=None)
+
+
+@contextmanager
+def retries_observed(on_retry: OnRetry) -> Iterator[None]:
+    """Let `on_retry` know of every retry inside the block, before the wait."""
+    token = _observer.set(on_retry)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+def report_retry(error: Unavailable, delay_ms: int) -> None:
+    """Let the observer, if there is one, know that a call is repeated after this failure and this wait."""
+    observer = _observer.get()
+    if observer is not None:
+        observer(error, delay_ms)
 
 
 class Sleep(Protocol):
@@ -53,10 +78,11 @@ def delay_ms(attempt: int, retries: Retries, retry_after_ms: int | None = None) 
     return max(jittered, retry_after_ms or 0)
 
 
-def retry_after_ms(headers: Mapping[str, str]) -> int | None:
+def retry_after_ms(headers: Mapping[str, str], now: datetime | None = None) -> int | None:
     """Return how long the server asks to wait, or None when the header is absent or invalid.
 
-    `retry-after-ms` is OpenAI's, and more precise. A date in `retry-after` is compared with the answer's own `date`.
+    `retry-after-ms` is OpenAI's, and more precise. A date in `retry-after` is compared with the answer's own `date`, or
+    with `now` (the system's time by default) when it has none.
     Source: https://www.rfc-editor.org/rfc/rfc9110#name-retry-after
     """
     for name, unit_ms in (("retry-after-ms", 1.0), ("retry-after", 1000.0)):
@@ -64,19 +90,27 @@ def retry_after_ms(headers: Mapping[str, str]) -> int | None:
             return max(0, int(float(headers[name]) * unit_ms))
         except (KeyError, ValueError, OverflowError):
             continue
-    try:
-        until, now = (
-            datetime.strptime(headers[name], _HTTP_DATE).replace(tzinfo=UTC) for name in ("retry-after", "date")
-        )
-    except (KeyError, ValueError):
+    until = _http_date(headers.get("retry-after", ""))
+    if until is None:
         return None
-    return max(0, int((until - now).total_seconds() * 1000))
+    answered = _http_date(headers.get("date", "")) or now or datetime.now(UTC)
+    return max(0, int((until - answered).total_seconds() * 1000))
+
+
+def _http_date(text: str) -> datetime | None:
+    for form in _HTTP_DATES:
+        try:
+            return datetime.strptime(text.strip(), form).replace(tzinfo=UTC)
+        except ValueError:
+            continue
+    return None
 
 
 async def with_retries(call: Callable[[], Awaitable[Result]], retries: Retries) -> Result:
     """Return what `call` returns, retrying after each Unavailable.
 
-    `call` must have no side effect. The wait is at least the failure's detail `retry_after_ms`.
+    `call` must have no side effect. The wait is at least the failure's detail `retry_after_ms`. Each retry is reported
+    to `retries_observed`.
 
     Raises: the last Unavailable when attempts are used up or the server asks for too long a wait; any other error at
         once.
@@ -90,5 +124,6 @@ async def with_retries(call: Callable[[], Awaitable[Result]], retries: Retries) 
             delay = delay_ms(attempt, retries, asked if isinstance(asked, int) else None)
             if delay is None:
                 raise
+            report_retry(error, delay)
         await retries.sleep(delay / 1000)
         attempt += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 from retain.agents.tools.functions import ToolContext, tool
 
@@ -12,6 +13,12 @@ async def take_time(seconds: float) -> str:
     """Take some time."""
     await asyncio.sleep(seconds)
     return f"took {seconds} s"
+
+
+@tool(idempotent=True)
+def quit_process() -> str:
+    """Quit."""
+    sys.exit(3)
 
 
 @tool(requires_approval=True)

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 from retain.agents.calls.fields import Fields
 from retain.agents.calls.run_request import RunReference
-from retain.errors import InvalidInput
+from retain.errors import InvalidInput, RetainError
 from retain.json_text import Json, JsonObject
 
 OpenStatus = Literal["running", "waiting"]
@@ -48,7 +48,68 @@ class DelegateAwaited:
         return {"kind": "delegate", "call": self.call, **self.run.to_json()}
 
 
-Awaited: TypeAlias = ApprovalAwaited | DelegateAwaited
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """What a model's server reported of its failure, as far as it did.
+
+    status: of HTTP. upstream_code, upstream_message: its own code and words, without secrets. retry_after_ms: how long it
+    asks to wait.
+    """
+
+    status: int | None = None
+    upstream_code: str | None = None
+    upstream_message: str | None = None
+    retry_after_ms: int | None = None
+
+    @classmethod
+    def of(cls, error: RetainError) -> ServerReport:
+        """Return what the error's details have of it."""
+        return cls.read(Fields({name: error.details.get(name) for name in _REPORTED}))
+
+    @classmethod
+    def read(cls, fields: Fields) -> ServerReport:
+        """Return the report among the fields of an object. Raises: InvalidInput (code `invalid_request`)."""
+        return cls(
+            fields.integer_or_none("status"),
+            fields.text_or_none("upstream_code"),
+            fields.text_or_none("upstream_message"),
+            fields.integer_or_none("retry_after_ms"),
+        )
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the fields that are known."""
+        known: dict[str, Json] = {name: getattr(self, name) for name in _REPORTED}
+        return {name: value for name, value in known.items() if value is not None}
+
+
+UNREPORTED = ServerReport()
+"""A server that reported nothing, or had nothing to do with it."""
+_REPORTED = ("status", "upstream_code", "upstream_message", "retry_after_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAwaited:
+    """The run waits for the model's server, and asks it again at `retry_at_ms`. At `gives_up_at_ms` it asks a last time."""
+
+    code: str
+    message: str
+    retry_at_ms: int
+    gives_up_at_ms: int
+    server: ServerReport = UNREPORTED
+
+    def to_json(self) -> dict[str, Json]:
+        """Return what the run waits for, as JSON."""
+        return {
+            "kind": "model",
+            "code": self.code,
+            "message": self.message,
+            **self.server.to_json(),
+            "retry_at_ms": self.retry_at_ms,
+            "gives_up_at_ms": self.gives_up_at_ms,
+        }
+
+
+Awaited: TypeAlias = ApprovalAwaited | DelegateAwaited | ModelAwaited
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +175,16 @@ class RunMemory:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """Why a run ended without an answer. by: who cancelled it."""
+    """Why a run ended without an answer. by: who cancelled it. server: what the model's server reported."""
 
     code: str
     message: str
     by: str | None = None
+    server: ServerReport = UNREPORTED
 
     def to_json(self) -> dict[str, Json]:
         """Return the error as the interface shows it."""
-        shown: dict[str, Json] = {"code": self.code, "message": self.message}
+        shown: dict[str, Json] = {"code": self.code, "message": self.message, **self.server.to_json()}
         return shown if self.by is None else {**shown, "by": self.by}
 
 
@@ -171,6 +233,7 @@ class RunResult:
     procedure: FollowedWorkflow | None = None
     error: RunError | None = None
     begun: tuple[BegunCall, ...] | None = None
+    finish_reason: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -184,6 +247,7 @@ class RunResult:
             "instance_id": self.instance_id,
             "status": self.status,
             "output": self.output,
+            **({} if self.finish_reason is None else {"finish_reason": self.finish_reason}),
             "steps": self.steps,
             "usage": self.usage.to_json(),
             "memory": self.memory.to_json(),
@@ -219,8 +283,11 @@ class RunResult:
             procedure=None if procedure is None else FollowedWorkflow.from_json(procedure.content),
             error=None
             if error is None
-            else RunError(error.text("code"), error.text("message"), error.text_or_none("by")),
+            else RunError(
+                error.text("code"), error.text("message"), error.text_or_none("by"), ServerReport.read(error)
+            ),
             begun=tuple(_begun(call) for call in fields.objects("done")) if "done" in content else None,
+            finish_reason=fields.text_or_none("finish_reason"),
         )
 
 
@@ -245,6 +312,14 @@ def report_from_json(content: JsonObject) -> RunReport:
 
 
 def _awaited(fields: Fields) -> Awaited:
+    if fields.text("kind") == "model":
+        return ModelAwaited(
+            fields.text("code"),
+            fields.text("message"),
+            fields.integer("retry_at_ms"),
+            fields.integer("gives_up_at_ms"),
+            ServerReport.read(fields),
+        )
     if fields.text("kind") == "delegate":
         return DelegateAwaited(fields.text("call"), RunReference.from_json(fields.content))
     arguments = fields.object("arguments").content

@@ -90,11 +90,13 @@ class Control:
             self._journal.append(run, RunResumed(run.state.suspended.turn, run.state.suspended.index))
 
     def resume_due(self) -> None:
-        """Reject calls whose approval has expired, and let suspended runs check on their delegates."""
+        """Reject calls whose approval has expired; let suspended runs check on their delegates, and ask the model again."""
         for run_id in self._journal.runs.due(self._clock()):
             run = self._journal.load(run_id)
             if run.state.asked is not None:
                 self._expire(run)
+            elif run.state.awaiting_model:
+                self._journal.append(run, RunResumed(run.state.turn, None))
             else:
                 self.wake(run_id)
 

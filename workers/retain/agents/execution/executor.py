@@ -14,7 +14,7 @@ from retain.agents.instance_ports import InstancePorts
 from retain.agents.occasion import occasion_of
 from retain.agents.recollection import query_of
 from retain.agents.runs.context import AssembledContext, assemble
-from retain.agents.runs.events import RunFailed
+from retain.agents.runs.events import RunFailed, RunRecovered, ToolCalled
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.runs.run_state import Policy
@@ -36,7 +36,9 @@ from retain.models.chat import ChatModel, ToolSpec
 LEASE_MS = 30_000
 """How long after it is set the alarm checks whether a run was interrupted."""
 MAX_RESUMPTIONS = 5
-"""How often a run is resumed before it is assumed to be what kills its object."""
+"""How often a run that makes no progress is resumed while it calls a function tool, which may be what kills its object."""
+MAX_OTHER_RESUMPTIONS = 20
+"""How often it is resumed while it calls anything else: another run of the same process may be what kills it."""
 
 _log = logging.getLogger(__name__)
 
@@ -96,14 +98,16 @@ class Execution:
     async def resume_interrupted(self) -> None:
         """Finish the runs that a crash interrupted or whose wait has ended.
 
-        Raises: Unavailable; then a run still has to be resumed.
+        Only interruptions since a run's last progress count. Raises: Unavailable; then a run still has to be resumed.
         """
         for run_id in self._journal.runs.running():
             run = self._journal.load(run_id)
             resumed = self._journal.runs.count_resumption(run_id)
             _log.warning("resuming a run", extra={"run_id": run_id, "resumed": resumed})
-            if resumed > MAX_RESUMPTIONS:
-                self._give_up(run, "resumed_too_often", f"the run was interrupted {MAX_RESUMPTIONS} times")
+            most = self._most_resumptions(run)
+            if resumed > most:
+                why = f"the run was interrupted {most} times without making progress"
+                self._give_up(run, "resumed_too_often", why)
                 continue
             try:
                 loop = await self._loop_of(run)
@@ -114,6 +118,7 @@ class Execution:
             except Unavailable:
                 self._journal.runs.discount_resumption(run_id)
                 raise
+            run = self._recovered(run, resumed)
             try:
                 await self.finish(loop, run)
             except Unavailable:  # a delegate cannot be reached to stop it
@@ -197,6 +202,18 @@ class Execution:
         )
         loop = RunLoop(definition, policy, self._journal, model, tools, self._delegation, self._live, self._ports.clock)
         return loop, model, [tool.spec for tool in tools.values()]
+
+    def _most_resumptions(self, run: OpenRun) -> int:
+        pending = run.state.pending
+        calls_function = isinstance(pending, ToolCalled) and self._ports.catalogue.has_function(pending.name)
+        return MAX_RESUMPTIONS if calls_function else MAX_OTHER_RESUMPTIONS
+
+    def _recovered(self, run: OpenRun, resumed: int) -> OpenRun:
+        """Record in the run's log that it was interrupted. resumed: 0 for a run whose wait has ended."""
+        known = run.state.recovered
+        if resumed < 1 or (known is not None and known.times >= resumed):
+            return run
+        return self._journal.append(run, RunRecovered(run.state.turn, resumed))
 
     def _give_up(self, run: OpenRun, code: Code | ForeignCode, message: str) -> None:
         failed = RunFailed(len(run.state.turns), code, message)

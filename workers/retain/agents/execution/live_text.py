@@ -42,6 +42,10 @@ class LiveText:
         self._text += text
         self.ring()
 
+    def written(self, run_id: str, turn: int) -> str:
+        """Return what is written so far of the answer of a turn, "" when it is not the newest answer."""
+        return self._text if (run_id, turn) == (self._run_id, self._turn) else ""
+
     def logged(self, run_id: str, turn: int, seq: int) -> None:
         """Record that the complete answer of this turn is event number `seq` of the run's log."""
         if (run_id, turn) == (self._run_id, self._turn):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 
+from retain.agents.calls.report import ServerReport
 from retain.agents.calls.run_request import Budget
 from retain.agents.definitions import AgentDefinition
+from retain.agents.execution.asking import Asking
 from retain.agents.execution.live_text import LiveText
-from retain.agents.runs.compaction import NoRoom, compacted, history
 from retain.agents.runs.events import (
     ApprovalRequested,
-    ModelAnswered,
-    ModelAsked,
+    CallRetried,
     RunCancelled,
     RunCompleted,
     RunFailed,
@@ -34,22 +33,17 @@ from retain.agents.runs.run_state import (
     GiveUpTool,
     Policy,
     RefuseTool,
+    RejectCall,
     Wait,
     next_step,
 )
-from retain.agents.runs.tokens import Estimate
 from retain.agents.tools.built_in import CallContext, CallSuspended, Tool, run_tool
 from retain.agents.tools.delegation import Delegation
-from retain.errors import RetainError
+from retain.errors import LimitExceeded, Unavailable
 from retain.errors.codes import ReportedCode
-from retain.models.chat import ChatModel, ChatReply, ChatRequest, OnText, ToolCall
+from retain.models.chat import ChatModel, ToolCall
+from retain.models.retry import OnRetry, retries_observed
 from retain.ports import Clock
-
-_log = logging.getLogger(__name__)
-
-
-class _Stopped(Exception):
-    """The run was cancelled while the model was writing."""
 
 
 class RunLoop:
@@ -69,18 +63,24 @@ class RunLoop:
         self._definition = definition
         self._policy = policy
         self._journal = journal
-        self._model = model
         self._tools = tools
         self._delegation = delegation
-        self._live = live
         self._clock = clock
-        self._estimate = Estimate.of(model.name)
+        self._asking = Asking(definition, journal, model, tools, live, clock)
 
     async def finish(self, run: OpenRun) -> OpenRun:
-        """Execute the run from its last step until it ends or waits. An error of the model ends it as failed.
+        """Execute the run from its last step until it ends or waits.
 
-        Anything else that is raised leaves the run open, to be resumed from its last step.
+        What is too large to be logged ends it as failed: it would be so again at each resumption. Anything else that is
+        raised leaves the run open, to be resumed from its last step.
         """
+        try:
+            return await self._finish(run)
+        except LimitExceeded as error:
+            run = self._journal.caught_up(run)
+            return self._journal.close(run, RunFailed(run.state.turn, error.code, error.message))
+
+    async def _finish(self, run: OpenRun) -> OpenRun:
         while True:
             run = self._journal.caught_up(run)
             step = next_step(run.state, self._policy)
@@ -88,11 +88,13 @@ class RunLoop:
                 case Closed() | Wait():
                     return run
                 case AskModel(turn):
-                    run = await self._ask(run, turn)
+                    run = await self._asking.ask(run, turn)
                 case CallTool(turn, index, call, repeated):
                     if not repeated:
                         run = self._journal.append(run, ToolCalled(turn, index, call.name, call.arguments))
                     run = await self._call(run, turn, index, call)
+                case RejectCall(turn, index, call):
+                    run = self._refuse(run, turn, index, call, _error("malformed_tool_call", call.problem or ""))
                 case AskApproval(turn, index, call):
                     expires_at_ms = self._clock() + int(self._definition.limits.approval_hours * 3_600_000)
                     asked = ApprovalRequested(turn, index, call.name, call.arguments, expires_at_ms)
@@ -120,52 +122,21 @@ class RunLoop:
         )
         context = CallContext(run.run_id, turn, index, budget)
         try:
-            answered = await run_tool(self._tools, call.name, call.arguments, context)
+            with retries_observed(self._on_retry(run, turn, index)):
+                answered = await run_tool(self._tools, call.name, call.arguments, context)
         except CallSuspended as suspended:
             times = run.state.suspensions
             return self._journal.append(run, RunSuspended(turn, index, suspended.waiting_for, times))
         return self._journal.append(run, answered)
 
+    def _on_retry(self, run: OpenRun, turn: int, index: int) -> OnRetry:
+        def on_retry(error: Unavailable, delay_ms: int) -> None:
+            self._journal.append(run, CallRetried(turn, index, error.code, delay_ms, ServerReport.of(error)))
+
+        return on_retry
+
     def _refuse(self, run: OpenRun, turn: int, index: int, call: ToolCall, content: str) -> OpenRun:
         return self._journal.append(run, ToolAnswered(turn, index, call.name, content, failed=True))
-
-    async def _ask(self, run: OpenRun, turn: int) -> OpenRun:
-        limits, settings = self._definition.limits, self._definition.model
-        specs = [tool.spec for tool in self._tools.values()]
-        room = limits.context_tokens - self._estimate.specs(specs)
-        try:
-            context = compacted(run.messages, history(run.state), room, self._estimate)
-        except NoRoom:
-            message = f"the run outgrew its context of {limits.context_tokens} tokens"
-            return self._journal.close(run, RunFailed(turn, "context_full", message))
-        run = self._journal.append(run, ModelAsked(turn, context.cut))
-        request = ChatRequest(context.messages, specs, settings.max_output_tokens, settings.temperature)
-        try:
-            reply = await self._complete(run, turn, request)
-        except _Stopped:
-            return run
-        except RetainError as error:
-            _log.warning("the model failed", extra={"run_id": run.run_id, "code": error.code})
-            return self._journal.close(run, RunFailed(turn, error.code, error.message))
-        usage = reply.usage
-        answered = ModelAnswered(turn, reply.content, reply.tool_calls, usage.input_tokens, usage.output_tokens)
-        run = self._journal.append(run, answered)
-        self._live.logged(run.run_id, turn, run.seq)
-        return run
-
-    async def _complete(self, run: OpenRun, turn: int, request: ChatRequest) -> ChatReply:
-        if not run.request.stream:
-            return await self._model.complete(request)
-        self._live.begin(run.run_id, turn)
-        return await self._model.complete(request, self._on_text(run))
-
-    def _on_text(self, run: OpenRun) -> OnText:
-        async def on_text(piece: str) -> None:
-            if self._journal.caught_up(run).state.cancel is not None:
-                raise _Stopped
-            self._live.add(piece)
-
-        return on_text
 
 
 def _error(code: ReportedCode, message: str) -> str:

@@ -13,14 +13,18 @@ from collections.abc import Iterator
 from retain.agents.calls.answers import RunStreamEvent
 from retain.agents.calls.report import RunReport
 from retain.agents.runs.events import (
+    AnswerDropped,
     ApprovalAnswered,
     ApprovalRequested,
+    CallRetried,
     CancelRequested,
     ModelAnswered,
+    ModelUnavailable,
     RunCancelled,
     RunCompleted,
     RunEvent,
     RunFailed,
+    RunRecovered,
     RunResumed,
     RunSuspended,
     ToolAnswered,
@@ -51,7 +55,9 @@ def shown(seq: int, event: RunEvent, report: RunReport) -> list[RunStreamEvent]:
 def _sent(event: RunEvent, report: RunReport) -> Iterator[tuple[str, JsonObject]]:
     match event:
         case ModelAnswered():
-            yield "text.completed", {"turn": event.turn, "text": event.content}
+            yield "text.completed", {"turn": event.turn, "text": event.content, "finish_reason": event.finish_reason}
+        case AnswerDropped() | CallRetried() | ModelUnavailable() | RunRecovered():
+            yield _trouble(event)
         case ToolCalled():
             yield "tool.called", {**_call_of(event), "name": event.name, "arguments": event.arguments}
         case ToolAnswered():
@@ -65,7 +71,7 @@ def _sent(event: RunEvent, report: RunReport) -> Iterator[tuple[str, JsonObject]
         case RunSuspended():
             yield "run.suspended", {**_call_of(event), "waiting_for": event.waiting_for.to_json()}
         case RunResumed():
-            yield "run.resumed", _call_of(event)
+            yield "run.resumed", {"turn": event.turn} if event.index is None else _call_of(event)
         case CancelRequested():
             yield "run.cancelling", {"by": event.by, "reason": event.reason}
         case RunCompleted():
@@ -79,9 +85,23 @@ def _sent(event: RunEvent, report: RunReport) -> Iterator[tuple[str, JsonObject]
 
 
 def _call_of(
-    event: ToolCalled | ToolAnswered | ApprovalRequested | ApprovalAnswered | RunSuspended | RunResumed,
+    event: ToolCalled | ToolAnswered | ApprovalRequested | ApprovalAnswered | CallRetried | RunSuspended | RunResumed,
 ) -> dict[str, Json]:
     return {"turn": event.turn, "call": f"{event.turn}.{event.index}"}
+
+
+def _trouble(event: AnswerDropped | CallRetried | ModelUnavailable | RunRecovered) -> tuple[str, JsonObject]:
+    match event:
+        case AnswerDropped():
+            return "answer.dropped", {"turn": event.turn, "code": event.code, "message": event.message}
+        case CallRetried():
+            call = {"turn": event.turn} if event.index is None else _call_of(event)
+            return "call.retried", {**call, "code": event.code, "delay_ms": event.delay_ms}
+        case ModelUnavailable():
+            waits: JsonObject = {"retry_at_ms": event.retry_at_ms, "gives_up_at_ms": event.gives_up_at_ms}
+            return "model.unavailable", {"turn": event.turn, "code": event.code, **event.server.to_json(), **waits}
+        case RunRecovered():
+            return "run.recovered", {"turn": event.turn, "times": event.times}
 
 
 def _answered(event: ToolAnswered) -> Iterator[tuple[str, JsonObject]]:

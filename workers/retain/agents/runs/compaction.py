@@ -50,7 +50,7 @@ def history(state: RunState) -> tuple[Transcript, ...]:
     for number, turn in enumerate(state.turns, start=1):
         answer = ChatMessage("assistant", turn.answer.content, turn.answer.calls)
         results = tuple(
-            ChatMessage("tool", result.content, tool_call_id=call.id)
+            ChatMessage("tool", result.content, tool_call_id=call.id, failed=result.failed)
             for call, result in zip(turn.answer.calls, turn.results, strict=False)
         )
         turns.append(Transcript(number, answer, results))

@@ -2,7 +2,8 @@
 
 A side effect has two events: one before it (`ModelAsked`, `ToolCalled`) and one after it (`ModelAnswered`,
 `ToolAnswered`). If a crash leaves only the first, the resumed run knows what may have happened. What comes from outside is
-an event as well: a person's answer (`ApprovalAnswered`), a cancellation (`CancelRequested`).
+an event as well: a person's answer (`ApprovalAnswered`), a cancellation (`CancelRequested`), and what went wrong on the way:
+an answer that cannot be used (`AnswerDropped`), a server that is down (`ModelUnavailable`), a crash (`RunRecovered`).
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from retain.agents.calls.report import UNREPORTED, ServerReport
 from retain.agents.calls.run_request import RunReference
 from retain.errors.codes import Code, ForeignCode
 from retain.json_text import JsonObject
-from retain.models.chat import ToolCall
+from retain.models.chat import FinishReason, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +28,56 @@ class ModelAsked:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswered:
-    """The model answered: text, tool calls, or both."""
+    """The model answered: text, tool calls, or both. finish_reason: None in logs of version 0.1."""
 
     turn: int
     content: str
     calls: tuple[ToolCall, ...]
     input_tokens: int
     output_tokens: int
+    finish_reason: FinishReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDropped:
+    """The model's answer cannot be used, or broke off. It cost what it cost all the same.
+
+    text: what followers of the run have read of it.
+    """
+
+    turn: int
+    code: Code | ForeignCode
+    message: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRetried:
+    """A call failed and is repeated after `delay_ms`. index: of the tool call, None for a call of the model."""
+
+    turn: int
+    index: int | None
+    code: str
+    delay_ms: int
+    server: ServerReport = UNREPORTED
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUnavailable:
+    """The model's server does not answer. The run waits and asks again at `retry_at_ms`; `gives_up_at_ms` is its last time.
+
+    times: earlier waits of this outage.
+    """
+
+    turn: int
+    code: Code | ForeignCode
+    message: str
+    retry_at_ms: int
+    gives_up_at_ms: int
+    times: int = 0
+    server: ServerReport = UNREPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +144,18 @@ class RunSuspended:
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """The suspended tool call will be repeated, with its key."""
+    """The suspended tool call is repeated, with its key. index: None when the model is asked again."""
 
     turn: int
-    index: int
+    index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecovered:
+    """The run was interrupted and continues from its last step. times: interruptions since it last made progress."""
+
+    turn: int
+    times: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +177,12 @@ class RunCompleted:
 
 @dataclass(frozen=True, slots=True)
 class RunFailed:
-    """The run ended without an answer."""
+    """The run ended without an answer. server: what the model's server reported, if it was the reason."""
 
     turn: int
     code: Code | ForeignCode
     message: str
+    server: ServerReport = UNREPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +198,16 @@ Closing = RunCompleted | RunFailed | RunCancelled
 RunEvent = (
     ModelAsked
     | ModelAnswered
+    | AnswerDropped
+    | CallRetried
+    | ModelUnavailable
     | ToolCalled
     | ToolAnswered
     | ApprovalRequested
     | ApprovalAnswered
     | RunSuspended
     | RunResumed
+    | RunRecovered
     | CancelRequested
     | Closing
 )
@@ -157,18 +215,27 @@ RunEvent = (
 KINDS: dict[str, type[RunEvent]] = {
     "model_asked": ModelAsked,
     "model_answered": ModelAnswered,
+    "answer_dropped": AnswerDropped,
+    "call_retried": CallRetried,
+    "model_unavailable": ModelUnavailable,
     "tool_called": ToolCalled,
     "tool_answered": ToolAnswered,
     "approval_requested": ApprovalRequested,
     "approval_answered": ApprovalAnswered,
     "run_suspended": RunSuspended,
     "run_resumed": RunResumed,
+    "run_recovered": RunRecovered,
     "cancel_requested": CancelRequested,
     "run_completed": RunCompleted,
     "run_failed": RunFailed,
     "run_cancelled": RunCancelled,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}
+
+
+def made_progress(event: RunEvent) -> bool:
+    """Return whether a run achieved something before this event: earlier interruptions did not stop it."""
+    return not isinstance(event, ModelAsked | ToolCalled | CallRetried | RunRecovered)
 
 
 def kind_of(event: RunEvent) -> str:
@@ -182,7 +249,10 @@ def to_json(event: RunEvent) -> JsonObject:
 
 
 def from_json(kind: str, data: JsonObject) -> RunEvent:
-    """Return the event of this kind with this data: the inverse of `kind_of` and `to_json`."""
+    """Return the event of this kind with this data: the inverse of `kind_of` and `to_json`.
+
+    Fields that a version added have defaults, so that logs of earlier versions are read.
+    """
     fields: dict[str, Any] = dict(data)
     if kind == "model_asked":
         fields["cut"] = tuple(fields.get("cut", ()))
@@ -192,4 +262,6 @@ def from_json(kind: str, data: JsonObject) -> RunEvent:
         fields["recalled"] = tuple((record_id, score) for record_id, score in fields["recalled"])
     if kind == "run_suspended":
         fields["waiting_for"] = RunReference.from_json(fields["waiting_for"])
+    if "server" in fields:
+        fields["server"] = ServerReport(**fields["server"])
     return KINDS[kind](**fields)

@@ -21,15 +21,17 @@ from retain.agents.runs.events import (
     ApprovalRequested,
     CancelRequested,
     Closing,
+    ModelUnavailable,
     RunCompleted,
     RunEvent,
     RunSuspended,
     kind_of,
+    made_progress,
     to_json,
 )
 from retain.agents.runs.open_run import OpenRun
-from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, MeetUser, StartRun, WaitRun
-from retain.agents.runs.result import awaited, result_of
+from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, CountRun, MeetUser, StartRun, WaitRun
+from retain.agents.runs.result import awaited, result_of, steps_of
 from retain.agents.runs.run_log import Logged, RunLog
 from retain.agents.runs.run_table import RunTable
 from retain.memory.conversations.statements import (
@@ -177,7 +179,8 @@ class Journal:
         now, run_id, seq = self._clock(), run.run_id, run.seq + 1
         kind, data = kind_of(event), json.dumps(to_json(event))
         self.log.append(run_id, seq=seq, turn=event.turn, kind=kind, data=data, at_ms=now)
-        self.runs.advance(run_id, event.turn, now)
+        after = run.after(event).state
+        self.runs.advance(run_id, event.turn, now, progress=made_progress(event))
         self._owe(
             AppendEvent(
                 run_id=run_id,
@@ -189,11 +192,12 @@ class Journal:
                 at_ms=now,
             )
         )
-        waits_for = awaited(run.after(event).state)
+        waits_for = awaited(after)
         if waits_for is not None:
             self.runs.wait(run_id, _due_ms(event, now))
             self._owe(WaitRun(waiting_for=json.dumps(waits_for.to_json()), run_id=run_id))
             self._owe(MarkConversation("waiting", *self._names, run_id))
+            self._owe(CountRun(steps_of(after), after.input_tokens, after.output_tokens, run_id))
         elif run.state.waiting:
             self.runs.resume(run_id)
             self._owe(ContinueRun(run_id=run_id))
@@ -335,6 +339,8 @@ def _due_ms(event: RunEvent, now: int) -> int:
             return event.expires_at_ms
         case RunSuspended():
             return now + min(RECHECK_MS << min(event.times, 20), MAX_RECHECK_MS)
+        case ModelUnavailable():
+            return event.retry_at_ms
         case _:
             return now
 

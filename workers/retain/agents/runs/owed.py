@@ -82,6 +82,21 @@ class WaitRun(OwedStatement):
 
 
 @dataclass(frozen=True, slots=True)
+class CountRun(OwedStatement):
+    """What the run has done and spent so far."""
+
+    NAME: ClassVar[str] = "count_run"
+    SQL: ClassVar[str] = """
+        UPDATE agent_runs SET steps = ?, input_tokens = ?, output_tokens = ? WHERE run_id = ? AND completed_at_ms IS NULL
+    """
+
+    steps: int
+    input_tokens: int
+    output_tokens: int
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class ContinueRun(OwedStatement):
     """The run no longer waits. NAME must not change: deployed outboxes hold entries with it."""
 

@@ -29,6 +29,7 @@ from retain.agents.runs.run_state import (
     GiveUpTool,
     Policy,
     RefuseTool,
+    RejectCall,
     RunState,
     Step,
     apply,
@@ -95,7 +96,10 @@ def _follows(event: RunEvent, step: Step) -> bool:
             return (event.turn, event.index, event.name, event.arguments) == (turn, index, call.name, call.arguments)
         case AskApproval(turn, index, call), ApprovalRequested():
             return (event.turn, event.index, event.name, event.arguments) == (turn, index, call.name, call.arguments)
-        case ((RefuseTool(turn, index, call) | GiveUpTool(turn, index, call)), ToolAnswered()):
+        case (
+            (RefuseTool(turn, index, call) | GiveUpTool(turn, index, call) | RejectCall(turn, index, call)),
+            ToolAnswered(),
+        ):
             return (event.turn, event.index, event.name, event.failed) == (turn, index, call.name, True)
         case Complete(turn, output), RunCompleted():
             return (event.turn, event.output) == (turn, output)

@@ -8,6 +8,7 @@ from retain.agents.calls.report import (
     BegunCall,
     DelegateAwaited,
     EndStatus,
+    ModelAwaited,
     RunError,
     RunMemory,
     RunResult,
@@ -35,7 +36,7 @@ def error_of(event: Closing) -> RunError | None:
         case RunCompleted():
             return None
         case RunFailed():
-            return RunError(event.code, event.message)
+            return RunError(event.code, event.message, server=event.server)
         case RunCancelled():
             return RunError("cancelled", event.reason or "the run was cancelled", event.by)
 
@@ -44,16 +45,17 @@ def result_of(run: OpenRun, instance_id: str, event: Closing) -> RunResult:
     """Return the result of a run closed by this event. run: before the event."""
     state = run.state
     results = [result for turn in state.turns for result in turn.results]
+    completed = isinstance(event, RunCompleted)
     recalled = {record_id for result in results for record_id, _ in result.recalled}
     return RunResult(
         run_id=run.run_id,
         instance_id=instance_id,
         status=status_of(event),
         output=event.output if isinstance(event, RunCompleted) else None,
-        steps=len(state.turns) + len(results),
+        steps=steps_of(state),
         usage=RunUsage(
-            input_tokens=sum(turn.answer.input_tokens for turn in state.turns),
-            output_tokens=sum(turn.answer.output_tokens for turn in state.turns),
+            input_tokens=state.input_tokens,
+            output_tokens=state.output_tokens,
             delegated_tokens=sum(result.tokens for result in results),
             delegations=state.delegations,
         ),
@@ -61,7 +63,13 @@ def result_of(run: OpenRun, instance_id: str, event: Closing) -> RunResult:
         procedure=run.procedure,
         error=error_of(event),
         begun=begun_calls(state) if isinstance(event, RunCancelled) else None,
+        finish_reason=state.turns[-1].answer.finish_reason if completed and state.turns else None,
     )
+
+
+def steps_of(state: RunState) -> int:
+    """Return how many steps the run has made: answers of the model, and of tools."""
+    return len(state.turns) + sum(len(turn.results) for turn in state.turns)
 
 
 def begun_calls(state: RunState) -> tuple[BegunCall, ...]:
@@ -86,4 +94,7 @@ def awaited(state: RunState) -> Awaited | None:
         return ApprovalAwaited(f"{asked.turn}.{asked.index}", asked.name, asked.arguments, asked.expires_at_ms)
     if suspended is not None:
         return DelegateAwaited(f"{suspended.turn}.{suspended.index}", suspended.waiting_for)
+    down = state.outage
+    if down is not None:
+        return ModelAwaited(down.code, down.message, down.retry_at_ms, down.gives_up_at_ms, down.server)
     return None

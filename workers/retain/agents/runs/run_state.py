@@ -9,23 +9,30 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 
 from retain.agents.runs.events import (
+    AnswerDropped,
     ApprovalAnswered,
     ApprovalRequested,
+    CallRetried,
     CancelRequested,
     Closing,
     ModelAnswered,
     ModelAsked,
+    ModelUnavailable,
     RunCancelled,
     RunCompleted,
     RunEvent,
     RunFailed,
+    RunRecovered,
     RunResumed,
     RunSuspended,
     ToolAnswered,
     ToolCalled,
 )
-from retain.errors.codes import Code
+from retain.errors.codes import Code, ForeignCode
 from retain.models.chat import ToolCall
+
+MAX_ANSWERS = 3
+"""How many answers that cannot be used a turn may get before its run fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +49,10 @@ class RunState:
 
     pending: a side effect that began and whose result is not known. asked, decision: what a person was asked about the
     next call, and the answer. suspended: the pending call waits for its delegate. suspensions: how often the pending call
-    was suspended. waited: whether the run ever waited. cancel: the first cancellation. closed: how the run ended, None
-    while it is open.
+    was suspended. waited: whether the run ever waited. dropped: answers that could not be used. outage: the last failure
+    of a server that has not answered since. awaiting_model: the run waits for that server. recovered: the last
+    interruption since which nothing was achieved. cancel: the first cancellation. closed: how the run ended, None while
+    it is open.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -53,19 +62,44 @@ class RunState:
     suspended: RunSuspended | None = None
     suspensions: int = 0
     waited: bool = False
+    dropped: tuple[AnswerDropped, ...] = ()
+    outage: ModelUnavailable | None = None
+    awaiting_model: bool = False
+    recovered: RunRecovered | None = None
     cancel: CancelRequested | None = None
     closed: Closing | None = None
 
     @property
     def waiting(self) -> bool:
-        """Whether nothing can be done until somebody answers."""
-        return self.closed is None and self.cancel is None and (self.asked is not None or self.suspended is not None)
+        """Whether nothing can be done until somebody answers, or the model's server may be back."""
+        if self.closed is not None or self.cancel is not None:
+            return False
+        return self.asked is not None or self.suspended is not None or self.awaiting_model
+
+    @property
+    def turn(self) -> int:
+        """The number of the turn that the run is in, from 1."""
+        if self.pending is not None:
+            return self.pending.turn
+        return max(len(self.turns), 1) if self.outage is None else self.outage.turn
+
+    @property
+    def input_tokens(self) -> int:
+        """Tokens that the run's own model read, also for answers that were dropped."""
+        answers = sum(turn.answer.input_tokens for turn in self.turns)
+        return answers + sum(answer.input_tokens for answer in self.dropped)
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens that the run's own model wrote, also in answers that were dropped."""
+        answers = sum(turn.answer.output_tokens for turn in self.turns)
+        return answers + sum(answer.output_tokens for answer in self.dropped)
 
     @property
     def tokens(self) -> int:
         """Tokens that the run and its delegates read and wrote."""
-        own = sum(turn.answer.input_tokens + turn.answer.output_tokens for turn in self.turns)
-        return own + sum(result.tokens for turn in self.turns for result in turn.results)
+        delegated = sum(result.tokens for turn in self.turns for result in turn.results)
+        return self.input_tokens + self.output_tokens + delegated
 
     @property
     def delegations(self) -> int:
@@ -116,6 +150,15 @@ class GiveUpTool:
 
 
 @dataclass(frozen=True, slots=True)
+class RejectCall:
+    """Tell the model that this call cannot be made, and why: its `problem`."""
+
+    turn: int
+    index: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
 class AskApproval:
     """Ask a person whether this call may be made."""
 
@@ -136,7 +179,7 @@ class RefuseTool:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Do nothing until somebody answers, and release the instance."""
+    """Do nothing until the wait ends, and release the instance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +205,7 @@ class Fail:
     """End the run without an answer."""
 
     turn: int
-    code: Code
+    code: Code | ForeignCode
     message: str
 
 
@@ -171,7 +214,9 @@ class Closed:
     """Do nothing: the run has ended."""
 
 
-Step = AskModel | CallTool | GiveUpTool | AskApproval | RefuseTool | Wait | Cancel | Complete | Fail | Closed
+Step = (
+    AskModel | CallTool | GiveUpTool | RejectCall | AskApproval | RefuseTool | Wait | Cancel | Complete | Fail | Closed
+)
 
 
 def apply(state: RunState, event: RunEvent) -> RunState:
@@ -180,12 +225,20 @@ def apply(state: RunState, event: RunEvent) -> RunState:
         case ModelAsked() | ToolCalled():
             return replace(state, pending=event)
         case ModelAnswered():
-            return replace(state, turns=(*state.turns, Turn(event)), pending=None)
+            turns = (*state.turns, Turn(event))
+            return replace(state, turns=turns, pending=None, outage=None, awaiting_model=False, recovered=None)
+        case AnswerDropped():
+            return replace(state, dropped=(*state.dropped, event), pending=None, recovered=None)
+        case ModelUnavailable():
+            return replace(state, outage=event, awaiting_model=True, pending=None, waited=True, recovered=None)
+        case CallRetried():
+            return state
         case ToolAnswered():
             last = state.turns[-1]
             turn = replace(last, results=(*last.results, event))
             turns = (*state.turns[:-1], turn)
-            return replace(state, turns=turns, pending=None, asked=None, decision=None, suspended=None, suspensions=0)
+            answered = replace(state, turns=turns, pending=None, recovered=None)
+            return replace(answered, asked=None, decision=None, suspended=None, suspensions=0)
         case ApprovalRequested():
             return replace(state, asked=event, decision=None, waited=True)
         case ApprovalAnswered():
@@ -193,7 +246,9 @@ def apply(state: RunState, event: RunEvent) -> RunState:
         case RunSuspended():
             return replace(state, suspended=event, suspensions=state.suspensions + 1, waited=True)
         case RunResumed():
-            return replace(state, suspended=None)
+            return replace(state, suspended=None, awaiting_model=False)
+        case RunRecovered():
+            return replace(state, recovered=event)
         case CancelRequested():
             return replace(state, cancel=state.cancel or event)
         case RunCompleted() | RunFailed() | RunCancelled():
@@ -239,10 +294,22 @@ def _ask(state: RunState, turn: int, policy: Policy) -> Step:
     if policy.max_tokens is not None and state.tokens >= policy.max_tokens:
         message = f"the run and its delegates used their {policy.max_tokens} tokens"
         return Fail(turn, "token_budget", message)
+    unusable = dropped_in(state, turn)
+    if len(unusable) >= MAX_ANSWERS:
+        return Fail(turn, unusable[-1].code, unusable[-1].message)
     return AskModel(turn)
 
 
+def dropped_in(state: RunState, turn: int, *, broken: bool = False) -> list[AnswerDropped]:
+    """Return the answers of a turn that could not be used; with `broken`, those whose stream broke off instead."""
+    return [
+        answer for answer in state.dropped if answer.turn == turn and (answer.code == "stream_interrupted") is broken
+    ]
+
+
 def _call(state: RunState, turn: int, index: int, call: ToolCall, policy: Policy) -> Step:
+    if call.problem is not None:
+        return RejectCall(turn, index, call)
     if isinstance(state.pending, ToolCalled):
         if call.name not in policy.idempotent:
             return GiveUpTool(turn, index, call)

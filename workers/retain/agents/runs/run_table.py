@@ -50,9 +50,15 @@ class RunTable:
             now_ms,
         )
 
-    def advance(self, run_id: str, turn: int, now_ms: int) -> None:
-        """Record the turn of the run's newest event."""
-        self._local.run("UPDATE turn_state SET turn = ?, updated_at_ms = ? WHERE run_id = ?", turn, now_ms, run_id)
+    def advance(self, run_id: str, turn: int, now_ms: int, *, progress: bool) -> None:
+        """Record the turn of the run's newest event. progress: earlier interruptions no longer count."""
+        resumed = "0" if progress else "resumed"
+        self._local.run(
+            f"UPDATE turn_state SET turn = ?, updated_at_ms = ?, resumed = {resumed} WHERE run_id = ?",  # noqa: S608
+            turn,
+            now_ms,
+            run_id,
+        )
 
     def wait(self, run_id: str, due_ms: int) -> None:
         """Let the run wait until it is resumed, at `due_ms` at the latest."""

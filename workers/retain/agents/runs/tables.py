@@ -1,14 +1,14 @@
 """The tables of an instance's journal in the object's SQLite, and the statements that its outbox may hold.
 
 `turn_state.due_at_ms`: when a waiting run resumes without an answer. `turn_state.resumed`: how often the run was resumed
-since it last waited. `served_user`: the user whom the instance serves, since the first run that named one.
+since it last made progress. `served_user`: the user whom the instance serves, since the first run that named one.
 `cancel_requests`: cancellations of delegates' runs that arrived before the runs themselves.
 """
 
 from __future__ import annotations
 
 from retain.agents.runs import owed
-from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, MeetUser, StartRun, WaitRun
+from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, CountRun, MeetUser, StartRun, WaitRun
 from retain.memory import episodes
 from retain.memory.conversations.statements import AppendMessage, MarkConversation, OpenConversation
 from retain.memory.episodes import AppendEpisode
@@ -69,6 +69,7 @@ STATEMENTS = {
             StartRun,
             MeetUser,
             WaitRun,
+            CountRun,
             ContinueRun,
             CloseRun,
             AppendEvent,

@@ -20,6 +20,7 @@ from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.semantic import SemanticMemory
 from retain.memory.working import WorkingMemory
 from retain.models.chat import ToolSpec
+from retain.models.unicode import valid_text
 
 MAX_RESULT_BYTES = 32 * 1024
 """Longest answer of a tool that the model reads, in bytes."""
@@ -103,9 +104,9 @@ async def run_tool(tools: Mapping[str, Tool], name: str, arguments: JsonObject, 
     except Exception:  # noqa: BLE001 -- whatever a tool does, its run has to end
         _log.exception("a tool failed unexpectedly", extra={"run_id": context.run_id, "tool": name})
         return _refused(name, RetainError("the tool failed; it may or may not have taken effect"), context)
-    content = result.content
-    if len(content.encode("utf-8", "replace")) > MAX_RESULT_BYTES:
-        content = content.encode("utf-8", "replace")[:MAX_RESULT_BYTES].decode("utf-8", "ignore") + " [cut]"
+    content = valid_text(result.content)
+    if len(content.encode()) > MAX_RESULT_BYTES:
+        content = content.encode()[:MAX_RESULT_BYTES].decode("utf-8", "ignore") + " [cut]"
     return ToolAnswered(
         context.turn,
         context.index,

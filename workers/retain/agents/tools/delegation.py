@@ -14,6 +14,7 @@ from retain.agents.runs.events import ToolCalled
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.tools.built_in import CallContext
 from retain.errors import Unavailable
+from retain.models.retry import report_retry
 from retain.ports import AgentInstances
 
 DELEGATE = "delegate"
@@ -56,6 +57,7 @@ class Delegation:
                 if failures == ATTEMPTS:
                     raise
                 _log.warning("retrying a delegation", extra={"instance": delegate.identity.key, "code": error.code})
+                report_retry(error, 0)
                 continue
             ended = _ended(report, delegate.identity)
             if ended is not None:  # otherwise an earlier attempt of this call is still running it

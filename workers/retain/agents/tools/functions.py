@@ -16,9 +16,11 @@ by the runtime and is not in the schema. The decorated function stays an ordinar
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -148,17 +150,31 @@ class FunctionTool:
         given = {name: getattr(checked, name) for name in self._parameters}
         if self._context_name is not None:
             given[self._context_name] = context()
-        answer = self._function(**given)
-        if inspect.isawaitable(answer):
-            answer = await answer
+        answer = await self._called(given)
         if isinstance(answer, ToolResult):
             return answer
         if isinstance(answer, str):
             return ToolResult(answer)
         try:
-            return ToolResult(pydantic_core.to_json(answer).decode())
+            text = pydantic_core.to_json(answer).decode()
+            if "NaN" in text or "Infinity" in text:  # what JSON has no numbers for
+                json.dumps(json.loads(text), allow_nan=False)
+            return ToolResult(text)
         except ValueError as error:
             raise UpstreamFailed("the tool's answer is not JSON", code="invalid_result") from error
+
+    async def _called(self, given: Mapping[str, Any]) -> object:
+        """Return what the function returns. Whatever else it does, it does not end the process.
+
+        `sys.exit` raises SystemExit, which would end the isolate, with every run in it.
+        """
+        try:
+            answer = self._function(**given)
+            return await answer if inspect.isawaitable(answer) else answer
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            raise RuntimeError(f"the tool raised {type(error).__name__}") from error
 
     @cached_property
     def _hints(self) -> dict[str, Any]:

@@ -6,18 +6,22 @@ Source: https://docs.claude.com/en/api/messages
 from __future__ import annotations
 
 import json
-from typing import Any
 
-from retain.errors import UpstreamFailed
-from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, ToolCall, Usage
-from retain.models.endpoint import Endpoint, WireObject
+from retain.errors import UnusableAnswer
+from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, Usage, spent
+from retain.models.endpoint import Endpoint, WireObject, read_object
 from retain.models.providers.anthropic_stream import assembled
+from retain.models.providers.arrival import arrival
 from retain.models.providers.delivery import Delivery, deliver
 from retain.models.providers.openai import cut_off
 from retain.models.providers.sse import read_events
+from retain.models.providers.tool_calls import read_call
 
 VERSION = "2023-06-01"
 """The API's version. Source: https://docs.claude.com/en/api/versioning"""
+
+BLANK = "(no text)"
+"""What stands for a blank input."""
 
 _PATH = "/messages"
 _CUTS: dict[object, Cut] = {
@@ -59,7 +63,11 @@ class AnthropicChat:
 
         async def attempt(delivery: Delivery) -> ChatReply:
             async with self._endpoint.open(_PATH, {**payload, "stream": True}) as response:
-                return from_wire(await assembled(read_events(response.chunks), delivery))
+                arriving = await arrival(response.chunks)
+                if arriving.whole is not None:
+                    return await delivery.give_whole(from_wire(read_object(arriving.whole)))
+                events = read_events(arriving.pieces)
+                return from_wire(await assembled(events, delivery, self._endpoint.api_key))
 
         return await deliver(attempt, on_text, self._endpoint.retries)
 
@@ -93,7 +101,10 @@ def to_wire(request: ChatRequest, *, model: str) -> dict[str, object]:
 
 
 def _turns(request: ChatRequest) -> list[dict[str, object]]:
-    """Return the conversation as alternating user and assistant turns, with one turn's tool results in one message."""
+    """Return the conversation as alternating user and assistant turns, with one turn's tool results in one message.
+
+    The server refuses a conversation without messages, and one that begins with the assistant: a blank input has words.
+    """
     turns: list[tuple[str, list[dict[str, object]]]] = []
     for message in request.messages:
         if message.role == "system":
@@ -106,12 +117,19 @@ def _turns(request: ChatRequest) -> list[dict[str, object]]:
             turns[-1][1].extend(blocks)
         else:
             turns.append((role, blocks))
+    if not turns or turns[0][0] == "assistant":
+        turns.insert(0, ("user", [{"type": "text", "text": BLANK}]))
     return [{"role": role, "content": blocks} for role, blocks in turns]
 
 
 def _blocks(message: ChatMessage) -> list[dict[str, object]]:
     if message.role == "tool":
-        return [{"type": "tool_result", "tool_use_id": message.tool_call_id or "", "content": message.content}]
+        result: dict[str, object] = {
+            "type": "tool_result",
+            "tool_use_id": message.tool_call_id or "",
+            "content": message.content,
+        }
+        return [{**result, "is_error": True} if message.failed else result]
     # The server refuses blank texts.
     texts: list[dict[str, object]] = [{"type": "text", "text": message.content}] if message.content.strip() else []
     return texts + [
@@ -123,32 +141,26 @@ def _blocks(message: ChatMessage) -> list[dict[str, object]]:
 def from_wire(answer: WireObject) -> ChatReply:
     """Return the reply that the answer's blocks hold, ignoring blocks of other types.
 
-    Raises: UpstreamFailed, code `malformed_tool_call` when a call has no id, no name, or input that is not an object;
-        `answer_cut` and `content_filtered` when nothing complete is left; `malformed_answer` for another shape.
+    Raises: UnusableAnswer (code `malformed_answer`) for another shape; as `cut_off` when nothing complete is left.
     """
+    usage = _usage(answer.get("usage"))
     blocks = answer.get("content")
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        raise UpstreamFailed("the model's server answered without content", code="malformed_answer")
+        raise _malformed("the model's server answered without content", usage)
     texts = [block.get("text") for block in blocks if block.get("type") == "text"]
     uses = [block for block in blocks if block.get("type") == "tool_use"]
     if not all(isinstance(text, str) for text in texts):
-        raise UpstreamFailed("the model's server answered with text of another shape", code="malformed_answer")
+        raise _malformed("the model's server answered with text of another shape", usage)
     content = "".join(text for text in texts if isinstance(text, str))
     cut = _CUTS.get(answer.get("stop_reason"))
-    if cut is not None and (uses or not content):
-        raise cut_off(cut)
-    return ChatReply(content, tuple(_call(use) for use in uses), _usage(answer.get("usage")), cut)
+    if cut is not None and (uses or not content.strip()):
+        raise cut_off(cut, usage)
+    calls = tuple(read_call(use.get("id"), use.get("name"), use.get("input")) for use in uses)
+    return ChatReply(content, calls, usage, cut)
 
 
-def _call(use: dict[str, Any]) -> ToolCall:
-    call_id, name, arguments = use.get("id"), use.get("name"), use.get("input")
-    if not (isinstance(call_id, str) and call_id and isinstance(name, str) and name):
-        raise UpstreamFailed("the model called a tool without an id or a name", code="malformed_tool_call")
-    if not isinstance(arguments, dict):
-        raise UpstreamFailed(
-            "the model called a tool with arguments that are not a JSON object", code="malformed_tool_call", tool=name
-        )
-    return ToolCall(call_id, name, arguments)
+def _malformed(message: str, usage: Usage) -> UnusableAnswer:
+    return UnusableAnswer(message, code="malformed_answer", **spent(usage))
 
 
 def _usage(usage: object) -> Usage:

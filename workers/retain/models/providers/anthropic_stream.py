@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from retain.errors import UpstreamFailed
-from retain.json_text import read_json
+from retain.errors import UnusableAnswer
 from retain.models.endpoint import WireObject, failure_within, read_object
 from retain.models.providers.delivery import Delivery
 from retain.models.providers.openai_stream import broken_off
@@ -19,8 +18,10 @@ from retain.models.providers.sse import ServerSentEvent
 class AnthropicStreamAnswer:
     """The part of an answer that has arrived. ended: whether the server has reported that it is complete."""
 
-    def __init__(self) -> None:
+    def __init__(self, secret: str = "") -> None:
+        """secret: the key that was sent, which no error may contain."""
         self.ended = False
+        self._secret = secret
         self._blocks: dict[object, dict[str, Any]] = {}
         self._inputs: dict[object, list[str]] = {}
         self._stop_reason: object = None
@@ -29,7 +30,7 @@ class AnthropicStreamAnswer:
     def take(self, event: WireObject) -> str:
         """Add an event; return the text it adds. Events and deltas of other kinds are ignored.
 
-        Raises: as `failure_within` for an error; UpstreamFailed (code `malformed_answer`).
+        Raises: as `failure_within` for an error; UnusableAnswer (code `malformed_answer`).
         """
         match event:
             case {"type": "message_start", "message": {"usage": dict(usage)}}:
@@ -48,9 +49,9 @@ class AnthropicStreamAnswer:
             case {"type": "message_stop"}:
                 self.ended = True
             case {"type": "error"}:
-                raise failure_within(event)
+                raise failure_within(event, self._secret)
             case {"type": "message_start" | "content_block_start" | "content_block_delta" | "message_delta"}:
-                raise UpstreamFailed("the model's server sent an event of another shape", code="malformed_answer")
+                raise UnusableAnswer("the model's server sent an event of another shape", code="malformed_answer")
         return ""
 
     def _add(self, index: object, delta: dict[str, Any]) -> str:
@@ -62,15 +63,15 @@ class AnthropicStreamAnswer:
             case {"type": "input_json_delta", "partial_json": str(part)}:
                 self._inputs.setdefault(index, []).append(part)
             case {"type": "text_delta" | "input_json_delta"}:
-                raise UpstreamFailed("the model's server sent a delta of another shape", code="malformed_answer")
+                raise UnusableAnswer("the model's server sent a delta of another shape", code="malformed_answer")
         return ""
 
     def whole(self) -> dict[str, Any]:
-        """Return the answer in its unstreamed form. Input that is not JSON becomes null."""
+        """Return the answer in its unstreamed form, with the input of each call as the JSON text that arrived."""
         for index, parts in self._inputs.items():
             text = "".join(parts)
             if text:
-                self._blocks[index]["input"] = _json(text)
+                self._blocks[index]["input"] = text
         return {
             "role": "assistant",
             "content": list(self._blocks.values()),
@@ -79,13 +80,13 @@ class AnthropicStreamAnswer:
         }
 
 
-async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> WireObject:
-    """Return the whole answer, after passing its text on piece by piece.
+async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery, secret: str = "") -> WireObject:
+    """Return the whole answer, after passing its text on piece by piece. secret: the key that was sent.
 
     Raises: as `AnthropicStreamAnswer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream
         ends too early.
     """
-    answer = AnthropicStreamAnswer()
+    answer = AnthropicStreamAnswer(secret)
     async for event in events:
         await delivery.give(answer.take(read_object(event.data)))
         if answer.ended:
@@ -93,10 +94,3 @@ async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) 
     if not answer.ended:
         raise broken_off()
     return answer.whole()
-
-
-def _json(text: str) -> object:
-    try:
-        return read_json(text)
-    except ValueError:
-        return None

@@ -5,28 +5,49 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from retain.errors import RetainError, Unavailable
-from retain.models.chat import OnText
+from retain.errors import RetainError, StreamInterrupted, Unavailable
+from retain.models.chat import ChatReply, OnText
 from retain.models.retry import Retries, with_retries
+from retain.models.unicode import is_high_surrogate, valid_text
 
 Result = TypeVar("Result")
 
 
 class Delivery:
-    """The text of one answer on its way to the caller. begun: whether the caller has received any."""
+    """The text of one answer on its way to the caller. begun: whether the caller has received any.
+
+    The caller gets valid Unicode: half a pair of surrogates at the end of a piece waits for the next piece.
+    """
 
     def __init__(self, on_text: OnText) -> None:
         self._on_text = on_text
         self._refusal: RetainError | None = None
+        self._held = ""
         self.begun = False
 
     async def give(self, text: str) -> None:
         """Pass on the next piece; an empty one is skipped. Raises: what the caller raises."""
+        text, self._held = self._held + text, ""
+        if text and is_high_surrogate(text[-1]):
+            text, self._held = text[:-1], text[-1]
+        await self._pass_on(text)
+
+    async def give_whole(self, reply: ChatReply) -> ChatReply:
+        """Pass on the content of a reply that came whole, and return the reply."""
+        await self.give(reply.content)
+        return reply
+
+    async def end(self) -> None:
+        """Pass on what waits for a next piece that does not come."""
+        text, self._held = self._held, ""
+        await self._pass_on(text)
+
+    async def _pass_on(self, text: str) -> None:
         if not text:
             return
         self.begun = True
         try:
-            await self._on_text(text)
+            await self._on_text(valid_text(text))
         except RetainError as error:
             self._refusal = error
             raise
@@ -37,10 +58,10 @@ class Delivery:
             return error
         if not self.begun:
             return None
-        return Unavailable(
+        return StreamInterrupted(
             "the model's answer broke off after some of its text was delivered; ask again and drop that text",
             code="stream_interrupted",
-            cause=error.code,
+            **{**error.details, "cause": error.code},
         )
 
 
@@ -55,19 +76,20 @@ class _NotRepeatable(Exception):
 async def deliver(attempt: Callable[[Delivery], Awaitable[Result]], on_text: OnText, retries: Retries) -> Result:
     """Return what `attempt` returns, retrying after each Unavailable until text was passed on.
 
-    Raises: as `with_retries`; Unavailable (code `stream_interrupted`) for a failure after that; what `on_text` raises,
-        at once and unchanged.
+    Raises: as `with_retries`; StreamInterrupted for a failure after that; what `on_text` raises, at once and unchanged.
     """
     delivery = Delivery(on_text)
 
     async def guarded() -> Result:
         try:
-            return await attempt(delivery)
+            result = await attempt(delivery)
+            await delivery.end()
         except Unavailable as error:
             final = delivery.final(error)
             if final is None:
                 raise
             raise _NotRepeatable(final) from error
+        return result
 
     try:
         return await with_retries(guarded, retries)

@@ -6,13 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Literal
 
-from retain.errors import UpstreamFailed
-from retain.json_text import Json, read_json
-from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, ToolCall, Usage
+from retain.errors import UnusableAnswer, UpstreamFailed
+from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, ToolCall, Usage, spent
+from retain.models.endpoint import read_object
 from retain.models.openai_endpoint import OpenAiEndpoint, WireObject
+from retain.models.providers.arrival import arrival
 from retain.models.providers.delivery import Delivery, deliver
 from retain.models.providers.openai_stream import assembled
 from retain.models.providers.sse import read_events
+from retain.models.providers.tool_calls import not_a_call, read_call
 
 LimitField = Literal["max_completion_tokens", "max_tokens"]
 
@@ -53,7 +55,11 @@ class OpenAiChat:
 
         async def attempt(delivery: Delivery) -> ChatReply:
             async with self._endpoint.open(_PATH, payload) as response:
-                return from_wire(await assembled(read_events(response.chunks), delivery))
+                arriving = await arrival(response.chunks)
+                if arriving.whole is not None:
+                    return await delivery.give_whole(from_wire(read_object(arriving.whole)))
+                events = read_events(arriving.pieces)
+                return from_wire(await assembled(events, delivery, self._endpoint.api_key))
 
         return await deliver(attempt, on_text, self._endpoint.retries)
 
@@ -114,62 +120,52 @@ _CUTS: dict[object, Cut] = {"length": "length", "content_filter": "content_filte
 def from_wire(answer: WireObject) -> ChatReply:
     """Return the reply that the answer's first choice holds.
 
-    Raises: UpstreamFailed, code `malformed_tool_call` when a call has no id, no name, or arguments that are not a JSON
-        object; `malformed_answer` for another shape; as `reply_of`.
+    Raises: UnusableAnswer (code `malformed_answer`) for another shape; as `reply_of`.
     """
+    usage = usage_from_wire(answer.get("usage"))
     choices = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise UpstreamFailed("the model's server answered without a message", code="malformed_answer")
+        raise _malformed("the model's server answered without a message", usage)
     content = message.get("content") or message.get("refusal") or ""
     calls = message.get("tool_calls") or []
     if not isinstance(content, str) or not isinstance(calls, list):
-        raise UpstreamFailed("the model's server answered with a message of another shape", code="malformed_answer")
-    return reply_of(content, calls, usage_from_wire(answer.get("usage")), _CUTS.get(choice.get("finish_reason")))
+        raise _malformed("the model's server answered with a message of another shape", usage)
+    return reply_of(content, calls, usage, _CUTS.get(choice.get("finish_reason")))
+
+
+def _malformed(message: str, usage: Usage) -> UnusableAnswer:
+    return UnusableAnswer(message, code="malformed_answer", **spent(usage))
 
 
 def reply_of(content: str, calls: list[object], usage: Usage, cut: Cut | None) -> ChatReply:
     """Return the reply with this text and these calls, given in OpenAI's format.
 
-    Raises: UpstreamFailed, code `answer_cut` when the answer was cut within its calls or before any text,
-        `content_filtered` when it was filtered there, `malformed_tool_call`.
+    Raises: as `cut_off` when the answer was cut within its calls or before any text.
     """
-    if cut is not None and (calls or not content):  # before the calls are read: a cut call is not JSON
-        raise cut_off(cut)
+    if cut is not None and (calls or not content.strip()):  # before the calls are read: a cut call is not JSON
+        raise cut_off(cut, usage)
     return ChatReply(content, tuple(_call_from_wire(call) for call in calls), usage, cut)
 
 
-def cut_off(cut: Cut) -> UpstreamFailed:
-    """Return the error for an answer of which nothing complete is left."""
+def cut_off(cut: Cut, usage: Usage) -> UpstreamFailed:
+    """Return the error for an answer of which nothing complete is left.
+
+    UnusableAnswer (code `answer_cut`) for one that reached its limit: asked to be brief, the model may end the next in
+    time. UpstreamFailed (code `content_filtered`) for one that was withheld.
+    """
     if cut == "content_filter":
-        return UpstreamFailed("the model's server withheld the answer", code="content_filtered")
-    return UpstreamFailed("the answer reached its token limit before it was complete", code="answer_cut")
+        return UpstreamFailed("the model's server withheld the answer", code="content_filtered", **spent(usage))
+    message = "the answer reached its token limit before it was complete"
+    return UnusableAnswer(message, code="answer_cut", **spent(usage))
 
 
 def _call_from_wire(call: object) -> ToolCall:
     function = call.get("function") if isinstance(call, Mapping) else None
-    if isinstance(call, Mapping) and isinstance(function, Mapping):
-        call_id, name, text = call.get("id"), function.get("name"), function.get("arguments")
-        if isinstance(call_id, str) and call_id and isinstance(name, str) and name and isinstance(text, str):
-            # Some servers send "" for a call without arguments.
-            arguments = _json_object(text or "{}")
-            if arguments is not None:
-                return ToolCall(call_id, name, arguments)
-            raise UpstreamFailed(
-                "the model called a tool with arguments that are not a JSON object",
-                code="malformed_tool_call",
-                tool=name,
-            )
-    raise UpstreamFailed("the model called a tool without an id or a name", code="malformed_tool_call")
-
-
-def _json_object(text: str) -> dict[str, Json] | None:
-    try:
-        value = read_json(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+    if not isinstance(call, Mapping) or not isinstance(function, Mapping):
+        return not_a_call()
+    return read_call(call.get("id"), function.get("name"), function.get("arguments"))
 
 
 def usage_from_wire(usage: object) -> Usage:

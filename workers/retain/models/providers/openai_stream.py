@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from retain.errors import Unavailable, UpstreamFailed
+from retain.errors import Unavailable, UnusableAnswer
 from retain.models.endpoint import WireObject, failure_within, read_object
 from retain.models.providers.delivery import Delivery
 from retain.models.providers.sse import ServerSentEvent
@@ -20,8 +20,10 @@ DONE = "[DONE]"
 class OpenAiStreamAnswer:
     """The part of an answer that has arrived. ended: whether the server has reported that it is complete."""
 
-    def __init__(self) -> None:
+    def __init__(self, secret: str = "") -> None:
+        """secret: the key that was sent, which no error may contain."""
         self.ended = False
+        self._secret = secret
         self._content: list[str] = []
         self._refusal: list[str] = []
         self._calls: list[dict[str, Any]] = []
@@ -32,10 +34,10 @@ class OpenAiStreamAnswer:
     def take(self, chunk: WireObject) -> str:
         """Add a chunk; return the text it adds to the answer's content.
 
-        Raises: as `failure_within` for a chunk that reports a failure; UpstreamFailed (code `malformed_answer`).
+        Raises: as `failure_within` for a chunk that reports a failure; UnusableAnswer (code `malformed_answer`).
         """
         if chunk.get("error"):
-            raise failure_within(chunk)
+            raise failure_within(chunk, self._secret)
         if chunk.get("usage"):
             self._usage = chunk["usage"]
         choices = chunk.get("choices")
@@ -49,7 +51,7 @@ class OpenAiStreamAnswer:
         return self.add(delta or {})
 
     def add(self, delta: WireObject) -> str:
-        """Add a chunk's delta; return its text. Raises: UpstreamFailed (code `malformed_answer`)."""
+        """Add a chunk's delta; return its text. Raises: UnusableAnswer (code `malformed_answer`)."""
         content, refusal, calls = delta.get("content") or "", delta.get("refusal") or "", delta.get("tool_calls") or []
         if not isinstance(content, str) or not isinstance(refusal, str) or not isinstance(calls, list):
             raise _malformed()
@@ -97,13 +99,13 @@ class OpenAiStreamAnswer:
         return {"choices": [{"index": 0, "message": message, "finish_reason": self._finish}], "usage": self._usage}
 
 
-async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) -> WireObject:
-    """Return the whole answer, after passing its text on piece by piece.
+async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery, secret: str = "") -> WireObject:
+    """Return the whole answer, after passing its text on piece by piece. secret: the key that was sent.
 
     Raises: as `OpenAiStreamAnswer.take` and the events; Unavailable (code `upstream_unreachable`) when the stream ends
         too early.
     """
-    answer = OpenAiStreamAnswer()
+    answer = OpenAiStreamAnswer(secret)
     async for event in events:
         if event.data == DONE:
             answer.ended = True
@@ -120,5 +122,5 @@ def broken_off() -> Unavailable:
     return Unavailable("the model's server broke off its answer", code="upstream_unreachable")
 
 
-def _malformed() -> UpstreamFailed:
-    return UpstreamFailed("the model's server sent a piece of another shape", code="malformed_answer")
+def _malformed() -> UnusableAnswer:
+    return UnusableAnswer("the model's server sent a piece of another shape", code="malformed_answer")

@@ -9,7 +9,7 @@ import codecs
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
-from retain.errors import UpstreamFailed
+from retain.errors import UnusableAnswer
 
 MAX_EVENT_CHARACTERS = 4_000_000
 """Longest event that is collected: many times the size of any model's events."""
@@ -40,7 +40,7 @@ class EventReader:
     def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
         """Yield the events that end in this piece. An unfinished event is never yielded.
 
-        Raises: UpstreamFailed (code `malformed_answer`) for an event of more than MAX_EVENT_CHARACTERS.
+        Raises: UnusableAnswer (code `malformed_answer`) for an event of more than MAX_EVENT_CHARACTERS.
         """
         text = self._decode(piece)
         if not text:
@@ -87,7 +87,7 @@ class EventReader:
     def _collect(self, characters: int) -> None:
         self._collected += characters
         if self._collected > MAX_EVENT_CHARACTERS:
-            raise UpstreamFailed("the server sent an event that is too long", code="malformed_answer")
+            raise UnusableAnswer("the server sent an event that is too long", code="malformed_answer")
 
 
 async def read_events(pieces: AsyncIterator[bytes]) -> AsyncIterator[ServerSentEvent]:

@@ -1,4 +1,4 @@
-"""Answers by a schema: every model's answer is checked against it."""
+"""What every model's answer gets: it can be repeated in the next request, and matches the schema if there is one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from retain.json_schema import Check, compile_schema
 from retain.json_text import read_json
 from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, OnText
 from retain.models.providers.openai import cut_off
+from retain.models.providers.tool_calls import usable
 
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 
 
 class CheckedChat:
-    """Implements the `ChatModel` port over an adapter that requests a schema without checking it."""
+    """Implements the `ChatModel` port over an adapter that takes answers as they come."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
@@ -35,16 +36,16 @@ class CheckedChat:
         Raises: as the port; InvalidInput (code `invalid_schema`).
         """
         if request.schema is None:
-            return await self._model.complete(request, on_text)
+            return usable(await self._model.complete(request, on_text), request)
         check = _compiled(request.schema)
-        first = await self._model.complete(request)
+        first = usable(await self._model.complete(request), request)
         if first.tool_calls:
             return await _given(first, on_text)
         try:
             return await _given(_matching(first, check), on_text)
         except SchemaMismatch as mismatch:
             again = [*request.messages, ChatMessage("assistant", first.content), ChatMessage("user", _repair(mismatch))]
-        second = await self._model.complete(replace(request, messages=again))
+        second = usable(await self._model.complete(replace(request, messages=again)), request)
         second = replace(second, usage=first.usage + second.usage)
         return await _given(second if second.tool_calls else _matching(second, check), on_text)
 
@@ -68,7 +69,7 @@ def _matching(reply: ChatReply, check: Check) -> ChatReply:
     Raises: UpstreamFailed, code `schema_mismatch` with the `path` and the `problem`; as `cut_off` for a cut answer.
     """
     if reply.cut is not None:
-        raise cut_off(reply.cut)
+        raise cut_off(reply.cut, reply.usage)
     fenced = _FENCED.fullmatch(reply.content)
     text = fenced[1] if fenced else reply.content
     try:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
-from retain.errors import Unavailable, UpstreamFailed
+from retain.errors import Unavailable, UnusableAnswer
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText
 from retain.models.endpoint import WireObject, read_object
 from retain.models.providers.delivery import Delivery, deliver
@@ -20,6 +20,7 @@ from retain.models.providers.openai import from_wire as from_openai
 from retain.models.providers.openai import message_to_wire, reply_of, tools_to_wire, usage_from_wire
 from retain.models.providers.openai_stream import DONE, OpenAiStreamAnswer, broken_off
 from retain.models.providers.sse import ServerSentEvent, read_events
+from retain.models.providers.tool_calls import turn_of
 from retain.models.retry import Retries, with_retries
 from retain.models.workers_ai import AiRunner
 
@@ -68,7 +69,7 @@ class WorkersAiChat:
 
         Raises: as the port.
         """
-        inputs, turn = to_wire(request), turn_of(request)
+        inputs, turn = to_wire(request), turn_of(request.messages)
         if on_text is None:
             answer = await with_retries(
                 lambda: _in_time(self._run(self._model, inputs), self._timeout_ms), self._retries
@@ -80,9 +81,7 @@ class WorkersAiChat:
             begun = await _in_time(opened.__aenter__(), self._timeout_ms)
             try:
                 if isinstance(begun, Mapping):
-                    reply = from_wire(begun, turn)
-                    await delivery.give(reply.content)
-                    return reply
+                    return await delivery.give_whole(from_wire(begun, turn))
                 return from_wire(await assembled(read_events(begun), delivery), turn)
             finally:
                 await opened.__aexit__(None, None, None)
@@ -96,11 +95,6 @@ async def _in_time(work: Awaitable[Result], timeout_ms: int) -> Result:
             return await work
     except TimeoutError as error:
         raise Unavailable("Workers AI did not answer in time", code="upstream_timeout") from error
-
-
-def turn_of(request: ChatRequest) -> int:
-    """Return the number of the next answer, from 1."""
-    return 1 + sum(message.role == "assistant" for message in request.messages)
 
 
 def to_wire(request: ChatRequest) -> dict[str, object]:
@@ -129,15 +123,15 @@ def _messages(request: ChatRequest) -> list[dict[str, object]]:
 def from_wire(answer: WireObject, turn: int) -> ChatReply:
     """Return the reply of an answer in either format.
 
-    Raises: UpstreamFailed, as `providers.openai.from_wire`.
+    Raises: as `providers.openai.from_wire`.
     """
     if "choices" in answer:
         return from_openai(answer)
     if not {"response", "tool_calls"} & answer.keys():
-        raise UpstreamFailed("Workers AI answered without a response", code="malformed_answer")
+        raise UnusableAnswer("Workers AI answered without a response", code="malformed_answer")
     calls = answer.get("tool_calls") or []
     if not isinstance(calls, list):
-        raise UpstreamFailed("Workers AI answered with calls of another shape", code="malformed_answer")
+        raise UnusableAnswer("Workers AI answered with calls of another shape", code="malformed_answer")
     written = [_call(call, f"call_{turn}_{number}") for number, call in enumerate(calls, start=1)]
     cut = _CUTS.get(answer.get("finish_reason"))
     return reply_of(_text(answer.get("response")), written, usage_from_wire(answer.get("usage")), cut)
@@ -199,7 +193,7 @@ class _Streamed:
         self._finish = chunk.get("finish_reason") or self._finish
         calls = chunk.get("tool_calls") or []
         if not isinstance(calls, list):
-            raise UpstreamFailed("Workers AI sent calls of another shape", code="malformed_answer")
+            raise UnusableAnswer("Workers AI sent calls of another shape", code="malformed_answer")
         whole = [call for call in calls if isinstance(call, dict) and "function" not in call]
         self._calls.extend(whole)
         self.openai.add({"tool_calls": [call for call in calls if call not in whole]})
