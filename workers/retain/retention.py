@@ -61,8 +61,8 @@ class Pruned:
 async def prune(sql: Sql, now_ms: int, rules: Iterable[RetentionRule], statements: int = STATEMENTS) -> Pruned:
     """Remove what is too old, a slice of each rule in turn; return what was removed.
 
-    statements: how many this call may run. Idempotent and resumable: a slice is one transaction, and nothing else records
-    the progress. Raises: Unavailable; then the slices before it are done.
+    statements: how many this call may run, no fewer than a slice of each rule has. Idempotent and resumable: a slice is
+    one transaction, and nothing else records the progress. Raises: Unavailable; then the slices before it are done.
     """
     waiting = deque(rules)
     removed: dict[str, Counter[str]] = {rule.name: Counter() for rule in waiting}
