@@ -12,8 +12,8 @@ from pydantic import Field
 from retain.agents.tools.functions import ToolContext, tool
 from retain.errors import NotFound
 from retain.errors.codes import ForeignCode
-from retain.memory.records.record import NewRecord, RecordSource
-from retain.memory.semantic import RecallQuery
+from retain.memory.facts import Fact, learn, recall
+from retain.memory.records.record import RecordSource
 
 sent: list[tuple[str, str]] = []
 """What `send_letter` sent: text and idempotency key."""
@@ -75,9 +75,10 @@ def burn_files(folder: str) -> str:
 @tool(idempotent=True)
 async def note_fact(fact: str, context: ToolContext) -> list[str]:
     """Remember a fact and return what is known like it."""
-    await context.memory.store(NewRecord(fact), RecordSource("agent", run_id=context.run_id, step=context.turn))
+    source = RecordSource("agent", run_id=context.run_id, step=context.turn)
+    await learn(context.memory, Fact(fact, "is_noted_by", context.agent_type), source)
     await context.working.set("last", fact)
-    return [hit.record.content for hit in await context.memory.search(RecallQuery(fact, 5))]
+    return [record.content for record in await recall(context.memory, fact)]
 
 
 class EndOfTimeError(BaseException):

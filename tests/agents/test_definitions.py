@@ -31,6 +31,8 @@ def test_a_definition_needs_type_description_and_instructions_and_has_defaults_f
         "filter": {},
         "record_tokens": 500,
         "recall_tokens": 2_000,
+        "facts": False,
+        "learn": None,
     }
     assert definition.limits.model_dump() == {
         "max_turns": 8,

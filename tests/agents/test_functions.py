@@ -120,7 +120,7 @@ async def test_an_agent_calls_functions_of_every_kind(deploy: Deploy, agents: Ag
     )
     assert json.loads(quoted) == {"order": "AB-1", "price": 18.0, "on": "2026-03-01"}
     assert sent == "sent for acme/clerk/main"
-    assert json.loads(noted) == ["Ann likes tea."]
+    assert json.loads(noted) == ["Ann likes tea. is noted by clerk"]
     [(text, key)] = declared_functions.sent
     assert (text, key.split(".")[1:]) == ("hi", ["1", "1"])
 

@@ -13,6 +13,7 @@ import pytest
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import instance_of
+from retain.agents.pending_learnings import NoteLearning
 from retain.agents.runs import owed, tables
 from retain.agents.runs.context import AssembledContext
 from retain.agents.runs.events import CancelRequested, ModelAnswered, ModelAsked, RunCompleted
@@ -35,7 +36,7 @@ from tests.support.instances import Deployment, migrated_d1
 
 CLERK = instance_of("acme", "clerk", "main")
 OWED: list[type[OwedStatement]] = [
-    *(StartRun, MeetUser, WaitRun, CountRun, ContinueRun, CloseRun, AppendEvent),
+    *(StartRun, MeetUser, WaitRun, CountRun, ContinueRun, CloseRun, AppendEvent, NoteLearning),
     *(AppendEpisode, BeginProcedure, RecordOutcome),
     *(OpenConversation, MarkConversation, AppendMessage),
 ]

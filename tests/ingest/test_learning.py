@@ -6,6 +6,7 @@ import pytest
 
 from retain.ingest.extraction import ExtractedFact
 from retain.ingest.learning import Learner, SourcedFact, waves
+from retain.memory.records.record import RecordSource
 from tests.ingest.substrate import FixedExtractor, IngestSubstrate, turns
 from tests.memory.semantic.substrate import AGENT, PERSON
 
@@ -135,4 +136,4 @@ def test_facts_about_the_same_thing_are_written_one_after_another_by_their_time(
 def _fact(predicate: str, value: str, day: int, record_id: str = "01HF0000000000000000000000") -> SourcedFact:
     content = f"Bea {predicate.partition(':')[0]} {value}"
     fact = ExtractedFact("speaker:bea", predicate, value, content, "fact", 0.8, record_id)
-    return SourcedFact(fact, record_id, None, START + day * DAY)
+    return SourcedFact(fact, RecordSource("extraction", record_id=record_id), START + day * DAY)

@@ -28,6 +28,7 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("We live in the Netherlands now.", ("lives_in=the Netherlands",)),
     ("I'm based in St. Louis.", ("lives_in=St. Louis",)),
     ("I've just moved to San Francisco for a new job.", ("lives_in=San Francisco",)),
+    ("Hello again. I moved to Lyon.", ("lives_in=Lyon",)),
     ("I\u2019m originally from Lyon.", ("comes_from=Lyon",)),
     ("I was born in Porto and grew up in Lisbon.", ("born_in=Porto",)),
     ("I grew up in Cape Town.", ("grew_up_in:cape_town=Cape Town",)),
@@ -116,6 +117,10 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 NOTHING: tuple[str, ...] = (
+    "I moved to Lyon in 2010 and left it a year later.",
+    "When I was a child we moved to Lyon.",
+    "He told me that I moved to Lyon.",
+    "I moved to the next chapter.",
     # Negations.
     "I don't live in Paris anymore.",
     "My name is not Bob.",

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from retain.memory.facts import Fact, learn, recall
+from retain.memory.records.record import RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
 from tests.memory.semantic.substrate import Substrate
@@ -71,7 +72,7 @@ async def test_learned_facts_are_recalled_in_top_5_among_the_others(substrate: S
     memory = substrate.memory(Scope("acme", "sdr"))
     ids = []
     for number in range(len(OUTCOMES)):
-        ids.append(await learn(memory, fact(number), run_id=f"run-{number}"))
+        ids.append((await learn(memory, fact(number), RecordSource("agent", f"run-{number}"))).id)
         substrate.clock.advance(60_000)
     found = await recall(memory, QUERY)
     assert {record.id for record in found[: len(RIGHT)]} == {ids[number] for number in RIGHT}
@@ -82,7 +83,7 @@ async def test_learn_completes_without_error_and_the_fact_appears_in_subsequent_
 ) -> None:
     memory = substrate.memory(Scope("acme", "sdr"))
     assert await recall(memory, QUERY) == []
-    record_id = await learn(memory, fact(0), run_id="run-1")
+    record_id = (await learn(memory, fact(0), RecordSource("agent", "run-1"))).id
     [found] = await recall(memory, QUERY)
     assert found.id == record_id
     assert found.content == "contact:hubspot id:123456 responded positively to direct ROI framing"
@@ -95,7 +96,7 @@ async def test_learn_completes_without_error_and_the_fact_appears_in_subsequent_
 
 
 async def test_the_vector_carries_the_metadata_of_the_fact(substrate: Substrate) -> None:
-    record_id = await learn(substrate.memory(Scope("acme", "sdr")), fact(0), run_id="run-1")
+    record_id = (await learn(substrate.memory(Scope("acme", "sdr")), fact(0), RecordSource("agent", "run-1"))).id
     [entry] = await substrate.vectors.get_by_ids([f"{record_id}#0"])
     expected = {
         "fact_id": record_id,
@@ -113,8 +114,9 @@ async def test_the_vector_carries_the_metadata_of_the_fact(substrate: Substrate)
 
 async def test_learning_the_same_fact_again_changes_nothing(substrate: Substrate) -> None:
     memory = substrate.memory(Scope("acme", "sdr"))
-    first = await learn(memory, fact(0), run_id="run-1")
-    assert await learn(memory, fact(0), run_id="run-2") == first
+    first = await learn(memory, fact(0), RecordSource("agent", "run-1"))
+    again = await learn(memory, fact(0), RecordSource("agent", "run-2"))
+    assert (again.id, again.created) == (first.id, False)
     assert len(await substrate.rows("SELECT 1 FROM memory_events")) == 1
 
 

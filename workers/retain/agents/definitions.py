@@ -14,9 +14,14 @@ from retain.memory.episodes import EpisodeSource
 from retain.memory.filters import compile_filter
 from retain.memory.recall.relevance import MIN_SCORE
 
-BUILT_IN = frozenset({"recall_memory", "store_memory", "get_working_memory", "set_working_memory", "delegate"})
+BUILT_IN = frozenset(
+    {"recall_memory", "store_memory", "learn_fact", "get_working_memory", "set_working_memory", "delegate"}
+)
 """Names of the runtime's own tools, which no tool of the gateway may have."""
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+
+Learning = Literal["rules", "model"]
+"""How facts are learned from a run."""
 
 Workflow = Annotated[str, Field(min_length=1, max_length=4_000)]
 """A workflow's instructions."""
@@ -38,9 +43,11 @@ class MemoryConfig(_StrictDefinition):
 
     long_term_enabled: gives the agent semantic memory. recall: `tool` offers `recall_memory`, `context` recalls before
     the first turn, `both` does both. store: whether `store_memory` is offered. share: whether it may also store
-    into the agent's house. episodes: how many past turns go into the context. episodes_from: whose they are: those of
-    the same instance, or of every instance of the agent in the tenant. top_k: how many records a recall into the context
-    returns. profile: how much of what is known of the run's user goes into the context; None for nothing.
+    into the agent's house. facts: whether `learn_fact` is offered. episodes: how many past turns go into the context.
+    episodes_from: whose they are: those of the same instance, or of every instance of the agent in the tenant. user:
+    whether what it stores for a user is the agent's alone, or shared. top_k: how many records a recall into the context
+    returns. profile: how much of what is known of the run's user goes into the context; None for nothing. learn: how
+    facts are learned of the user from their own words after a run; None for not at all.
     min_score: the least relevance of a recalled record, 0 to 1. filter: conditions on kind, subject, metadata and
     the other fields that every recalled record meets, see `retain.memory.filters`. record_tokens: estimated tokens of one
     recalled record, of which a longer one is shortened. recall_tokens: of all records that one recall returns.
@@ -55,6 +62,8 @@ class MemoryConfig(_StrictDefinition):
     user: Literal["agent", "shared"] = "agent"
     top_k: int = Field(default=5, ge=1, le=20)
     profile: ProfileConfig | None = None
+    facts: bool = False
+    learn: Learning | None = None
     min_score: float = Field(default=MIN_SCORE, ge=0, le=1)
     filter: dict[str, JsonValue] = Field(default={})
     record_tokens: int = Field(default=500, ge=50, le=20_000)
@@ -137,8 +146,9 @@ class AgentDefinition(_StrictDefinition):
         memory = self.memory_config
         if memory.share and not (self.house and memory.long_term_enabled and memory.store):
             raise ValueError("share needs a house, long_term_enabled and store")
-        if memory.profile is not None and not memory.long_term_enabled:
-            raise ValueError("profile needs long_term_enabled")
+        for name, wanted in (("profile", memory.profile), ("facts", memory.facts), ("learn", memory.learn)):
+            if wanted and not memory.long_term_enabled:
+                raise ValueError(f"{name} needs long_term_enabled")
         workflows = [name for workflows in self.procedures.values() for name in workflows]
         if len(set(workflows)) < len(workflows):
             raise ValueError("a workflow's id must be used once, in one task type")

@@ -188,6 +188,7 @@ class Instance:
         """Finish what a crash interrupted, write what is owed to D1, forget what is old, and set the next alarm."""
         self._control.resume_due()
         await self._resume()
+        await self._execution.learning.work()
         if await self._outbox.flush():
             if self._idle():
                 await self._working.clear()
@@ -208,23 +209,25 @@ class Instance:
             raise Conflict("the instance is busy with a run; try again", code="instance_busy")
         self._active = True
         try:
-            if text is not None:
-                names = Term.of(text).in_stored
-                if not await self._outbox.flush():
-                    raise Unavailable(
-                        "the instance has not written everything to D1 yet; try again", code="outbox_waits"
-                    )
-                await self._working.erase(names)
-                self._journal.erase(names)
-                self._ports.background(self._flush())
-                return Erased(everything=False)
-            await self._working.clear()
-            await self._outbox.discard()
-            self._journal.erase(None)
-            self._ports.local.run("DELETE FROM identity")
-            return Erased(everything=True)
+            async with self._execution.learning.paused():
+                return await self._erased(text)
         finally:
             self._active = False
+
+    async def _erased(self, text: str | None) -> Erased:
+        if text is not None:
+            names = Term.of(text).in_stored
+            if not await self._outbox.flush():
+                raise Unavailable("the instance has not written everything to D1 yet; try again", code="outbox_waits")
+            await self._working.erase(names)
+            self._journal.erase(names)
+            self._ports.background(self._flush())
+            return Erased(everything=False)
+        await self._working.clear()
+        await self._outbox.discard()
+        self._journal.erase(None)
+        self._ports.local.run("DELETE FROM identity")
+        return Erased(everything=True)
 
     def _house(self) -> str | None:
         return self._ports.catalogue.agent(self.identity.agent_type).house
@@ -243,6 +246,7 @@ class Instance:
         return known.run_id
 
     async def _opened(self, request: RunRequest) -> tuple[RunLoop, OpenRun]:
+        await self._execution.learning.work()  # what the instance's last run taught is known to this one
         await self._outbox.flush()
         loop, run = await self._execution.open(request)
         self._ports.background(self._flush())
@@ -306,6 +310,8 @@ class Instance:
 
     async def _flush(self) -> None:
         await self._outbox.flush()
+        if await self._execution.learning.work():
+            await self._outbox.flush()
         await self._schedule()
 
     def _idle(self) -> bool:
@@ -324,9 +330,8 @@ class Instance:
         waiting = self._journal.runs.next_due_ms()
         if waiting is not None:
             due.append(max(waiting, now + 1000))
-        owed = self._outbox.next_due_ms()
-        if owed is not None:
-            due.append(max(owed, now + 1000))
+        owed = (self._outbox.next_due_ms(), self._journal.pending.next_due_ms())
+        due += [max(soonest, now + 1000) for soonest in owed if soonest is not None]
         newest = self._journal.runs.newest(1)
         if newest and not due:
             due.append(newest[0].updated_at_ms + IDLE_MS)

@@ -20,6 +20,7 @@ from retain.agents.tools.built_in import (
 )
 from retain.agents.tools.delegate import Delegate
 from retain.agents.tools.delegation import Delegation
+from retain.agents.tools.learn_fact import LearnFact
 from retain.agents.tools.stubbed import stubbed_tools
 from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
@@ -50,6 +51,8 @@ class Toolbox:
         if config.long_term_enabled and config.store:
             house = self._semantic(View(self._scope().around("house"))) if config.share else None
             tools.append(StoreMemory(self.semantic(request.user_id), house, in_house=definition.house is not None))
+        if config.facts:
+            tools.append(LearnFact(self.semantic(request.user_id), request.user))
         if definition.working_memory:
             tools += [GetWorkingMemory(self._working), SetWorkingMemory(self._working)]
         if definition.delegates:

@@ -178,11 +178,7 @@ class Ingestion:
             return False
         now = self._clock()
         await self._learner.learn(
-            [
-                SourcedFact(fact, one.record_id, one.message, min(_since(one, job), now))
-                for one in waiting
-                for fact in one.facts
-            ]
+            [SourcedFact(fact, _source(one), min(_since(one, job), now)) for one in waiting for fact in one.facts]
         )
         counts = {one.position: len(one.facts) for one in waiting}
         await self._sql.batch([self._inbox.learned(job.job_id, counts), self._jobs.advanced(job.job_id)])
@@ -202,6 +198,10 @@ async def continue_interrupted(
     if any(states.values()):
         _log.info("interrupted ingests continued", extra=states)
     return states
+
+
+def _source(one: Unlearned) -> RecordSource:
+    return RecordSource("extraction", message=one.message, record_id=one.record_id)
 
 
 def _since(one: Unlearned, job: IngestJob) -> int:

@@ -31,11 +31,10 @@ WHERE r.tenant_id = ? AND r.scope_id = ? AND r.subject = ? AND r.predicate = ? A
 
 @dataclass(frozen=True, slots=True)
 class SourcedFact:
-    """A fact with its source. record_id, message: of the utterance. at_ms: when it was stated, from which it is valid."""
+    """A fact with its source. at_ms: when it was stated, from which it is valid."""
 
     fact: ExtractedFact
-    record_id: str
-    message: str | None
+    source: RecordSource
     at_ms: int
 
 
@@ -57,7 +56,7 @@ class Learner:
             news = [one for one in wave if _is_news(one, same[_about(one)])]
             await self._memory.store_all(
                 [_record_of(one) for one in news],
-                [RecordSource("extraction", message=one.message, record_id=one.record_id) for one in news],
+                [one.source for one in news],
             )
             for one in news:
                 await self._close_opposite(one)
@@ -78,8 +77,7 @@ class Learner:
         scope = self._memory.scope
         values = (scope.tenant_id, scope.scope_id, one.fact.subject, f"{OPPOSITES[name]}:{key}", one.at_ms)
         for row in (await self._sql.run(_OPEN_OPPOSITES, *values)).rows:
-            source = RecordSource("extraction", message=one.message, record_id=one.record_id)
-            await self._memory.invalidate(row["id"], one.at_ms, source)
+            await self._memory.invalidate(row["id"], one.at_ms, one.source)
 
 
 def waves(facts: Iterable[SourcedFact]) -> list[list[SourcedFact]]:

@@ -1,7 +1,7 @@
-"""Structured facts over semantic memory: `learn` stores one as a record, `recall` returns the nearest records.
+"""Facts in parts: `learn` stores one as a record, `recall` returns the nearest records, `known_facts` those of a user.
 
-For programs that have a `SemanticMemory` and facts of their own. The facts of a conversation come from
-`retain.ingest`, which does not use this.
+`learn` and `recall` are for an agent's tools and for programs that have a `SemanticMemory`. The facts of a conversation
+come from `retain.ingest`, which stores many at once.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retain.memory.records.record import NewRecord, Record, RecordSource
+from retain.memory.recalled import store_unrecalled
+from retain.memory.records.record import Kind, NewRecord, Record, RecordSource
 from retain.memory.scope import View
 from retain.memory.semantic import RecallQuery, SemanticMemory
+from retain.memory.storing import StoreResult
 from retain.ports import Sql
 
 _KNOWN = """
@@ -26,35 +28,48 @@ ORDER BY importance DESC, valid_from_ms DESC, id DESC LIMIT ?4
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One observation as subject, predicate and object. confidence: in [0, 1].
+    """One observation as subject, predicate and object.
 
-    subject: what it is about, such as `contact:hubspot_id:123456`. predicate, object: what is known of it, in snake case.
+    subject: what it is about, such as `contact:hubspot_id:123456`. predicate, object: what is known of it; a newer fact of
+    equal subject and predicate replaces this one. called: how the sentence names the subject, None for the subject itself.
+    confidence, importance: in [0, 1].
     """
 
     subject: str
     predicate: str
     object: str
     confidence: float = 1.0
+    importance: float = 0.5
+    kind: Kind = "fact"
+    called: str | None = None
 
     @property
     def text(self) -> str:
-        """The fact as a sentence: what is embedded and shown."""
-        return f"{self.subject} {self.predicate} {self.object}".replace("_", " ")
+        """The fact as a sentence: what is embedded and shown. What follows a colon in the predicate is not part of it."""
+        relation = self.predicate.partition(":")[0]
+        return f"{self.called or self.subject} {relation} {self.object}".replace("_", " ")
 
 
-async def learn(memory: SemanticMemory, fact: Fact, *, run_id: str | None) -> str:
-    """Store the fact and return its id. Idempotent by text.
+def user_subject(user_id: str) -> str:
+    """Return the subject of what is known of a user."""
+    return f"user:{user_id}"
 
-    Raises: as `SemanticMemory.store`.
+
+async def learn(memory: SemanticMemory, fact: Fact, source: RecordSource) -> StoreResult:
+    """Store the fact, unless it was recalled; return its record. Idempotent by text.
+
+    Raises: as `store_unrecalled`; InvalidInput for a part that does not fit.
     """
     new = NewRecord(
         content=fact.text,
+        kind=fact.kind,
         subject=fact.subject,
         predicate=fact.predicate,
         object=fact.object,
         confidence=fact.confidence,
+        importance=fact.importance,
     )
-    return (await memory.store(new, RecordSource("agent", run_id=run_id))).id
+    return await store_unrecalled(memory, new, source)
 
 
 async def recall(memory: SemanticMemory, query: str, *, top_k: int = 5) -> Sequence[Record]:

@@ -136,6 +136,7 @@ async def show_run(sql: Sql, tenant_id: str, run_id: str) -> dict[str, Any]:
         "input": logged,
         "error": _parsed(row["error"]),
         "waiting_for": _parsed(row["waiting_for"]),
+        "learning": _parsed(row["learning"]),
         "episodes": [dict(episode) for episode in left.rows],
         "delegated": [dict(child) for child in children.rows],
     }
@@ -195,7 +196,8 @@ RESOURCE: Resource[AdminContext] = Resource(
                 Answer(
                     200,
                     "the run, with its `input` (and what was in its context: an episode with its text, or `gone`), the"
-                    " `episodes` it left and the runs it `delegated`. `texts`: `kept`, or `removed` after 90 days",
+                    " `episodes` it left, the runs it `delegated`, and what was [learned](agents.md#learning) from it"
+                    " (`learning`). `texts`: `kept`, or `removed` after 90 days",
                 ),
             ),
             errors=("no_such_run", "invalid_id"),

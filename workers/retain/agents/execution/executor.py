@@ -11,6 +11,7 @@ from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
+from retain.agents.learning.run_learning import RunLearning
 from retain.agents.occasion import occasion_of
 from retain.agents.recollection import query_of
 from retain.agents.runs.context import AssembledContext, assemble
@@ -44,7 +45,10 @@ _log = logging.getLogger(__name__)
 
 
 class Execution:
-    """Opens and finishes the runs of one instance. The caller ensures that one is under way at a time."""
+    """Opens and finishes the runs of one instance. The caller ensures that one is under way at a time.
+
+    learning: what learns from runs that have ended.
+    """
 
     def __init__(
         self,
@@ -64,6 +68,7 @@ class Execution:
         self._delegation = delegation
         self._live = live
         self._toolbox = Toolbox(identity, ports, working, delegation)
+        self.learning = RunLearning(identity, ports, journal, self._toolbox.semantic)
 
     async def open(self, request: RunRequest) -> tuple[RunLoop, OpenRun]:
         """Record a new run with its context, and set the alarm that resumes it after a crash.

@@ -10,6 +10,7 @@ from retain.agents.calls.run_request import Budget
 from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.asking import Asking
 from retain.agents.execution.live_text import LiveText
+from retain.agents.learning.own_words import method_for
 from retain.agents.runs.events import (
     ApprovalRequested,
     CallRetried,
@@ -110,7 +111,8 @@ class RunLoop:
                         await self._delegation.cancel(run)
                     run = self._journal.close(run, RunCancelled(turn, by, reason))
                 case Complete(turn, output):
-                    run = self._journal.close(run, RunCompleted(turn, output))
+                    method = method_for(self._definition.memory_config.learn, run.request)
+                    run = self._journal.close(run, RunCompleted(turn, output), method)
                 case Fail(turn, code, message):
                     run = self._journal.close(run, RunFailed(turn, code, message))
 

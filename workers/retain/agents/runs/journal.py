@@ -8,13 +8,14 @@ number of each open run's last event, so the holder of a run learns without a qu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from retain.agents.calls.report import FollowedWorkflow, RunReport, RunStanding
 from retain.agents.calls.run_request import RunRequest, input_text
 from retain.agents.calls.user import User
 from retain.agents.identity import InstanceIdentity
+from retain.agents.pending_learnings import NoteLearning, PendingLearnings
 from retain.agents.runs.context import AssembledContext
 from retain.agents.runs.episode_text import episode_text, valid_unicode
 from retain.agents.runs.events import (
@@ -34,6 +35,7 @@ from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, CountRun
 from retain.agents.runs.result import awaited, result_of, steps_of
 from retain.agents.runs.run_log import Logged, RunLog
 from retain.agents.runs.run_table import RunTable
+from retain.json_text import Json
 from retain.memory.conversations.statements import (
     AppendMessage,
     MarkConversation,
@@ -52,7 +54,7 @@ MAX_RECHECK_MS = 3_600_000
 
 
 class Journal:
-    """Runs and events of one instance. runs, log: their tables in the object's SQLite."""
+    """Runs and events of one instance. runs, log, pending: their tables in the object's SQLite."""
 
     def __init__(
         self,
@@ -65,6 +67,7 @@ class Journal:
         """written: called after each written event."""
         self.runs = RunTable(local)
         self.log = RunLog(local)
+        self.pending = PendingLearnings(local)
         self._local = local
         self._outbox = outbox
         self._clock = clock
@@ -203,17 +206,31 @@ class Journal:
             self._owe(ContinueRun(run_id=run_id))
             self._owe(MarkConversation("running", *self._names, run_id))
 
-    def close(self, run: OpenRun, event: Closing) -> OpenRun:
-        """Append the closing event, the run's result, and one episode for each turn."""
+    def close(self, run: OpenRun, event: Closing, learning: str | None = None) -> OpenRun:
+        """Append the closing event, the run's result, and one episode for each turn.
+
+        learning: the method by which is to be learned from the run, None for not at all.
+        """
         run = self.caught_up(run)
-        self._local.atomically(partial(self._write_close, run, event))
+        self._local.atomically(partial(self._write_close, run, event, learning))
         run = self._noted(run.after(event))
         self._written()
         return run
 
-    def _write_close(self, run: OpenRun, event: Closing) -> None:
+    def learned(self, run_id: str, report: Mapping[str, Json]) -> None:
+        """Record the outcome of learning from a run."""
+        self._local.atomically(partial(self._write_learned, run_id, report))
+
+    def _write_learned(self, run_id: str, report: Mapping[str, Json]) -> None:
+        self.pending.remove(run_id)
+        self._owe(NoteLearning(json.dumps(report), run_id))
+
+    def _write_close(self, run: OpenRun, event: Closing, learning: str | None) -> None:
         self._write_event(run, event)
         now, identity = self._clock(), self._identity
+        if learning is not None:
+            self.pending.add(run.run_id, learning, now)
+            self._owe(NoteLearning(json.dumps({"status": "pending", "method": learning}), run.run_id))
         result = result_of(run, self._identity.instance_id, event)
         self.runs.end(result, now)
         for number in range(1, len(run.state.turns) + 1):
@@ -290,6 +307,7 @@ class Journal:
         if names is None:
             self.log.clear()
             self.runs.clear()
+            self.pending.clear()
             for table in ("cancel_requests", "procedural_workflows", "served_user"):
                 self._local.run(f"DELETE FROM {table}")  # noqa: S608
             self._heads.clear()
@@ -317,6 +335,7 @@ class Journal:
             self._owe(MarkConversation("cancelled", *self._names, run_id))
         self.log.remove(run_id)
         self.runs.remove(run_id)
+        self.pending.remove(run_id)
 
     @property
     def _names(self) -> tuple[str, str, str]:

@@ -7,6 +7,8 @@ since it last made progress. `served_user`: the user whom the instance serves, s
 
 from __future__ import annotations
 
+from retain.agents.pending_learnings import SCHEMA as LEARNING_SCHEMA
+from retain.agents.pending_learnings import NoteLearning
 from retain.agents.runs import owed
 from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, CountRun, MeetUser, StartRun, WaitRun
 from retain.memory import episodes
@@ -59,12 +61,14 @@ SCHEMA = (
     )
     """,
     PROCEDURES_SCHEMA,
+    LEARNING_SCHEMA,
 )
 
 STATEMENTS = {
     **owed.EARLIER,
     **episodes.EARLIER,
     **statements_of(
+        NoteLearning,
         *(
             StartRun,
             MeetUser,

@@ -57,6 +57,13 @@ RULES: tuple[ExtractionRule, ...] = (
         0.85,
     ),
     ExtractionRule(
+        "moved there at some time",
+        r"<WE> moved to (?P<object><PLACE>)<STOP>",
+        "lives_in",
+        "{speaker} lives in {object}",
+        0.75,
+    ),
+    ExtractionRule(
         "comes from",
         r"(?:<IM> (?:originally )?from|<I> (?:originally )?come from|<MY> home ?town is) (?P<object><PLACE>)<STOP>",
         "comes_from",

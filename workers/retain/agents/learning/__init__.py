@@ -1,0 +1,1 @@
+"""Learning from a run, after it has ended: facts of its user, from the user's own words."""

@@ -1,0 +1,112 @@
+"""What a run's user said themselves, and the facts in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from retain.agents.calls.run_request import RunRequest
+from retain.agents.calls.user import User
+from retain.agents.definitions import Learning
+from retain.agents.tools.learn_fact import UNNAMED, names_of
+from retain.ingest.extraction import ExtractedFact, SourceMessage, entity, is_machine, subject_of
+from retain.ingest.selection import extractor
+from retain.json_text import Json
+from retain.memory.facts import user_subject
+from retain.memory.recalled import without_recalled
+from retain.models.chat import ChatModel, ChatReply, ChatRequest, OnText
+
+MAX_FACTS = 20
+"""Facts that are learned from one run."""
+MAX_BYTES = 8 * 1024
+"""Text of a run that is read for facts, in bytes of UTF-8: its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFacts:
+    """What was extracted from a run.
+
+    cut: how many facts were more than `MAX_FACTS`. input_tokens, output_tokens: what the model read and wrote for it.
+    """
+
+    facts: tuple[ExtractedFact, ...]
+    cut: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def to_json(self) -> dict[str, Json]:
+        """Return it as it is kept until it is stored."""
+        return {
+            "facts": [dict(fact.to_json()) for fact in self.facts],
+            "cut": self.cut,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+        }
+
+    @classmethod
+    def from_text(cls, text: str) -> FoundFacts:
+        """Return it from its `to_json` form, as JSON text."""
+        content = json.loads(text)
+        facts = tuple(ExtractedFact(**fact) for fact in content["facts"])
+        return cls(facts, content["cut"], content["input_tokens"], content["output_tokens"])
+
+
+class _Metered:
+    """Implements `ChatModel`: counts the tokens of another one."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        self.name = model.name
+        self.input_tokens = 0
+        self.output_tokens = 0
+
+    async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
+        """Return the model's answer. Raises: as the model."""
+        reply = await self._model.complete(request, on_text)
+        self.input_tokens += reply.usage.input_tokens
+        self.output_tokens += reply.usage.output_tokens
+        return reply
+
+
+def method_for(learning: Learning | None, request: RunRequest) -> Learning | None:
+    """Return how is learned from a run, None for not at all.
+
+    Nothing is learned from a run that has no user, from one that another run asked for, since its input is a model's, and
+    from an object, which an application wrote.
+    """
+    own_words = isinstance(request.input, str) and request.parent is None
+    return learning if own_words and request.user is not None else None
+
+
+async def extract(run_id: str, request: RunRequest, method: str, model: Callable[[], ChatModel]) -> FoundFacts:
+    """Return the facts that the run's user states, without what came from recall. Raises: as the extractor."""
+    user = request.user
+    assert user is not None
+    text = without_recalled(str(request.input)).encode("utf-8", "replace")[:MAX_BYTES].decode("utf-8", "ignore")
+    if not text.strip():
+        return FoundFacts(())
+    metered: list[_Metered] = []
+
+    def counted() -> ChatModel:
+        metered.append(_Metered(model()))
+        return metered[-1]
+
+    speaker = speaker_of(user)
+    facts = await extractor("llm" if method == "model" else method, counted).extract(
+        [SourceMessage(run_id, speaker, text)]
+    )
+    kept = tuple(_of_user(facts[:MAX_FACTS], user, speaker))
+    input_tokens = sum(one.input_tokens for one in metered)
+    return FoundFacts(kept, len(facts) - len(kept), input_tokens, sum(one.output_tokens for one in metered))
+
+
+def speaker_of(user: User) -> str:
+    """Return how facts name the user."""
+    return UNNAMED if user.name is None or is_machine(user.name) else user.name.strip()
+
+
+def _of_user(facts: Sequence[ExtractedFact], user: User, speaker: str) -> list[ExtractedFact]:
+    """Return the facts with the user's own subject for what is about them, so that a later name changes nothing."""
+    own = {subject_of(speaker), *map(entity, names_of(user))}
+    return [replace(fact, subject=user_subject(user.id)) if fact.subject in own else fact for fact in facts]
