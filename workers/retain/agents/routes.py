@@ -152,7 +152,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             body=JsonBody(RunBody),
             takes="[a run](#a-run)",
             headers={
-                "idempotency-key": "1 to 255 bytes: a repeated request gets the same run",
+                "idempotency-key": "1 to 255 bytes: a repeated request gets the same run, until a day after it ended",
                 "last-event-id": "with `stream`: the event after which to continue",
             },
             answers=(
