@@ -147,6 +147,7 @@ async def test_a_run_without_its_texts_still_says_what_it_was_and_what_it_refers
                 kept=logged(records=[{"id": "m", "score": 0.5}], procedure={"workflow_id": "short"}, unheard_of=CANARY),
             ),
             closed("old", json.dumps({"code": "turn_limit", "message": CANARY})),
+            ("UPDATE agent_runs SET learning = ?", (json.dumps({"error": {"code": "c", "message": CANARY}}),)),
         ]
     )
     await prune(sql, NOW, RULES)
@@ -158,6 +159,7 @@ async def test_a_run_without_its_texts_still_says_what_it_was_and_what_it_refers
         "procedure": {"workflow_id": "short"},
     }
     assert json.loads(row["error"]) == {"code": "turn_limit", "message": None}
+    assert json.loads(row["learning"]) == {"error": {"code": "c"}}
     assert (row["texts"], row["output"], row["steps"], row["input_tokens"]) == ("removed", None, 3, 20)
 
 

@@ -19,6 +19,7 @@ _FORGET = f"""
 UPDATE agent_runs SET texts = 'removed', output = NULL, waiting_for = NULL,
   input = CASE WHEN json_valid(input) THEN (SELECT json_group_object(key, json_extract(input, '$.' || key))
     FROM json_each(input) WHERE key IN ({", ".join(map(repr, WITHOUT_TEXT))})) ELSE '{{}}' END,
+  learning = CASE WHEN json_valid(learning) THEN json_remove(learning, '$.error.message') END,
   error = CASE WHEN json_valid(error) THEN json_object('code', json_extract(error, '$.code'), 'message', NULL) END
 WHERE run_id IN ({_OLD_RUNS.format(texts="kept")}) RETURNING tenant_id
 """  # noqa: S608
