@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,7 +21,8 @@ class FileChatMemory:
     """One session's conversation. It can be cleared."""
 
     def __init__(self, folder: Path, namespace: Namespace) -> None:
-        self._path = folder / f"{str(namespace).replace(':', '~')}.json"  # no segment of a namespace holds a ~
+        # A digest: names that differ only in case are different sessions, also where the file system has no case.
+        self._path = folder / f"{sha256(str(namespace).encode()).hexdigest()}.json"
 
     async def load(self) -> list[ChatMessage]:
         """Return all messages: a file is read as a whole, so it is one moment's (CM1, CM3); without a file, [] (CM5)."""

@@ -1,47 +1,41 @@
-"""The suite detects each broken backend, only by the test of the invariant that it breaks."""
+"""The suites detect every broken backend, by the test that is made for it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
-from retain.contracts.backends.vector_process import ProcessVectorMemory
 from retain.contracts.chat import ChatMemory
-from retain.contracts.documents import PreparedDocument
 from retain.contracts.vectors import VectorMemory
 from retain.models.embedding import Embedder
 from retain.testing import ChatMemorySuite, EmbedderSuite, Suite, VectorMemorySuite
-from tests.contracts.backends import DIMENSIONS, namespace
-from tests.contracts.broken import (
-    BROKEN_CHATS,
-    BROKEN_EMBEDDERS,
-    BROKEN_VECTORS,
-    Failing,
-    SoundChat,
-    SoundEmbedder,
-)
+from tests.contracts.backends import DIMENSIONS
+from tests.contracts.broken import BROKEN, Broken
+from tests.contracts.broken.kinds import Sound
+from tests.contracts.broken.sound import ChatStore, Failing, SoundChat, SoundEmbedder, SoundVectors, VectorStore
 from tests.support.instances import shipped_embedder
 
-INVARIANTS = [*(f"cm{n}" for n in range(1, 7)), *(f"vm{n}" for n in range(1, 9)), *(f"e{n}" for n in range(1, 4))]
+SUITES = (ChatMemorySuite, VectorMemorySuite, EmbedderSuite)
 
 
 def chat_suite(kind: type[SoundChat]) -> ChatMemorySuite:
-    store: dict[str, list[object]] = {}
+    store: ChatStore = {}
 
     async def open_session(session: str) -> ChatMemory:
-        return kind(store, session)  # type: ignore[arg-type]
+        return kind(store, session)
 
     return ChatMemorySuite.of(open_session)
 
 
-def vector_suite(kind: type[ProcessVectorMemory]) -> VectorMemorySuite:
-    store: dict[str, dict[str, PreparedDocument]] = {}
+def vector_suite(kind: type[SoundVectors]) -> VectorMemorySuite:
+    store: VectorStore = {}
 
     async def open_collection(collection: str) -> VectorMemory:
-        return kind(namespace(collection), dimensions=DIMENSIONS, store=store)
+        return kind(store, collection)
 
-    return VectorMemorySuite.of(open_collection, dimensions=DIMENSIONS)
+    async def open_of_model(collection: str, model: str) -> VectorMemory:
+        return kind(store, collection, model)
+
+    return VectorMemorySuite.of(open_collection, dimensions=DIMENSIONS, open_of_model=open_of_model)
 
 
 def embedder_suite(kind: type[SoundEmbedder]) -> EmbedderSuite:
@@ -49,49 +43,52 @@ def embedder_suite(kind: type[SoundEmbedder]) -> EmbedderSuite:
         return kind(shipped_embedder())
 
     async def failing() -> Embedder:
-        return kind(Failing())
+        return kind(Failing(shipped_embedder()))
 
-    return EmbedderSuite.of(opened, failing)
+    async def interrupted() -> Embedder:
+        return kind(Failing(shipped_embedder(), answered=1))
+
+    return EmbedderSuite.of(opened, failing, interrupted)
 
 
-async def failures(suite: Suite) -> list[str]:
-    """Return the numbers of the tests that fail."""
-    failed = []
-    for name, case in suite.cases().items():
+def suite_of(kind: Sound) -> Suite:
+    """Return the suite of a backend, with a new store."""
+    if issubclass(kind, SoundChat):
+        return chat_suite(kind)
+    if issubclass(kind, SoundVectors):
+        return vector_suite(kind)
+    return embedder_suite(kind)
+
+
+async def failures(kind: Sound) -> dict[str, str]:
+    """Return the tests that fail, each run with a store of its own, and what they say."""
+    failed = {}
+    for name in suite_of(kind).cases():
         try:
-            await case()
+            await suite_of(kind).cases()[name]()
         except AssertionError as error:
-            number = name.split("_")[1]
-            assert str(error).lower().startswith(f"{number}:"), f"{name} says {error}"
-            failed.append(number)
+            failed[name] = str(error)
     return failed
 
 
-SUITES: Sequence[tuple[type, Suite]] = [
-    *((kind, chat_suite(kind)) for kind in BROKEN_CHATS),
-    *((kind, vector_suite(kind)) for kind in BROKEN_VECTORS),
-    *((kind, embedder_suite(kind)) for kind in BROKEN_EMBEDDERS),
-]
+@pytest.mark.parametrize("broken", BROKEN, ids=[broken.name for broken in BROKEN])
+async def test_a_broken_backend_fails_the_test_that_is_made_for_it(broken: Broken) -> None:
+    failed = await failures(broken.kind)
+    assert broken.caught_by in failed
+    number = broken.caught_by.split("_")[1]
+    if number[-1].isdigit():
+        assert failed[broken.caught_by].lower().startswith((f"{number}:", f"{broken.caught_by}:"))
 
 
-def number_of(kind: type) -> str:
-    """Return the number with which a broken backend's name begins."""
-    return next(number for number in INVARIANTS if kind.__name__.lower().startswith(number))
+@pytest.mark.parametrize("sound", [SoundChat, SoundVectors, SoundEmbedder])
+async def test_the_bases_of_the_broken_backends_are_sound(sound: Sound) -> None:
+    assert await failures(sound) == {}
 
 
-@pytest.mark.parametrize(("kind", "suite"), SUITES, ids=[kind.__name__ for kind, _ in SUITES])
-async def test_a_broken_backend_fails_only_the_test_of_its_invariant(kind: type, suite: Suite) -> None:
-    assert await failures(suite) == [number_of(kind)]
-
-
-def test_every_invariant_is_broken_by_some_backend() -> None:
-    assert {number_of(kind) for kind, _ in SUITES} == set(INVARIANTS)
-
-
-@pytest.mark.parametrize(
-    "suite",
-    [chat_suite(SoundChat), vector_suite(ProcessVectorMemory), embedder_suite(SoundEmbedder)],
-    ids=["chat", "vectors", "embedder"],
-)
-async def test_the_bases_of_the_broken_backends_are_sound(suite: Suite) -> None:
-    assert await failures(suite) == []
+@pytest.mark.parametrize("name", [name for suite in SUITES for name in suite.names()])
+async def test_without_this_test_of_the_suites_some_backend_would_pass(name: str) -> None:
+    made_for_it = [broken for broken in BROKEN if broken.caught_by == name]
+    for broken in made_for_it:
+        if set(await failures(broken.kind)) == {name}:
+            return
+    pytest.fail(f"{len(made_for_it)} backends are made for it, and other tests catch each of them")

@@ -19,7 +19,9 @@ def embedder(server: ModelServer, endpoint_of: EndpointOf) -> OpenAiEmbedder:
 
 
 @pytest.mark.parametrize("name", EmbedderSuite.names())
-async def test_the_contract_of_embedders(server: ModelServer, embedder: OpenAiEmbedder, name: str) -> None:
+async def test_the_contract_of_embedders(
+    server: ModelServer, embedder: OpenAiEmbedder, endpoint_of: EndpointOf, name: str
+) -> None:
     async def opened() -> Embedder:
         return embedder
 
@@ -27,7 +29,11 @@ async def test_the_contract_of_embedders(server: ModelServer, embedder: OpenAiEm
         server.fail(Failure(status=503), times=3)  # as often as it is tried
         return embedder
 
-    await EmbedderSuite.of(opened, failing).cases()[name]()
+    async def interrupted() -> Embedder:
+        server.fail(Failure(status=503), times=6, after=1)  # in the second batch, and in the next call
+        return OpenAiEmbedder(endpoint_of(server), model="text-embedding-test", dimensions=256, max_texts=100)
+
+    await EmbedderSuite.of(opened, failing, interrupted).cases()[name]()
 
 
 async def test_vectors_are_those_of_the_server_in_the_order_of_the_texts(

@@ -16,14 +16,15 @@ MODEL = "@cf/baai/bge-base-en-v1.5"
 class Platform:
     """A bge model's answers with real vectors, scaled so that they are not of length one."""
 
-    def __init__(self, static: StaticEmbedder, *failures: Exception) -> None:
+    def __init__(self, static: StaticEmbedder, *failures: Exception, answered: int = 0) -> None:
         self.static = static
         self.failures = list(failures)
+        self.answered = answered
         self.calls: list[tuple[str, Mapping[str, object]]] = []
 
     async def __call__(self, model: str, inputs: Mapping[str, object]) -> Mapping[str, object]:
         self.calls.append((model, inputs))
-        if self.failures:
+        if self.failures and len(self.calls) > self.answered:
             raise self.failures.pop(0)
         texts = inputs["text"]
         assert isinstance(texts, list)
@@ -42,7 +43,11 @@ async def test_the_contract_of_embedders(static: StaticEmbedder, retries: Retrie
         down = Platform(static, *(Unavailable("out of capacity") for _ in range(3)))
         return WorkersAiEmbedder(down, retries, model=MODEL, dimensions=256)
 
-    await EmbedderSuite.of(opened, failing).cases()[name]()
+    async def interrupted() -> Embedder:
+        down = Platform(static, *(Unavailable("out of capacity") for _ in range(6)), answered=1)
+        return WorkersAiEmbedder(down, retries, model=MODEL, dimensions=256)
+
+    await EmbedderSuite.of(opened, failing, interrupted).cases()[name]()
 
 
 async def test_at_most_a_hundred_texts_are_sent_in_one_call(static: StaticEmbedder, retries: Retries) -> None:

@@ -62,7 +62,7 @@ async def suite_of(backend: str, env: Any, asked: Mapping[str, Any]) -> Suite:
         case "embedder-openai":
             return _embedders(_openai(asked, asked["api_key"]), _openai(asked, "wrong"))
         case "embedder-workers-ai":
-            return _embedders(_workers_ai(_run_locally), _workers_ai(_run_nowhere))
+            return _embedders(_workers_ai(_run_locally), _workers_ai(_run_nowhere), _workers_ai(_Interrupted()))
     raise LookupError(f"there is no backend {backend}")
 
 
@@ -93,14 +93,19 @@ def _vectors(memory_of: Any, dimensions: int) -> Suite:
     return VectorMemorySuite.of(open_collection, dimensions=dimensions)
 
 
-def _embedders(embedder: Embedder, failing: Embedder) -> Suite:
+def _embedders(embedder: Embedder, failing: Embedder, interrupted: Embedder | None = None) -> Suite:
     async def opened() -> Embedder:
         return embedder
 
     async def opened_failing() -> Embedder:
         return failing
 
-    return EmbedderSuite.of(opened, opened_failing)
+    async def opened_interrupted() -> Embedder:
+        if interrupted is None:
+            raise LookupError("it makes one request for a call")
+        return interrupted
+
+    return EmbedderSuite.of(opened, opened_failing, opened_interrupted if interrupted else None)
 
 
 def _retries() -> Retries:
@@ -121,6 +126,18 @@ async def _run_locally(_model: str, inputs: Mapping[str, Any]) -> Mapping[str, o
     texts: Sequence[str] = inputs["text"]
     data = [[value * 3 for value in vector] for vector in await static().embed(texts)]
     return {"shape": [len(data), 256], "data": data, "pooling": "mean"}
+
+
+class _Interrupted:
+    """Workers AI that answers once, and then has no capacity."""
+
+    answered = False
+
+    async def __call__(self, model: str, inputs: Mapping[str, Any]) -> Mapping[str, object]:
+        if self.answered:
+            return await _run_nowhere(model, inputs)
+        self.answered = True
+        return await _run_locally(model, inputs)
 
 
 async def _run_nowhere(_model: str, _inputs: Mapping[str, Any]) -> Mapping[str, object]:

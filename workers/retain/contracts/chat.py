@@ -21,7 +21,14 @@ class ChatMemory(Protocol):
     CM6. Clearing is opt-in: `ClearableChatMemory`. A backend that does not offer it has no such method; its users save
         an empty list instead.
 
+    Sessions are separate: names that differ in anything are different sessions, and no method reaches another session.
+    Views agree: a load that begins after a save or a clear returned sees it, through whichever object.
+    Nothing is shared: what a caller changes later, in what it saved or loaded, changes nothing that is stored.
+    Whole or refused: a message that would not be loaded equal makes the save raise. Nothing is cut, left out or altered.
+
     Of two concurrent saves, one wins as a whole. Nothing prevents a save that was computed from an outdated load.
+
+    Stability: stable. docs/contracts.md says what that promises.
     """
 
     async def load(self) -> list[ChatMessage]:

@@ -15,7 +15,11 @@ Metadata = JsonObject
 
 @dataclass(frozen=True, slots=True)
 class VectorDocument:
-    """One document to store. embedding: of `content`, by the model that the caller chose; not all zeros."""
+    """One document to store.
+
+    id: text without NUL, of 1 to 512 bytes as UTF-8. embedding: of `content`, by the model that the caller chose; finite
+    numbers, not all zeros.
+    """
 
     id: str
     content: str
@@ -41,7 +45,8 @@ class VectorMemory(Protocol):
         length is refused, by store and by search, and nothing of that store is kept.
     VM3. Results are ordered by score, the highest first; equal scores by id, in the order of code points. One backend
         has one metric.
-    VM4. `top_k` is an upper bound: where fewer documents match, fewer are returned, and none is made up.
+    VM4. `top_k` is an upper bound: where fewer documents match, fewer are returned, and none is made up. What was deleted
+        or replaced takes no place.
     VM5. `threshold` is exclusive: only documents with a score greater than it are returned.
     VM6. Metadata are opaque: they are returned as they were given, and neither their keys nor their values change what is
         found. Filters are not part of the contract.
@@ -49,8 +54,18 @@ class VectorMemory(Protocol):
     VM8. Documents are JSON except for their vectors: what was stored is returned equal, and can be written as JSON and
         stored elsewhere. What JSON cannot express is refused, and nothing of that store is kept.
 
-    Every search that begins after a store returned sees what it stored, whatever the underlying index shows by then. A
-    store that raised leaves the existing documents unchanged.
+    Collections are separate: no method reaches the documents of another namespace.
+    Views agree: a search that begins after a store or a delete returned sees it, through whichever object, and whatever
+    the underlying index shows by then.
+    Stores are whole: one that raised leaves all documents as they were, one that was cancelled has stored all or nothing.
+    Of concurrent stores none is lost; of those with one id, one is kept as a whole.
+    Ids are exact: those that differ in anything are different documents.
+    Vectors have a direction: a number that is not finite, or zeros only, are refused by store and search.
+    Nothing is shared: what a caller changes later, in what it stored or found, changes nothing that is stored.
+    Models do not mix: a backend that keeps its embedding model's name refuses to store and to search another model's
+    vectors. Keeping it is opt-in; all of Retain's backends do.
+
+    Stability: stable. docs/contracts.md says what that promises.
     """
 
     async def store(self, documents: Sequence[VectorDocument]) -> None:
@@ -65,6 +80,8 @@ class VectorMemory(Protocol):
         self, embedding: Vector, *, top_k: int = 10, threshold: float | None = None
     ) -> list[RetrievedDocument]:
         """Return at most `top_k` documents, the nearest first (VM3), of those with a score above the threshold (VM5).
+
+        top_k: at least 1. threshold: None for all documents, also those with negative scores.
 
         Raises: InvalidInput (code `vector_dimensions`, `vector_not_finite`, `vector_is_zero`, `vector_top_k`);
             LimitExceeded (code `vector_top_k_too_large`) if the backend has a bound; Unavailable.

@@ -14,6 +14,10 @@ class Embedder(Protocol):
     E2. Embedding has no side effect beyond caching: no argument is changed, no result is shared with a later result,
         and no call changes what another one returns.
     E3. Failure is an error that is raised: a result is never empty, partial or made up.
+
+    Each text gets one vector, also when it is repeated, blank, or one of hundreds. Calls at the same time do not mix.
+
+    Stability: stable. docs/contracts.md says what that promises.
     """
 
     @property

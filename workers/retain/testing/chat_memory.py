@@ -1,16 +1,17 @@
-"""The conformance suite of `ChatMemory`: CM1 to CM6."""
+"""The conformance suite of `ChatMemory`: CM1 to CM6, and the tests of `chat_sessions`."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from retain.contracts.chat import ChatMemory, ClearableChatMemory
 from retain.identifiers import new_id
 from retain.json_text import Json
 from retain.models.chat import ChatMessage, Role, ToolCall
-from retain.testing.suite import Suite, check, invariant
+from retain.testing.chat_sessions import ChatSessions, numbered
+from retain.testing.suite import cancelled, check, exact, invariant, short
 
 _MANY = 1_500
 _INTERRUPTIONS = 24
@@ -20,8 +21,10 @@ _TEXTS = (
     " ",
     "Hello.",
     "Grüße, 你好 🦀",
-    "line\nline\ttab",
+    "Gr\u00fc\u00dfe and Gru\u0308\u00dfe",
+    "line\nline\ttab\r\n ",
     "NUL \0 inside",
+    "&lt;b&gt; %s {} \\n",
     "\u2028\ufeff",
     '{"role": "user"}',
     "x" * 5000,
@@ -29,41 +32,29 @@ _TEXTS = (
 _ARGUMENTS: tuple[dict[str, Json], ...] = (
     {},
     {"order": "AB-1003", "items": [1, 2.5, None, True, {"": "é"}]},
-    {"n": 2**53 + 1, "s": "\0"},
+    {"n": 2**53 + 1, "s": "\0", "one": 1, "float": 1.0, "true": True, "no": False, "none": None, "empty": {}},
+    {"Key": "A", "key": "a", "u\u0308": 1, "\u00fc": 2, "number": "007", "date": "2026-01-01"},
 )
 
 
-class ChatMemorySuite(Suite):
+class ChatMemorySuite(ChatSessions):
     """The tests of a `ChatMemory`. Name the subclass `Test…`, override `open`, and pytest runs them."""
-
-    async def open(self, session: str) -> ChatMemory:
-        """Return the memory of a session, which is empty when it is new. Opened again, it has what was saved to it.
-
-        session: 26 letters and digits, never used by another test.
-        """
-        raise NotImplementedError("override this to open a session of your backend")
-
-    @classmethod
-    def of(cls, open_session: Callable[[str], Awaitable[ChatMemory]]) -> ChatMemorySuite:
-        """Return the suite of the backend that `open_session` opens, for `cases`."""
-        suite = cls()
-        setattr(suite, "open", open_session)  # noqa: B010 -- the type checker sees a method
-        return suite
 
     @invariant
     async def test_cm1_load_is_a_snapshot(self) -> None:
         """A load returns all messages as a list, which no later save changes, and changing it changes nothing stored."""
         memory = await self.open(new_id())
-        await memory.save(_numbered(_MANY))
+        await memory.save(numbered(_MANY))
         loaded = await memory.load()
         check(isinstance(loaded, list), "CM1", f"load returned a {type(loaded).__name__}, not a list")
         check(len(loaded) == _MANY, "CM1", f"load returned {len(loaded)} of {_MANY} messages")
         before = list(loaded)
-        await memory.save(_numbered(3))
+        await memory.save(numbered(3))
         check(loaded == before, "CM1", "a later save changed what was loaded before")
-        stored = list(await memory.load())
+        await memory.load()
+        check(loaded == before, "CM1", "a later load changed what was loaded before")
         (await memory.load()).clear()
-        check(list(await memory.load()) == stored, "CM1", "changing what was loaded changed what is stored")
+        check(list(await memory.load()) == numbered(3), "CM1", "changing what was loaded changed what is stored")
 
     @invariant
     async def test_cm2_save_replaces_all(self) -> None:
@@ -71,14 +62,14 @@ class ChatMemorySuite(Suite):
         session = new_id()
         memory = await self.open(session)
         for count in (3, 1, 5, 5, 0, 2):
-            given = _numbered(count, of=f"a conversation of {count}")
+            given = numbered(count, of=f"a conversation of {count}")
             await memory.save(given)
             given.append(ChatMessage("user", "added by the caller after the save"))
             expected = given[:-1]
             for again in (memory, await self.open(session)):
                 found = await again.load()
                 check(
-                    list(found) == expected, "CM2", f"{count} messages were saved, the conversation is {_short(found)}"
+                    list(found) == expected, "CM2", f"{count} messages were saved, the conversation is {short(found)}"
                 )
 
     @invariant
@@ -87,12 +78,12 @@ class ChatMemorySuite(Suite):
         chance = random.Random(3)
         conversations = [[_any_message(chance) for _ in range(size)] for size in (1, 2, 11, 12, 30)]
         conversations.append([ChatMessage("user", "again")] * 3)
-        conversations.append(list(reversed(_numbered(25))))
+        conversations.append(list(reversed(numbered(25))))
         for given in conversations:
             memory = await self.open(new_id())
             await memory.save(given)
             found = await memory.load()
-            check(list(found) == given, "CM3", f"{_short(given)} was loaded as {_short(found)}")
+            check(exact(list(found)) == exact(given), "CM3", f"{short(given)} was loaded as {short(found)}")
 
     @invariant
     async def test_cm4_a_save_is_atomic(self) -> None:
@@ -103,12 +94,7 @@ class ChatMemorySuite(Suite):
         for turns in range(_INTERRUPTIONS):
             if not await self._a_save_that_is_cancelled(turns, [before, after]):
                 break
-        _, first_then_second = await self._undisturbed(_OLD, _NEW)
-        _, second_then_first = await self._undisturbed(_NEW, _OLD)
-        memory = await self.open(new_id())
-        await asyncio.gather(memory.save(_OLD), memory.save(_NEW))
-        found = list(await memory.load())
-        check(found in (first_then_second, second_then_first), "CM4", f"two saves were mixed: {_short(found)}")
+        await self._saves_at_once()
 
     @invariant
     async def test_cm5_an_empty_memory_is_an_empty_list(self) -> None:
@@ -129,42 +115,61 @@ class ChatMemorySuite(Suite):
             return
         try:
             await memory.clear()
-            await memory.save(_numbered(3))
+            await memory.save(numbered(3))
             await memory.clear()
             await memory.clear()
         except Exception as error:
             raise AssertionError(f"CM6: it has a clear, which raised {type(error).__name__}") from error
         found = await (await self.open(session)).load()
-        check(not found, "CM6", f"after clear the conversation is {_short(found)}")
+        check(not found, "CM6", f"after clear the conversation is {short(found)}")
+        await memory.save(list(_OLD))
+        check(list(await memory.load()) == list(_OLD), "CM6", "after clear nothing can be saved")
+        for turns in range(_INTERRUPTIONS):
+            await memory.save(list(_OLD))
+            unfinished = await cancelled(_cleared(memory), turns)
+            found = list(await (await self.open(session)).load())
+            check(found in ([], list(_OLD)), "CM6", f"a clear that was cancelled left {short(found)}")
+            if not unfinished:
+                break
 
     async def _undisturbed(
         self, first: Sequence[ChatMessage], second: Sequence[ChatMessage]
     ) -> tuple[list[ChatMessage], list[ChatMessage]]:
         """Return what is loaded after the first save, and after the second."""
         memory = await self.open(new_id())
-        await memory.save(first)
+        await memory.save(list(first))
         between = list(await memory.load())
-        await memory.save(second)
+        await memory.save(list(second))
         return between, list(await memory.load())
+
+    async def _saves_at_once(self) -> None:
+        _, first_then_second = await self._undisturbed(_OLD, _NEW)
+        _, second_then_first = await self._undisturbed(_NEW, _OLD)
+        session = new_id()
+        memory, other = await self.open(session), await self.open(session)
+        for one, another in ((memory, memory), (memory, other), (other, memory)):
+            await asyncio.gather(one.save(list(_OLD)), another.save(list(_NEW)))
+            found = list(await memory.load())
+            check(found in (first_then_second, second_then_first), "CM4", f"two saves were mixed: {short(found)}")
 
     async def _a_save_that_fails(self, before: list[ChatMessage]) -> None:
         memory = await self.open(new_id())
-        await memory.save(_OLD)
+        await memory.save(list(_OLD))
         not_json = ChatMessage("assistant", "", (ToolCall("1", "ship", {"order": object()}),))  # type: ignore[dict-item]
         try:
             await memory.save([*_NEW, not_json, *_NEW])
         except Exception:  # noqa: BLE001 -- the backend chooses the error
             found = list(await memory.load())
-            check(found == before, "CM4", f"a save that failed left {_short(found)}")
+            check(found == before, "CM4", f"a save that failed left {short(found)}")
 
     async def _a_save_that_is_watched(self, states: list[list[ChatMessage]]) -> None:
         session = new_id()
         memory, other = await self.open(session), await self.open(session)
-        await memory.save(_OLD)
-        saving = asyncio.ensure_future(memory.save(_NEW))
+        await memory.save(list(_OLD))
+        saving = asyncio.ensure_future(memory.save(list(_NEW)))
         for _ in range(1_000):
             found = list(await other.load())
-            check(found in states, "CM4", f"while a save ran, load returned {_short(found)}")
+            check(found in states, "CM4", f"while a save ran, load returned {short(found)}")
             if saving.done():
                 break
             await asyncio.sleep(0)
@@ -173,36 +178,35 @@ class ChatMemorySuite(Suite):
     async def _a_save_that_is_cancelled(self, turns: int, states: list[list[ChatMessage]]) -> bool:
         """Cancel a save after this many turns of the event loop; return False if it had finished by then."""
         session = new_id()
-        await (await self.open(session)).save(_OLD)
-        saving = asyncio.ensure_future((await self.open(session)).save(_NEW))
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        unfinished = saving.cancel()
-        await asyncio.gather(saving, return_exceptions=True)
+        await (await self.open(session)).save(list(_OLD))
+        unfinished = await cancelled(_saved(await self.open(session), list(_NEW)), turns)
         found = list(await (await self.open(session)).load())
-        check(found in states, "CM4", f"a save that was cancelled left {_short(found)}")
+        check(found in states, "CM4", f"a save that was cancelled left {short(found)}")
         return unfinished
 
 
-def _numbered(count: int, *, of: str = "a conversation") -> list[ChatMessage]:
-    return [ChatMessage("user", f"message {number} of {of}") for number in range(count)]
+_OLD = tuple(numbered(4, of="the old conversation"))
+_NEW = tuple(numbered(6, of="the new conversation"))
 
 
-_OLD = _numbered(4, of="the old conversation")
-_NEW = _numbered(6, of="the new conversation")
+async def _saved(memory: ChatMemory, messages: Sequence[ChatMessage]) -> None:
+    await memory.save(messages)
+
+
+async def _cleared(memory: ClearableChatMemory) -> None:
+    await memory.clear()
 
 
 def _any_message(chance: random.Random) -> ChatMessage:
     role = chance.choice(_ROLES)
-    calls = tuple(ToolCall(f"call-{n}", "ship", chance.choice(_ARGUMENTS)) for n in range(chance.randrange(3)))
+    calls = tuple(
+        ToolCall(f"call-{n}", "ship", chance.choice(_ARGUMENTS), chance.choice((None, "", "not JSON: {")))
+        for n in range(chance.randrange(3))
+    )
     return ChatMessage(
         role,
         chance.choice(_TEXTS),
         calls if role == "assistant" else (),
-        "call-1" if role == "tool" else None,
+        chance.choice(("call-1", "")) if role == "tool" else None,
+        failed=role == "tool" and chance.random() < 0.5,
     )
-
-
-def _short(messages: object) -> str:
-    text = repr(messages)
-    return text if len(text) < 400 else f"{text[:400]}…"

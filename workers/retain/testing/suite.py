@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -51,6 +52,10 @@ class Suite:
 async def _opened_and_closed(suite: Self, test: Callable[[Self], Awaitable[None]]) -> None:
     try:
         await test(suite)
+    except AssertionError:
+        raise
+    except Exception as error:
+        raise AssertionError(f"{test.__name__}: it raised {type(error).__name__}: {error}") from error
     finally:
         await suite.close()
 
@@ -62,3 +67,39 @@ def check(holds: object, number: str, message: str) -> None:
     """
     if not holds:
         raise AssertionError(f"{number}: {message}")
+
+
+async def raises(work: Awaitable[object]) -> bool:
+    """Return whether the work raises an error. Which one is the backend's choice."""
+    try:
+        await work
+    except Exception:  # noqa: BLE001 -- the backend chooses the error
+        return True
+    return False
+
+
+async def cancelled(work: Coroutine[object, object, object], turns: int) -> bool:
+    """Start the work and cancel it after this many turns of the event loop; return False if it had finished by then."""
+    running = asyncio.ensure_future(work)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    unfinished = running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return unfinished
+
+
+def exact(value: object) -> object:
+    """Return the value with the types of all its parts: Python calls 1, 1.0 and True equal, JSON does not."""
+    if is_dataclass(value):
+        return (type(value).__name__, *(exact(getattr(value, field.name)) for field in fields(value)))
+    if isinstance(value, Mapping):
+        return ("mapping", {name: exact(each) for name, each in value.items()})
+    if isinstance(value, list | tuple):
+        return (type(value).__name__, [exact(each) for each in value])
+    return (type(value).__name__, value)
+
+
+def short(value: object) -> str:
+    """Return how the value is shown in a failure."""
+    text = repr(value)
+    return text if len(text) < 400 else f"{text[:400]}…"
