@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from retain.agents.catalogue import AgentCatalogue
+from retain.agents.recollection import query_text
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
@@ -58,6 +59,30 @@ async def test_only_what_concerns_the_input_comes_into_the_prompt(deploy: Deploy
     [used] = (await logged(deployment))["records"]
     assert used["relevance"] > 0.3
     assert "shortened" not in used
+
+
+async def test_an_object_brings_what_its_values_concern(deploy: Deploy, agents: Agents) -> None:
+    deployment = deploy(remembering(agents), chat=SteppedChat())
+    await deployment.seed("teller", [*FACTS, "Order SO-4411 arrived broken.", "The records of the query are null."])
+    asked: dict[str, Any] = {"query": None, "guest": {"name": "Bob"}, "dishes": ["peanut sauce", 2], "allergic": True}
+    result = await deployment.run("teller", asked)
+    assert result["memory"]["records_used"] == 1
+    assert (await logged(deployment))["records"][0]["relevance"] > 0.3
+    assert (await deployment.run("teller", {"order": "SO-4411"}))["memory"]["records_used"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        pytest.param(" Tea? ", "Tea?", id="a text"),
+        pytest.param("", "", id="nothing"),
+        pytest.param({}, "", id="an empty object"),
+        pytest.param({"b": {"order": 482}, "a": ["x", None, True, [1.5]]}, "b order 482 a x 1.5", id="an object"),
+        pytest.param({"text": "é" * 5_000}, "text " + "é" * 4_093, id="more than a query may be"),
+    ],
+)
+def test_the_query_of_an_input_is_its_words(given: Any, text: str) -> None:
+    assert query_text(given) == text
 
 
 async def test_a_definition_may_lower_the_floor_or_raise_it(deploy: Deploy, agents: Agents) -> None:

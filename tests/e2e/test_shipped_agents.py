@@ -141,7 +141,7 @@ def test_the_agent_that_the_readme_adds_by_yaml_alone_remembers_across_runs_and_
 
     stored, known = ask("reception", "store_memory", content=FACT)
     assert (stored["created"], known) == (True, [])
-    recalled, known = ask("kitchen", "recall_memory", query="What must the cook of room 4 leave out?")
+    recalled, known = ask("kitchen", "recall_memory", query="What must the guest of room 4 not eat?")
     assert [(memory["id"], memory["content"]) for memory in recalled["memories"]] == [(stored["id"], FACT)]
     assert known == [stored["id"]], "what is known comes into the context of another instance's run"
     asked = order(("recall_memory", {"query": "the guest of room 4"}))

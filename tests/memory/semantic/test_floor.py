@@ -73,6 +73,15 @@ async def test_a_record_that_only_a_word_finds_passes_although_its_vector_is_far
         assert hit.components["vector"] < 0
 
 
+async def test_a_quotation_makes_nothing_relevant() -> None:
+    with closing(Substrate()) as substrate:
+        await remembering(substrate)
+        question = 'Translate "is on" into Latin.'
+        [quoted] = [hit for hit in await substrate.hits(question) if hit.components["exact"]]
+        assert quoted.record.content == FACTS[1]
+        assert await substrate.found(question, min_score=MIN_SCORE) == []
+
+
 async def test_one_of_many_ids_of_a_long_message_is_enough() -> None:
     ids = ", ".join(f"SO-{number}" for number in range(4411, 4419))
     with closing(Substrate()) as substrate:
@@ -84,9 +93,10 @@ async def test_one_of_many_ids_of_a_long_message_is_enough() -> None:
 def test_common_words_tell_little_and_stop_words_nothing() -> None:
     def weight(text: str, having: int) -> float:
         query = analyse(text, 0)
-        return rarity(query, sum(inverse_frequency(1000, having) for _ in query.stems), 1000)
+        return rarity(query, dict.fromkeys(query.stems, inverse_frequency(1000, having)), 1000)
 
     assert weight("permit", 1) == weight("a permit for the fair", 1) == 1
+    assert weight("permit", 0) > 1, "a word that no record has takes nothing from those that are found"
     assert 0 < weight("thanks", 300) < 0.05
     assert weight("permit", 2) < 1
     for nothing in ("Who are you?", "Hi!", "?!", "What is his?"):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from retain.agents.calls.run_request import RunInput
 from retain.agents.definitions import MemoryConfig
+from retain.json_text import Json
 from retain.memory.recall.excerpt import excerpt
+from retain.memory.recall.query import MAX_QUERY_BYTES
 from retain.memory.semantic import Hit, RecallQuery
 
 
@@ -17,6 +20,31 @@ class Recollection:
     hit: Hit
     text: str
     shortened: bool
+
+
+def query_text(run_input: RunInput) -> str:
+    """Return what to recall for an input: its beginning, as long as a query may be; "" for a blank input.
+
+    Of an object these are its names and values, because braces and quotation marks say nothing about it.
+    """
+    text = run_input if isinstance(run_input, str) else " ".join(_words(run_input))
+    encoded = text.strip().encode("utf-8", "replace")
+    return encoded[:MAX_QUERY_BYTES].decode("utf-8", "ignore")
+
+
+def _words(value: Json) -> list[str]:
+    """Return the names and values in a JSON value, in order; truth values and null have no words."""
+    found: list[str] = []
+    rest: list[Json] = [value]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, Mapping):
+            rest += [part for name in reversed(list(one)) for part in (one[name], name)]
+        elif isinstance(one, Sequence) and not isinstance(one, str):
+            rest += one[::-1]
+        elif one is not None and not isinstance(one, bool):
+            found.append(str(one))
+    return found
 
 
 def query_of(

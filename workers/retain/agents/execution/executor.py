@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from retain.agents.calls.run_request import RunInput, RunRequest, input_text
+from retain.agents.calls.run_request import RunRequest
 from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
@@ -13,7 +13,7 @@ from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.learning.run_learning import RunLearning
 from retain.agents.occasion import occasion_of
-from retain.agents.recollection import query_of
+from retain.agents.recollection import query_of, query_text
 from retain.agents.runs.context import AssembledContext, assemble
 from retain.agents.runs.events import RunFailed, RunRecovered, ToolCalled
 from retain.agents.runs.journal import Journal
@@ -29,7 +29,6 @@ from retain.log import bind
 from retain.memory.episodes import Turns, last_episodes
 from retain.memory.facts import KnownFact, known_facts
 from retain.memory.procedures.procedural import Choice, ProceduralMemory
-from retain.memory.recall.query import MAX_QUERY_BYTES
 from retain.memory.semantic import Hit
 from retain.memory.working import WorkingMemory
 from retain.models.chat import ChatModel, ToolSpec
@@ -166,7 +165,7 @@ class Execution:
         turns = Turns(config.episodes_from, self._identity.instance_id, request.user_id)
         episodes = await last_episodes(self._ports.sql, self._identity.scope, turns, config.episodes)
         records: list[Hit] = []
-        query = _query(request.input)
+        query = query_text(request.input)
         if query and config.long_term_enabled and config.recall in ("context", "both"):
             records = await self._toolbox.semantic(request.user_id).search(query_of(config, query))
         profile = await self._profile(definition, request)
@@ -228,9 +227,3 @@ class Execution:
 def _least(*bounds: int | None) -> int | None:
     """Return the lowest bound that is not None, or None."""
     return min((bound for bound in bounds if bound is not None), default=None)
-
-
-def _query(run_input: RunInput) -> str:
-    """Return the query for an input: its beginning, as long as a query may be; "" for a blank input."""
-    encoded = input_text(run_input).strip().encode("utf-8", "replace")
-    return encoded[:MAX_QUERY_BYTES].decode("utf-8", "ignore")

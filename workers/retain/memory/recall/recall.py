@@ -113,7 +113,7 @@ class Recall:
         visible = Visible(statistics.reach, at_ms, wanted.as_of_ms is not None, condition, tuple(values))
         evidence = await self._find(wanted, query, vector, statistics, visible)
         idf = statistics.idf(query)
-        telling = rarity(query, sum(idf.values()), statistics.records)
+        telling = rarity(query, idf, statistics.records)
         scale = Relevance(unrelated, telling, obscure(query.text, vector), self._weights)
         ranked = _above(wanted.min_score, await self._rank(query, evidence, idf, visible), scale)
         hits = await self._hydrate(ranked, wanted, visible)

@@ -7,12 +7,13 @@ neighbours' heat, importance and confidence. Relevance has only the parts that m
     words     = WORDS * rarity * the words component of the score, without its weight
     relevance = sqrt(meaning^2 + words^2) - LONG * ln(the record's parts)
 
-and at least the square root of the share of the query's exact terms that the record has.
+and at least the square root of the share of the query's addresses, ids and numbers that the record has.
 
 `unrelated` is the mean cosine that the model gives to texts which have nothing to do with each other. `rarity` is 1 if the
-query's words are together as rare as a word that only one record has; it falls with the square for a query of common words
-("Yes please", "Thanks a lot"). For a query without a vector, or mostly in another script than the Latin one, words count
-in full: they may be all that finds the answer. A long record has more parts, of which one may be near by chance.
+query's words are together as rare as a word that only one record has, and more if some are in none; it falls with the square
+for a query of common words ("Yes please", "Thanks a lot"). For a query without a vector, or mostly in another script than
+the Latin one, words count in full: they may be all that finds the answer. A long record has more parts, of which one may be
+near by chance.
 
 docs/decisions/0020-floor.md says what was measured.
 """
@@ -20,11 +21,11 @@ docs/decisions/0020-floor.md says what was measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.memory.recall.preparation import PART_CHARACTERS
-from retain.memory.recall.query import Query
+from retain.memory.recall.query import MAX_EXACT_TERMS, QUOTATION, Query
 from retain.memory.recall.ranking import Candidate, Weights, inverse_frequency
 from retain.memory.recall.words import fold, telling, words
 from retain.models.embedding import Embedder
@@ -52,6 +53,8 @@ UNRELATED_TEXTS = (
 )
 """Texts whose cosines show what a model gives to texts that have nothing to do with each other."""
 _MOST_UNRELATED = 0.95
+_ONLY_QUOTATIONS = (QUOTATION + 1 / MAX_EXACT_TERMS) / 2
+"""Between the share of a record that has all of a query's quotations, and of one that has the least share of its ids."""
 
 _unrelated: dict[str, float] = {}
 """By model, for as long as the process lives: the same vectors in every call (E1 of `Embedder`) give the same mean."""
@@ -72,11 +75,12 @@ class Relevance:
     def of(self, candidate: Candidate) -> float:
         """Return the relevance of a ranked candidate."""
         known = candidate.components["words"] / self.weights.words
-        found = (WORDS_ALONE if self.obscure else WORDS) * self.rarity * known
+        found = (WORDS_ALONE if self.obscure else WORDS) * min(1.0, self.rarity * known)
         meaning = max(0.0, (candidate.cosine - self.unrelated) / (1.0 - self.unrelated))
         parts = max(1.0, candidate.length / PART_CHARACTERS)
         whole = math.hypot(meaning, found) - LONG * math.log(parts)
-        return min(1.0, max(0.0, whole, math.sqrt(candidate.exact)))
+        exact = math.sqrt(candidate.exact) if candidate.exact > _ONLY_QUOTATIONS else 0.0
+        return min(1.0, max(0.0, whole, exact))
 
 
 def obscure(text: str, vector: Vector) -> bool:
@@ -85,14 +89,17 @@ def obscure(text: str, vector: Vector) -> bool:
     return not any(vector) or 2 * sum(letter.isascii() for letter in letters) < len(letters)
 
 
-def rarity(query: Query, whole: float, records: int) -> float:
-    """Return how much the query's words tell, 0 to 1; 0 when it has only stop words.
+def rarity(query: Query, idf: Mapping[str, float], records: int) -> float:
+    """Return how much the query's words tell; 0 when it has only stop words.
 
-    whole: the sum of the words' inverse document frequencies among this many records.
+    idf: of the query's words among this many records. A word that no record has counts as much as one that one has: in a
+    small memory it would otherwise outweigh those that are found.
     """
     if not telling(words(query.text)):
         return 0.0
-    return min(1.0, whole / inverse_frequency(max(records, 1), 1)) ** 2
+    most = inverse_frequency(max(records, 1), 1)
+    whole = sum(min(one, most) for one in idf.values())
+    return min(1.0, whole / most) ** 2 * sum(idf.values()) / whole
 
 
 async def embedded(embedder: Embedder, text: str) -> tuple[Vector, float]:
