@@ -103,7 +103,7 @@ def _reply(request: ChatRequest) -> ChatReply:
     text = request.messages[last].content
     if text.startswith("{"):
         results = [message.content for message in request.messages[last:] if message.role == "tool"]
-        return _obey(json.loads(text), results)
+        return obey(json.loads(text), results)
     [script] = [
         script for instructions, script in _shipped() if request.messages[0].content.startswith(instructions.strip())
     ]
@@ -118,7 +118,8 @@ def _shipped() -> list[tuple[str, Any]]:
     return [(agent["instructions"], compiled["scripts"][agent["model"]["script"]]) for agent in agents]
 
 
-def _obey(wanted: dict[str, Any], results: list[str]) -> ChatReply:
+def obey(wanted: dict[str, Any], results: list[str]) -> ChatReply:
+    """Return the next answer of a model with this order, after the tools' answers."""
     usage = Usage(input_tokens=10, output_tokens=5)
     if len(results) < len(wanted["calls"]):
         tool, arguments = wanted["calls"][len(results)]

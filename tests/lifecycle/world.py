@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+from retain.agents.catalogue import AgentCatalogue
+from retain.agents.definitions import AgentDefinition
 from retain.agents.identity import identity_of
 from retain.agents.methods import METHODS
 from retain.errors import RetainError
@@ -16,6 +18,7 @@ from retain.lifecycle.stores import Stores
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import Hit, RecallQuery, SemanticMemory, StoreResult
+from retain.models.chat import ChatModel
 from retain.models.embedding import Embedder
 from retain.ports import Row
 from retain.rpc import answer, refusal
@@ -33,8 +36,10 @@ Snapshot = dict[str, bytes]
 class World(Deployment):
     """Agents on the host, an object store, and all stores as the lifecycle sees them."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(
+        self, agents: AgentCatalogue | None = None, chat: Callable[[AgentDefinition], ChatModel] | None = None
+    ) -> None:
+        super().__init__(agents, chat=chat)
         self.objects_store = SqliteObjects.open()
         self.embedder: Embedder = shipped_embedder()
 

@@ -198,6 +198,7 @@ class Instance:
     async def erase(self, request: EraseRequest) -> Erased:
         """Forget what the object itself holds: everything, or the runs and working keys that name a term.
 
+        For a user, everything if the instance serves that user, otherwise nothing: what it holds is not theirs.
         With everything, what is owed to D1 is dropped too; before a search for a term it is written, so that nothing that
         names the term reaches D1 later. Idempotent. After everything was erased, the object does not know who it is
         until it is called again.
@@ -205,6 +206,8 @@ class Instance:
             D1 or KV did not answer. Then repeat the call.
         """
         text = request.term
+        if request.user_id is not None and self._journal.served_user() != request.user_id:
+            return Erased(everything=False)
         if self._active or (text is not None and self._journal.runs.running()):
             raise Conflict("the instance is busy with a run; try again", code="instance_busy")
         self._active = True

@@ -18,7 +18,7 @@ def _values_of(data: object) -> object:
 
 
 TENANT_TABLES = (
-    TenantTable("run_events", ("run_id", "seq")),
+    TenantTable("run_events", ("run_id", "seq"), users="part"),
     TenantTable(
         "agent_runs",
         ("run_id",),
@@ -35,7 +35,15 @@ TENANT_TABLES = (
             "conversation_messages": Texts(("content",)),
         },
         instances=True,
+        users="instance and user",
     ),
-    TenantTable("users", ("user_id",)),
-    TenantTable("outbox_failures", ("instance_key", "entry_id"), texts=Texts(("instance_key", "parameters", "error"))),
+    TenantTable(
+        "users", ("tenant_id", "user_id"), texts=Texts(("name",), "name = NULL", whole=("user_id",)), users="user"
+    ),
+    TenantTable(
+        "outbox_failures",
+        ("instance_key", "entry_id"),
+        texts=Texts(("instance_key", "parameters", "error")),
+        users="owed",
+    ),
 )

@@ -12,6 +12,7 @@ TENANT_TABLES = (
             ("case_id", "output", "observed", "scores", "error"),
             "case_id = 'erased', output = NULL, observed = NULL, scores = NULL, error = NULL",
         ),
+        users="nobody",
     ),
     TenantTable(
         "eval_runs",
@@ -20,8 +21,9 @@ TENANT_TABLES = (
             ("dataset", "definition", "request_key"),
             "dataset = 'erased', definition = '{\"target\":{\"recall\":{}}}', request_key = NULL",
         ),
+        users="nobody",
     ),
-    TenantTable("eval_scratches", ("scratch_id",), tenants="scratch_id"),
+    TenantTable("eval_scratches", ("scratch_id",), tenants="scratch_id", users="nobody"),
     TenantTable(
         "eval_cases",
         ("tenant_id", "name", "version", "position"),

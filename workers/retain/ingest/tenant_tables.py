@@ -13,7 +13,19 @@ TENANT_TABLES = (
             "state = 'learned', message = NULL, message_key = '', at_ms = NULL, speaker = NULL, content = NULL,"
             " facts = NULL",
         ),
+        users="scope",
     ),
-    TenantTable("ingest_uploads", ("upload_id", "message_index"), texts=Texts(("message", "speaker", "content"))),
-    TenantTable("ingest_jobs", ("job_id",), texts=Texts(("conversation", "rejections", "error"))),
+    TenantTable(
+        "ingest_uploads",
+        ("upload_id", "message_index"),
+        texts=Texts(("message", "speaker", "content")),
+        users="arriving",
+    ),
+    TenantTable(
+        "ingest_jobs",
+        ("job_id",),
+        texts=Texts(("conversation", "rejections", "error")),
+        users="scope",
+        lease="lease_until_ms",
+    ),
 )

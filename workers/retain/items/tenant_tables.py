@@ -5,6 +5,6 @@ from __future__ import annotations
 from retain.tenants.tables import TenantTable
 
 TENANT_TABLES = (
-    TenantTable("memory_items", ("tenant_id", "key"), "step"),
+    TenantTable("memory_items", ("tenant_id", "key"), "step", users="step"),
     TenantTable("memory_item_objects", ("object_key",), "step"),
 )

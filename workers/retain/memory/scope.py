@@ -244,3 +244,14 @@ def registration(scope: Scope) -> list[Statement]:
         )
         for node in reversed(scope.path())
     ]
+
+
+OF_USER = """
+WITH RECURSIVE theirs (scope_id) AS (
+  SELECT scope_id FROM scopes WHERE tenant_id = ?1 AND user_id = ?2
+  UNION
+  SELECT s.scope_id FROM scopes s JOIN theirs t ON s.tenant_id = ?1 AND s.parent_id = t.scope_id
+)
+SELECT scope_id FROM theirs
+"""
+"""The ids of a user's scopes, in every agent and in the tenant, and of those below. Parameters: tenant, user."""

@@ -14,6 +14,19 @@ Erased = Literal["rows", "step", "never"]
 all, because the table is the proof of the erasure."""
 
 
+OfUsers = Literal[
+    "user", "instance", "instance and user", "owed", "part", "scope", "arriving", "step", "kept", "nobody"
+]
+"""How the rows of one user are found, for the erasure of that user.
+
+user: by the column `user_id`. instance: by `agent_type` and `instance_id`, of the instances that serve the user. instance
+and user: by the three columns; a row that names nobody belongs to the user whom its instance serves. owed: by
+`instance_key`, or by the user's id among `parameters`, a JSON array. part: with the row that has it as a part. scope: by
+`scope_id`. arriving: they cannot be told apart yet; the erasure waits until those from before it, by `created_at_ms`, are
+gone. step: in a step of its own. kept: not at all, because they keep the user erased. nobody: they belong to no user.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Texts:
     """The columns of a table that may mention a person or a thing, and how a row that does is erased.
@@ -39,6 +52,8 @@ class TenantTable:
     parts: tables whose rows belong to the row with the same single key, and are erased by mention with it.
     instances: whether the columns `agent_type` and `instance_id` name Durable Objects to erase.
     tenants: the column with the ids of other tenants that belong to this one and are erased before it.
+    users: how one user's rows are found; None for a table without a column that could name a user, directly or not.
+    lease: the column with the time until which a worker has the row; the erasure of a user waits for it.
     """
 
     name: str
@@ -48,3 +63,5 @@ class TenantTable:
     parts: Mapping[str, Texts] = field(default_factory=dict)
     instances: bool = False
     tenants: str | None = None
+    users: OfUsers | None = None
+    lease: str | None = None

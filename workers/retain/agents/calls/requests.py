@@ -184,15 +184,17 @@ class DescribeRequest:
 
 @dataclass(frozen=True, slots=True)
 class EraseRequest:
-    """Forget everything, or what names `term`."""
+    """Forget everything, or what names `term`. user_id: everything, if the instance serves this user."""
 
     term: str | None = None
+    user_id: str | None = None
 
     def to_json(self) -> dict[str, Json]:
         """Return the request as it is sent."""
-        return {} if self.term is None else {"term": self.term}
+        return {"term": self.term, "user_id": self.user_id}
 
     @classmethod
     def from_json(cls, content: JsonObject) -> EraseRequest:
         """Return the request. Raises: InvalidInput (code `invalid_request`)."""
-        return cls(Fields(content).text_or_none("term"))
+        fields = Fields(content)
+        return cls(fields.text_or_none("term"), fields.text_or_none("user_id"))

@@ -1,4 +1,4 @@
-"""Erasure: jobs that erase a subject or a whole tenant from every store, and leave a receipt.
+"""Erasure: jobs that erase a subject, a user or a whole tenant from every store, and leave a receipt.
 
 A job is a row of D1 with the request and the progress; any caller can continue it, slice by slice. It completes in a
 mutation of the tenant that finds nothing left, and the same mutation erases the request from the row.
@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from retain.errors import ConstraintViolated, InvalidInput, RetainError, Unavailable
+from retain.identifiers import check_user_id
 from retain.jobs import noted
 from retain.lifecycle.erasure.receipts import ErasureJob, ErasureReceipt, Kind, Receipts, started
 from retain.lifecycle.erasure.slices import Slice, Step
 from retain.lifecycle.erasure.subject import BY_MENTION, BY_SUBJECT
 from retain.lifecycle.erasure.tenant import STEPS, closing
+from retain.lifecycle.erasure.user import STEPS as BY_USER
+from retain.lifecycle.erasure.user import marking
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.terms import MAX_TERM_BYTES, Term
 from retain.ports import Statement
@@ -45,7 +48,7 @@ class Outcome:
 
 
 class Erasure:
-    """Erases subjects and tenants, and keeps the receipts."""
+    """Erases subjects, users and tenants, and keeps the receipts."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
@@ -63,7 +66,18 @@ class Erasure:
             Term.of(subject)
         request = {"subject": subject, "match": match}
         receipt = await self._receipts.open_for(tenant_id, "subject", request)
-        return await self.resume(receipt or await self._start(tenant_id, "subject", request, []))
+        return await self.resume(receipt or await self._start(tenant_id, "subject", request))
+
+    async def erase_user(self, tenant_id: str, user_id: str) -> Outcome:
+        """Erase a user: their memories of every kind in every agent, their instances, runs and items.
+
+        An open erasure of the same user is resumed; else a new one begins. It also erases what the user's runs leave
+        while it runs, so end those first. A later run of the user begins again with nothing.
+        Raises: InvalidInput (code `invalid_user`); what stopped it, with the job resumable.
+        """
+        request = {"user": check_user_id(user_id)}
+        receipt = await self._receipts.open_for(tenant_id, "user", request)
+        return await self.resume(receipt or await self._start(tenant_id, "user", request))
 
     async def erase_tenant(self, tenant_id: str) -> Outcome:
         """Close the tenant and erase all its data except world history and receipts; resume an open erasure.
@@ -75,7 +89,7 @@ class Erasure:
         receipt = await self._receipts.open_for(tenant_id, "tenant", request)
         if receipt is None and (await self._stores.sql.run(_CLOSED, tenant_id)).rows:
             receipt = await self._receipts.last_of_tenant(tenant_id)
-        return await self.resume(receipt or await self._start(tenant_id, "tenant", request, closing(tenant_id)))
+        return await self.resume(receipt or await self._start(tenant_id, "tenant", request))
 
     async def resume(self, receipt: ErasureReceipt) -> Outcome:
         """Continue an erasure for up to 20 slices. Raises: what stopped it, with the job resumable."""
@@ -94,11 +108,10 @@ class Erasure:
         """Return up to 100 erasures that are not complete, least recently updated first."""
         return await self._receipts.all_open()
 
-    async def _start(
-        self, tenant_id: str, kind: Kind, request: Mapping[str, object], more: list[Statement]
-    ) -> ErasureReceipt:
-        first = next(iter(_steps(kind, request)))
-        await self._stores.sql.batch([started(tenant_id, kind, request, first, self._stores.clock()), *more])
+    async def _start(self, tenant_id: str, kind: Kind, request: Mapping[str, object]) -> ErasureReceipt:
+        first, now = next(iter(_steps(kind, request))), self._stores.clock()
+        begun = _begun(tenant_id, kind, request, now)
+        await self._stores.sql.batch([started(tenant_id, kind, request, first, now), *begun])
         receipt = await self._receipts.open_for(tenant_id, kind, request)
         if receipt is None:  # another caller started it at the same time, and it is already complete
             raise Unavailable("the erasure was completed meanwhile; ask again", code="contended")
@@ -119,19 +132,29 @@ class Erasure:
                 if done in (Slice.DONE, Slice.AGAIN):
                     names = list(steps)
                     following = names.index(job.step) + 1 if done is Slice.DONE else 0
-                    closed = closing(job.tenant_id) if done is Slice.AGAIN else []
+                    now, kind = self._stores.clock(), job.receipt.kind
+                    begun = _begun(job.tenant_id, kind, job.request, now) if done is Slice.AGAIN else []
                     if following < len(names):
-                        moved = job.moved(self._stores.clock(), {}, step=names[following])
-                        await self._stores.sql.batch([*moved, *closed])
+                        moved = job.moved(now, {}, step=names[following])
+                        await self._stores.sql.batch([*moved, *begun])
             except ConstraintViolated:
                 _log.info("another caller continues the erasure", extra={"receipt_id": receipt.receipt_id})
         receipt = await self._receipts.get(receipt.tenant_id, receipt.receipt_id)
         return Outcome(receipt, salt, None if receipt.state == "completed" else 0)
 
 
+def _begun(tenant_id: str, kind: Kind, request: Mapping[str, object], now_ms: int) -> list[Statement]:
+    """Return the statements with which the steps begin: they keep late writes from bringing anything back."""
+    if kind == "tenant":
+        return closing(tenant_id)
+    return [marking(tenant_id, str(request["user"]), now_ms)] if kind == "user" else []
+
+
 def _steps(kind: Kind, request: Mapping[str, object]) -> Mapping[str, Step]:
     if kind == "tenant":
         return {"scratches": _erase_own_tenants, **STEPS}
+    if kind == "user":
+        return BY_USER
     return BY_MENTION if request["match"] == "mention" else BY_SUBJECT
 
 

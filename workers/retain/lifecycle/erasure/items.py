@@ -45,8 +45,9 @@ DELETE FROM memory_item_objects WHERE tenant_id = ? AND object_key IN (SELECT va
 
 
 async def bury_items_of_user(stores: Stores, job: ErasureJob) -> Slice:
-    """Delete a page of the items whose user is the request's subject."""
-    rows = await _page(stores, job, "AND user_id = ?", job.request["subject"])
+    """Delete a page of the items whose user is the request's, or its subject."""
+    user_id = job.request["user" if job.receipt.kind == "user" else "subject"]
+    rows = await _page(stores, job, "AND user_id = ?", user_id)
     return await _bury(stores, job, rows, rows)
 
 

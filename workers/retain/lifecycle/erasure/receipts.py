@@ -18,7 +18,7 @@ from retain.identifiers import check_id, new_id
 from retain.ports import Row, Sql, SqlValue, Statement
 from retain.tenants.history import digest_of
 
-Kind = Literal["subject", "tenant"]
+Kind = Literal["subject", "user", "tenant"]
 _JOB = "SELECT * FROM erasure_receipts WHERE receipt_id = ?"
 _RECEIPT = "SELECT * FROM erasure_receipts WHERE receipt_id = ? AND tenant_id = ?"
 _OPEN = "SELECT * FROM erasure_receipts WHERE tenant_id = ?1 AND kind = ?2 AND state = 'running' AND request = ?3"

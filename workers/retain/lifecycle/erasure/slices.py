@@ -6,12 +6,13 @@ that was counted is left.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 
 from retain.errors import Conflict
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.stores import Stores
+from retain.ports import Row
 
 KEYS = 40
 """Keys or objects per slice: reading and erasing each takes a call, and a request has 1,000.
@@ -54,14 +55,20 @@ async def erase_instances(stores: Stores, job: ErasureJob) -> Slice:
     known = " UNION ".join(_INSTANCES.format(table=table) for table in tables)
     page = f"{known} ORDER BY agent_type, instance_id LIMIT ?4"
     rows = (await stores.sql.run(page, job.tenant_id, agent_type, instance_id, INSTANCES)).rows
+    return await erase_these(
+        stores, job, rows, {} if job.receipt.kind == "tenant" else {"term": job.request["subject"]}
+    )
+
+
+async def erase_these(stores: Stores, job: ErasureJob, rows: Sequence[Row], what: Mapping[str, str]) -> Slice:
+    """Erase a page of instances in their Durable Objects. what: the request, besides the instance's identity."""
     if not rows:
         return Slice.DONE
-    term = {} if job.receipt.kind == "tenant" else {"term": job.request["subject"]}
     for row in rows:
         identity = {"tenant_id": job.tenant_id, "agent_type": row["agent_type"], "instance_id": row["instance_id"]}
         name = f"{row['agent_type']}:{job.tenant_id}:{row['instance_id']}"
         try:
-            await stores.instances.call(name, "erase", {**identity, **term})
+            await stores.instances.call(name, "erase", {**identity, **what})
         except Conflict:
             return Slice.WAIT  # a run is under way, or will be resumed after an interruption: wait until it ends
     cursor = [rows[-1]["agent_type"], rows[-1]["instance_id"]]

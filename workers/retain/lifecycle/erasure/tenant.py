@@ -45,7 +45,7 @@ _NUMBERS = "SELECT number FROM memory_records WHERE id IN (SELECT value FROM jso
 _IDS = "SELECT value FROM json_each({})"
 _MOOT = """
 UPDATE erasure_receipts SET state = 'completed', completed_at_ms = ?, updated_at_ms = ?, error = NULL, request = NULL,
-  salt = NULL, step = NULL, cursor = NULL, pending = NULL WHERE tenant_id = ? AND kind = 'subject' AND state = 'running'
+  salt = NULL, step = NULL, cursor = NULL, pending = NULL WHERE tenant_id = ? AND kind <> 'tenant' AND state = 'running'
 """
 
 
