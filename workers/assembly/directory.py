@@ -29,3 +29,7 @@ class Directory:
     def house_of(self, agent_type: str) -> str | None:
         """Return an agent's house. Raises: NotFound for an agent that does not exist."""
         return self.catalogue.agent(agent_type).house
+
+    def shares_users(self, agent_type: str) -> bool:
+        """Return whether an agent knows what others know of their users. Raises: as `house_of`."""
+        return self.catalogue.agent(agent_type).memory_config.user == "shared"

@@ -9,7 +9,7 @@ from retain.ingest.extraction import Extractor
 from retain.ingest.ingestion import Ingestion
 from retain.ingest.selection import extractor
 from retain.memory.indexer import Indexer
-from retain.memory.scope import Scope
+from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ class MemoryParts:
         self._root = root
         self._platform = root.platform
 
-    def semantic(self, scope: Scope) -> SemanticMemory:
-        """Return the semantic memory of a scope."""
+    def semantic(self, scope: Scope, view: View | None = None) -> SemanticMemory:
+        """Return the semantic memory of a scope. view: what it sees, when that is not the scope's own path."""
         platform, models = self._platform, self._root.models
         return SemanticMemory(
-            scope, platform.sql, platform.index, models.embedder, bindings.now_ms, reranker=models.reranker
+            scope, platform.sql, platform.index, models.embedder, bindings.now_ms, view=view, reranker=models.reranker
         )
 
     def ingestion(self, scope: Scope) -> Ingestion:

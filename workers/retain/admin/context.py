@@ -13,7 +13,7 @@ from retain.items.client import MemoryClient
 from retain.items.rekeying.backfill import Backfill
 from retain.items.rekeying.migration import Migration
 from retain.lifecycle.stores import Stores
-from retain.memory.scope import Scope
+from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
 from retain.namespace import Namespace
 from retain.ports import Background, Clock, Sql
@@ -24,16 +24,18 @@ from retain.tenants.register import Tenants
 class AdminContext:
     """What the routes work with.
 
-    house_of: an agent's house, raising NotFound for an agent that does not exist. semantic: returns the semantic memory
-    of a scope. ingestion: returns the ingest of a scope. stores: every store that holds data of a tenant. items: returns
-    the tiered memory of a namespace. migration, backfill: of its keys; all three raise Misconfigured for invalid legacy
-    patterns. evaluation: returns what advances evaluations.
+    house_of: an agent's house, raising NotFound for an agent that does not exist. shares_users: whether the agent knows
+    what others that say so know of their users, raising alike. semantic: returns the semantic memory of a view, which
+    stores into the view's scope. ingestion: returns the ingest of a scope. stores: every store that holds data of a
+    tenant. items: returns the tiered memory of a namespace. migration, backfill: of its keys; all three raise
+    Misconfigured for invalid legacy patterns. evaluation: returns what advances evaluations.
     """
 
     tenants: Tenants
     house_of: Callable[[str], str | None]
+    shares_users: Callable[[str], bool]
     sql: Sql
-    semantic: Callable[[Scope], SemanticMemory]
+    semantic: Callable[[View], SemanticMemory]
     clock: Clock
     ingestion: Callable[[Scope], Ingestion]
     background: Background

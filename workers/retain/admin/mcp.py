@@ -1,7 +1,8 @@
 """A tenant's memory over the Model Context Protocol: `POST /admin/tenants/{tenant}/mcp`.
 
 Each tool calls `MemoryDesk` as the HTTP routes for memories do, so that both check, store and answer the same. The query
-string names the owner: `?agent_type=` or `?house=`, otherwise the whole tenant. No argument can name another owner.
+string names the owner: `?agent_type=` or `?house=`, or `?user_id=` with or without an agent, otherwise the whole tenant.
+No argument can name another owner, and no id reaches a memory that is not the user's.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ class OwnerQuery(QueryModel):
 
     agent_type: str | None = Field(default=None, description="this agent's memory; not with `house`")
     house: str | None = Field(default=None, description="this house's memory; with neither, the whole tenant's")
+    user_id: str | None = Field(
+        default=None, description="this user's memory, with `agent_type` as that agent sees it; not with `house`"
+    )
 
 
 class RecallArguments(BodyModel):
@@ -174,7 +178,7 @@ class MemoryTools:
 
 async def serve(context: AdminContext, request: TypedRequest[str, OwnerQuery]) -> Response:
     """Answer one message of the Model Context Protocol, with a tenant's memory as tools."""
-    owner = Owner(request.query.agent_type, request.query.house)
+    owner = Owner(request.query.agent_type, request.query.house, request.query.user_id)
     tools = MemoryTools(MemoryDesk(context, request.tenant_id), owner)
     return await answer(request.http, tools, NAME, INSTRUCTIONS)
 

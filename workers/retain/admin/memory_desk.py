@@ -7,13 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from retain.admin.context import AdminContext
+from retain.errors import NotFound
+from retain.identifiers import check_id
 from retain.json_text import JsonObject
 from retain.memory.recall.recall import Hit
 from retain.memory.records.events import LearningEvent
 from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.record import NewRecord, Record, RecordSource
-from retain.memory.scope import Scope
-from retain.memory.semantic import RecallQuery, StoreResult
+from retain.memory.scope import Scope, UserPlace, View, holding
+from retain.memory.semantic import RecallQuery, SemanticMemory, StoreResult
 
 _PERSON = RecordSource("person")
 
@@ -25,6 +27,15 @@ class Owner:
     agent_type: str | None = None
     house: str | None = None
     user_id: str | None = None
+
+
+WHOLE_TENANT = Owner()
+"""The tenant itself."""
+_AGENTS = """
+SELECT substr(s.parent_id, 7) AS agent, CASE WHEN a.parent_id GLOB 'house.*' THEN substr(a.parent_id, 7) END AS house
+FROM scopes s JOIN scopes a ON a.tenant_id = s.tenant_id AND a.scope_id = s.parent_id
+WHERE s.tenant_id = ? AND s.user_id = ? AND s.parent_id GLOB 'agent.*' ORDER BY s.parent_id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +85,11 @@ class MemoryDesk:
 
     async def store(self, owner: Owner, new: NewRecord) -> StoreResult:
         """Store one memory. Idempotent by content."""
-        return await self._context.semantic(self._scope(owner)).store(new, _PERSON)
+        return await self._memory(self._scope(owner)).store(new, _PERSON)
 
     async def store_all(self, owner: Owner, news: Sequence[NewRecord]) -> list[StoreResult]:
         """Store several memories, all or none; return a result for each, in order. Idempotent by content."""
-        return await self._context.semantic(self._scope(owner)).store_all(news, _PERSON)
+        return await self._memory(self._scope(owner)).store_all(news, _PERSON)
 
     async def list(
         self,
@@ -89,18 +100,17 @@ class MemoryDesk:
         limit: int = 50,
         cursor: str | None = None,
     ) -> RecordPage:
-        """Return memories at or below the owner's scope, oldest first.
+        """Return memories at or below the owner's scope, oldest first; of a user without an agent, from all their scopes.
 
         conditions: as a recall's filter. closed_too: include those that are no longer valid.
         """
-        scope = self._scope(owner)
         held_at_ms = None if closed_too else self._context.clock()
         wanted = Listing(filter=conditions, held_at_ms=held_at_ms, cursor=cursor, limit=limit)
-        return RecordPage(*await list_records(self._context.sql, scope, wanted))
+        return RecordPage(*await list_records(self._context.sql, self._place(owner), wanted))
 
     async def get(self, owner: Owner, record_id: str) -> RecordHistory:
         """Return one memory that the owner sees, with its learning events. Raises: NotFound (code `no_such_memory`)."""
-        return RecordHistory(*await self._context.semantic(self._scope(owner)).get(record_id))
+        return RecordHistory(*await self._context.semantic(await self._view(owner)).get(record_id))
 
     async def edit(self, owner: Owner, record_id: str, changes: Mapping[str, Any]) -> Record:
         """Change fields of one memory at or below the owner's scope.
@@ -108,7 +118,7 @@ class MemoryDesk:
         `valid_to_ms` alone closes it at that time, or opens it again with None.
         Raises: NotFound (code `no_such_memory`); Conflict (code `duplicate_content`, `contended`).
         """
-        memory = self._context.semantic(self._scope(owner))
+        memory = await self._holding(owner, record_id)
         if set(changes) != {"valid_to_ms"}:
             return await memory.edit(record_id, changes, _PERSON)
         if changes["valid_to_ms"] is None:
@@ -120,7 +130,7 @@ class MemoryDesk:
 
         Raises: NotFound (code `no_such_memory`); Conflict (code `contended`).
         """
-        await self._context.semantic(self._scope(owner)).delete(record_id, _PERSON)
+        await (await self._holding(owner, record_id)).delete(record_id, _PERSON)
 
     async def recall(
         self,
@@ -134,13 +144,50 @@ class MemoryDesk:
     ) -> Recalled:
         """Recall as the owner would, or over every memory of the tenant. min_score: the least relevance, 0 to 1.
 
-        Raises: NotFound (code `unknown_scope`) for a house with no stored memory and no agent that has run.
+        Of a user with an agent: what a run of the agent for that user sees. Of a user alone: all their scopes, and what is
+        visible from them.
+        Raises: NotFound (code `unknown_scope`) for a house with no stored memory and no agent that has run; LimitExceeded
+            (code `too_many_scopes`).
         """
-        whole = owner == Owner()
+        whole = owner == WHOLE_TENANT
         wanted = RecallQuery(query, top_k, as_of_ms, conditions or {}, below=whole, min_score=min_score)
         # An agent is in the catalogue and the tenant registered; a house may be misspelt.
         register = owner.house is None
-        return Recalled(await self._context.semantic(self._scope(owner)).search(wanted, register=register))
+        memory = self._context.semantic(await self._view(owner))
+        return Recalled(await memory.search(wanted, register=register))
+
+    async def _view(self, owner: Owner) -> View:
+        """Return what the owner sees."""
+        scope = self._scope(owner)
+        if owner.user_id is None:
+            return View(scope)
+        everywhere = Scope(self._tenant_id, user_id=owner.user_id)
+        if owner.agent_type is not None:
+            return View(scope, (everywhere,) if self._context.shares_users(owner.agent_type) else ())
+        rows = (await self._context.sql.run(_AGENTS, self._tenant_id, owner.user_id)).rows
+        agents = [Scope(self._tenant_id, row["agent"], row["house"], user_id=owner.user_id) for row in rows]
+        return View(everywhere, tuple(agents))
+
+    async def _holding(self, owner: Owner, record_id: str) -> SemanticMemory:
+        """Return the memory in which the owner may change one record. Raises: NotFound (code `no_such_memory`)."""
+        place = self._place(owner)
+        if isinstance(place, Scope):
+            return self._memory(place)
+        within, names = holding(place, "r.scope_id")
+        theirs = f"SELECT 1 FROM memory_records r WHERE r.tenant_id = ?1 AND r.id = ?3 AND {within}"  # noqa: S608
+        if not (await self._context.sql.run(theirs, *names, check_id(record_id))).rows:
+            raise NotFound("there is no such memory", code="no_such_memory")
+        return self._memory(self._scope(WHOLE_TENANT))
+
+    def _memory(self, scope: Scope) -> SemanticMemory:
+        return self._context.semantic(View(scope))
+
+    def _place(self, owner: Owner) -> Scope | UserPlace:
+        """Return where the owner's memories are."""
+        scope = self._scope(owner)
+        if owner.user_id is not None and owner.agent_type is None:
+            return UserPlace(self._tenant_id, owner.user_id)
+        return scope
 
     def _scope(self, owner: Owner) -> Scope:
         return self._context.scope(self._tenant_id, owner.agent_type, owner.house, owner.user_id)

@@ -14,12 +14,14 @@ from retain.admin.resources import (
     procedures,
     runs,
     tenants,
+    users,
 )
 from retain.routing.router import Router
 
 ROUTER: Router[AdminContext] = Router(
     (
         tenants.RESOURCE,
+        users.RESOURCE,
         memories.RESOURCE,
         ingest.RESOURCE,
         mcp.RESOURCE,

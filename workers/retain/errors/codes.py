@@ -169,6 +169,7 @@ NotFoundCode = Literal[
     "no_such_receipt",
     "no_such_route",
     "no_such_run",
+    "no_such_user",
     "not_found",
     "unknown_agent",
     "unknown_tenant",

@@ -1,4 +1,4 @@
-"""Export: a tenant's scopes and records with all their events, page by page, as JSON lines for import.
+"""Export: a tenant's scopes, records with all their events, and users, page by page, as JSON lines for import.
 
 One import accepts one page. Records come in the order in which they were stored, then the events of deleted ones. A
 record that changes during the export appears in one consistent state; importing a later export adds what is new.
@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.errors import InvalidInput
+from retain.identifiers import USER
 from retain.lifecycle.transfer.lines import MAX_LINES, VERSION
 from retain.memory.records.events import LearningEvent, fold
 from retain.memory.records.rows import event_of
+from retain.memory.scope import OF_USER
 from retain.ports import Row, Sql
 
 PAGE_BYTES = 400_000
@@ -22,22 +24,41 @@ PAGE_BYTES = 400_000
 
 An event counts as the size of its data and source plus 150 bytes for its ids and names.
 """
+USERS_BESIDE = 100
+"""Most users on a page."""
 _CURSOR = re.compile(r"(scopes|records|deleted)\.([0-9A-Z]{1,26})(?:\.([0-9A-Z]{26}))?")
+_USERS_CURSOR = re.compile(rf"users\.({USER.pattern})?")
 
+_WITH_ANCESTORS = f"""
+WITH RECURSIVE up (scope_id) AS (
+  SELECT scope_id FROM ({OF_USER})
+  UNION
+  SELECT s.parent_id FROM up u JOIN scopes s ON s.tenant_id = ?1 AND s.scope_id = u.scope_id WHERE s.parent_id IS NOT NULL
+)
+SELECT scope_id FROM up
+"""
 _SCOPES = """
 SELECT number AS place, scope_id, parent_id, kind, user_id FROM scopes
-WHERE tenant_id = ? AND number > ? ORDER BY number LIMIT ?
+WHERE tenant_id = ?1 AND number > ?3 {within} ORDER BY number LIMIT ?4
 """
 _RECORDS = """
 SELECT r.number AS place, r.id,
   (SELECT SUM(length(e.data) + length(e.source) + 150) FROM memory_events e WHERE e.record_id = r.id) AS size
-FROM memory_records r WHERE r.tenant_id = ? AND r.number > ? ORDER BY r.number LIMIT ?
+FROM memory_records r WHERE r.tenant_id = ?1 AND r.number > ?3 {within} ORDER BY r.number LIMIT ?4
 """
 _DELETED = """
 SELECT d.event_id AS place, d.record_id AS id, (SELECT SUM(length(e.data) + length(e.source) + 150) FROM memory_events e
   WHERE e.record_id = d.record_id) AS size
-FROM memory_events d WHERE d.tenant_id = ? AND d.event_id > ? AND d.kind = 'deleted'
-  AND NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.id = d.record_id) ORDER BY d.event_id LIMIT ?
+FROM memory_events d WHERE d.tenant_id = ?1 AND d.event_id > ?3 AND d.kind = 'deleted' {within}
+  AND NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.id = d.record_id) ORDER BY d.event_id LIMIT ?4
+"""
+_LEARNED = f"""
+SELECT s.record_id FROM memory_events s WHERE s.tenant_id = ?1 AND s.kind = 'stored'
+  AND json_extract(s.data, '$.scope_id') IN ({OF_USER})
+"""
+_USERS = """
+SELECT user_id AS id, name, locale, timezone, created_at_ms, last_run_at_ms FROM users
+WHERE tenant_id = ?1 AND user_id > ?3 {within} ORDER BY user_id LIMIT ?4
 """
 _SIZES = """
 SELECT event_id, length(data) + length(source) + 150 AS size FROM memory_events WHERE record_id = ? ORDER BY event_id
@@ -64,8 +85,20 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class Extent:
+    """What is exported: a tenant, or what is one user's."""
+
+    tenant_id: str
+    user_id: str | None = None
+
+    def select(self, sql: str, within: str) -> str:
+        """Return a query with the condition that keeps it to the user, if there is one."""
+        return sql.format(within="" if self.user_id is None else f"AND {within}")
+
+
+@dataclass(frozen=True, slots=True)
 class _Place:
-    """The position of an export: after this scope, record or deletion, and in the next record after this event."""
+    """The position of an export: after this scope, record, deletion or user, and in the next record after this event."""
 
     phase: str
     after: str
@@ -80,26 +113,41 @@ async def export_page(sql: Sql, tenant_id: str, cursor: str | None) -> Page:
 
     Keeps at most one page, or the longest record's events, in memory. Raises: InvalidInput (code `invalid_cursor`).
     """
+    lines, following = await export_lines(sql, Extent(tenant_id), cursor)
+    return Page([*lines, export_line("page", tenant_id, {"cursor": following})], following)
+
+
+async def export_lines(sql: Sql, extent: Extent, cursor: str | None) -> tuple[list[str], str | None]:
+    """Return the lines of a page without the last, and the next page's cursor, None at the end. Raises: as `export_page`."""
     place = _place(cursor)
-    lines: list[str] = []
+    following: _Place | None
     if place.phase == "scopes":
-        rows = (await sql.run(_SCOPES, tenant_id, int(place.after), MAX_LINES - 1)).rows
-        for row in rows:
-            scope = {name: row[name] for name in ("scope_id", "parent_id", "kind", "user_id")}
-            lines.append(_line("scope", tenant_id, {"scope": scope}))
+        rows = await _rows(sql, extent, _SCOPES, f"scope_id IN ({_WITH_ANCESTORS})", int(place.after), MAX_LINES - 1)
+        scopes = [{name: row[name] for name in ("scope_id", "parent_id", "kind", "user_id")} for row in rows]
+        lines = [export_line("scope", extent.tenant_id, {"scope": scope}) for scope in scopes]
         full = len(rows) == MAX_LINES - 1
-        next_place: _Place | None = _Place("scopes", str(rows[-1]["place"])) if full else _Place("records", "0")
+        following = _Place("scopes", str(rows[-1]["place"])) if full else _Place("records", "0")
+    elif place.phase == "users":
+        rows = await _rows(sql, extent, _USERS, "user_id = ?2", place.after, USERS_BESIDE)
+        lines = [export_line("user", extent.tenant_id, {"user": dict(row)}) for row in rows]
+        following = _Place("users", str(rows[-1]["id"])) if len(rows) == USERS_BESIDE else None
     else:
-        lines, next_place = await _record_lines(sql, tenant_id, place)
-    following = None if next_place is None else str(next_place)
-    lines.append(_line("page", tenant_id, {"cursor": following}))
-    return Page(lines, following)
+        lines, following = await _record_lines(sql, extent, place)
+        if following is None and await _rows(sql, extent, _USERS, "user_id = ?2", "", 1):
+            following = _Place("users", "")
+    return lines, None if following is None else str(following)
 
 
-async def _record_lines(sql: Sql, tenant_id: str, place: _Place) -> tuple[list[str], _Place | None]:
-    deleted = place.phase == "deleted"
-    after = place.after if deleted else int(place.after)
-    rows = (await sql.run(_DELETED if deleted else _RECORDS, tenant_id, after, MAX_LINES - 1)).rows
+async def _rows(sql: Sql, extent: Extent, query: str, within: str, after: str | int, limit: int) -> Sequence[Row]:
+    return (await sql.run(extent.select(query, within), extent.tenant_id, extent.user_id or "", after, limit)).rows
+
+
+async def _record_lines(sql: Sql, extent: Extent, place: _Place) -> tuple[list[str], _Place | None]:
+    deleted, tenant_id = place.phase == "deleted", extent.tenant_id
+    if deleted:
+        rows = await _rows(sql, extent, _DELETED, f"d.record_id IN ({_LEARNED})", place.after, MAX_LINES - 1)
+    else:
+        rows = await _rows(sql, extent, _RECORDS, f"r.scope_id IN ({OF_USER})", int(place.after), MAX_LINES - 1)
     if rows and int(rows[0]["size"] or 0) > PAGE_BYTES:
         line, event = await _part(sql, tenant_id, rows[0]["id"], place.event)
         if event is not None:
@@ -138,7 +186,7 @@ async def _part(sql: Sql, tenant_id: str, record_id: str, after: str | None) -> 
             break
         chosen.append(row["event_id"])
     events = [event_of(row) for row in (await sql.run(_SOME_EVENTS, json.dumps(chosen), tenant_id)).rows]
-    line = _line("record", tenant_id, {"id": record_id, "events": [_shown(event) for event in events]})
+    line = export_line("record", tenant_id, {"id": record_id, "events": [_shown(event) for event in events]})
     return line, None if len(chosen) == len(rest) + 1 else chosen[-1]
 
 
@@ -149,7 +197,7 @@ def _record_line(tenant_id: str, record_id: str, events: Sequence[LearningEvent]
         "events": [_shown(event) for event in events],
         "record": None if record is None else record.to_json(),
     }
-    return _line("record", tenant_id, shown)
+    return export_line("record", tenant_id, shown)
 
 
 def _shown(event: LearningEvent) -> Mapping[str, object]:
@@ -162,7 +210,8 @@ def _shown(event: LearningEvent) -> Mapping[str, object]:
     }
 
 
-def _line(kind: str, tenant_id: str, content: Mapping[str, object]) -> str:
+def export_line(kind: str, tenant_id: str, content: Mapping[str, object]) -> str:
+    """Return one line."""
     line = {"kind": kind, "version": VERSION, "tenant": tenant_id, **content}
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
 
@@ -170,6 +219,9 @@ def _line(kind: str, tenant_id: str, content: Mapping[str, object]) -> str:
 def _place(cursor: str | None) -> _Place:
     if cursor is None:
         return _Place("scopes", "0")
+    of_users = _USERS_CURSOR.fullmatch(cursor)
+    if of_users is not None:
+        return _Place("users", of_users[1] or "")
     found = _CURSOR.fullmatch(cursor)
     if found is None or (found[1] != "deleted" and not found[2].isdecimal()):
         raise InvalidInput("the cursor is not valid", code="invalid_cursor")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from retain.errors import Conflict, RetainError, Unavailable
 from retain.lifecycle.stores import Stores
-from retain.lifecycle.transfer.lines import RecordLine, ScopeLine, read_lines
+from retain.lifecycle.transfer.lines import Line, read_lines
 from retain.lifecycle.transfer.plan import plan_import
 from retain.memory.indexer import Indexer
 from retain.ports import Sql
@@ -27,9 +27,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did. duplicates: skipped records whose content the scope has under another id."""
+    """What an import did. users: profiles in its lines. duplicates: skipped records whose content the scope has already."""
 
     scopes: int
+    users: int
     created: int
     changed: int
     unchanged: int
@@ -56,7 +57,7 @@ async def import_lines(stores: Stores, tenant_id: str, text: str) -> Imported:
     raise Unavailable("the memories kept changing; try again", code="contended")
 
 
-async def _import(stores: Stores, tenant_id: str, lines: Sequence[ScopeLine | RecordLine]) -> Imported:
+async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line]) -> Imported:
     """Plan, write the owed vectors, and commit if the plan is still the same."""
     indexer = stores.indexer()
     plan = await plan_import(stores.sql, tenant_id, lines)
@@ -82,6 +83,7 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[ScopeLine | Re
     await _settle(indexer, [record.id for record in plan.replaced])
     return Imported(
         scopes=len(plan.scopes),
+        users=len(plan.users),
         created=len(plan.acting) - len(plan.replaced),
         changed=len(plan.replaced),
         unchanged=len(plan.steps) - len(plan.acting),

@@ -202,6 +202,30 @@ SELECT scope_id FROM below
 """The ids of a scope and its descendants: what may be changed from the scope. Parameters: tenant, scope."""
 
 
+@dataclass(frozen=True, slots=True)
+class UserPlace:
+    """All scopes of one user in a tenant: in each agent and in the whole tenant, with those of instances below.
+
+    Raises: InvalidInput.
+    """
+
+    tenant_id: str
+    user_id: str
+
+    def __post_init__(self) -> None:
+        check_tenant(self.tenant_id)
+        check_user_id(self.user_id)
+
+
+def holding(place: Scope | UserPlace, column: str) -> tuple[str, tuple[SqlValue, SqlValue]]:
+    """Return the condition that a scope's id is at or below a place, and the values of ?1 and ?2 (?1 is the tenant)."""
+    if isinstance(place, UserPlace):
+        return f"{column} IN ({OF_USER})", (place.tenant_id, place.user_id)
+    if place.kind == "tenant":
+        return "?2 = 'tenant'", (place.tenant_id, place.scope_id)
+    return f"{column} IN ({BELOW})", (place.tenant_id, place.scope_id)
+
+
 def reach_of(view: View, chain: Sequence[Row]) -> Reach:
     """Return what is visible: the chain that `CHAIN` found in D1 from the view's scopes.
 

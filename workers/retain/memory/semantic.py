@@ -29,7 +29,7 @@ from retain.memory.records.rows import (
     remove_record,
     write_record,
 )
-from retain.memory.scope import BELOW, Scope, View, registration
+from retain.memory.scope import Scope, View, holding, registration
 from retain.memory.storing import StoreResult, Storing, kept_as_it_is, stated_in
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
@@ -103,7 +103,8 @@ class SemanticMemory:
             if not register:
                 raise
             try:
-                await self._sql.batch([part for scope in self.view.starts for part in registration(scope)])
+                known = [scope.parent or scope if scope.kind == "user" else scope for scope in self.view.starts]
+                await self._sql.batch([part for scope in known for part in registration(scope)])
             except Conflict:
                 raise error from None  # the tenant was erased
         return await self._recall.search(wanted)
@@ -205,12 +206,12 @@ class SemanticMemory:
 
     async def _owned(self, record_id: str, visible: Sequence[Scope] = ()) -> KnownRecord:
         """Return a record at or below the scope, or in one of the `visible` ones. Raises: NotFound; InvalidInput."""
+        within, names = holding(self.scope, "r.scope_id")
         rows = (
             await self._sql.run(
                 f"SELECT r.*, {LAST_EVENT} FROM memory_records r WHERE r.tenant_id = ?1 AND r.id = ?3"
-                f" AND (r.scope_id IN ({BELOW}) OR r.scope_id IN (SELECT value FROM json_each(?4)))",
-                self.scope.tenant_id,
-                self.scope.scope_id,
+                f" AND ({within} OR r.scope_id IN (SELECT value FROM json_each(?4)))",
+                *names,
                 check_id(record_id),
                 json.dumps([scope.scope_id for scope in visible]),
             )

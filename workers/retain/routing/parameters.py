@@ -28,6 +28,7 @@ BY_NAME: Mapping[str, PathParameter] = {
     "agent_type": PathParameter(identifiers.NAME.pattern, identifiers.check_agent_type),
     "tool_name": PathParameter(identifiers.NAME.pattern, identifiers.check_tool_name),
     "instance_id": PathParameter(identifiers.INSTANCE.pattern, identifiers.check_instance_id),
+    "user": PathParameter(identifiers.USER.pattern, identifiers.check_user_id),
     "id": _ID,
     "run_id": _ID,
     "against": _ID,

@@ -29,9 +29,10 @@ _NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 class EraseBody(BodyModel):
-    """The body of an erasure: a subject, or the whole tenant with its id as confirmation."""
+    """The body of an erasure: a subject, a user, or the whole tenant with its id as confirmation."""
 
     subject: str | None = None
+    user: str | None = None
     match: Literal["subject", "mention"] = "subject"
     tenant: Literal[True] | None = None
     confirm: str | None = None
@@ -109,14 +110,17 @@ async def verify(context: AdminContext, request: TypedRequest[None, VerifyQuery]
 
 
 async def erase(context: AdminContext, request: TypedRequest[EraseBody, None]) -> Response:
-    """Erase a subject or the whole tenant, or resume it: 202 until it is complete."""
+    """Erase a subject, a user or the whole tenant, or resume it: 202 until it is complete."""
     body, tenant_id = request.body, request.tenant_id
     erasure = Erasure(context.stores)
-    if (body.subject is None) == (body.tenant is None):
-        raise InvalidInput("name a subject, or the whole tenant with tenant: true", code="invalid_body")
+    if [body.subject, body.user, body.tenant].count(None) != 2:
+        raise InvalidInput("name a subject, a user, or the whole tenant with tenant: true", code="invalid_body")
     if body.subject is not None:
         await context.tenants.require(tenant_id)
         outcome = await erasure.erase_subject(tenant_id, body.subject, body.match)
+    elif body.user is not None:
+        await context.tenants.require(tenant_id)
+        outcome = await erasure.erase_user(tenant_id, body.user)
     else:
         if body.confirm != tenant_id:
             raise InvalidInput("confirm the erasure of a whole tenant with its id", code="not_confirmed")
@@ -193,7 +197,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             import_memories,
             body=TextBody(_LINES),
             takes="[JSON lines](lifecycle.md#export-and-import), at most 500 and 1 MiB; all are imported or none",
-            answers=(Answer(200, '`{"scopes", "created", "changed", "unchanged", "duplicates", "events"}`'),),
+            answers=(Answer(200, '`{"scopes", "users", "created", "changed", "unchanged", "duplicates", "events"}`'),),
             errors=("invalid_line", "too_many_lines", "import_too_large", "content_taken", "contended"),
         ),
         Route(
@@ -237,7 +241,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 Answer(202, '`{"receipt", "salt", "retry_after_ms"}` until it is complete'),
                 Answer(200, "the same, then"),
             ),
-            errors=("invalid_body", "invalid_term", "not_confirmed", "outbox_waits", "contended"),
+            errors=("invalid_body", "invalid_term", "invalid_user", "not_confirmed", "outbox_waits", "contended"),
         ),
         Route(
             "GET",

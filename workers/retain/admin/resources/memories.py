@@ -90,7 +90,7 @@ class ListQuery(PageQuery):
     house: str | None = Field(default=None, description="only what belongs to this house and its agents")
     user_id: str | None = Field(
         default=None,
-        description="only what belongs to this user; with `agent_type` what this agent alone knows of them",
+        description="only what belongs to this user: in every agent, or with `agent_type` what this agent alone knows",
     )
     filter: Annotated[dict[str, JsonValue], BeforeValidator(_conditions)] = Field(
         default_factory=dict, description="conditions on metadata and fields, as JSON: [memory.md](memory.md#recall)"

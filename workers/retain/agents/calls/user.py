@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from retain.agents.calls.fields import Fields
-from retain.errors import InvalidInput
-from retain.identifiers import check_user_id
 from retain.json_text import Json, JsonObject
-
-MAX_NAME = 200
-"""Longest name of a user, in characters."""
-_LOCALE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,7}")
-_TIMEZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(?:/[A-Za-z0-9_+-]{1,31}){0,2}")
+from retain.tenants.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +25,7 @@ class User:
     timezone: str | None = None
 
     def __post_init__(self) -> None:
-        check_user_id(self.id)
-        name = self.name
-        if name is not None and not (0 < len(name) <= MAX_NAME and name.isprintable() and name.strip()):
-            raise InvalidInput(f"a user's name has 1 to {MAX_NAME} printable characters", code="invalid_user")
-        if self.locale is not None and _LOCALE.fullmatch(self.locale) is None:
-            raise InvalidInput("a user's locale must be a BCP 47 tag, such as fr-CH", code="invalid_user")
-        if self.timezone is not None and _TIMEZONE.fullmatch(self.timezone) is None:
-            raise InvalidInput("a user's timezone must be an IANA name, such as Europe/Zurich", code="invalid_user")
+        Profile(self.id, self.name, self.locale, self.timezone)
 
     def to_json(self) -> dict[str, Json]:
         """Return the user as it is sent and as the journal keeps it."""

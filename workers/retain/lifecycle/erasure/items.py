@@ -66,7 +66,7 @@ async def bury_items_that_mention(stores: Stores, job: ErasureJob) -> Slice:
         known = row["user_id"] == job.request["subject"] or any(
             term.in_text(row[name] or "") for name in ("key", "user_id")
         )
-        if known or term.in_stored(await _value(stores, row)):
+        if known or term.in_stored(await value_of(stores, row)):
             named.append(row)
     return await _bury(stores, job, rows, named)
 
@@ -136,7 +136,7 @@ async def _erase_copies(stores: Stores, keys: Sequence[str], objects: Sequence[s
         await stores.objects.delete(object_key)
 
 
-async def _value(stores: Stores, row: Row) -> str | None:
+async def value_of(stores: Stores, row: Row) -> str | None:
     """Return an item's value in plain text, from the tier that stores it."""
     if row["key_id"] is not None:
         if stores.sealer is None:

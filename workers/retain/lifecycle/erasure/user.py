@@ -1,7 +1,7 @@
 """Erasing one user: what the tenant's instances and stores hold of them, in every agent.
 
 A later run of the same user begins again with nothing. Runs from before the erasure leave nothing, however late their
-instances write to D1 (migrations/0014_erased_users.sql).
+instances write to D1 (migrations/0017_erased_users.sql).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from retain.lifecycle.erasure.records import erase_records_by_id, settle_erased
 from retain.lifecycle.erasure.slices import INSTANCES, Slice, Step, erase_these
 from retain.lifecycle.erasure.user_rows import await_arriving, erase_rows_of_user, is_clear, serving
 from retain.lifecycle.stores import Stores
+from retain.lifecycle.surplus import purge_words
 from retain.limits.vectorize import GRACE_MS
 from retain.memory.scope import OF_USER
 from retain.ports import Statement
@@ -65,6 +66,8 @@ async def erase_records_of_user(stores: Stores, job: ErasureJob) -> Slice:
         return settled
     owed = (await stores.sql.run(_OWED, *values)).rows
     if not owed:
+        if job.receipt.counts.get("d1.memory_events"):
+            await purge_words(stores.sql)
         return Slice.DONE
     if any(int(row["at_ms"]) > stores.clock() - GRACE_MS for row in owed):
         return Slice.WAIT  # a write may be under way

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pydantic import ValidationError
 
@@ -20,17 +21,20 @@ from retain.lifecycle.transfer.shapes import (
     InvalidatedShape,
     NothingShape,
     PageLineShape,
+    ProfileShape,
     RecordLineShape,
     RestoredShape,
     ScopeLineShape,
     ScopeShape,
     StoredShape,
     SupersededShape,
+    UserLineShape,
 )
 from retain.memory.records.events import EventKind, LearningEvent, apply
 from retain.memory.records.limits import check
 from retain.memory.records.record import Record
 from retain.memory.scope import user_scope_id
+from retain.tenants.profile import Profile
 
 VERSION = 1
 MAX_LINES = 500
@@ -70,6 +74,22 @@ class ScopeLine:
 
 
 @dataclass(frozen=True, slots=True)
+class UserLine:
+    """A user's profile. number: the line's, from 1. last_run_at_ms: 0 before the first run."""
+
+    number: int
+    user_id: str
+    name: str | None
+    locale: str | None
+    timezone: str | None
+    created_at_ms: int
+    last_run_at_ms: int
+
+
+Line: TypeAlias = "ScopeLine | UserLine | RecordLine"
+
+
+@dataclass(frozen=True, slots=True)
 class RecordLine:
     """A record's events, oldest first, with ids for the importing tenant. number: the line's, from 1."""
 
@@ -78,8 +98,8 @@ class RecordLine:
     events: tuple[LearningEvent, ...]
 
 
-def read_lines(text: str, tenant_id: str) -> list[ScopeLine | RecordLine]:
-    """Return the scopes and records of an export, checked, and with ids for the importing tenant.
+def read_lines(text: str, tenant_id: str) -> list[Line]:
+    """Return the scopes, users and records of an export, checked, and with ids for the importing tenant.
 
     Raises: InvalidInput (code `invalid_line`, details `line` and `problems`); LimitExceeded (code `too_many_lines`,
         `import_too_large`).
@@ -89,7 +109,7 @@ def read_lines(text: str, tenant_id: str) -> list[ScopeLine | RecordLine]:
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if len(lines) > MAX_LINES:
         raise LimitExceeded("an import has too many lines", code="too_many_lines", limit=MAX_LINES)
-    found: list[ScopeLine | RecordLine] = []
+    found: list[Line] = []
     for number, line in lines:
         try:
             read = _read_line(number, line, tenant_id)
@@ -110,7 +130,7 @@ def bad_line(number: int, problems: Sequence[str]) -> InvalidInput:
     )
 
 
-def _read_line(number: int, line: str, tenant_id: str) -> ScopeLine | RecordLine | None:
+def _read_line(number: int, line: str, tenant_id: str) -> Line | None:
     value = _parsed(line)
     kind = value.get("kind")
     if kind == "page":
@@ -118,8 +138,10 @@ def _read_line(number: int, line: str, tenant_id: str) -> ScopeLine | RecordLine
         return None
     if kind == "scope":
         return _scope_line(number, ScopeLineShape.model_validate(value).scope)
+    if kind == "user":
+        return _user_line(number, UserLineShape.model_validate(value).user)
     if kind != "record":
-        raise InvalidInput("its kind must be scope, record or page", code="invalid_line")
+        raise InvalidInput("its kind must be scope, user, record or page", code="invalid_line")
     read = RecordLineShape.model_validate(value)
     source_tenant = check_tenant(read.tenant)
     events = [
@@ -181,6 +203,13 @@ def _scope_line(number: int, scope: ScopeShape) -> ScopeLine:
     if scope.user_id is not None and scope.scope_id != user_scope_id(parent, scope.user_id):
         raise InvalidInput("the scope is another user's", code="invalid_line")
     return ScopeLine(number, scope.scope_id, parent, scope.kind, scope.user_id)
+
+
+def _user_line(number: int, user: ProfileShape) -> UserLine:
+    profile = Profile(user.id, user.name, user.locale, user.timezone)
+    return UserLine(
+        number, profile.user_id, profile.name, profile.locale, profile.timezone, user.created_at_ms, user.last_run_at_ms
+    )
 
 
 def _check_event(event: LearningEvent, tenant_id: str) -> None:

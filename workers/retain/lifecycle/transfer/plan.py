@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from retain.lifecycle.transfer.lines import RecordLine, ScopeLine, bad_line
+from retain.lifecycle.transfer.lines import Line, RecordLine, UserLine, bad_line
 from retain.lifecycle.transfer.renaming import without_import
 from retain.memory.indexer import Indexed, Indexer, remove_rows
 from retain.memory.records.events import LearningEvent, fold
@@ -26,6 +26,14 @@ from retain.tenants.history import Change
 _LISTED = "(SELECT value FROM json_each(?))"
 _REGISTER = """
 INSERT INTO scopes (tenant_id, scope_id, parent_id, kind, user_id) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+_MEET = """
+INSERT INTO users (tenant_id, user_id, name, locale, timezone, created_at_ms, last_run_at_ms, last_run_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, '')
+ON CONFLICT (tenant_id, user_id) DO UPDATE SET
+  name = COALESCE(name, excluded.name), locale = COALESCE(locale, excluded.locale),
+  timezone = COALESCE(timezone, excluded.timezone), created_at_ms = MIN(created_at_ms, excluded.created_at_ms),
+  last_run_at_ms = MAX(last_run_at_ms, excluded.last_run_at_ms)
 """
 _SCOPES = "SELECT scope_id FROM scopes WHERE tenant_id = ?"
 _RECORDS = f"SELECT * FROM memory_records WHERE tenant_id = ? AND id IN {_LISTED}"
@@ -64,9 +72,13 @@ class ImportStep:
 
 @dataclass(slots=True)
 class ImportPlan:
-    """What an import does. steps: one per record that is not a duplicate, in the order of the lines."""
+    """What an import does. steps: one per record that is not a duplicate, in the order of the lines.
+
+    users: a profile that the tenant has is kept, and completed.
+    """
 
     scopes: list[Statement] = field(default_factory=list)
+    users: list[Statement] = field(default_factory=list)
     steps: list[ImportStep] = field(default_factory=list)
     duplicates: int = 0
 
@@ -108,7 +120,7 @@ class ImportPlan:
 
     def change(self, indexer: Indexer, tenant_id: str, indexed: Mapping[str, Indexed]) -> Change | None:
         """Return what the plan writes: first what frees a content, then what takes one. None when it writes nothing."""
-        parts: list[Written | Statement] = [*self.scopes]
+        parts: list[Written | Statement] = [*self.scopes, *self.users]
         for step in self.acting:
             parts += [append_event(tenant_id, event) for event in step.events]
             if step.after is None and step.before is not None:
@@ -132,7 +144,7 @@ class _Tenant:
     foreign: frozenset[str]
 
 
-async def plan_import(sql: Sql, tenant_id: str, lines: Sequence[ScopeLine | RecordLine]) -> ImportPlan:
+async def plan_import(sql: Sql, tenant_id: str, lines: Sequence[Line]) -> ImportPlan:
     """Decide what each line does. Raises: InvalidInput (code `invalid_line`) for the first line that cannot be imported."""
     plan = ImportPlan()
     steps: dict[str, ImportStep] = {}
@@ -145,6 +157,9 @@ async def plan_import(sql: Sql, tenant_id: str, lines: Sequence[ScopeLine | Reco
                 continue
             first = steps.get(line.record_id)  # another part of a long record
             steps[line.record_id] = step if first is None else first.then(step)
+        elif isinstance(line, UserLine):
+            profile = (line.name, line.locale, line.timezone, line.created_at_ms, line.last_run_at_ms)
+            plan.users.append((_MEET, (tenant_id, line.user_id, *profile)))
         elif line.scope_id not in tenant.scopes:
             tenant.scopes.add(line.scope_id)
             plan.scopes.append((_REGISTER, (tenant_id, line.scope_id, line.parent_id, line.kind, line.user_id)))

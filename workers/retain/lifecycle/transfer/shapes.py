@@ -61,6 +61,26 @@ class ScopeLineShape(NothingShape):
     scope: ScopeShape
 
 
+class ProfileShape(NothingShape):
+    """What is known of a user."""
+
+    id: str
+    name: str | None
+    locale: str | None
+    timezone: str | None
+    created_at_ms: _Time
+    last_run_at_ms: _Time
+
+
+class UserLineShape(NothingShape):
+    """A line of kind `user`."""
+
+    kind: Literal["user"]
+    version: Literal[1]
+    tenant: str
+    user: ProfileShape
+
+
 class PageLineShape(NothingShape):
     """A line of kind `page`: the last of an export's page."""
 

@@ -130,7 +130,7 @@ async def read_statistics(sql: Sql, view: View, query: Query, *, below: bool) ->
     under the tags of the paths that the runtime made; the chains that D1 has must equal them. below: the scopes at and
     below the view's scope instead.
     Raises: NotFound (code `unknown_scope`), as `reach_of`; LimitExceeded (code `too_many_scopes`) when more than 32
-        of those at and below have records.
+        scopes are visible, or have records at and below.
     """
     path = await _below(sql, view.scope) if below else [node.scope_id for node in view.nodes]
     tags = {scope_tag(view.tenant_id, scope_id): scope_id for scope_id in path}

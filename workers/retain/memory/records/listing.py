@@ -9,7 +9,7 @@ from retain.errors import InvalidInput
 from retain.memory.filters import compile_filter
 from retain.memory.records.record import Record
 from retain.memory.records.rows import record_of
-from retain.memory.scope import BELOW, Scope
+from retain.memory.scope import Scope, UserPlace, holding
 from retain.ports import Sql, SqlValue
 
 MAX_LIMIT = 200
@@ -39,14 +39,15 @@ class Listing:
             raise InvalidInput("the cursor is not valid", code="invalid_cursor")
 
 
-async def list_records(sql: Sql, scope: Scope, wanted: Listing) -> tuple[list[Record], str | None]:
-    """Return a page of the records at or below the scope, oldest first, and the next page's cursor, None after the last.
+async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> tuple[list[Record], str | None]:
+    """Return a page of the records at or below the place, oldest first, and the next page's cursor, None after the last.
 
     Raises: InvalidInput, LimitExceeded for the filter; Unavailable.
     """
     condition, values = compile_filter(wanted.filter)
-    conditions = [f"r.tenant_id = ?1 AND r.scope_id IN ({BELOW}) AND r.number > ?3"]
-    bound: list[SqlValue] = [scope.tenant_id, scope.scope_id, int(wanted.cursor or 0)]
+    within, names = holding(place, "r.scope_id")
+    conditions = [f"r.tenant_id = ?1 AND {within} AND r.number > ?3"]
+    bound: list[SqlValue] = [*names, int(wanted.cursor or 0)]
     if wanted.held_at_ms is not None:
         conditions.append(
             "r.valid_from_ms <= ?4 AND (r.valid_to_ms IS NULL OR r.valid_to_ms > ?4)"

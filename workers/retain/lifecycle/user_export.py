@@ -1,0 +1,108 @@
+"""A user's export: all that is kept of one user, page by page, as JSON lines for that user.
+
+First come the lines of a tenant's export, of the user's scopes and records alone, which can be imported; then what only a
+person reads: conversations, messages, runs, episodes and items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from retain.errors import InvalidInput
+from retain.lifecycle.erasure.items import value_of
+from retain.lifecycle.export import PAGE_BYTES, Extent, Page, export_line, export_lines
+from retain.lifecycle.stores import Stores
+from retain.ports import Row
+
+ROWS = 25
+"""Most rows on a page: a run's input may have 256 KiB."""
+
+_MINE = """tenant_id = ?1 AND (user_id = ?2 OR (user_id IS NULL AND (agent_type, instance_id) IN
+  (SELECT agent_type, instance_id FROM conversations WHERE tenant_id = ?1 AND user_id = ?2)))"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """A phase of texts. sql: the page after ?3, with at most ?4 rows; `place` is the position, the rest is exported."""
+
+    kind: str
+    sql: str
+
+
+_PHASES: Mapping[str, _Texts] = {
+    "conversations": _Texts(
+        "conversation",
+        "SELECT agent_type || '/' || instance_id AS place, agent_type, instance_id, title, summary,"
+        " created_at_ms, last_run_at_ms, status FROM conversations"
+        " WHERE tenant_id = ?1 AND user_id = ?2 AND agent_type || '/' || instance_id > ?3 ORDER BY place"
+        " LIMIT ?4",
+    ),
+    "messages": _Texts(
+        "message",
+        "SELECT message_id AS place, message_id, agent_type, instance_id, run_id, role, content, at_ms"
+        f" FROM conversation_messages WHERE {_MINE} AND message_id > ?3 ORDER BY message_id LIMIT ?4",
+    ),
+    "runs": _Texts(
+        "run",
+        "SELECT run_id AS place, run_id, parent_run_id, agent_type, instance_id, status, output, error, model, created_at_ms,"
+        " completed_at_ms, CASE WHEN json_valid(input) THEN json_extract(input, '$.input') END AS input,"
+        " CASE WHEN json_valid(input) THEN json_extract(input, '$.metadata') END AS metadata"
+        f" FROM agent_runs WHERE {_MINE} AND run_id > ?3 ORDER BY run_id LIMIT ?4",
+    ),
+    "episodes": _Texts(
+        "episode",
+        "SELECT episode_id AS place, episode_id, agent_type, instance_id, run_id, turn, content, created_at_ms"
+        f" FROM memory_episodes WHERE {_MINE} AND episode_id > ?3 ORDER BY episode_id LIMIT ?4",
+    ),
+    "items": _Texts(
+        "item",
+        "SELECT key AS place, * FROM memory_items"
+        " WHERE tenant_id = ?1 AND user_id = ?2 AND NOT deleted AND key > ?3 ORDER BY key LIMIT ?4",
+    ),
+}
+_ITEM = ("key", "kind", "tier", "version", "expires_at_ms", "created_at_ms", "updated_at_ms")
+
+
+async def export_user_page(stores: Stores, tenant_id: str, user_id: str, cursor: str | None) -> Page:
+    """Return the page at the cursor, or the first page. Raises: InvalidInput (code `invalid_cursor`); as the sealer."""
+    phase, dot, after = (cursor or "").partition(".")
+    phases = list(_PHASES)
+    if phase in _PHASES and dot:
+        lines, end = await _texts(stores, tenant_id, user_id, phase, unquote(after))
+    else:
+        lines, following = await export_lines(stores.sql, Extent(tenant_id, user_id), cursor)
+        if following is not None:
+            return _page(tenant_id, lines, following)
+        end = None
+        phase = ""
+    if end is not None:
+        return _page(tenant_id, lines, f"{phase}.{quote(end, safe='')}")
+    place = phases.index(phase) + 1 if phase else 0
+    return _page(tenant_id, lines, f"{phases[place]}." if place < len(phases) else None)
+
+
+def _page(tenant_id: str, lines: list[str], cursor: str | None) -> Page:
+    return Page([*lines, export_line("page", tenant_id, {"cursor": cursor})], cursor)
+
+
+async def _texts(stores: Stores, tenant_id: str, user_id: str, phase: str, after: str) -> tuple[list[str], str | None]:
+    """Return the lines of a page of texts, and the position after which the phase continues, None at its end."""
+    texts = _PHASES[phase]
+    if len(after) > 1024:
+        raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+    rows = (await stores.sql.run(texts.sql, tenant_id, user_id, after, ROWS)).rows
+    lines: list[str] = []
+    size = 0
+    for row in rows:
+        if size > PAGE_BYTES:
+            return lines, str(rows[len(lines) - 1]["place"])
+        shown = await _item(stores, row) if phase == "items" else {name: row[name] for name in row if name != "place"}
+        lines.append(export_line(texts.kind, tenant_id, {texts.kind: shown}))
+        size += len(lines[-1])
+    return lines, str(rows[-1]["place"]) if len(rows) == ROWS else None
+
+
+async def _item(stores: Stores, row: Row) -> Mapping[str, object]:
+    return {**{name: row[name] for name in _ITEM}, "value": await value_of(stores, row)}
