@@ -76,7 +76,10 @@ async def fill(world: World, user: str) -> None:
     world.plant("ingest_jobs", **ingest, state="running", user_id=user)
     message = {**ingest, "position": 0, "message_index": 0}
     world.plant("ingest_messages", **message, speaker="Ann", content=of("ingested"), state="received")
-    builder = MemoryBuilder(Namespace("shop", "acme", f"session-{name}"), world.clock).with_hot(KvHot(world.kv))
+    place = Namespace("shop", "acme", f"session-{name}")
+    hot = MemoryBuilder(place, world.clock).with_hot(KvHot(world.kv)).with_warm(SqlWarm(world.sql, "acme", world.clock))
+    await hot.with_rules(write_through=False).build().put("cart", "2", of("item"), user_id=user)
+    builder = MemoryBuilder(place, world.clock).with_hot(KvHot(world.kv))
     builder = builder.with_warm(SqlWarm(world.sql, "acme", world.clock)).with_cold(ObjectsCold(world.objects_store))
     items = builder.build()
     for kind in ("cart", "conversation", "order_history", "session_state"):

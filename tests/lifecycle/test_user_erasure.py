@@ -1,4 +1,4 @@
-"""Erasing a user: nothing of them is left in any store, everybody else's is whole, and nothing comes back."""
+"""Erasing a user: nothing of them is left in any store, everybody else's is whole, and nothing late is written."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ async def test_a_user_s_export_has_all_that_is_kept_of_the_user_and_nothing_of_a
         "message": 6,
         "run": 3,
         "episode": kinds.count("episode"),
-        "item": 4,
+        "item": 5,
     }
     [profile] = [line["user"] for line in lines if line["kind"] == "user"]
     assert (profile["id"], profile["name"]) == (ANN, canary(ANN, "said"))

@@ -15,6 +15,10 @@ TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+|=-]{0,127}")
+MAX_NAME = 200
+"""Longest name of a user, in characters."""
+_LOCALE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,7}")
+_TIMEZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(?:/[A-Za-z0-9_+-]{1,31}){0,2}")
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 SEGMENT = re.compile(r"[A-Za-z0-9._@+-]{1,64}")
 ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
@@ -49,6 +53,19 @@ def check_instance_id(value: object) -> str:
 def check_user_id(value: object) -> str:
     """Return the user id, or raise InvalidInput. The application's own ids fit: UUIDs, addresses, `auth0|507f1f77`."""
     return _checked(USER, value, USER.pattern, "user id", "invalid_user")
+
+
+def check_profile(name: str | None, locale: str | None, timezone: str | None) -> None:
+    """Check what an application says of a user: a name, a BCP 47 tag, and an IANA name, or None for what it does not say.
+
+    Raises: InvalidInput (code `invalid_user`).
+    """
+    if name is not None and not (0 < len(name) <= MAX_NAME and name.isprintable() and name.strip()):
+        raise InvalidInput(f"a user's name has 1 to {MAX_NAME} printable characters", code="invalid_user")
+    if locale is not None and _LOCALE.fullmatch(locale) is None:
+        raise InvalidInput("a user's locale must be a BCP 47 tag, such as fr-CH", code="invalid_user")
+    if timezone is not None and _TIMEZONE.fullmatch(timezone) is None:
+        raise InvalidInput("a user's timezone must be an IANA name, such as Europe/Zurich", code="invalid_user")
 
 
 def check_id(value: object) -> str:

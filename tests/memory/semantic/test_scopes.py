@@ -415,7 +415,7 @@ def test_a_user_s_scope_is_named_by_agent_and_user_together() -> None:
     ]
     with raises(InvalidInput, code="invalid_scope"):
         Scope("acme", house="sales", user_id="ann")
-    assert inspect.signature(list_records).parameters["scope"].default is inspect.Parameter.empty
+    assert inspect.signature(list_records).parameters["place"].default is inspect.Parameter.empty
 
 
 def test_no_operation_accepts_a_scope_a_tenant_or_the_index_filter() -> None:

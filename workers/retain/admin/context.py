@@ -19,6 +19,13 @@ from retain.namespace import Namespace
 from retain.ports import Background, Clock, Sql
 from retain.tenants.register import Tenants
 
+_AGENTS = """
+SELECT substr(s.parent_id, 7) AS agent, CASE WHEN a.parent_id GLOB 'house.*' THEN substr(a.parent_id, 7) END AS house
+FROM scopes s JOIN scopes a ON a.tenant_id = s.tenant_id AND a.scope_id = s.parent_id
+WHERE s.tenant_id = ? AND s.user_id = ? AND s.parent_id GLOB 'agent.*' ORDER BY s.parent_id
+"""
+"""The agents that know something of a user, with the houses that D1 has them in."""
+
 
 @dataclass(frozen=True, slots=True)
 class AdminContext:
@@ -59,3 +66,18 @@ class AdminContext:
         if agent_type is not None:
             house = self.house_of(check_agent_type(agent_type))
         return Scope(tenant_id, agent_type, house, user_id=user_id)
+
+    async def view(self, tenant_id: str, agent_type: str | None, house: str | None, user_id: str | None) -> View:
+        """Return what the owner of a scope sees.
+
+        Of a user with an agent: what a run of the agent for that user sees. Of a user alone: all their scopes, and what is
+        visible from them. Raises: as `scope`.
+        """
+        scope = self.scope(tenant_id, agent_type, house, user_id)
+        if user_id is None:
+            return View(scope)
+        everywhere = Scope(tenant_id, user_id=user_id)
+        if agent_type is not None:
+            return View(scope, (everywhere,) if self.shares_users(agent_type) else ())
+        rows = (await self.sql.run(_AGENTS, tenant_id, user_id)).rows
+        return View(everywhere, tuple(Scope(tenant_id, row["agent"], row["house"], user_id=user_id) for row in rows))

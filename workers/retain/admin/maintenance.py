@@ -18,6 +18,7 @@ from retain.jobs import Continued, continue_open
 from retain.lifecycle.consolidation import consolidate
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.erasure.receipts import ErasureReceipt
+from retain.lifecycle.erasure.user import USER_RULES
 from retain.lifecycle.heads import keep_heads
 from retain.lifecycle.reindexing import Reindexing
 from retain.lifecycle.stores import Stores
@@ -59,7 +60,7 @@ _COUNTED = (
 
 def retention_rules(runs_kept_days: int) -> tuple[RetentionRule, ...]:
     """Return every rule of a deployment. runs_kept_days: how long the row of a run is kept."""
-    return (*EPISODE_RULES, *CONVERSATION_RULES, *run_rules(runs_kept_days * DAY_MS), *JOB_RULES)
+    return (*EPISODE_RULES, *CONVERSATION_RULES, *run_rules(runs_kept_days * DAY_MS), *JOB_RULES, *USER_RULES)
 
 
 async def prune(sql: Sql, clock: Clock, runs_kept_days: int) -> Pruned:

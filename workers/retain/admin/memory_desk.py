@@ -31,11 +31,6 @@ class Owner:
 
 WHOLE_TENANT = Owner()
 """The tenant itself."""
-_AGENTS = """
-SELECT substr(s.parent_id, 7) AS agent, CASE WHEN a.parent_id GLOB 'house.*' THEN substr(a.parent_id, 7) END AS house
-FROM scopes s JOIN scopes a ON a.tenant_id = s.tenant_id AND a.scope_id = s.parent_id
-WHERE s.tenant_id = ? AND s.user_id = ? AND s.parent_id GLOB 'agent.*' ORDER BY s.parent_id
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +152,7 @@ class MemoryDesk:
         return Recalled(await memory.search(wanted, register=register))
 
     async def _view(self, owner: Owner) -> View:
-        """Return what the owner sees."""
-        scope = self._scope(owner)
-        if owner.user_id is None:
-            return View(scope)
-        everywhere = Scope(self._tenant_id, user_id=owner.user_id)
-        if owner.agent_type is not None:
-            return View(scope, (everywhere,) if self._context.shares_users(owner.agent_type) else ())
-        rows = (await self._context.sql.run(_AGENTS, self._tenant_id, owner.user_id)).rows
-        agents = [Scope(self._tenant_id, row["agent"], row["house"], user_id=owner.user_id) for row in rows]
-        return View(everywhere, tuple(agents))
+        return await self._context.view(self._tenant_id, owner.agent_type, owner.house, owner.user_id)
 
     async def _holding(self, owner: Owner, record_id: str) -> SemanticMemory:
         """Return the memory in which the owner may change one record. Raises: NotFound (code `no_such_memory`)."""

@@ -24,7 +24,7 @@ PAGE_BYTES = 400_000
 
 An event counts as the size of its data and source plus 150 bytes for its ids and names.
 """
-USERS_BESIDE = 100
+USERS_PER_PAGE = 100
 """Most users on a page."""
 _CURSOR = re.compile(r"(scopes|records|deleted)\.([0-9A-Z]{1,26})(?:\.([0-9A-Z]{26}))?")
 _USERS_CURSOR = re.compile(rf"users\.({USER.pattern})?")
@@ -128,9 +128,9 @@ async def export_lines(sql: Sql, extent: Extent, cursor: str | None) -> tuple[li
         full = len(rows) == MAX_LINES - 1
         following = _Place("scopes", str(rows[-1]["place"])) if full else _Place("records", "0")
     elif place.phase == "users":
-        rows = await _rows(sql, extent, _USERS, "user_id = ?2", place.after, USERS_BESIDE)
+        rows = await _rows(sql, extent, _USERS, "user_id = ?2", place.after, USERS_PER_PAGE)
         lines = [export_line("user", extent.tenant_id, {"user": dict(row)}) for row in rows]
-        following = _Place("users", str(rows[-1]["id"])) if len(rows) == USERS_BESIDE else None
+        following = _Place("users", str(rows[-1]["id"])) if len(rows) == USERS_PER_PAGE else None
     else:
         lines, following = await _record_lines(sql, extent, place)
         if following is None and await _rows(sql, extent, _USERS, "user_id = ?2", "", 1):

@@ -46,8 +46,8 @@ _PHASES: Mapping[str, _Texts] = {
     ),
     "runs": _Texts(
         "run",
-        "SELECT run_id AS place, run_id, parent_run_id, agent_type, instance_id, status, output, error, model, created_at_ms,"
-        " completed_at_ms, CASE WHEN json_valid(input) THEN json_extract(input, '$.input') END AS input,"
+        "SELECT run_id AS place, run_id, parent_run_id, agent_type, instance_id, status, output, error, model,"
+        " created_at_ms, completed_at_ms, CASE WHEN json_valid(input) THEN json_extract(input, '$.input') END AS input,"
         " CASE WHEN json_valid(input) THEN json_extract(input, '$.metadata') END AS metadata"
         f" FROM agent_runs WHERE {_MINE} AND run_id > ?3 ORDER BY run_id LIMIT ?4",
     ),
@@ -88,7 +88,7 @@ def _page(tenant_id: str, lines: list[str], cursor: str | None) -> Page:
 
 
 async def _texts(stores: Stores, tenant_id: str, user_id: str, phase: str, after: str) -> tuple[list[str], str | None]:
-    """Return the lines of a page of texts, and the position after which the phase continues, None at its end."""
+    """Return the lines of a page of texts, and the position after which the phase continues, None when it is complete."""
     texts = _PHASES[phase]
     if len(after) > 1024:
         raise InvalidInput("the cursor is not valid", code="invalid_cursor")

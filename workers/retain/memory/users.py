@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from retain.errors import InvalidInput, NotFound
-from retain.identifiers import check_user_id
+from retain.identifiers import check_profile, check_user_id
 from retain.memory.scope import OF_USER
 from retain.ports import Clock, Row, Sql
-from retain.tenants.profile import Profile
 
 _PROFILE = "user_id AS id, name, locale, timezone, created_at_ms, NULLIF(last_run_at_ms, 0) AS last_run_at_ms"
 _LIST = f"SELECT {_PROFILE} FROM users WHERE tenant_id = ? AND user_id > ? ORDER BY user_id LIMIT ?"
@@ -76,12 +75,12 @@ class Users:
         nothing = dict.fromkeys(("name", "locale", "timezone", "created_at_ms", "last_run_at_ms"))
         return {"id": user_id, **nothing, "counts": kept}
 
-    async def put(self, user: Profile) -> bool:
-        """Set a user's profile; return whether the user is new. Idempotent. A later run may set it again."""
-        known, _ = await self._sql.batch(
-            [
-                (_KNOWN, (self._tenant_id, user.user_id)),
-                (_PUT, (self._tenant_id, user.user_id, user.name, user.locale, user.timezone, self._clock())),
-            ]
-        )
+    async def put(self, user_id: str, name: str | None, locale: str | None, timezone: str | None) -> bool:
+        """Set a user's profile; return whether the user is new. Idempotent. A later run may set it again.
+
+        Raises: InvalidInput (code `invalid_user`).
+        """
+        check_profile(name, locale, timezone)
+        place = (self._tenant_id, check_user_id(user_id))
+        known, _ = await self._sql.batch([(_KNOWN, place), (_PUT, (*place, name, locale, timezone, self._clock()))])
         return not known.rows

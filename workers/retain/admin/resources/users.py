@@ -12,7 +12,6 @@ from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import PageQuery, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
-from retain.tenants.profile import Profile
 
 
 class ProfileBody(BodyModel):
@@ -44,9 +43,9 @@ async def show_user(context: AdminContext, request: PathRequest) -> Response:
 
 async def put_user(context: AdminContext, request: TypedRequest[ProfileBody, None]) -> Response:
     """Set a user's profile, before a first run too. Idempotent."""
-    users, user = _users(context, request.tenant_id), Profile(request.path["user"], **request.body.model_dump())
-    created = await users.put(user)
-    return json_response(await users.show(user.user_id), 201 if created else 200)
+    users, user_id, body = _users(context, request.tenant_id), request.path["user"], request.body
+    created = await users.put(user_id, body.name, body.locale, body.timezone)
+    return json_response(await users.show(user_id), 201 if created else 200)
 
 
 async def export_user(context: AdminContext, request: TypedRequest[None, UserExportQuery]) -> Response:
@@ -95,7 +94,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             export_user,
             query=QueryString(UserExportQuery),
             answers=(
-                Answer(200, "[JSON lines](lifecycle.md#a-user-s-export); header `x-next-cursor` until the last page"),
+                Answer(200, "[JSON lines](lifecycle.md#a-users-export); header `x-next-cursor` until the last page"),
             ),
             errors=("invalid_user", "invalid_cursor", "item_unreadable"),
         ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from retain.agents.calls.fields import Fields
+from retain.identifiers import check_profile, check_user_id
 from retain.json_text import Json, JsonObject
-from retain.tenants.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class User:
     timezone: str | None = None
 
     def __post_init__(self) -> None:
-        Profile(self.id, self.name, self.locale, self.timezone)
+        check_user_id(self.id)
+        check_profile(self.name, self.locale, self.timezone)
 
     def to_json(self) -> dict[str, Json]:
         """Return the user as it is sent and as the journal keeps it."""

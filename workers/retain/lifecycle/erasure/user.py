@@ -1,7 +1,7 @@
 """Erasing one user: what the tenant's instances and stores hold of them, in every agent.
 
 A later run of the same user begins again with nothing. Runs from before the erasure leave nothing, however late their
-instances write to D1 (migrations/0017_erased_users.sql).
+instances write to D1 (migrations/0018_erased_users.sql).
 """
 
 from __future__ import annotations
@@ -20,9 +20,22 @@ from retain.lifecycle.surplus import purge_words
 from retain.limits.vectorize import GRACE_MS
 from retain.memory.scope import OF_USER
 from retain.ports import Statement
+from retain.retention import DAY_MS, RetentionRule
 from retain.tenants.history import Change, HistoryEntry
 
 RECORDS = 100
+USER_RULES = (
+    RetentionRule(
+        "erased_users",
+        30 * DAY_MS,
+        (
+            "DELETE FROM erased_users WHERE (tenant_id, user_id) IN (SELECT tenant_id, user_id FROM erased_users"
+            " WHERE erased_at_ms < ? ORDER BY erased_at_ms LIMIT ?) RETURNING tenant_id",
+        ),
+        1000,
+    ),
+)
+"""How long an erased user's id is kept, so that what arrives late is ignored."""
 
 _LEARNED = f"""
 SELECT DISTINCT record_id FROM memory_events WHERE tenant_id = ?1 AND kind = 'stored'

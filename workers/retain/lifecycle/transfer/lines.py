@@ -14,7 +14,7 @@ from typing import TypeAlias
 from pydantic import ValidationError
 
 from retain.errors import InvalidInput, LimitExceeded, RetainError
-from retain.identifiers import check_id, check_tenant
+from retain.identifiers import check_id, check_profile, check_tenant, check_user_id
 from retain.lifecycle.transfer.renaming import renamed_event, renamed_id
 from retain.lifecycle.transfer.shapes import (
     EditedShape,
@@ -34,7 +34,6 @@ from retain.memory.records.events import EventKind, LearningEvent, apply
 from retain.memory.records.limits import check
 from retain.memory.records.record import Record
 from retain.memory.scope import user_scope_id
-from retain.tenants.profile import Profile
 
 VERSION = 1
 MAX_LINES = 500
@@ -206,9 +205,15 @@ def _scope_line(number: int, scope: ScopeShape) -> ScopeLine:
 
 
 def _user_line(number: int, user: ProfileShape) -> UserLine:
-    profile = Profile(user.id, user.name, user.locale, user.timezone)
+    check_profile(user.name, user.locale, user.timezone)
     return UserLine(
-        number, profile.user_id, profile.name, profile.locale, profile.timezone, user.created_at_ms, user.last_run_at_ms
+        number,
+        check_user_id(user.id),
+        user.name,
+        user.locale,
+        user.timezone,
+        user.created_at_ms,
+        user.last_run_at_ms,
     )
 
 
