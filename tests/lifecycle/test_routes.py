@@ -66,7 +66,15 @@ def test_an_import_is_recalled_like_its_export(api: httpx.Client, tenant: Tenant
     for page in pages * 2:
         answer = api.post(f"/admin/tenants/{second}/import", content=page.encode(), headers=NDJSON)
         assert answer.status_code == 200, answer.text
-    assert answer.json() == {"scopes": 0, "users": 0, "created": 0, "changed": 0, "unchanged": 0, "duplicates": 0, "events": 0}
+    assert answer.json() == {
+        "scopes": 0,
+        "users": 0,
+        "created": 0,
+        "changed": 0,
+        "unchanged": 0,
+        "duplicates": 0,
+        "events": 0,
+    }
     for query in ("refund of SO-4411", "who likes tea"):
         assert _recall(api, second, query) == _recall(api, first, query) != []
     history = api.get(f"/admin/tenants/{second}/history/verify").json()
