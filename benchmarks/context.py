@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from retain.agents.definitions import AgentDefinition
-from retain.agents.runs.context import assemble
+from retain.agents.runs.context import Remembered, assemble
 from retain.host.clock import ManualClock
 from retain.host.connection import open_database
 from retain.host.sql import SqliteSql
@@ -97,7 +97,12 @@ async def measure(records: int, episodes: int, runs: int) -> dict[str, list[floa
         times.append(time.perf_counter())
         hits = await memory.search(RecallQuery(text, 5))
         times.append(time.perf_counter())
-        context = assemble(definition, text, episodes=recent, records=hits, working={"order": "AB-1"})
+        context = assemble(
+            definition,
+            text,
+            Remembered(episodes=recent, records=hits, working={"order": "AB-1"}),
+            instance_id="main",
+        )
         times.append(time.perf_counter())
         assert len(context.episodes) == min(10, episodes)
         assert context.records or not records

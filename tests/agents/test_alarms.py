@@ -81,7 +81,7 @@ async def test_invariant_5_after_a_day_without_a_run_the_object_forgets_and_d1_d
     assert await deployment.next_alarm_ms() is None
     assert len(await deployment.rows("SELECT 1 FROM agent_runs")) == 1
     again = await deployment.run("sdr", "hello again")
-    assert again["memory"]["episodes_used"] == 2
+    assert again["memory"] == {"messages_used": 2, "episodes_used": 1, "records_used": 0}
 
 
 async def test_another_run_postpones_the_clearing(deploy: Deploy) -> None:

@@ -49,7 +49,7 @@ async def test_a_run_answers_its_result_and_leaves_its_row_timeline_and_episodes
         "finish_reason": "stop",
         "steps": 3,
         "usage": {"input_tokens": 6, "output_tokens": 4, "delegated_tokens": 0, "delegations": 0},
-        "memory": {"episodes_used": 0, "records_used": 0},
+        "memory": {"messages_used": 0, "episodes_used": 0, "records_used": 0},
         "procedure": result["procedure"],
     }
     await deployment.settled()
@@ -59,6 +59,7 @@ async def test_a_run_answers_its_result_and_leaves_its_row_timeline_and_episodes
     assert json.loads(run["input"]) == {
         "input": "hello",
         "metadata": {"channel": "mail"},
+        "messages": [],
         "episodes": [],
         "records": [],
         "cut": {},
@@ -71,22 +72,25 @@ async def test_a_run_answers_its_result_and_leaves_its_row_timeline_and_episodes
     ]
 
 
-async def test_the_next_run_reads_the_episodes_of_the_one_before_it_at_once(deploy: Deploy) -> None:
+async def test_the_next_run_reads_the_messages_of_the_ones_before_it_at_once(deploy: Deploy) -> None:
     chat = SteppedChat(says("one"), says("two"), says("three"))
     deployment = deploy(chat=chat)
     for text in ("first", "second", "third"):
         last = await deployment.run(
             "sdr", text
         )  # no waiting in between: what one run owes is in the next one's context
-    assert last["memory"]["episodes_used"] == 2
-    system = chat.requests[-1].messages[0].content
-    assert system.index("input: first\nsdr: one") < system.index("input: second\nsdr: two")
+    assert last["memory"] == {"messages_used": 4, "episodes_used": 0, "records_used": 0}
+    assert [(message.role, message.content) for message in chat.requests[-1].messages[1:]] == [
+        ("user", "first"),
+        ("assistant", "one"),
+        ("user", "second"),
+        ("assistant", "two"),
+        ("user", "third"),
+    ]
     await deployment.settled()
     [run] = await deployment.rows("SELECT input FROM agent_runs WHERE run_id = ?", last["run_id"])
-    logged = json.loads(run["input"])["episodes"]
-    rows = await deployment.rows("SELECT episode_id FROM memory_episodes WHERE run_id <> ? ORDER BY 1", last["run_id"])
-    assert logged == rows
-    assert len(rows) == 2
+    kept = await deployment.rows("SELECT message_id FROM conversation_messages ORDER BY message_id LIMIT 4")
+    assert json.loads(run["input"])["messages"] == [row["message_id"] for row in kept]
 
 
 async def test_a_run_that_the_model_fails_is_recorded_as_failed_and_does_not_block_the_next(deploy: Deploy) -> None:

@@ -33,6 +33,10 @@ def system(chat: SteppedChat) -> str:
     return chat.requests[-1].messages[0].content
 
 
+def prompt(chat: SteppedChat) -> str:
+    return "\n".join(message.content for message in chat.requests[-1].messages)
+
+
 def memory(deployment: Deployment, scope: Scope) -> SemanticMemory:
     return SemanticMemory(scope, deployment.sql, deployment.index, shipped_embedder(), deployment.clock)
 
@@ -111,7 +115,7 @@ async def test_the_profile_has_what_is_known_of_this_user_the_most_important_fir
     )
     await _store(deployment, "bob", ("Bob is bald", 1.0))
     result = await ask(deployment, ANN, "Who is allergic?")
-    text = system(chat)
+    text = prompt(chat)
     section = text[text.index('<memory section="profile"') :].split("</memory>")[0]
     assert section.splitlines()[1:] == ["Ann is allergic", "Ann ran", "Ann rides"]
     assert "Bob" not in text
@@ -122,7 +126,7 @@ async def test_the_profile_has_what_is_known_of_this_user_the_most_important_fir
     assert len(logged["profile"]) == 3
     assert not set(logged["profile"]) & {one["id"] for one in logged["records"]}
     await ask(deployment, None, "Who is allergic?", instance="nobodys")
-    assert "profile" not in system(chat)
+    assert "profile" not in prompt(chat)
 
 
 async def test_the_profile_keeps_within_its_tokens_and_says_what_was_cut(deploy: Deploy, agents: Agents) -> None:
@@ -131,7 +135,7 @@ async def test_the_profile_keeps_within_its_tokens_and_says_what_was_cut(deploy:
     deployment = deploy(agents(clerk={"memory_config": config}), chat=chat)
     await _store(deployment, "ann", *[(f"Ann knows {number} " + "word " * 20, 0.5) for number in range(4)])
     result = await ask(deployment, ANN)
-    assert system(chat).count("Ann knows") == 1
+    assert prompt(chat).count("Ann knows") == 1
     await deployment.settled()
     [row] = await deployment.rows("SELECT input FROM agent_runs WHERE run_id = ?", result["run_id"])
     assert json.loads(row["input"])["cut"] == {"profile": 2 + 1}

@@ -24,7 +24,12 @@ from retain.errors import RetainError
 from retain.host.clock import ManualClock
 from retain.host.object_sql import SqliteObjectSql
 from retain.memory import episodes
-from retain.memory.conversations.statements import AppendMessage, MarkConversation, OpenConversation
+from retain.memory.conversations.statements import (
+    AppendMessage,
+    MarkConversation,
+    OpenConversation,
+    SummariseConversation,
+)
 from retain.memory.episodes import AppendEpisode
 from retain.memory.procedures.procedural import BeginProcedure, RecordOutcome
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, OnText
@@ -38,7 +43,7 @@ CLERK = instance_of("acme", "clerk", "main")
 OWED: list[type[OwedStatement]] = [
     *(StartRun, MeetUser, WaitRun, CountRun, ContinueRun, CloseRun, AppendEvent, NoteLearning),
     *(AppendEpisode, BeginProcedure, RecordOutcome),
-    *(OpenConversation, MarkConversation, AppendMessage),
+    *(OpenConversation, MarkConversation, SummariseConversation, AppendMessage),
 ]
 
 

@@ -29,9 +29,8 @@ def test_a_question_brings_its_record_into_the_prompt_and_arithmetic_brings_none
     for number, (question, place) in enumerate(QUESTIONS.items()):
         result = run(steered.api, tenant_id, "sdr", question, instance_id=f"desk-{number}")
         used = recorded_run(steered.api, tenant_id, result["run_id"])["input"]["records"]
-        prompt = next(
-            request.messages[0].content for request in puppet.requests if request.messages[-1].content == question
-        )
+        asked = next(request for request in puppet.requests if request.messages[-1].content == question)
+        prompt = "\n".join(message.content for message in asked.messages)
         assert [fact for fact in FACTS if fact in prompt] == ([] if place is None else [FACTS[place]])
         assert [record["id"] for record in used] == ([] if place is None else [ids[place]])
         assert "[[[" not in prompt

@@ -49,8 +49,9 @@ def test_a_memory_is_not_found_by_another_tenant_nor_by_another_agent_of_the_ten
     for tenant_id, agent_type in ((other, "refund_decision"), (other, "sdr"), (owner, "sdr")):
         assert _recalled(steered, tenant_id, agent_type) == {"memories": []}
         # sdr also recalls into its context before the first turn.
-        system = puppet.requests[-1].messages[0].content
-        assert "vault code" not in system
+        read = [message.content for message in puppet.requests[-1].messages]
+        assert not [text for text in read if "vault code" in text and text.startswith("<memory")]
+        assert "vault code" not in read[0]
     # Equal content is a memory of its own in each scope.
     assert seed(steered.api, other, "refund_decision", SECRET) != seed(steered.api, owner, "sdr", SECRET)
     assert len(_recalled(steered, owner, "refund_decision")["memories"]) == 1

@@ -92,9 +92,9 @@ def test_agent_working_keys_are_read_in_the_sdr_agent_loop(
     [row] = state.instance(
         tenant_id, "sdr", "desk", f"SELECT context FROM turn_state WHERE run_id = '{second['run_id']}'"
     )
-    system = json.loads(row["context"])["messages"][0]["content"]
-    assert 'current_contact_id = "contact:7"' in system
-    assert f'email_draft_v2 = "{DRAFTS[first["procedure"]["workflow_id"]]}"' in system
+    remembered = json.loads(row["context"])["messages"][-2]["content"]
+    assert 'current_contact_id = "contact:7"' in remembered
+    assert f'email_draft_v2 = "{DRAFTS[first["procedure"]["workflow_id"]]}"' in remembered
 
 
 def test_working_memory_is_the_instance_s_own(api: httpx.Client, tenant: Callable[[], str], state: LocalState) -> None:

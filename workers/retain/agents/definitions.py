@@ -38,6 +38,18 @@ class ProfileConfig(_StrictDefinition):
     tokens: int = Field(default=500, ge=50, le=10_000)
 
 
+class ConversationConfig(_StrictDefinition):
+    """How much of its own conversation a run reads.
+
+    messages, tokens: bounds of the newest messages, which come as messages; none with `messages: 0`. When one is exceeded,
+    the older ones go into the summary until half of each is left. summary_tokens: the bound of the summary.
+    """
+
+    messages: int = Field(default=40, ge=0, le=200)
+    tokens: int = Field(default=4_000, ge=200, le=200_000)
+    summary_tokens: int = Field(default=600, ge=0, le=10_000)
+
+
 class MemoryConfig(_StrictDefinition):
     """What an agent remembers and how it recalls.
 
@@ -60,6 +72,7 @@ class MemoryConfig(_StrictDefinition):
     episodes: int = Field(default=10, ge=0, le=50)
     episodes_from: EpisodeSource = "instance"
     user: Literal["agent", "shared"] = "agent"
+    conversation: ConversationConfig = ConversationConfig()
     top_k: int = Field(default=5, ge=1, le=20)
     profile: ProfileConfig | None = None
     facts: bool = False

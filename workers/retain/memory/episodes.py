@@ -6,7 +6,7 @@ sends them to D1. Reads are for the next run's context and for the administrator
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
@@ -14,7 +14,7 @@ from retain.errors import QuotaExceeded
 from retain.json_text import Json
 from retain.memory.scope import Scope
 from retain.outbox import OwedStatement
-from retain.ports import Sql, Statement
+from retain.ports import Sql, SqlResult, Statement
 from retain.retention import TEXT_KEPT_MS, RetentionRule
 
 EpisodeSource: TypeAlias = Literal["instance", "user", "agent"]
@@ -137,15 +137,24 @@ class Turns:
 async def last_episodes(sql: Sql, scope: Scope, turns: Turns, count: int) -> list[Episode]:
     """Return the newest `count` of the turns that a run of an agent may read, oldest first.
 
-    Raises: QuotaExceeded (code `episode_limit`) when the tenant has as many episodes as it may, since the run that
-        needs the context could not be remembered; Unavailable.
+    Raises: as `episodes_in`; Unavailable.
     """
-    counted, *recent = await sql.batch(
-        [
-            ("SELECT episodes FROM episode_counts WHERE tenant_id = ?", (scope.tenant_id,)),
-            *turns.statements(scope, count),
-        ]
-    )
+    return episodes_in(await sql.batch(episode_queries(scope, turns, count)), count)
+
+
+def episode_queries(scope: Scope, turns: Turns, count: int) -> list[Statement]:
+    """Return the queries whose results `episodes_in` takes."""
+    counted = ("SELECT episodes FROM episode_counts WHERE tenant_id = ?", (scope.tenant_id,))
+    return [counted, *turns.statements(scope, count)]
+
+
+def episodes_in(results: Sequence[SqlResult], count: int) -> list[Episode]:
+    """Return the newest `count` episodes in the results of `episode_queries`, oldest first.
+
+    Raises: QuotaExceeded (code `episode_limit`) when the tenant has as many episodes as it may, since the run that
+        needs the context could not be remembered.
+    """
+    counted, *recent = results
     if counted.rows and int(counted.rows[0]["episodes"]) >= MAX_PER_TENANT:
         raise QuotaExceeded(
             "the tenant has reached its limit of episodes; prune or erase some",

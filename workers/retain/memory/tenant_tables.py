@@ -17,7 +17,7 @@ TENANT_TABLES = (
         ("tenant_id", "agent_type", "instance_id"),
         texts=Texts(
             ("title", "summary"),
-            "title = NULL, summary = NULL, summary_through = NULL",
+            "title = NULL, summary = NULL, summary_through = NULL, summary_since_ms = NULL",
             whole=("instance_id", "user_id"),
         ),
         instances=True,

@@ -167,10 +167,15 @@ class RunMemory:
 
     episodes_used: int
     records_used: int
+    messages_used: int = 0
 
     def to_json(self) -> dict[str, Json]:
         """Return the counts as the interface shows them."""
-        return {"episodes_used": self.episodes_used, "records_used": self.records_used}
+        return {
+            "messages_used": self.messages_used,
+            "episodes_used": self.episodes_used,
+            "records_used": self.records_used,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +284,9 @@ class RunResult:
                 usage.integer("delegated_tokens", default=0),
                 usage.integer("delegations", default=0),
             ),
-            memory=RunMemory(memory.integer("episodes_used"), memory.integer("records_used")),
+            memory=RunMemory(
+                memory.integer("episodes_used"), memory.integer("records_used"), memory.integer("messages_used", 0)
+            ),
             procedure=None if procedure is None else FollowedWorkflow.from_json(procedure.content),
             error=None
             if error is None

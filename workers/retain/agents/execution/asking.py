@@ -75,7 +75,7 @@ class Asking:
             context = compacted(run.messages, history(run.state), room, self._estimate)
         except NoRoom:
             return self._fail(run, turn, "context_full", f"the run outgrew its context of {limit} tokens")
-        run = self._journal.append(run, ModelAsked(turn, context.cut))
+        run = self._journal.append(run, ModelAsked(turn, context.cut, context.messages_cut))
         settings = self._definition.model
         messages = [replace(one, content=valid_text(one.content)) for one in (*context.messages, *reminder)]
         request = ChatRequest(messages, self._specs, settings.max_output_tokens, settings.temperature)

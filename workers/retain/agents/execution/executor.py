@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from retain.agents.calls.run_request import RunRequest
+from retain.agents.conversations.past import bound_of, past_of
 from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
@@ -14,7 +15,7 @@ from retain.agents.instance_ports import InstancePorts
 from retain.agents.learning.run_learning import RunLearning
 from retain.agents.occasion import occasion_of
 from retain.agents.recollection import query_of, query_text
-from retain.agents.runs.context import AssembledContext, assemble
+from retain.agents.runs.context import AssembledContext, Remembered, assemble
 from retain.agents.runs.events import RunFailed, RunRecovered, ToolCalled
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
@@ -26,7 +27,7 @@ from retain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from retain.errors.codes import Code, ForeignCode
 from retain.identifiers import id_after, new_id
 from retain.log import bind
-from retain.memory.episodes import Turns, last_episodes
+from retain.memory.conversations.thread import ThreadSummary
 from retain.memory.facts import KnownFact, known_facts
 from retain.memory.procedures.procedural import Choice, ProceduralMemory
 from retain.memory.semantic import Hit
@@ -79,12 +80,11 @@ class Execution:
         definition = ports.catalogue.agent(self._identity.agent_type)
         loop, model, specs = await self._loop(definition, request)
         newest = self._journal.runs.newest(1)
-        run_id = (
-            id_after(new_id(), newest[0].run_id) if newest else new_id()
-        )  # a conversation is in the order of its runs
+        # The ids of an instance's runs ascend: its conversation is in their order.
+        run_id = id_after(new_id(), newest[0].run_id) if newest else new_id()
         procedure = await self._procedure(definition, request, run_id)
-        context = await self._context(definition, request, procedure, Estimate.of(model.name), specs)
-        run = self._journal.open(run_id, request, context, model=model.name)
+        context, summary = await self._context(definition, request, procedure, Estimate.of(model.name), specs)
+        run = self._journal.open(run_id, request, context, model=model.name, summary=summary)
         await ports.alarm.set(ports.clock() + LEASE_MS)
         return loop, run
 
@@ -159,29 +159,31 @@ class Execution:
         procedure: Choice | None,
         estimate: Estimate,
         specs: Sequence[ToolSpec],
-    ) -> AssembledContext:
-        config = definition.memory_config
-        occasion = occasion_of(request.user, self._ports.clock(), self._ports.time_zones)
-        turns = Turns(config.episodes_from, self._identity.instance_id, request.user_id)
-        episodes = await last_episodes(self._ports.sql, self._identity.scope, turns, config.episodes)
+    ) -> tuple[AssembledContext, ThreadSummary | None]:
+        """Return the run's context, and the conversation's summary if it has changed."""
+        config, tools_tokens = definition.memory_config, estimate.specs(specs)
+        bound = bound_of(definition, estimate, tools_tokens)
+        ports = self._ports
+        occasion = occasion_of(request.user, ports.clock(), ports.time_zones)
+        past = await past_of(ports.sql, self._identity, definition, request.user_id, bound, ports.clock())
         records: list[Hit] = []
         query = query_text(request.input)
         if query and config.long_term_enabled and config.recall in ("context", "both"):
             records = await self._toolbox.semantic(request.user_id).search(query_of(config, query))
         profile = await self._profile(definition, request)
         shown = {fact.id for fact in profile}
-        return assemble(
+        records = [hit for hit in records if hit.record.id not in shown]
+        context = assemble(
             definition,
             request.input,
-            episodes=episodes,
-            records=[hit for hit in records if hit.record.id not in shown],
+            Remembered(past.thread, past.episodes, records, self._working.all(), profile),
+            instance_id=self._identity.instance_id,
             occasion=occasion,
-            profile=profile,
-            working=self._working.all(),
             procedure=procedure,
             estimate=estimate,
-            tools_tokens=estimate.specs(specs),
+            tools_tokens=tools_tokens,
         )
+        return context, past.new_summary
 
     async def _profile(self, definition: AgentDefinition, request: RunRequest) -> list[KnownFact]:
         """Return what is known of the run's user, if its definition wants it in the context."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from retain.agents.calls.answers import News, RunStreamEvent
+from retain.agents.calls.report import RunMemory
 from retain.agents.calls.requests import FollowRequest, ReadPosition
 from retain.agents.execution.live_text import LiveText, Piece
 from retain.agents.execution.stream import shown
@@ -64,7 +65,7 @@ class Following:
                 "run_id": run.run_id,
                 "instance_id": self._identity.instance_id,
                 "agent_type": self._identity.agent_type,
-                "memory": {"episodes_used": run.episodes_used, "records_used": run.records_used},
+                "memory": RunMemory(run.episodes_used, run.records_used, run.messages_used).to_json(),
             },
             STARTED_ID,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retain.agents.runs.context import fenced
 from retain.agents.runs.run_state import RunState
@@ -38,10 +38,14 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What the model reads. cut: the turns of which it reads a summary and only those results that later turns refer to."""
+    """What the model reads. cut: the turns of which it reads a summary and only those results that later turns refer to.
+
+    messages_cut: how many messages of the head are left out.
+    """
 
     messages: tuple[ChatMessage, ...]
     cut: tuple[int, ...] = ()
+    messages_cut: int = 0
 
 
 def history(state: RunState) -> tuple[Transcript, ...]:
@@ -60,7 +64,9 @@ def history(state: RunState) -> tuple[Transcript, ...]:
 def compacted(head: Sequence[ChatMessage], turns: Sequence[Transcript], room: int, estimate: Estimate) -> Compacted:
     """Return the messages that fit into `room` tokens: all, or head, summary, results still referred to, and tail.
 
-    The head (instructions, memory, input) and the last turn always stay. As few of the oldest turns as possible are cut.
+    The head's first and last message (instructions and input) and the last turn always stay. As few of the oldest turns as
+    possible are cut; if it does not fit without all of them, the oldest of the head's other messages (the conversation,
+    then memory) are left out.
     A call of a cut turn stays with its result when a later turn that the model reads names something from the result: an
     address, or an identifier that is not in the head. Each other call becomes one line of the summary.
     Raises: NoRoom when that does not fit either.
@@ -75,6 +81,11 @@ def compacted(head: Sequence[ChatMessage], turns: Sequence[Transcript], room: in
         made = _cut(head, turns, number, used, found)
         if estimate.messages(made.messages) <= room:
             return made
+    for number in range(1, len(head) - 1):
+        shorter = (head[0], *head[1 + number :])
+        made = _cut(shorter, turns, max(0, len(turns) - 1), used, found)
+        if shorter[1].role != "assistant" and estimate.messages(made.messages) <= room:
+            return replace(made, messages_cut=number)
     raise NoRoom
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from retain.agents.calls.report import FollowedWorkflow
 from retain.agents.calls.run_request import RunInput, RunRequest, input_text
 from retain.agents.definitions import AgentDefinition
 from retain.agents.occasion import Occasion
 from retain.agents.recollection import recollected
+from retain.agents.runs.episode_text import beyond
 from retain.agents.runs.tokens import Estimate
 from retain.errors import LimitExceeded
 from retain.json_text import Json, JsonObject
+from retain.memory.conversations.thread import PastMessage, SummaryLine, Thread
 from retain.memory.episodes import Episode
 from retain.memory.facts import KnownFact
 from retain.memory.procedures.procedural import Choice
@@ -28,8 +31,8 @@ class AssembledContext:
     """The first messages of a run, what went into them, and what did not fit.
 
     cut: section name to the number of items that the budget left out. shortened: ids of records of which only a passage
-    is in it. procedure: the workflow that the run follows.
-    profile: what is known of the run's user.
+    is in it. procedure: the workflow that the run follows. profile: what is known of the run's user. recent: the messages
+    of the conversation itself. remembered: whether its text includes records or another conversation's turns.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -39,12 +42,15 @@ class AssembledContext:
     procedure: Choice | None = None
     profile: tuple[KnownFact, ...] = ()
     shortened: frozenset[str] = frozenset()
+    recent: tuple[PastMessage, ...] = ()
+    remembered: bool = False
 
     def logged(self, request: RunRequest, followed: FollowedWorkflow | None) -> dict[str, Json]:
         """Return what D1 keeps of a run's beginning: its request, and references to the memory that its model read."""
         logged: dict[str, Json] = {
             "input": request.input,
             "metadata": request.metadata,
+            "messages": [message.message_id for message in self.recent],
             "episodes": [{"episode_id": episode.episode_id} for episode in self.episodes],
             "records": [
                 {
@@ -60,6 +66,19 @@ class AssembledContext:
         if self.profile:
             logged["profile"] = [fact.id for fact in self.profile]
         return logged if followed is None else {**logged, "procedure": followed.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a run may read: its conversation and the turns of past runs, the newest last; records, the best first; its notes;
+    what is known of its user.
+    """
+
+    thread: Thread = field(default_factory=Thread)
+    episodes: Sequence[Episode] = ()
+    records: Sequence[Hit] = ()
+    working: JsonObject = field(default_factory=dict)
+    profile: Sequence[KnownFact] = ()
 
 
 def fenced(section: str, lines: Sequence[str]) -> str:
@@ -78,22 +97,22 @@ def _inside_fence(line: str) -> str:
 def assemble(
     definition: AgentDefinition,
     run_input: RunInput,
+    remembered: Remembered,
     *,
-    episodes: Sequence[Episode],
-    records: Sequence[Hit],
-    working: JsonObject,
+    instance_id: str,
     occasion: Occasion | None = None,
-    profile: Sequence[KnownFact] = (),
     procedure: Choice | None = None,
     estimate: Estimate = _ESTIMATE,
     tools_tokens: int = 0,
 ) -> AssembledContext:
     """Return the context of a new run.
 
-    Instructions, the occasion, the procedure (the author wrote it, as the instructions; it is not remembered data) and the
-    input are always in it; then the profile (within a bound of its own), working memory, records (best first) and episodes
-    (newest first) take what is left of `limits.context_tokens`, minus what the model may write and what the description of
-    its tools takes (`tools_tokens`).
+    First what stays equal from run to run, so that a provider can cache it: the instructions with the occasion and the
+    procedure (the author wrote both; they are not remembered data), the conversation's summary and its messages. Then what
+    changes: one message with remembered text, and the input. Instructions, occasion, procedure and input are always in it.
+    The newest messages of the conversation get up to half of what is left of `limits.context_tokens`, minus what the model
+    may write and what the description of its tools takes (`tools_tokens`); then come the summary, the profile (within a
+    bound of its own), working memory, records and episodes.
 
     Raises: LimitExceeded (code `input_too_large`) when instructions, procedure and input alone do not fit.
     """
@@ -106,28 +125,82 @@ def assemble(
             code="input_too_large",
             limit_tokens=definition.limits.context_tokens,
         )
-    notes = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in working.items()]
-    newest_first = list(reversed(episodes))
-    known = _profile(definition, profile, room, estimate)
+    recent = _newest(remembered.thread.messages, room // 2, estimate)
+    room -= sum(estimate.text(message.content) for message in recent)
+    summary = [summary_line(line) for line in reversed(remembered.thread.summary.lines)]
+    notes = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in remembered.working.items()]
+    turns = _turns(remembered.episodes, recent, definition, instance_id)
+    before = _fitting("conversation", summary, room, estimate)
+    room -= before.tokens
+    known = _profile(definition, remembered.profile, room, estimate)
     room -= known.tokens
     noted = _fitting("working", notes, room, estimate)
-    recalled, shortened = _recalled(definition, records, user, room - noted.tokens, estimate)
-    remembered = _fitting(
-        "episodes", [episode.content for episode in newest_first], room - noted.tokens - recalled.tokens, estimate
-    )
-    sections = [known.text(), noted.text(), recalled.text(), remembered.text(newest_last=True)]
+    room -= noted.tokens
+    recalled, shortened = _recalled(definition, remembered.records, user, room, estimate)
+    past = _fitting("episodes", [line for _, line in turns], room - recalled.tokens, estimate)
+    sections = (before, known, noted, recalled, past)
+    volatile = "\n\n".join(filter(None, [known.text(), noted.text(), recalled.text(), past.text(newest_last=True)]))
+    talk = [ChatMessage("user", text) for text in (before.text(newest_last=True),) if text]
+    talk += [ChatMessage(message.role, message.content) for message in recent if message.content.strip()]
+    talk += [ChatMessage("user", text) for text in (volatile,) if text]
+    episodes = tuple(episode for episode, _ in reversed(turns[: len(past.lines)]))
+    unsaid = len(remembered.thread.messages) - len(recent)
     return AssembledContext(
-        messages=(
-            ChatMessage("system", "\n\n".join([instructions, *filter(None, sections)])),
-            ChatMessage("user", user),
-        ),
-        episodes=tuple(reversed(newest_first[: len(remembered.lines)])),
-        records=tuple(records[: len(recalled.lines)]),
-        cut={section.name: section.cut for section in (known, noted, recalled, remembered) if section.cut},
+        messages=(ChatMessage("system", instructions), *talk, ChatMessage("user", user)),
+        episodes=episodes,
+        records=tuple(remembered.records[: len(recalled.lines)]),
+        cut={section.name: section.cut for section in sections if section.cut}
+        | ({"messages": unsaid} if unsaid else {}),
         procedure=procedure,
-        profile=tuple(profile[: len(known.lines)]),
+        profile=tuple(remembered.profile[: len(known.lines)]),
         shortened=shortened,
+        recent=recent,
+        remembered=bool(recalled.lines or known.lines)
+        or any(episode.instance_id != instance_id for episode in episodes),
     )
+
+
+def summary_line(line: SummaryLine) -> str:
+    """Return a line of the summary as the model reads it."""
+    return f"{_when(line.at_ms)[:10]} {line.role}: {line.text}"
+
+
+def _newest(messages: Sequence[PastMessage], room: int, estimate: Estimate) -> tuple[PastMessage, ...]:
+    """Return the newest messages that fit, beginning with one of the user."""
+    taken, tokens = 0, 0
+    for number, message in enumerate(reversed(messages), start=1):
+        tokens += estimate.text(message.content)
+        if tokens > room:
+            break
+        if message.role == "user":
+            taken = number
+    return tuple(messages[len(messages) - taken :])
+
+
+def _turns(
+    episodes: Sequence[Episode], recent: Sequence[PastMessage], definition: AgentDefinition, instance_id: str
+) -> list[tuple[Episode, str]]:
+    """Return the episodes, newest first, each with the line that says where and when it was.
+
+    Of the conversation itself only what its messages do not say is left, its tool calls, and nothing of older runs: the
+    summary has those. An agent that does not read its conversation as messages reads its turns like all others.
+    """
+    contents = {(message.run_id, message.role): message.content for message in recent}
+    found: list[tuple[Episode, str]] = []
+    for episode in reversed(episodes):
+        text, own = episode.content, episode.instance_id == instance_id
+        if own and definition.memory_config.conversation.messages:
+            asked, answered = contents.get((episode.run_id, "user")), contents.get((episode.run_id, "assistant"))
+            text = "" if asked is None else beyond(text, asked, answered, definition.type)
+            if not text:
+                continue
+        place = "this conversation" if own else f"conversation {episode.instance_id}"
+        found.append((episode, f"[{place}, {_when(episode.created_at_ms)}] {text}"))
+    return found
+
+
+def _when(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _instructions(definition: AgentDefinition, occasion: Occasion | None, procedure: Choice | None) -> str:

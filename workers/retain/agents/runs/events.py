@@ -20,10 +20,14 @@ from retain.models.chat import FinishReason, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class ModelAsked:
-    """The model is about to be asked for this turn. cut: turns that no longer fit, of which it reads a summary."""
+    """The model is about to be asked for this turn. cut: turns that no longer fit, of which it reads a summary.
+
+    messages_cut: how many of the messages before the run's input no longer fit.
+    """
 
     turn: int
     cut: tuple[int, ...] = ()
+    messages_cut: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +249,10 @@ def kind_of(event: RunEvent) -> str:
 
 def to_json(event: RunEvent) -> JsonObject:
     """Return the event's data as JSON, without its kind."""
-    return asdict(event)
+    data = asdict(event)
+    if data.get("messages_cut") == 0:
+        del data["messages_cut"]
+    return data
 
 
 def from_json(kind: str, data: JsonObject) -> RunEvent:

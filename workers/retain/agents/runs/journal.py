@@ -41,8 +41,10 @@ from retain.memory.conversations.statements import (
     MarkConversation,
     MessageRole,
     OpenConversation,
+    SummariseConversation,
     message_id,
 )
+from retain.memory.conversations.thread import ThreadSummary
 from retain.memory.episodes import AppendEpisode, episode_id
 from retain.memory.procedures.procedural import Choice
 from retain.outbox import Outbox, OwedStatement
@@ -75,8 +77,19 @@ class Journal:
         self._written = written
         self._heads: dict[str, int] = {}
 
-    def open(self, run_id: str, request: RunRequest, context: AssembledContext, *, model: str) -> OpenRun:
-        """Record a new run with its context. Raises: LimitExceeded; then nothing is recorded."""
+    def open(
+        self,
+        run_id: str,
+        request: RunRequest,
+        context: AssembledContext,
+        *,
+        model: str,
+        summary: ThreadSummary | None = None,
+    ) -> OpenRun:
+        """Record a new run with its context. summary: of the conversation, if it has changed.
+
+        Raises: LimitExceeded; then nothing is recorded.
+        """
         run = OpenRun(
             run_id,
             request,
@@ -84,13 +97,20 @@ class Journal:
             len(context.episodes),
             len(context.records),
             _followed(context.procedure),
+            len(context.recent),
+            context.remembered,
         )
         cancelled = self._early_cancellation(request.idempotency_key)
-        self._local.atomically(partial(self._write_open, run, context, model, cancelled))
+        self._local.atomically(partial(self._write_open, run, context, model, summary, cancelled))
         return self._noted(run if cancelled is None else run.after(cancelled))
 
     def _write_open(
-        self, run: OpenRun, context: AssembledContext, model: str, cancelled: CancelRequested | None
+        self,
+        run: OpenRun,
+        context: AssembledContext,
+        model: str,
+        summary: ThreadSummary | None,
+        cancelled: CancelRequested | None,
     ) -> None:
         now, identity, request = self._clock(), self._identity, run.request
         self.runs.insert(run, now)
@@ -112,6 +132,8 @@ class Journal:
         )
         if request.user is not None:
             self._meet(request.user, run.run_id, now)
+        if summary is not None:
+            self._owe(SummariseConversation(summary.to_text(), summary.through, summary.since_ms, *self._names))
         self._owe_message(run, "user", input_text(request.input), now)
         if cancelled is not None:
             self._local.run("DELETE FROM cancel_requests WHERE idempotency_key = ?", request.idempotency_key)
@@ -344,8 +366,8 @@ class Journal:
 
     def _owe_message(self, run: OpenRun, role: MessageRole, content: str, now: int) -> None:
         message = message_id(run.run_id, role)
-        user_id = run.request.user_id
-        self._owe(AppendMessage(message, *self._names, run.run_id, role, valid_unicode(content), now, user_id))
+        owner, recalled = run.request.user_id, int(role == "assistant" and run.recalled)
+        self._owe(AppendMessage(message, *self._names, run.run_id, role, valid_unicode(content), now, owner, recalled))
 
     def _owe(self, owed: OwedStatement) -> None:
         self._outbox.add(self._identity.scope.tenant_id, owed)

@@ -16,7 +16,8 @@ from retain.models.chat import ChatMessage, ToolCall
 class OpenRun:
     """A run: its request, what the model reads first, and the fold of its events up to `seq`.
 
-    episodes_used, records_used: how many of them are in `messages`. procedure: the workflow that the run follows.
+    episodes_used, records_used, messages_used: how many of them are in `messages`; the last are the conversation's own.
+    procedure: the workflow that the run follows. remembered: whether `messages` have records or other conversations' turns.
     """
 
     run_id: str
@@ -25,6 +26,8 @@ class OpenRun:
     episodes_used: int
     records_used: int
     procedure: FollowedWorkflow | None = None
+    messages_used: int = 0
+    remembered: bool = False
     state: RunState = field(default_factory=RunState)
     seq: int = 0
 
@@ -40,8 +43,16 @@ class OpenRun:
                 "episodes_used": self.episodes_used,
                 "records_used": self.records_used,
                 "procedure": None if self.procedure is None else self.procedure.to_json(),
+                "messages_used": self.messages_used,
+                "remembered": self.remembered,
             }
         )
+
+    @property
+    def recalled(self) -> bool:
+        """Whether remembered text was in the run's context, so that its answer may repeat it."""
+        results = (result for turn in self.state.turns for result in turn.results)
+        return self.remembered or any(result.summary is not None for result in results)
 
     @classmethod
     def stored(cls, run_id: str, request: str, context: str) -> OpenRun:
@@ -62,4 +73,6 @@ class OpenRun:
             first["episodes_used"],
             first["records_used"],
             None if first["procedure"] is None else FollowedWorkflow.from_json(first["procedure"]),
+            first.get("messages_used", 0),
+            first.get("remembered", True),
         )

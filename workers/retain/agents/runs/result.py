@@ -59,7 +59,7 @@ def result_of(run: OpenRun, instance_id: str, event: Closing) -> RunResult:
             delegated_tokens=sum(result.tokens for result in results),
             delegations=state.delegations,
         ),
-        memory=RunMemory(run.episodes_used, run.records_used + len(recalled)),
+        memory=RunMemory(run.episodes_used, run.records_used + len(recalled), run.messages_used),
         procedure=run.procedure,
         error=error_of(event),
         begun=begun_calls(state) if isinstance(event, RunCancelled) else None,

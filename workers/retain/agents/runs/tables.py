@@ -12,7 +12,12 @@ from retain.agents.pending_learnings import NoteLearning
 from retain.agents.runs import owed
 from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, CountRun, MeetUser, StartRun, WaitRun
 from retain.memory import episodes
-from retain.memory.conversations.statements import AppendMessage, MarkConversation, OpenConversation
+from retain.memory.conversations.statements import (
+    AppendMessage,
+    MarkConversation,
+    OpenConversation,
+    SummariseConversation,
+)
 from retain.memory.episodes import AppendEpisode
 from retain.memory.procedures.procedural import SCHEMA as PROCEDURES_SCHEMA
 from retain.memory.procedures.procedural import BeginProcedure, RecordOutcome
@@ -81,7 +86,7 @@ STATEMENTS = {
             BeginProcedure,
             RecordOutcome,
         ),
-        *(OpenConversation, MarkConversation, AppendMessage),
+        *(OpenConversation, MarkConversation, SummariseConversation, AppendMessage),
     ),
 }
 """Every statement that an instance's outbox may hold."""

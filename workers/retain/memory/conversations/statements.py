@@ -9,6 +9,15 @@ from retain.outbox import OwedStatement
 from retain.retention import TEXT_KEPT_MS, RetentionRule
 
 MessageRole = Literal["user", "assistant"]
+_YOUNG = "FROM json_each(summary) WHERE json_extract(value, '$.at_ms') >= ?1"
+_WITHOUT_OLD_LINES = f"""
+UPDATE conversations SET summary = (SELECT json_group_array(json(value)) {_YOUNG}),
+  summary_since_ms = (SELECT MIN(json_extract(value, '$.at_ms')) {_YOUNG})
+WHERE (tenant_id, agent_type, instance_id) IN (
+  SELECT tenant_id, agent_type, instance_id FROM conversations
+  WHERE summary_since_ms < ?1 ORDER BY summary_since_ms LIMIT ?2
+) RETURNING tenant_id
+"""
 CONVERSATION_RULES = (
     RetentionRule(
         "conversation_messages",
@@ -19,6 +28,7 @@ CONVERSATION_RULES = (
         ),
         5000,
     ),
+    RetentionRule("summaries", TEXT_KEPT_MS, (_WITHOUT_OLD_LINES,), 500),
 )
 
 
@@ -69,13 +79,13 @@ class MarkConversation(OwedStatement):
 
 @dataclass(frozen=True, slots=True)
 class AppendMessage(OwedStatement):
-    """What was asked, or the answer."""
+    """What was asked, or the answer. recalled: 1 when remembered text was in the context of the run that answers."""
 
     NAME: ClassVar[str] = "append_message"
     SQL: ClassVar[str] = """
         INSERT OR IGNORE INTO conversation_messages
-          (message_id, tenant_id, agent_type, instance_id, run_id, role, content, at_ms, user_id)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+          (message_id, tenant_id, agent_type, instance_id, run_id, role, content, at_ms, user_id, recalled)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     """
 
     message_id: str
@@ -87,6 +97,25 @@ class AppendMessage(OwedStatement):
     content: str
     at_ms: int
     user_id: str | None
+    recalled: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummariseConversation(OwedStatement):
+    """The summary of the messages up to `summary_through`. summary: as JSON. summary_since_ms: of its oldest line."""
+
+    NAME: ClassVar[str] = "summarise_conversation"
+    SQL: ClassVar[str] = """
+        UPDATE conversations SET summary = ?, summary_through = ?, summary_since_ms = ?
+        WHERE tenant_id = ? AND agent_type = ? AND instance_id = ?
+    """
+
+    summary: str
+    summary_through: str
+    summary_since_ms: int | None
+    tenant_id: str
+    agent_type: str
+    instance_id: str
 
 
 def message_id(run_id: str, role: MessageRole) -> str:

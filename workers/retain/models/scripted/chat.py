@@ -35,10 +35,10 @@ rule whose reply names a path that is not in the result does not fit. Patterns f
         when: {tool: recall_memory}
         reply: {text: APPROVE}
 
-Places to search: `user` is the last user message, `context` all system messages, `result` the last tool result,
-`results` every tool result since the last user message. Named groups and counts fill `{name}` in later patterns (taken
-literally there), in the reply's text and in arguments. An argument that is just `{name:int}` or `{name:number}` becomes
-a number. All other braces stay as they are.
+Places to search: `user` is the last user message, `context` all system messages and remembered text, `result` the last
+tool result, `results` every tool result since the last user message. Named groups and counts fill `{name}` in later
+patterns (taken literally there), in the reply's text and in arguments. An argument that is just `{name:int}` or
+`{name:number}` becomes a number. All other braces stay as they are.
 """
 
 from __future__ import annotations
@@ -60,6 +60,9 @@ PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_]*|result(?:\.\w+)+)(?::(int|number)
 
 GIVEN = frozenset({"user", "rest", "result"})
 """Names that need no pattern: `rest` where the rule has `says`; a path begins with `result`."""
+
+REMEMBERED = '<memory section="'
+"""How a message begins that an agent remembers, and that nobody said."""
 
 _CHARACTERS_A_TOKEN = 4
 
@@ -144,7 +147,7 @@ class Scene:
         results: list[str] = []
         for message in messages:
             last, tool = message.role, None
-            if message.role == "system":
+            if message.role == "system" or (message.role == "user" and message.content.startswith(REMEMBERED)):
                 context.append(message.content)
             elif message.role == "user":
                 user, results = message.content, []
