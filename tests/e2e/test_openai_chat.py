@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -115,3 +116,19 @@ def test_a_streamed_run_on_a_server_that_does_not_stream_has_its_answer(steered:
 def test_half_a_letter_in_an_answer_does_not_end_the_run(steered: Steered) -> None:
     result = run(steered.api, steered.tenant(), "order_triage", r'{"calls": [], "say": "x \ud83d y"}')
     assert result["output"] == "x \ufffd y"
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_a_run_is_cancelled_while_its_model_hangs(steered: Steered, puppet: Puppet, stream: bool) -> None:
+    tenant_id = steered.tenant()
+    path = f"/v1/agents/{tenant_id}/clerk"
+    body = {"input": order(say="it hangs"), "stream": stream, "instance_id": "hung"}
+    with ThreadPoolExecutor(1) as pool, puppet.holding("it hangs") as hold:
+        asked = pool.submit(lambda: steered.api.post(f"{path}/run", json=body).text)
+        hold.wait_for_arrival()
+        [turn] = steered.api.get(f"{path}/instances/hung").json()["turn_state"]
+        cancelled = steered.api.post(f"{path}/instances/hung/runs/{turn['run_id']}/cancel").json()
+        assert cancelled["status"] == "cancelled"
+        assert turn["run_id"] in asked.result(20)
+        assert not hold.released.is_set()
+        assert run(steered.api, tenant_id, "clerk", order(say="next"), instance_id="hung")["output"] == "next"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from retain.errors import UpstreamFailed
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage
 from retain.models.providers.anthropic import from_wire, to_wire
+from retain.models.providers.openai import MAX_TOKENS
 from tests.models.chat_contract import CITY, FORECAST
 from tests.support.anthropic_server import AnthropicServer, _complaint
 
@@ -172,7 +173,7 @@ arguments = st.dictionaries(st.text(), st.none() | st.booleans() | st.integers()
 calls = st.lists(st.builds(ToolCall, st.text(min_size=1), st.text(min_size=1), arguments), max_size=3).map(tuple)
 
 
-@given(st.builds(ChatReply, st.text(), calls, st.builds(Usage, st.integers(0), st.integers(0))))
+@given(st.builds(ChatReply, st.text(), calls, st.builds(Usage, st.integers(0, MAX_TOKENS), st.integers(0, MAX_TOKENS))))
 def test_a_reply_survives_the_wire(reply: ChatReply) -> None:
     assert from_wire(dict(AnthropicServer().written(reply))) == reply
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from retain.errors import Misconfigured, Unavailable, UnusableAnswer, UpstreamFailed
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage, usage_of
 from retain.models.openai_endpoint import OpenAiEndpoint
-from retain.models.providers.openai import OpenAiChat, from_wire, to_wire
+from retain.models.providers.openai import MAX_TOKENS, OpenAiChat, from_wire, to_wire
 from retain.models.scripted.chat import Script
 from tests.support.model_server import Failure, ModelServer, chat_reply_to_wire, chat_request_from_wire
 
@@ -101,7 +101,7 @@ def test_a_request_survives_the_wire(sent: list[ChatMessage], tools: list[ToolSp
     assert chat_request_from_wire(wire) == request
 
 
-@given(st.builds(ChatReply, st.text(), calls, st.builds(Usage, st.integers(0), st.integers(0))))
+@given(st.builds(ChatReply, st.text(), calls, st.builds(Usage, st.integers(0, MAX_TOKENS), st.integers(0, MAX_TOKENS))))
 def test_a_reply_survives_the_wire(reply: ChatReply) -> None:
     assert from_wire(json.loads(json.dumps(chat_reply_to_wire(reply, "m")))) == reply
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping
@@ -97,6 +98,9 @@ class Asking:
             if usage_of(error) != Usage():
                 run = self._dropped(run, turn, error.code, error.message, usage_of(error))
             return self._failed(run, turn, error)
+        except Exception:  # noqa: BLE001 -- whatever an adapter does, its run has to end
+            _log.exception("a model's adapter failed unexpectedly", extra={"run_id": run.run_id})
+            return self._dropped(run, turn, "internal", "an unexpected error occurred; it was logged", Usage())
         return self._answered(run, turn, reply)
 
     def _reminder(self, state: RunState, turn: int) -> tuple[ChatMessage, ...]:
@@ -107,14 +111,28 @@ class Asking:
         return () if words is None else (ChatMessage("user", words.format(limit=limit)),)
 
     async def _complete(self, run: OpenRun, turn: int, request: ChatRequest) -> ChatReply:
-        if not run.request.stream:
-            return await self._model.complete(request)
-        self._live.begin(run.run_id, turn)
-        return await self._model.complete(request, self._on_text(run))
+        """Return the model's answer. Raises: as the model; _Stopped as soon as the run is cancelled."""
+        if run.request.stream:
+            self._live.begin(run.run_id, turn)
+        on_text = self._on_text(run) if run.request.stream else None
+        answer = asyncio.ensure_future(self._model.complete(request, on_text))
+        cancelled = asyncio.ensure_future(self._live.news(lambda: self._is_cancelled(run), None))
+        try:
+            await asyncio.wait((answer, cancelled), return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise _Stopped
+            return answer.result()
+        finally:
+            for task in (answer, cancelled):
+                task.cancel()
+            await asyncio.gather(answer, cancelled, return_exceptions=True)
+
+    def _is_cancelled(self, run: OpenRun) -> bool:
+        return self._journal.caught_up(run).state.cancel is not None
 
     def _on_text(self, run: OpenRun) -> OnText:
         async def on_text(piece: str) -> None:
-            if self._journal.caught_up(run).state.cancel is not None:
+            if self._is_cancelled(run):
                 raise _Stopped
             self._live.add(piece)
 

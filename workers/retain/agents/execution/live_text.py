@@ -69,8 +69,8 @@ class LiveText:
         for bell in self._bells:
             bell.set()
 
-    async def news(self, has_news: Callable[[], bool], wait_s: float) -> None:
-        """Return when there is news, or after `wait_s` seconds."""
+    async def news(self, has_news: Callable[[], bool], wait_s: float | None) -> None:
+        """Return when there is news, or after `wait_s` seconds; None for any time."""
         bell = asyncio.Event()
         self._bells.add(bell)
         try:

@@ -13,7 +13,7 @@ from retain.models.endpoint import Endpoint, WireObject, read_object
 from retain.models.providers.anthropic_stream import assembled
 from retain.models.providers.arrival import arrival
 from retain.models.providers.delivery import Delivery, deliver
-from retain.models.providers.openai import cut_off
+from retain.models.providers.openai import counted, cut_by, cut_off
 from retain.models.providers.sse import read_events
 from retain.models.providers.tool_calls import read_call
 
@@ -152,7 +152,7 @@ def from_wire(answer: WireObject) -> ChatReply:
     if not all(isinstance(text, str) for text in texts):
         raise _malformed("the model's server answered with text of another shape", usage)
     content = "".join(text for text in texts if isinstance(text, str))
-    cut = _CUTS.get(answer.get("stop_reason"))
+    cut = cut_by(answer.get("stop_reason"), _CUTS)
     if cut is not None and (uses or not content.strip()):
         raise cut_off(cut, usage)
     calls = tuple(read_call(use.get("id"), use.get("name"), use.get("input")) for use in uses)
@@ -169,9 +169,5 @@ def _usage(usage: object) -> Usage:
     Source: https://docs.claude.com/en/docs/build-with-claude/prompt-caching#tracking-cache-performance
     """
 
-    def tokens(name: str) -> int:
-        value = usage.get(name) if isinstance(usage, dict) else None
-        return value if isinstance(value, int) else 0
-
     read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    return Usage(sum(map(tokens, read)), tokens("output_tokens"))
+    return Usage(sum(counted(usage, name) for name in read), counted(usage, "output_tokens"))

@@ -35,11 +35,11 @@ class AnthropicStreamAnswer:
         match event:
             case {"type": "message_start", "message": {"usage": dict(usage)}}:
                 self._usage |= usage
-            case {"type": "content_block_start", "index": index, "content_block": dict(block)}:
+            case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
                 self._blocks[index] = dict(block)
                 text = block.get("text")
                 return text if isinstance(text, str) and block.get("type") == "text" else ""
-            case {"type": "content_block_delta", "index": index, "delta": dict(delta)} if index in self._blocks:
+            case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)} if index in self._blocks:
                 return self._add(index, delta)
             case {"type": "message_delta", "delta": dict(delta)}:
                 self._stop_reason = delta.get("stop_reason") or self._stop_reason

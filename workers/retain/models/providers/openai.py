@@ -18,6 +18,9 @@ from retain.models.providers.tool_calls import not_a_call, read_call
 
 LimitField = Literal["max_completion_tokens", "max_tokens"]
 
+MAX_TOKENS = 10**9
+"""More tokens than any model reads: a larger number is not a count."""
+
 _PATH = "/chat/completions"
 
 
@@ -132,7 +135,7 @@ def from_wire(answer: WireObject) -> ChatReply:
     calls = message.get("tool_calls") or []
     if not isinstance(content, str) or not isinstance(calls, list):
         raise _malformed("the model's server answered with a message of another shape", usage)
-    return reply_of(content, calls, usage, _CUTS.get(choice.get("finish_reason")))
+    return reply_of(content, calls, usage, cut_by(choice.get("finish_reason"), _CUTS))
 
 
 def _malformed(message: str, usage: Usage) -> UnusableAnswer:
@@ -171,8 +174,16 @@ def _call_from_wire(call: object) -> ToolCall:
 def usage_from_wire(usage: object) -> Usage:
     """Return the usage, 0 where it is not reported."""
 
-    def tokens(name: str) -> int:
-        value = usage.get(name) if isinstance(usage, Mapping) else None
-        return value if isinstance(value, int) else 0
+    return Usage(counted(usage, "prompt_tokens"), counted(usage, "completion_tokens"))
 
-    return Usage(input_tokens=tokens("prompt_tokens"), output_tokens=tokens("completion_tokens"))
+
+def counted(usage: object, name: str) -> int:
+    """Return a number of tokens; 0 for what is not a count."""
+    value = usage.get(name) if isinstance(usage, Mapping) else None
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS
+    return value if is_count and isinstance(value, int) else 0
+
+
+def cut_by(reason: object, cuts: Mapping[object, Cut]) -> Cut | None:
+    """Return what cut the answer that ended for this reason. cuts: by the server's name for it."""
+    return cuts.get(reason) if isinstance(reason, str) else None

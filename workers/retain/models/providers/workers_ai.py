@@ -16,8 +16,8 @@ from retain.errors import Unavailable, UnusableAnswer
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText
 from retain.models.endpoint import WireObject, read_object
 from retain.models.providers.delivery import Delivery, deliver
+from retain.models.providers.openai import cut_by, message_to_wire, reply_of, tools_to_wire, usage_from_wire
 from retain.models.providers.openai import from_wire as from_openai
-from retain.models.providers.openai import message_to_wire, reply_of, tools_to_wire, usage_from_wire
 from retain.models.providers.openai_stream import DONE, OpenAiStreamAnswer, broken_off
 from retain.models.providers.sse import ServerSentEvent, read_events
 from retain.models.providers.tool_calls import turn_of
@@ -133,7 +133,7 @@ def from_wire(answer: WireObject, turn: int) -> ChatReply:
     if not isinstance(calls, list):
         raise UnusableAnswer("Workers AI answered with calls of another shape", code="malformed_answer")
     written = [_call(call, f"call_{turn}_{number}") for number, call in enumerate(calls, start=1)]
-    cut = _CUTS.get(answer.get("finish_reason"))
+    cut = cut_by(answer.get("finish_reason"), _CUTS)
     return reply_of(_text(answer.get("response")), written, usage_from_wire(answer.get("usage")), cut)
 
 
