@@ -31,7 +31,7 @@ async def main() -> None:
         return [chance.gauss(0.0, 1.0) for _ in range(DIMENSIONS)]
 
     for size in SIZES:
-        memory = SqlVectorMemory(sql, Namespace("bench", "acme", str(size)), dimensions=DIMENSIONS)
+        memory = SqlVectorMemory(sql, Namespace("bench", "acme", str(size)), dimensions=DIMENSIONS, model="bench")
         for start in range(0, size, 500):
             await memory.store([VectorDocument(f"{n}", f"document {n}", vector()) for n in range(start, start + 500)])
         took = []

@@ -23,4 +23,9 @@ class TestSqliteVectorMemory(VectorMemorySuite):
 
     async def open(self, collection: str) -> SqliteVectorMemory:
         """Return the documents of a collection."""
-        return SqliteVectorMemory(self.path, Namespace("example", "acme", collection), dimensions=self.dimensions)
+        return await self.open_of_model(collection, "model")
+
+    async def open_of_model(self, collection: str, model: str) -> SqliteVectorMemory:
+        """Return the documents of a collection, for one embedding model."""
+        place = Namespace("example", "acme", collection)
+        return SqliteVectorMemory(self.path, place, dimensions=self.dimensions, model=model)

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast
 
 from retain.contracts.backends.chat_kv import KvChatMemory
 from retain.contracts.backends.chat_object import ObjectChatMemory
@@ -27,9 +27,17 @@ from retain.ports import Sql, VectorIndex
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 DIMENSIONS = 8
+MODEL = "model"
 
 ChatOf = Callable[[Namespace], ChatMemory]
-VectorsOf = Callable[[Namespace], VectorMemory]
+
+
+class VectorsOf(Protocol):
+    """Opens the documents of a namespace, for one embedding model."""
+
+    def __call__(self, place: Namespace, model: str = MODEL) -> VectorMemory:
+        """Return the documents."""
+        ...
 
 
 def namespace(name: str, tenant: str = "acme") -> Namespace:
@@ -78,24 +86,38 @@ def chat_on_kv() -> ChatOf:
 def vectors_in_process() -> VectorsOf:
     """Return a function that opens documents in one dictionary."""
     store: dict[str, dict[str, PreparedDocument]] = {}
-    return lambda place: ProcessVectorMemory(place, dimensions=DIMENSIONS, store=store)
+
+    def opened(place: Namespace, model: str = MODEL) -> VectorMemory:
+        return ProcessVectorMemory(place, dimensions=DIMENSIONS, model=model, store=store)
+
+    return opened
 
 
 def vectors_on_sql() -> VectorsOf:
     """Return a function that opens documents in one database, searched exactly."""
     sql = migrated()
-    return lambda place: SqlVectorMemory(sql, place, dimensions=DIMENSIONS)
+
+    def opened(place: Namespace, model: str = MODEL) -> VectorMemory:
+        return SqlVectorMemory(sql, place, dimensions=DIMENSIONS, model=model)
+
+    return opened
 
 
-def indexed(sql: Sql, index: VectorIndex, clock: ManualClock, place: Namespace) -> IndexedVectorMemory:
+def indexed(
+    sql: Sql, index: VectorIndex, clock: ManualClock, place: Namespace, model: str = MODEL
+) -> IndexedVectorMemory:
     """Return documents in a database, found by an index."""
-    return IndexedVectorMemory(sql, index, clock, place, dimensions=DIMENSIONS)
+    return IndexedVectorMemory(sql, index, clock, place, dimensions=DIMENSIONS, model=model)
 
 
 def vectors_indexed() -> VectorsOf:
     """Return a function that opens documents in one database, found by an index that shows writes immediately."""
     sql, index, clock = migrated(), SqliteVectorIndex.open(DIMENSIONS), ManualClock()
-    return lambda place: indexed(sql, index, clock, place)
+
+    def opened(place: Namespace, model: str = MODEL) -> VectorMemory:
+        return indexed(sql, index, clock, place, model)
+
+    return opened
 
 
 CHATS: dict[str, Callable[[], ChatOf]] = {

@@ -29,7 +29,11 @@ async def test_vector_memories_conform(backend: str, name: str) -> None:
     async def open_collection(collection: str) -> VectorMemory:
         return memory_of(namespace(collection))
 
-    await VectorMemorySuite.of(open_collection, dimensions=DIMENSIONS).cases()[name]()
+    async def open_of_model(collection: str, model: str) -> VectorMemory:
+        return memory_of(namespace(collection), model)
+
+    suite = VectorMemorySuite.of(open_collection, dimensions=DIMENSIONS, open_of_model=open_of_model)
+    await suite.cases()[name]()
 
 
 def test_every_backend_can_clear_and_delete() -> None:

@@ -21,7 +21,7 @@ from retain.host.vectors import SqliteVectorIndex
 from retain.limits.vectorize import GRACE_MS
 from retain.ports import MetadataFilter, Vector, VectorEntry, VectorMatch
 from retain.testing import VectorMemorySuite
-from tests.contracts.backends import DIMENSIONS, indexed, migrated, namespace
+from tests.contracts.backends import DIMENSIONS, MODEL, indexed, migrated, namespace
 
 PLACE = namespace("documents")
 
@@ -136,7 +136,11 @@ async def test_the_suite_passes_while_the_index_shows_nothing(setting: Setting, 
     async def open_collection(collection: str) -> VectorMemory:
         return indexed(setting.sql, setting.index, setting.clock, namespace(collection))
 
-    await VectorMemorySuite.of(open_collection, dimensions=DIMENSIONS).cases()[name]()
+    async def open_of_model(collection: str, model: str) -> VectorMemory:
+        return indexed(setting.sql, setting.index, setting.clock, namespace(collection), model)
+
+    suite = VectorMemorySuite.of(open_collection, dimensions=DIMENSIONS, open_of_model=open_of_model)
+    await suite.cases()[name]()
 
 
 async def test_old_documents_are_found_by_the_index_alone(setting: Setting) -> None:
@@ -203,7 +207,7 @@ async def test_removed_documents_do_not_displace_others(setting: Setting) -> Non
 
 
 async def test_an_index_of_other_dimensions_is_refused_before_anything_is_stored(setting: Setting) -> None:
-    other = IndexedVectorMemory(setting.sql, setting.index, setting.clock, PLACE, dimensions=3)
+    other = IndexedVectorMemory(setting.sql, setting.index, setting.clock, PLACE, dimensions=3, model="m")
     with pytest.raises(Misconfigured) as refused:
         await other.store([VectorDocument("a", "a", [1.0, 0.0, 0.0])])
     assert refused.value.code == "vector_dimensions_changed"
@@ -213,9 +217,11 @@ async def test_an_index_of_other_dimensions_is_refused_before_anything_is_stored
 async def test_a_namespace_with_vectors_of_other_dimensions_is_an_error_not_an_empty_answer(
     setting: Setting,
 ) -> None:
-    await SqlVectorMemory(setting.sql, PLACE, dimensions=3).store([VectorDocument("a", "a", [1.0, 0.0, 0.0])])
+    await SqlVectorMemory(setting.sql, PLACE, dimensions=3, model="m").store(
+        [VectorDocument("a", "a", [1.0, 0.0, 0.0])]
+    )
     with pytest.raises(Misconfigured) as refused:
-        await SqlVectorMemory(setting.sql, PLACE, dimensions=4).search([1.0, 0.0, 0.0, 0.0])
+        await SqlVectorMemory(setting.sql, PLACE, dimensions=4, model="m").search([1.0, 0.0, 0.0, 0.0])
     assert refused.value.code == "vector_dimensions_changed"
 
 
@@ -305,7 +311,7 @@ _steps = st.lists(
 @given(_steps)
 async def test_whatever_the_index_shows_a_search_equals_exact_search(steps: list[tuple[object, ...]]) -> None:
     setting = Setting()
-    exact = SqlVectorMemory(setting.sql, namespace("exact"), dimensions=DIMENSIONS)
+    exact = SqlVectorMemory(setting.sql, namespace("exact"), dimensions=DIMENSIONS, model=MODEL)
     for step in steps:
         match step:
             case ("store", str(id_), tuple(leading)):

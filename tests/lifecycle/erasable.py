@@ -95,8 +95,8 @@ async def remember(world: World, tenant: str) -> None:
         VectorDocument(f"document-{number}", text, vector, {"kind": "letter"})
         for number, (text, vector) in enumerate(zip(texts, await world.embedder.embed(texts), strict=True))
     ]
-    await IndexedVectorMemory(world.sql, world.index, world.clock, mails, dimensions=256).store(kept)
-    await SqlVectorMemory(world.sql, others, dimensions=256).store(kept)
+    await IndexedVectorMemory(world.sql, world.index, world.clock, mails, dimensions=256, model="static").store(kept)
+    await SqlVectorMemory(world.sql, others, dimensions=256, model="static").store(kept)
 
 
 async def erased(world: World, tenant: str | None = None, subject: str = ANN, match: Any = "mention") -> Outcome:

@@ -135,8 +135,10 @@ async def test_erasing_by_mention_erases_only_messages_and_documents_that_name_t
     assert await SqlChatMemory(world.sql, others).load() == await KvChatMemory(world.kv, others).load() == hi
     assert await KvChatMemory(world.kv, mails).load() == [], "KV stores a conversation as one value"
     documents = [
-        await IndexedVectorMemory(world.sql, world.index, world.clock, mails, dimensions=256).documents(),
-        await SqlVectorMemory(world.sql, others, dimensions=256).documents(),
+        await IndexedVectorMemory(
+            world.sql, world.index, world.clock, mails, dimensions=256, model="static"
+        ).documents(),
+        await SqlVectorMemory(world.sql, others, dimensions=256, model="static").documents(),
     ]
     assert [[one.content for one in some] for some in documents] == [["A lamp."], ["A lamp."]]
     left = [name for name, vector in world.vectors().items() if vector["namespace"] == "vector_memory:acme"]
@@ -158,7 +160,7 @@ async def test_an_erased_tenant_accepts_no_conversations_and_no_documents(world:
     with pytest.raises(Conflict):
         await SqlChatMemory(world.sql, place).save([ChatMessage("user", "Hi.")])
     with pytest.raises(Conflict):
-        await SqlVectorMemory(world.sql, place, dimensions=2).store([VectorDocument("a", "a", [1.0, 0.0])])
+        await SqlVectorMemory(world.sql, place, dimensions=2, model="m").store([VectorDocument("a", "a", [1.0, 0.0])])
 
 
 async def test_erasing_by_subject_erases_only_its_records_and_their_past(world: World) -> None:

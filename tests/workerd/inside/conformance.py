@@ -48,14 +48,17 @@ async def suite_of(backend: str, env: Any, asked: Mapping[str, Any]) -> Suite:
             return _chats(lambda place: KvChatMemory(bindings.WorkersKv(env.KV), place))
         case "vectors-in-process":
             store: dict[str, dict[str, PreparedDocument]] = {}
-            return _vectors(lambda place: ProcessVectorMemory(place, dimensions=8, store=store), 8)
+            return _vectors(lambda place, model: ProcessVectorMemory(place, dimensions=8, model=model, store=store), 8)
         case "vectors-d1":
-            return _vectors(lambda place: SqlVectorMemory(sql, place, dimensions=8), 8)
+            return _vectors(lambda place, model: SqlVectorMemory(sql, place, dimensions=8, model=model), 8)
         case "vectors-vectorize":
             index = bindings.Vectorize(env.VECTORIZE)
             dimensions = await index.dimensions()
             return _vectors(
-                lambda place: IndexedVectorMemory(sql, index, bindings.now_ms, place, dimensions=dimensions), dimensions
+                lambda place, model: IndexedVectorMemory(
+                    sql, index, bindings.now_ms, place, dimensions=dimensions, model=model
+                ),
+                dimensions,
             )
         case "embedder-static":
             return _embedders(static(), StaticEmbedder(lambda: b"no table"))
@@ -86,11 +89,14 @@ def _chats(memory_of: Any) -> Suite:
 
 
 def _vectors(memory_of: Any, dimensions: int) -> Suite:
-    async def open_collection(collection: str) -> VectorMemory:
-        memory: VectorMemory = memory_of(Namespace("conformance", "acme", collection))
+    async def open_of_model(collection: str, model: str) -> VectorMemory:
+        memory: VectorMemory = memory_of(Namespace("conformance", "acme", collection), model)
         return memory
 
-    return VectorMemorySuite.of(open_collection, dimensions=dimensions)
+    async def open_collection(collection: str) -> VectorMemory:
+        return await open_of_model(collection, "model")
+
+    return VectorMemorySuite.of(open_collection, dimensions=dimensions, open_of_model=open_of_model)
 
 
 def _embedders(embedder: Embedder, failing: Embedder, interrupted: Embedder | None = None) -> Suite:

@@ -14,7 +14,7 @@ from typing import cast
 
 from retain.contracts.opaque import MAX_PIECE_BYTES, opaque_text
 from retain.contracts.vectors import RetrievedDocument, VectorDocument
-from retain.errors import InvalidInput, LimitExceeded
+from retain.errors import InvalidInput, LimitExceeded, Misconfigured
 from retain.limits.storage import utf8_bytes
 from retain.limits.vectorize import check_vector
 from retain.ports import Vector
@@ -28,23 +28,38 @@ _sumprod = cast("Callable[[Iterable[float], Iterable[float]], float] | None", ge
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """A document ready to be stored. text: content and metadata as a JSON list. embedding: normalised."""
+    """A document ready to be stored. text: content and metadata as a JSON list. embedding: normalised, by `model`."""
 
     id: str
     text: str
     embedding: array[float]
+    model: str = ""
 
 
-def prepared(documents: Sequence[VectorDocument], dimensions: int) -> list[PreparedDocument]:
-    """Return the documents as they are stored, each of them checked.
+def prepared(documents: Sequence[VectorDocument], dimensions: int, model: str = "") -> list[PreparedDocument]:
+    """Return the documents as they are stored, each of them checked. model: kept with each, if the backend keeps it.
 
     Raises: InvalidInput (codes `vector_dimensions`, `vector_not_finite`, `vector_is_zero`; `invalid_document` with
         `index`; `unsupported_value`); LimitExceeded (code `vector_document_too_large`).
     """
-    return [_prepared(document, index, dimensions) for index, document in enumerate(documents)]
+    return [_prepared(document, index, dimensions, model) for index, document in enumerate(documents)]
 
 
-def _prepared(document: VectorDocument, index: int, dimensions: int) -> PreparedDocument:
+def check_model(found: str, expected: str) -> None:
+    """Check that a stored document is of the model whose vectors are compared. found: "" if it was stored without a name.
+
+    Raises: Misconfigured (code `vector_model_changed`).
+    """
+    if found not in ("", expected):
+        raise Misconfigured(
+            f"the namespace holds vectors of the model {found!r}, not of {expected!r}",
+            code="vector_model_changed",
+            expected=expected,
+            found=found,
+        )
+
+
+def _prepared(document: VectorDocument, index: int, dimensions: int, model: str) -> PreparedDocument:
     if (
         not isinstance(document.id, str)
         or not document.id
@@ -68,7 +83,7 @@ def _prepared(document: VectorDocument, index: int, dimensions: int) -> Prepared
                 limit_bytes=limit,
                 index=index,
             )
-    return PreparedDocument(document.id, text, array("f", normalised(document.embedding, dimensions)))
+    return PreparedDocument(document.id, text, array("f", normalised(document.embedding, dimensions)), model)
 
 
 def normalised(embedding: Vector, dimensions: int) -> list[float]:

@@ -289,6 +289,7 @@ MisconfiguredCode = Literal[
     "unknown_schedule",
     "unknown_statement",
     "vector_dimensions_changed",
+    "vector_model_changed",
     "wrong_instance",
     "wrong_scope",
 ]

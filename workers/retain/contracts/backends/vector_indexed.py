@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from retain.contracts.backends.document_rows import DocumentRows, deleting, storing
-from retain.contracts.documents import best, check_top_k, normalised, prepared
+from retain.contracts.backends.document_rows import DocumentRows, deleting
+from retain.contracts.documents import best, check_top_k, normalised
 from retain.contracts.stored.document_index import DocumentIndex, row_number
 from retain.contracts.vectors import RetrievedDocument, VectorDocument
 from retain.errors import Misconfigured, RetainError
@@ -28,24 +28,28 @@ class IndexedVectorMemory:
     shows a document, searches compare that document exactly, so they find every completed store. Which older documents
     are candidates is the index's approximation; their scores and their order are exact. `top_k` is at most 100. A search
     fails when the index fails.
+
+    model: the embedding model's name, as `Embedder.model`; documents of another model are neither stored nor searched.
     """
 
-    def __init__(self, sql: Sql, index: VectorIndex, clock: Clock, namespace: Namespace, *, dimensions: int) -> None:
+    def __init__(
+        self, sql: Sql, index: VectorIndex, clock: Clock, namespace: Namespace, *, dimensions: int, model: str
+    ) -> None:
         self._sql = sql
         self._index = index
         self._clock = clock
         self._namespace = namespace
         self._dimensions = dimensions
-        self._rows = DocumentRows(sql, namespace, dimensions)
+        self._rows = DocumentRows(sql, namespace, dimensions, model)
         self._owed = DocumentIndex(sql, index, clock)
 
     async def store(self, documents: Sequence[VectorDocument]) -> None:
         """Store the documents, in one transaction. See the contract.
 
-        Raises: also Misconfigured (code `vector_dimensions_changed`) for an index with other dimensions; Conflict (code
-            `constraint`) for a tenant that was erased.
+        Raises: also Misconfigured (code `vector_dimensions_changed`) for an index with other dimensions, and (code
+            `vector_model_changed`) when the namespace has documents of another model; Conflict (code `constraint`) for a
+            tenant that was erased.
         """
-        kept = prepared(documents, self._dimensions)
         if (has := await self._index.dimensions()) != self._dimensions:
             raise Misconfigured(
                 f"the index has {has} dimensions, the memory {self._dimensions}",
@@ -53,7 +57,7 @@ class IndexedVectorMemory:
                 expected=self._dimensions,
                 found=has,
             )
-        await self._sql.batch(storing(self._namespace, kept, indexed=True))
+        await self._rows.store(documents, indexed=True)
         await self._settle()
 
     async def search(
