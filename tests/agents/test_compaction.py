@@ -165,3 +165,28 @@ def test_a_run_s_turns_are_its_history() -> None:
 )
 def test_tokens_are_estimated_by_the_model(model: str, tokens: int) -> None:
     assert Estimate.of(model).text("x" * 28) == tokens
+
+
+TALK = tuple(
+    ChatMessage("user" if number % 2 == 0 else "assistant", f"message {number} " + "x" * 40) for number in range(8)
+)
+
+
+@given(turns=st.one_of(st.just([]), runs()), room=st.integers(1, 1500))
+def test_the_conversation_before_a_run_is_left_out_oldest_first_when_the_run_needs_the_room(
+    turns: list[Transcript], room: int
+) -> None:
+    head = (HEAD[0], *TALK, HEAD[1])
+    try:
+        made = compacted(head, turns, room, ESTIMATE)
+    except NoRoom:
+        with pytest.raises(NoRoom):
+            compacted(HEAD, turns, room, ESTIMATE)
+        return
+    assert ESTIMATE.messages(made.messages) <= room
+    kept = made.messages[: len(head) - made.messages_cut]
+    assert kept == (HEAD[0], *TALK[made.messages_cut :], HEAD[1])
+    assert kept[1].role == "user"
+    if made.messages_cut:
+        longer = (HEAD[0], *TALK[made.messages_cut - 2 :], HEAD[1])
+        assert compacted(longer, turns, room, ESTIMATE).messages_cut > 0, "no more is left out than has to be"

@@ -15,6 +15,7 @@ from retain.agents.conversations.past import bound_of
 from retain.agents.runs.tokens import Estimate
 from retain.errors import UpstreamFailed
 from retain.memory.conversations.statements import AppendMessage, OpenConversation
+from retain.memory.conversations.thread import ThreadQuery
 from retain.models.providers.anthropic import to_wire
 from retain.retention import TEXT_KEPT_MS
 from tests.agents.stepped_chat import SteppedChat, calls, says
@@ -112,7 +113,7 @@ async def test_a_long_conversation_without_a_summary_is_summarised_piece_by_piec
         owed += [AppendMessage(f"{run}.1", *names, run, "assistant", "Yes.", now, None, 0)]  # type: ignore[list-item]
     await deployment.sql.batch([(one.SQL, one.values()) for one in owed])
     reads = []
-    for number in range(4):
+    for number in range(7):
         before = len(deployment.faults.trace)
         await say(deployment, f"Still there {number}?")
         reads.append([point for _, point in deployment.faults.trace[before:]].count("sql.run"))
@@ -247,6 +248,18 @@ async def test_a_summary_keeps_nothing_for_more_than_ninety_days(deploy: Deploy,
     assert CARD not in row["summary"]
     assert "I like tea" in row["summary"]
     assert row["summary_since_ms"] == deployment.clock() - TEXT_KEPT_MS // 2 - 1
+
+
+async def test_no_message_that_names_another_user_is_read(deploy: Deploy) -> None:
+    deployment = deploy()
+    names = ("acme", "clerk", "main")
+    planted = [AppendMessage(f"{n}.0", *names, n, "user", n, 0, n[1:] or None, 0) for n in ("R", "Rann", "Rbob")]
+    await deployment.sql.batch([(one.SQL, one.values()) for one in planted])
+    for user, expected in ((None, ["R"]), ("ann", ["R", "Rann"]), ("bob", ["R", "Rbob"]), ("' OR 1", ["R"])):
+        query = ThreadQuery(*names, user, 10, 100)
+        thread = query.thread(await deployment.sql.batch(query.statements()))
+        assert [message.content for message in thread.messages] == expected
+        assert [message.content for message in await query.older(deployment.sql, "", "~")] == expected
 
 
 async def test_a_crash_loses_no_message_and_writes_none_twice(deploy: Deploy, agents: Agents) -> None:

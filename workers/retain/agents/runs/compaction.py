@@ -81,11 +81,12 @@ def compacted(head: Sequence[ChatMessage], turns: Sequence[Transcript], room: in
         made = _cut(head, turns, number, used, found)
         if estimate.messages(made.messages) <= room:
             return made
-    for number in range(1, len(head) - 1):
-        shorter = (head[0], *head[1 + number :])
-        made = _cut(shorter, turns, max(0, len(turns) - 1), used, found)
-        if shorter[1].role != "assistant" and estimate.messages(made.messages) <= room:
-            return replace(made, messages_cut=number)
+    for left_out in range(1, len(head) - 1):
+        shorter = (head[0], *head[1 + left_out :])
+        for number in range(max(1, len(turns)) if shorter[1].role != "assistant" else 0):
+            made = _cut(shorter, turns, number, used, found)
+            if estimate.messages(made.messages) <= room:
+                return replace(made, messages_cut=left_out)
     raise NoRoom
 
 

@@ -12,7 +12,7 @@ from retain.memory.episodes import Episode, Turns, episode_queries, episodes_in
 from retain.memory.scope import Scope
 from retain.ports import Row, Sql, SqlResult, Statement
 
-OLDER = 200
+OLDER = 100
 """How many older messages one run takes into the summary."""
 _OF_INSTANCE = "tenant_id = ? AND agent_type = ? AND instance_id = ? AND (user_id IS NULL OR user_id = ?)"
 _COLUMNS = "message_id, run_id, role, substr(content, 1, ?) AS content, at_ms, recalled"
