@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
 import pytest
 
 from tests.e2e.calls import recorded_run, run
 from tests.e2e.conftest import Steered
 from tests.e2e.puppet import Puppet, order
+from tests.e2e.waiting import eventually
 
 pytestmark = pytest.mark.workerd
 
@@ -76,3 +80,54 @@ def test_conversations_are_listed_read_renamed_and_deleted(steered: Steered, pup
     assert ask(steered, tenant_id, "ann", "Who am I?") == 0
     assert SECRET not in prompt_of_the_last_request(puppet)
     assert len(api.get(f"{base}/bob/messages").json()["messages"]) == 2
+
+
+ANN: dict[str, Any] = {"id": "ann", "name": "Ann", "timezone": "Pacific/Kiritimati"}
+BOB: dict[str, Any] = {"id": "bob@example.com", "name": "Bob"}
+
+
+def test_what_a_customer_says_is_known_in_their_next_conversation_and_in_nobody_else_s(
+    steered: Steered, puppet: Puppet
+) -> None:
+    tenant_id = steered.tenant()
+
+    def say(instance: str, user: dict[str, Any], text: str) -> str:
+        return str(run(steered.api, tenant_id, "support", text, instance_id=instance, user=user)["run_id"])
+
+    def learned(run_id: str) -> list[str]:
+        path = f"/admin/agents/{tenant_id}/runs/{run_id}"
+        shown = eventually(
+            lambda: steered.api.get(path),
+            lambda answer: (answer.json().get("learning") or {}).get("status") == "learned",
+        )
+        records: list[str] = shown.json()["learning"]["records"]
+        return records
+
+    [berlin] = learned(say("ann-1", ANN, "Hello! I live in Berlin."))
+    learned(say("bob-1", BOB, "I live in Berlin."))
+    [lyon] = learned(say("ann-2", ANN, "By the way, I moved to Lyon."))
+    closed = steered.api.get(f"/admin/tenants/{tenant_id}/memories/{berlin}").json()
+    assert (closed["superseded_by"], closed["subject"]) == (lyon, "user:ann")
+
+    say("ann-3", ANN, "Where does my parcel go?")
+    prompt = prompt_of_the_last_request(puppet)
+    assert "Ann lives in Lyon" in prompt
+    assert not [text for text in ("Berlin", "Bob") if text in prompt]
+    say("bob-2", BOB, "Where does my parcel go?")
+    prompt = prompt_of_the_last_request(puppet)
+    assert "Bob lives in Berlin" in prompt
+    assert not [text for text in ("Lyon", "Ann") if text in prompt]
+
+
+def test_the_prompt_has_the_date_in_the_customer_s_time_zone(steered: Steered, puppet: Puppet) -> None:
+    tenant_id = steered.tenant()
+    there = timezone(timedelta(hours=14))  # of Kiritimati
+    before = datetime.now(UTC)
+    run(steered.api, tenant_id, "support", "Good morning!", user=ANN)
+    days = {f"{moment.astimezone(there):%Y-%m-%d} (Pacific/Kiritimati)." for moment in (before, datetime.now(UTC))}
+    assert any(day in prompt_of_the_last_request(puppet) for day in days)
+    refused = steered.api.post(
+        f"/v1/agents/{tenant_id}/support/run",
+        json={"input": "hi", "user": {"id": "ann", "timezone": "Europe/Atlantis"}},
+    )
+    assert (refused.status_code, refused.json()["code"]) == (400, "unknown_time_zone")

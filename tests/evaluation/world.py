@@ -24,7 +24,7 @@ from tests.lifecycle.world import World
 from tools.paths import ROOT
 
 TENANT = "acme"
-SHIPPED = ("order_triage", "refund_decision", "sdr")
+SHIPPED = ("order_triage", "refund_decision", "sdr", "support")
 
 
 def shipped(name: str) -> Dataset:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import ApprovalAwaited, RunResult, RunStanding
-from retain.agents.calls.run_request import RunRequest
+from retain.agents.calls.run_request import RunInput, RunRequest
 from retain.agents.identity import instance_of
 from retain.errors import UpstreamFailed
-from retain.evaluation.dataset import Case, Fixture, RecallTarget, Target
+from retain.evaluation.dataset import Case, CaseUser, Fixture, RecallTarget, Target
 from retain.evaluation.scoring.scores import Called, Observation
 from retain.evaluation.scratch import Scratch, Scratches
 from retain.json_text import JsonObject
@@ -77,6 +77,9 @@ class CaseRun:
         return records
 
     def _scope_of(self, memory: Fixture) -> Scope:
+        return replace(self._outer_scope_of(memory), user_id=memory.user_id)
+
+    def _outer_scope_of(self, memory: Fixture) -> Scope:
         if memory.tenant_wide:
             return Scope(self._scratch.scratch_id)
         if memory.house is not None:
@@ -107,11 +110,29 @@ class CaseRun:
         )
 
     async def _run(self, agent: str, case: Case, records: Mapping[str, str]) -> Observation | None:
-        tenant_id = self._scratch.scratch_id
-        instance = InstanceClient(self._ports.instances, instance_of(tenant_id, agent, "case"))
         results: list[RunResult] = []
-        for number, given in enumerate([*case.earlier, case.input]):
-            request = RunRequest(given, case.metadata, idempotency_key=f"{tenant_id}.{number}")
+        for number, before in enumerate(case.conversations):
+            ended = await self._converse(agent, f"before-{number}", before.user, before.inputs, {})
+            if ended is None or await self._recorded(ended) is None:
+                return None
+            results += ended
+        ended = await self._converse(agent, "case", case.user, [*case.earlier, case.input], case.metadata)
+        if ended is None:
+            return None
+        results += ended
+        recorded = await self._recorded(results)
+        return None if recorded is None else _observation(agent, results[-1], *recorded, records)
+
+    async def _converse(
+        self, agent: str, name: str, user: CaseUser | None, inputs: Sequence[RunInput], metadata: JsonObject
+    ) -> list[RunResult] | None:
+        """Give the inputs to an instance, in order; return the results, None while a run is under way."""
+        tenant_id = self._scratch.scratch_id
+        instance = InstanceClient(self._ports.instances, instance_of(tenant_id, agent, name))
+        results: list[RunResult] = []
+        for number, given in enumerate(inputs):
+            key = f"{tenant_id}.{number}"
+            request = RunRequest(given, metadata, idempotency_key=key, user=None if user is None else user.to_user())
             report = await instance.run(request)
             if isinstance(report, RunStanding):
                 if isinstance(report.awaited, ApprovalAwaited):
@@ -121,12 +142,10 @@ class CaseRun:
                 why = report.status if report.error is None else f"{report.error.code}: {report.error.message}"
                 raise UpstreamFailed(f"the run ended without an answer: {why}", code="run_failed")
             results.append(report)
-        return await self._recorded(agent, results, records)
+        return results
 
-    async def _recorded(
-        self, agent: str, results: Sequence[RunResult], records: Mapping[str, str]
-    ) -> Observation | None:
-        """Return what the last run did as D1 recorded it, None while D1 does not have everything.
+    async def _recorded(self, results: Sequence[RunResult]) -> tuple[dict[str, Row], _Traces] | None:
+        """Return the runs as D1 recorded them, None while D1 does not have everything, or facts are still learned.
 
         Everything must arrive in D1 before the scratch tenant is erased: the erasure would not find what arrives later.
         """
@@ -139,8 +158,8 @@ class CaseRun:
             traces = _traces(events.rows)
             wanted = {result.run_id for result in results}
             wanted |= {child for steps in traces.values() for step in steps.values() if (child := step.delegated)}
-            if all(run_id in rows and rows[run_id]["status"] != "running" for run_id in wanted):
-                return _observation(agent, results[-1], rows, traces, records)
+            if all(run_id in rows and _has_ended(rows[run_id]) for run_id in wanted):
+                return rows, traces
         return None
 
 
@@ -156,6 +175,11 @@ class _Step:
 
 
 _Traces = Mapping[str, Mapping[tuple[int, int], _Step]]
+
+
+def _has_ended(run: Row) -> bool:
+    learning = run["learning"]
+    return run["status"] != "running" and (learning is None or json.loads(learning)["status"] != "pending")
 
 
 def _traces(events: Sequence[Row]) -> _Traces:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
+from retain.agents.calls.user import User
 from retain.dataclass_models import with_fields_of
 from retain.errors import InvalidInput
 from retain.evaluation.expectations import Expected, Id, Metric, Name, Share, Strict, check_patterns
@@ -20,15 +21,40 @@ MAX_MEMORIES = 100
 """Fixture memories of one case."""
 
 
+@with_fields_of(User)
+class CaseUser(Strict):
+    """The user for whom the runs of a case act. The fields are those of `User`."""
+
+    def to_user(self) -> User:
+        """Return the user. Raises: InvalidInput (code `invalid_user`)."""
+        return User(**self.model_dump())
+
+    @model_validator(mode="after")
+    def _is_valid(self) -> CaseUser:
+        try:
+            self.to_user()
+        except InvalidInput as error:
+            raise ValueError(error.message) from error
+        return self
+
+
+class EarlierConversation(Strict):
+    """A conversation that ended before the case began: in an instance of its own, with a user or with nobody."""
+
+    user: CaseUser | None = None
+    inputs: Annotated[tuple[str | dict[str, JsonValue], ...], Field(min_length=1, max_length=10)]
+
+
 @with_fields_of(NewRecord, omit=("utterance",))
 class Fixture(Strict):
     """A memory that is stored before its case begins.
 
     It belongs to the dataset's agent, or to the scope of its recall, unless it names another agent or a house, or is
-    `tenant_wide`. The other fields are those of `NewRecord`.
+    `tenant_wide`. user_id: it belongs to this user of the agent. The other fields are those of `NewRecord`.
     """
 
     id: Id
+    user_id: str | None = Field(default=None, min_length=1, max_length=128)
     agent_type: Name | None = None
     house: Name | None = None
     tenant_wide: bool = False
@@ -37,11 +63,13 @@ class Fixture(Strict):
     def _one_scope(self) -> Fixture:
         if (self.agent_type is not None) + (self.house is not None) + self.tenant_wide > 1:
             raise ValueError("a memory belongs to an agent, to a house, or is tenant_wide")
+        if self.user_id is not None and (self.house is not None or self.tenant_wide):
+            raise ValueError("a memory of a user belongs to an agent")
         return self
 
     def record(self) -> NewRecord:
         """Return the record to store. Raises: InvalidInput; LimitExceeded."""
-        return NewRecord(**self.model_dump(exclude={"id", "agent_type", "house", "tenant_wide"}))
+        return NewRecord(**self.model_dump(exclude={"id", "user_id", "agent_type", "house", "tenant_wide"}))
 
 
 class StubAnswer(Strict):
@@ -75,11 +103,17 @@ class Stub(Strict):
 
 
 class Case(Strict):
-    """One case. earlier: inputs to the same instance, run in order before the input that is scored."""
+    """One case.
+
+    user: for whom its runs act. conversations: those that the agent had before, in order. earlier: inputs to the same
+    instance, run in order before the input that is scored.
+    """
 
     id: Id
     input: str | dict[str, JsonValue]
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
+    user: CaseUser | None = None
+    conversations: Annotated[tuple[EarlierConversation, ...], Field(max_length=10)] = ()
     earlier: Annotated[tuple[str | dict[str, JsonValue], ...], Field(max_length=10)] = ()
     memories: Annotated[tuple[Fixture, ...], Field(max_length=MAX_MEMORIES)] = ()
     tools: dict[Name, Stub] = Field(default_factory=dict)
@@ -90,7 +124,7 @@ class Case(Strict):
         ids = [memory.id for memory in self.memories]
         if len(set(ids)) < len(ids):
             raise ValueError("two memories of a case have the same id")
-        distinguishing = {"content", "agent_type", "house", "tenant_wide"}
+        distinguishing = {"content", "user_id", "agent_type", "house", "tenant_wide"}
         known = [tuple(memory.model_dump(include=distinguishing).values()) for memory in self.memories]
         if len(set(known)) < len(known):
             raise ValueError("two memories of a case are the same")
@@ -158,7 +192,14 @@ class Dataset(Definition):
             raise ValueError(f"no case is scored by {idle[0]}, which has a threshold")
         if self.target.recall is not None:
             for case in self.cases:
-                if not isinstance(case.input, str) or case.earlier or case.tools or case.expected.calls:
+                if (
+                    not isinstance(case.input, str)
+                    or case.earlier
+                    or case.conversations
+                    or case.user
+                    or case.tools
+                    or case.expected.calls
+                ):
                     raise ValueError(f"case {case.id}: recall takes a text and calls no tools")
                 wanted = case.expected.memories
                 if wanted is not None and wanted.k > self.target.recall.top_k:
