@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from retain.memory.recall.preparation import prepare, signature
-from retain.memory.recall.words import scope_tag, tagged
+from retain.memory.recall.words import indexed_text
 from retain.memory.records.events import fold
 from retain.memory.records.record import Record
 from retain.memory.records.rows import RECORD_COLUMNS, event_of, record_of, write_record
@@ -51,7 +51,7 @@ async def check_search_rows(substrate: Substrate, records: list[Record]) -> None
     assert [row["id"] for row in text] == [record.id for record in records]
     for record, row, words in zip(records, search, text, strict=True):
         prepared, vectors = prepare(record.content, record.utterance), await vectors_of(substrate, record)
-        assert words["content"] == tagged(scope_tag(record.tenant_id, record.scope_id), list(prepared.stems))
+        assert words["content"] == indexed_text(record.tenant_id, record.scope_id, list(prepared.stems))
         expected = {
             "tenant_id": record.tenant_id,
             "scope_id": record.scope_id,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from retain.memory.recall.words import scope_tag
+from retain.memory.recall.words import USERS, scope_tag
 from retain.ports import Sql, Statement
 
+_TAGGED = "SELECT scope_id FROM scopes WHERE tenant_id = ? AND kind <> 'user' ORDER BY scope_id"
 _NO_RECORD = "NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.number = {number})"
 _SEARCH = f"SELECT number FROM memory_search WHERE tenant_id = ? AND {_NO_RECORD.format(number='memory_search.number')}"
 _TEXT = f"""
@@ -63,7 +64,10 @@ async def purge_words(sql: Sql) -> None:
 
 
 async def _tag_bounds(sql: Sql, tenant_id: str) -> list[tuple[str, str]]:
-    """Return, for the tag of each scope, the first text that begins with it and the first one after all such texts."""
-    rows = (await sql.run("SELECT scope_id FROM scopes WHERE tenant_id = ? ORDER BY scope_id", tenant_id)).rows
-    tags = [scope_tag(tenant_id, row["scope_id"]) for row in rows]
+    """Return, for the tag of each scope, the first text that begins with it and the first one after all such texts.
+
+    The scopes of users have a tag in common.
+    """
+    rows = (await sql.run(_TAGGED, tenant_id)).rows
+    tags = [scope_tag(tenant_id, name) for name in (*(row["scope_id"] for row in rows), USERS)]
     return [(tag, tag[:-1] + chr(ord(tag[-1]) + 1)) for tag in tags]

@@ -18,7 +18,7 @@ from retain.lifecycle.surplus import remove_surplus, search_surplus, text_surplu
 from retain.limits.vectorize import GRACE_MS, MAX_GET_IDS
 from retain.memory.indexer import Indexer
 from retain.memory.recall.preparation import PreparedRecord, prepare
-from retain.memory.recall.words import scope_tag, tagged
+from retain.memory.recall.words import indexed_text
 from retain.memory.records.events import fold
 from retain.memory.records.record import Record, content_hash
 from retain.memory.records.rows import event_of, record_of
@@ -163,7 +163,7 @@ def _check_rows(indexer: Indexer, one: _Checked, report: Report) -> bool:
             found.append("part_count")
     if row["full_text"] is None:
         found.append("text_missing")
-    elif row["full_text"] != tagged(scope_tag(record.tenant_id, record.scope_id), list(prepared.stems)):
+    elif row["full_text"] != indexed_text(record.tenant_id, record.scope_id, list(prepared.stems)):
         found.append("text_differs")
     for kind in found:
         report.note(kind, record.id)

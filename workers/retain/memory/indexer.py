@@ -15,7 +15,7 @@ from retain.errors import RetainError, Unavailable
 from retain.memory import index_debts
 from retain.memory.index_debts import Owed, changed_since, crossed_out, owed_of, reading
 from retain.memory.recall.preparation import PreparedRecord, prepare, signature
-from retain.memory.recall.words import scope_tag, tagged
+from retain.memory.recall.words import indexed_text
 from retain.memory.records.record import Record
 from retain.memory.vector_names import vector_id, vector_namespace
 from retain.models.embedding import Embedder
@@ -88,7 +88,6 @@ class Indexer:
         They do nothing when the record has other content by then: whoever changed it writes its own.
         """
         prepared, place = indexed.prepared, record.utterance
-        tag = scope_tag(record.tenant_id, record.scope_id)
         unchanged = (record.id, record.content_hash)
         return [
             (f"DELETE FROM memory_search WHERE number = ({_UNCHANGED})", unchanged),
@@ -116,7 +115,7 @@ class Indexer:
             ),
             (
                 f"INSERT INTO memory_text (content, rowid) SELECT ?, number FROM ({_UNCHANGED})",
-                (tagged(tag, list(prepared.stems)), *unchanged),
+                (indexed_text(record.tenant_id, record.scope_id, list(prepared.stems)), *unchanged),
             ),
         ]
 

@@ -158,16 +158,20 @@ class Reach:
     """The scopes of one tenant that a query may touch, from which both the SQL predicate and the vector filter are made.
 
     scope_ids: as D1 has them, innermost first for what is visible from a scope. When empty, nothing is reached.
+    whole: every scope of the tenant is reached, so no condition lists them; `scope_ids` are those with word statistics.
     """
 
     tenant_id: str
     scope_ids: tuple[str, ...]
+    whole: bool = False
 
     def predicate(self, table: str) -> tuple[str, tuple[SqlValue, ...]]:
         """Return the condition on a row of `table`, which has `tenant_id` and `scope_id`, and its values.
 
         The plus signs keep SQLite from scanning all of the tenant's rows by an index: rows are found by id or number.
         """
+        if self.whole:
+            return f"+{table}.tenant_id = ?", (self.tenant_id,)
         return (
             f"+{table}.tenant_id = ? AND +{table}.scope_id IN (SELECT value FROM json_each(?))",
             (self.tenant_id, json.dumps(self.scope_ids)),
@@ -175,6 +179,8 @@ class Reach:
 
     def vector_filter(self) -> dict[str, MetadataValue | Mapping[str, Sequence[MetadataValue]]]:
         """Return the vector index's filter. Do not query with an empty reach: it finds nothing."""
+        if self.whole:
+            return {"tenant_id": self.tenant_id}
         return {"tenant_id": self.tenant_id, "scope_id": {"$in": list(self.scope_ids)}}
 
 

@@ -13,7 +13,7 @@ from retain.errors import LimitExceeded
 from retain.memory.filters import FIELDS
 from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import BM25_B, BM25_K1, inverse_frequency
-from retain.memory.recall.words import scope_tag
+from retain.memory.recall.words import USERS, scope_tag
 from retain.memory.records.record import Record
 from retain.memory.scope import BELOW, CHAIN, Reach, Scope, View, reach_of
 from retain.ports import Sql, SqlValue, Statement
@@ -34,8 +34,12 @@ FRESH_LIMIT = 500
 """The most recently written records, whose vectors the index may not show yet, that are ranked by their signatures."""
 MAX_SCOPES = 32
 """The most scopes that one recall searches."""
-_COUNTS = """
-SELECT scope_id, records, words FROM scopes WHERE tenant_id = ? AND scope_id IN (SELECT value FROM json_each(?))
+_COUNTS = f"""
+SELECT scope_id, records, words FROM scopes WHERE tenant_id = ?1 AND scope_id IN (SELECT value FROM json_each(?2))
+UNION ALL
+SELECT '{USERS}', SUM(records), SUM(words) FROM scopes
+WHERE tenant_id = ?1 AND user_id IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?2) WHERE value = '{USERS}')
+HAVING SUM(records) > 0
 """
 
 
@@ -99,9 +103,13 @@ class Visible:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Word statistics of the scopes within reach: how many records and words, and how many records have a stem."""
+    """Word statistics of the scopes within reach: how many records and words, and how many records have a stem.
+
+    tags: under which the words of those scopes are indexed.
+    """
 
     reach: Reach
+    tags: tuple[str, ...]
     records: int
     words: int
     having: Mapping[str, int]
@@ -128,11 +136,13 @@ async def read_statistics(sql: Sql, view: View, query: Query, *, below: bool) ->
 
     Visible are the chains of the view's scopes, walked over `parent_id` in the same round trip. The words are looked up
     under the tags of the paths that the runtime made; the chains that D1 has must equal them. below: the scopes at and
-    below the view's scope instead.
+    below the view's scope instead; of the whole tenant, all users' scopes count as one.
     Raises: NotFound (code `unknown_scope`), as `reach_of`; LimitExceeded (code `too_many_scopes`) when more than 32
         scopes are visible, or have records at and below.
     """
     path = await _below(sql, view.scope) if below else [node.scope_id for node in view.nodes]
+    if not below and len(path) > MAX_SCOPES:
+        raise _too_many()
     tags = {scope_tag(view.tenant_id, scope_id): scope_id for scope_id in path}
     terms = [tag + stem for tag in tags for stem in query.stems]
     scopes, vocabulary = await sql.batch(
@@ -145,7 +155,8 @@ async def read_statistics(sql: Sql, view: View, query: Query, *, below: bool) ->
         ]
     )
     known = {str(row["scope_id"]): row for row in scopes.rows}
-    reach = Reach(view.tenant_id, tuple(known)) if below else reach_of(view, scopes.rows)
+    whole = below and view.scope.kind == "tenant"
+    reach = Reach(view.tenant_id, tuple(known), whole=whole) if below else reach_of(view, scopes.rows)
     having: dict[str, int] = {}
     for row in vocabulary.rows:
         tag, stem = row["term"][:8], row["term"][8:]
@@ -153,6 +164,7 @@ async def read_statistics(sql: Sql, view: View, query: Query, *, below: bool) ->
             having[stem] = having.get(stem, 0) + int(row["doc"])
     return Statistics(
         reach,
+        tuple(scope_tag(view.tenant_id, scope_id) for scope_id in reach.scope_ids),
         sum(int(row["records"]) for row in known.values()),
         sum(int(row["words"]) for row in known.values()),
         having,
@@ -160,19 +172,24 @@ async def read_statistics(sql: Sql, view: View, query: Query, *, below: bool) ->
 
 
 async def _below(sql: Sql, scope: Scope) -> list[str]:
+    """Return the scopes with records at and below a scope; below the tenant, `USERS` instead of its users' scopes."""
+    whole = scope.kind == "tenant"
+    within = "?2 = 'tenant' AND kind <> 'user'" if whole else f"scope_id IN ({BELOW})"
     rows = (
         await sql.run(
-            f"SELECT scope_id FROM scopes WHERE tenant_id = ?1 AND records > 0 AND scope_id IN ({BELOW}) LIMIT ?3",
+            f"SELECT scope_id FROM scopes WHERE tenant_id = ?1 AND records > 0 AND ({within}) LIMIT ?3",
             scope.tenant_id,
             scope.scope_id,
             MAX_SCOPES + 1,
         )
     ).rows
     if len(rows) > MAX_SCOPES:
-        raise LimitExceeded(
-            "too many scopes to search at once; name an agent, a house or a user", code="too_many_scopes"
-        )
-    return [row["scope_id"] for row in rows]
+        raise _too_many()
+    return [*(row["scope_id"] for row in rows), *([USERS] if whole else [])]
+
+
+def _too_many() -> LimitExceeded:
+    return LimitExceeded("too many scopes to search at once; name an agent, a house or a user", code="too_many_scopes")
 
 
 def full_text(visible: Visible, statistics: Statistics, query: Query) -> Statement:
@@ -183,8 +200,7 @@ def full_text(visible: Visible, statistics: Statistics, query: Query) -> Stateme
     """
     idf = statistics.idf(query)
     sought = statistics.sought(query)
-    tags = [scope_tag(visible.tenant_id, scope_id) for scope_id in visible.scope_ids]
-    weighed = [[tag + stem, idf[stem]] for tag in tags for stem in sought]
+    weighed = [[tag + stem, idf[stem]] for tag in statistics.tags for stem in sought]
     average = max(statistics.words / max(statistics.records, 1), 1.0)
     where, values = visible.where()
     return (
@@ -209,11 +225,10 @@ def full_text(visible: Visible, statistics: Statistics, query: Query) -> Stateme
     )
 
 
-def exact_term(visible: Visible, phrase: Sequence[str]) -> Statement:
+def exact_term(visible: Visible, statistics: Statistics, phrase: Sequence[str]) -> Statement:
     """Return the statement for the ids of records that contain a phrase word for word."""
     where, values = visible.where()
-    tags = [scope_tag(visible.tenant_id, scope_id) for scope_id in visible.scope_ids]
-    match = " OR ".join(f'"{" ".join(tag + stem for stem in phrase)}"' for tag in tags) or '""'
+    match = " OR ".join(f'"{" ".join(tag + stem for stem in phrase)}"' for tag in statistics.tags) or '""'
     return (
         "SELECT r.id FROM memory_text t JOIN memory_records r ON r.number = t.rowid"
         f" WHERE t.memory_text MATCH ? AND {where} ORDER BY r.id LIMIT 50",
@@ -231,9 +246,16 @@ def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
         "SELECT r.id, s.signature, o.changed FROM memory_outbox o"
         " CROSS JOIN memory_records r ON r.id = o.record_id CROSS JOIN memory_search s ON s.number = r.number"
         " WHERE o.tenant_id = ? AND o.state IN ('sent', 'owed') AND (o.state = 'owed' OR o.at_ms >= ?)"
-        " AND o.scope_id IN (SELECT value FROM json_each(?)) AND s.parts > 0 AND s.embedding_model = ?"
+        " AND (? OR o.scope_id IN (SELECT value FROM json_each(?))) AND s.parts > 0 AND s.embedding_model = ?"
         " ORDER BY o.at_ms DESC, r.id LIMIT ?)",
-        (visible.tenant_id, since_ms, json.dumps(visible.scope_ids), model, FRESH_LIMIT),
+        (
+            visible.tenant_id,
+            since_ms,
+            int(visible.reach.whole),
+            json.dumps(visible.scope_ids),
+            model,
+            FRESH_LIMIT,
+        ),
     )
 
 

@@ -188,7 +188,7 @@ class Recall:
         statements = [
             sources.full_text(visible, statistics, query),
             sources.fresh(visible, self._clock() - FRESH_MS, self._embedder.model),
-            *[sources.exact_term(visible, phrase) for phrase in phrases],
+            *[sources.exact_term(visible, statistics, phrase) for phrase in phrases],
         ]
         if filtered:
             statements.append(sources.matching(visible))

@@ -115,6 +115,25 @@ def scope_tag(tenant_id: str, scope_id: str) -> str:
     return b32encode(sha256(f"{tenant_id}:{scope_id}".encode()).digest()[:5]).decode().lower()
 
 
+USERS = "users"
+"""In place of a scope's id: all scopes of users in a tenant."""
+
+
+def scope_tags(tenant_id: str, scope_id: str) -> list[str]:
+    """Return the tags under which a scope's words are indexed.
+
+    A user's words have two: a tenant may have more users than one recall could name, so that which searches the whole
+    tenant finds them under the tag that all users have in common.
+    """
+    own = scope_tag(tenant_id, scope_id)
+    return [own, scope_tag(tenant_id, USERS)] if scope_id.startswith("user.") else [own]
+
+
+def indexed_text(tenant_id: str, scope_id: str, stems: list[str]) -> str:
+    """Return the stems of a scope's record as the full-text index holds them, once under each of its tags."""
+    return " ".join(tagged(tag, stems) for tag in scope_tags(tenant_id, scope_id))
+
+
 def tagged(tag: str, stems: list[str]) -> str:
     """Return stems as the full-text index holds them: each as one token after the tag."""
     return " ".join([tag + found for found in stems])
