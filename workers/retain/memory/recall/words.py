@@ -116,7 +116,7 @@ def scope_tag(tenant_id: str, scope_id: str) -> str:
 
 
 USERS = "users"
-"""In place of a scope's id: all scopes of users in a tenant."""
+"""All scopes of users in a tenant, for their words: not the id of any scope."""
 
 
 def scope_tags(tenant_id: str, scope_id: str) -> list[str]:
