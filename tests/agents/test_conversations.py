@@ -220,6 +220,21 @@ async def test_a_conversation_waits_while_its_newest_run_does(deploy: Deploy, ag
     assert await open_desk.read() == [("user", "go"), ("assistant", "done")]
 
 
+async def test_an_instance_is_shown_with_its_conversation_and_summary(deploy: Deploy, agents: Agents) -> None:
+    config = {"conversation": {"messages": 2}}
+    open_desk = Desk(deploy(agents(clerk={"memory_config": config}), chat=SteppedChat()))
+    first = await open_desk.say("I like tea.")
+    for _ in range(2):
+        await open_desk.say("Hello.")
+    shown = (await open_desk.call("GET", "clerk/instances/main"))["conversation"]
+    [listed] = (await open_desk.call("GET", "instances"))["instances"]
+    summary = shown.pop("summary")
+    assert shown == listed
+    line = {"run_id": first["run_id"], "role": "user", "text": "I like tea", "at_ms": open_desk.deployment.clock()}
+    assert summary["lines"][0] == line
+    assert summary["through"].split(".")[0] >= first["run_id"]
+
+
 async def test_a_title_is_given_and_taken_away(desk: Callable[..., Desk]) -> None:
     open_desk = desk()
     await open_desk.say("hello")

@@ -23,6 +23,7 @@ from retain.errors import LimitExceeded
 from retain.errors.codes import Code
 from retain.http import Response, idempotency_key, json_response
 from retain.identifiers import check_instance_id, new_id
+from retain.memory.conversations.reading import shown_conversation
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
@@ -124,8 +125,11 @@ async def resume_run(context: AgentsContext, request: TypedRequest[ResumeBody, N
 
 
 async def show_instance(context: AgentsContext, request: PathRequest) -> Response:
-    """Return an instance's turn state, newest log entries and working keys."""
-    return json_response(await context.instance_in(request.path).describe(DescribeRequest()))
+    """Return an instance's turn state, newest log entries and working keys, and its conversation."""
+    path = request.path
+    described = await context.instance_in(path).describe(DescribeRequest())
+    conversation = await shown_conversation(context.sql, request.tenant_id, path["agent_type"], path["instance_id"])
+    return json_response({**described, "conversation": conversation})
 
 
 def _reported(report: RunReport) -> Response:
@@ -182,9 +186,9 @@ RESOURCE: Resource[AgentsContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"instance_id", "turn_state", "run_log", "working", "procedures"}`: the newest 50 runs and log'
-                    " entries, newest first, the working keys, and the posteriors of its workflows. Reading creates"
-                    " no instance",
+                    '`{"instance_id", "turn_state", "run_log", "working", "procedures", "conversation"}`: the newest 50 runs'
+                    " and log entries, newest first, the working keys, the posteriors of its workflows, and"
+                    " [its conversation](#a-conversation) with its summary. Reading creates no instance",
                 ),
             ),
             errors=_OF_AN_INSTANCE,

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from retain.errors import InvalidInput, NotFound
 from retain.json_text import Json
 from retain.memory.conversations.statements import MessageRole
+from retain.memory.conversations.thread import ThreadSummary
 from retain.ports import Row, Sql, SqlValue
 
 STATUSES = ("running", "waiting", "completed", "failed", "cancelled")
@@ -135,6 +136,29 @@ async def conversation_of(sql: Sql, tenant_id: str, agent_type: str, instance_id
         instance_id,
     )
     return _only(found.rows)
+
+
+async def shown_conversation(sql: Sql, tenant_id: str, agent_type: str, instance_id: str) -> dict[str, Json] | None:
+    """Return an instance's conversation as shown, with its summary; None before its first run is in D1.
+
+    Raises: Unavailable.
+    """
+    found = await sql.run(
+        f"SELECT {_COLUMNS}, summary, summary_through FROM conversations"
+        " WHERE tenant_id = ? AND agent_type = ? AND instance_id = ?",
+        tenant_id,
+        agent_type,
+        instance_id,
+    )
+    if not found.rows:
+        return None
+    row = found.rows[0]
+    lines: list[dict[str, Json]] = [
+        {"run_id": line.run_id, "role": line.role, "text": line.text, "at_ms": line.at_ms}
+        for line in ThreadSummary.stored(row).lines
+    ]
+    summary: dict[str, Json] = {"lines": lines, "through": row["summary_through"]}
+    return {**_conversation(row).to_json(), "summary": summary}
 
 
 async def rename_conversation(
