@@ -35,8 +35,10 @@ def remembering(agents: Agents, **config: Any) -> AgentCatalogue:
     return agents(teller={"memory_config": {"long_term_enabled": True, "recall": "both", **config}})
 
 
-def system_of(chat: SteppedChat) -> str:
-    return chat.requests[-1].messages[0].content
+def read_first(chat: SteppedChat) -> str:
+    """Return what the last prompt has besides what was asked, answered and called: instructions and remembered text."""
+    messages = chat.requests[-1].messages
+    return "\n".join(one.content for one in messages if one.role == "system" or one.content.startswith("<memory"))
 
 
 async def logged(deployment: Deployment) -> Any:
@@ -51,11 +53,11 @@ async def test_only_what_concerns_the_input_comes_into_the_prompt(deploy: Deploy
     deployment = deploy(remembering(agents), chat=chat)
     await deployment.seed("teller", FACTS)
     result = await deployment.run("teller", "What is 2+2?")
-    assert (result["memory"]["records_used"], '<memory section="records"' in system_of(chat)) == (0, False)
+    assert (result["memory"]["records_used"], '<memory section="records"' in read_first(chat)) == (0, False)
     result = await deployment.run("teller", "May Bob eat peanuts?")
     assert result["memory"]["records_used"] == 1
-    assert FACTS[0] in system_of(chat)
-    assert not any(fact in system_of(chat) for fact in FACTS[1:])
+    assert FACTS[0] in read_first(chat)
+    assert not any(fact in read_first(chat) for fact in FACTS[1:])
     [used] = (await logged(deployment))["records"]
     assert used["relevance"] > 0.3
     assert "shortened" not in used
@@ -118,7 +120,7 @@ async def test_a_filter_bounds_the_context_and_the_tool(
     await memory.store_all(news, RecordSource("person"))
     await deployment.run("teller", "What about Ann?")
     every = {new.content for new in news}
-    assert {content for content in every if content in system_of(chat)} == expected
+    assert {content for content in every if content in read_first(chat)} == expected
     answer = json.loads(chat.requests[-1].messages[-1].content)
     assert {one["content"] for one in answer["memories"]} == expected
 
@@ -132,12 +134,12 @@ async def test_an_unrelated_long_record_stays_out_and_a_related_one_comes_as_a_p
     await deployment.seed("teller", [f"{MANUAL} {VALVE} {MANUAL}", "[" * 12_000])
     for question in ("What is 2+2?", "Draft an e-mail to Ann about her invoice.", "Which food is dangerous for Bob?"):
         await deployment.run("teller", question)
-        assert len(system_of(chat)) < 2_000
+        assert len(read_first(chat)) < 2_000
         assert (await logged(deployment))["records"] == []
     await deployment.run("teller", "At what pressure does the valve of the pump open?")
-    assert VALVE in system_of(chat)
-    assert "[cut]" in system_of(chat)
-    assert len(system_of(chat)) < 4_000
+    assert VALVE in read_first(chat)
+    assert "[cut]" in read_first(chat)
+    assert len(read_first(chat)) < 4_000
     [used] = (await logged(deployment))["records"]
     assert used["shortened"] is True
 
@@ -151,7 +153,7 @@ async def test_all_records_together_have_a_bound_and_the_log_counts_the_others(d
     assert len(run["records"]) == 2
     assert all(used["shortened"] for used in run["records"])
     assert run["cut"]["records"] == 3
-    assert system_of(chat).count(VALVE) == 2
+    assert read_first(chat).count(VALVE) == 2
 
 
 async def test_brackets_that_the_fence_escapes_count_for_the_bound_as_the_model_reads_them(
@@ -161,7 +163,7 @@ async def test_brackets_that_the_fence_escapes_count_for_the_bound_as_the_model_
     deployment = deploy(remembering(agents, min_score=0), chat=chat)
     await deployment.seed("teller", [f"pump {number} " + "<" * 12_000 for number in range(5)])
     await deployment.run("teller", "Which pump?")
-    assert len(system_of(chat)) < 8_000 + 500
+    assert len(read_first(chat)) < 8_000 + 500
 
 
 async def test_the_tool_s_answer_has_the_same_floor_and_bounds(deploy: Deploy, agents: Agents) -> None:
