@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import bindings
 from retain.items.pii import Sealer, read_fields
+from retain.items.rekeying.flags import namespacing
 from retain.lifecycle.stores import Stores
 from retain.tenant_tables import TENANT_TABLES
 
@@ -30,4 +31,5 @@ class LifecycleParts:
             clock=bindings.now_ms,
             tables=TENANT_TABLES,
             sealer=self.sealer,
+            namespacing=lambda: namespacing(settings.namespaces),
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from retain.items.pii import Sealer
+from retain.items.rekeying.flags import Namespacing
 from retain.memory.indexer import Indexer
 from retain.models.embedding import Embedder
 from retain.ports import AgentInstances, Clock, Kv, Objects, Sql, VectorIndex
@@ -18,7 +19,7 @@ class Stores:
     """The stores of one deployment. embedder: creates the configured model on first use.
 
     tables: every table with rows of tenants (`retain.tenant_tables`). sealer: opens items that contain PII, to find what
-    they mention; None if there are none.
+    they mention; None if there are none. namespacing: returns the legacy keys that items may have; may raise Misconfigured.
     """
 
     sql: Sql
@@ -30,6 +31,7 @@ class Stores:
     clock: Clock
     tables: Sequence[TenantTable]
     sealer: Sealer | None = None
+    namespacing: Callable[[], Namespacing] = Namespacing
 
     def history(self) -> WorldHistory:
         """Return the world history, through which a tenant's memory is changed."""

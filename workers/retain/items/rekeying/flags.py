@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retain.errors import Misconfigured
+from retain.errors import InvalidInput, Misconfigured
 from retain.items.rekeying.patterns import LegacyPattern, load_patterns
 from retain.namespace import ItemKey
 from retain.settings import NamespaceSettings
@@ -32,6 +32,34 @@ class Namespacing:
         """Return all the legacy keys that the item may have, in the order of the patterns."""
         keys = (pattern.key_of(item) for pattern in self.patterns)
         return [key for key in keys if key is not None]
+
+    def item_of(self, key: str) -> ItemKey | None:
+        """Return the item with this canonical or legacy key, or None when it is neither."""
+        try:
+            return ItemKey.parse(key)
+        except InvalidInput:
+            found = (pattern.item_of(key) for pattern in self.patterns)
+            return next((item for item in found if item is not None), None)
+
+    def keys_of(self, tenant_id: str, key: str) -> Sequence[str]:
+        """Return every key under which a value of the same item of the tenant can be, in the order in which reads ask them.
+
+        It is the key alone when it is not the key of an item of the tenant.
+        """
+        item = self.item_of(key)
+        if item is None or item.namespace.tenant_id != tenant_id:
+            return [key]
+        return [str(item), *self.legacy_keys(item)]
+
+    def is_legacy(self, key: str) -> bool:
+        """Return whether an item has this legacy key."""
+        item = self.item_of(key)
+        return item is not None and key != str(item)
+
+    def hidden_by(self, tenant_id: str, key: str) -> Sequence[str]:
+        """Return the keys of the same item that a read asks only after this one: what is under them shows without it."""
+        keys = self.keys_of(tenant_id, key)
+        return keys[keys.index(key) + 1 :]
 
     def read_keys(self, legacy: Sequence[str]) -> Sequence[str]:
         """Return those of an item's legacy keys that a read asks after a canonical miss, in order.

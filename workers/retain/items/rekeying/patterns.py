@@ -93,6 +93,12 @@ class LegacyPattern:
         """The text that every key of this pattern begins with, up to its first placeholder."""
         return self.template.partition("{")[0]
 
+    def prefix_of(self, tenant_id: str) -> str | None:
+        """Return the text that every key of the tenant begins with, or None when the pattern has no keys of the tenant."""
+        if self.fixed.get("tenantId", tenant_id) != tenant_id:
+            return None
+        return self.template.replace("{tenantId}", tenant_id).partition("{")[0]
+
     def key_of(self, item: ItemKey) -> str | None:
         """Return the item's legacy key, or None when the pattern does not apply to the item."""
         values = _values(item)

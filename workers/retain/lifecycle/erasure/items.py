@@ -2,12 +2,16 @@
 
 An item's row leads to its hot copy and its objects. So the row stays until no read that was under way can still leave a
 copy, and no read elsewhere shows one.
+
+While keys migrate, an item has a canonical key and legacy ones, and values under several of them. What a read would show
+after the erased value is erased with it, unless it is another user's.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from retain.errors import Misconfigured
 from retain.items.entry import Held
@@ -25,14 +29,20 @@ Source: https://developers.cloudflare.com/kv/concepts/how-kv-works/
 """
 
 _ITEMS = "SELECT * FROM memory_items WHERE tenant_id = ? AND key > ? {condition} ORDER BY key LIMIT ?"
+_UNDER = """
+SELECT key, object_key, user_id, deleted, erased_by FROM memory_items
+WHERE tenant_id = ? AND key IN (SELECT value FROM json_each(?)) ORDER BY key
+"""
 _OBJECTS = """
-SELECT object_key, key FROM memory_item_objects WHERE tenant_id = ? AND key IN (SELECT value FROM json_each(?))
+SELECT object_key FROM memory_item_objects WHERE tenant_id = ? AND key IN (SELECT value FROM json_each(?))
 ORDER BY object_key
 """
+# Keys with their owners, "" for none: a copy to another key, made since the page was read, has the owner of its source.
 _BURY = """
 UPDATE memory_items SET deleted = 1, value = NULL, key_id = NULL, size_bytes = 0, erased_by = ?1,
   version = MAX(?2, version + 1), updated_at_ms = ?2
-WHERE tenant_id = ?3 AND key IN (SELECT value FROM json_each(?4))
+WHERE tenant_id = ?3 AND key IN (SELECT json_extract(value, '$[0]') FROM json_each(?4))
+  AND (key, COALESCE(user_id, '')) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?4))
 """
 _BURIED = "SELECT key, updated_at_ms FROM memory_items WHERE tenant_id = ? AND erased_by = ? ORDER BY key LIMIT ?"
 _REMOVE = """
@@ -74,16 +84,16 @@ async def bury_items_that_mention(stores: Stores, job: ErasureJob) -> Slice:
 async def remove_items(stores: Stores, job: ErasureJob) -> Slice:
     """Remove the rows of a page of deleted items, and once more their copies and objects."""
     now = stores.clock()
-    rows = (await stores.sql.run(_BURIED, job.tenant_id, job.receipt.receipt_id, KEYS)).rows
+    rows = (await stores.sql.run(_BURIED, job.tenant_id, job.receipt.receipt_id, _page_size(stores))).rows
     if not rows:
         return Slice.DONE
     if any(int(row["updated_at_ms"]) > now - GRACE_MS for row in rows):
         return Slice.WAIT
     keys = [row["key"] for row in rows]
-    objects = await _objects(stores, job, keys)
-    await _erase_copies(stores, keys, objects)
+    traces = await _traces(stores, job, keys, [])
+    await _erase_copies(stores, traces.keys, [*traces.objects, *traces.legacy])
     statements: list[Statement] = [
-        (_FORGET, (job.tenant_id, json.dumps(objects))),
+        (_FORGET, (job.tenant_id, json.dumps(traces.objects))),
         (_REMOVE, (job.tenant_id, job.receipt.receipt_id, json.dumps(keys))),
     ]
     await stores.sql.batch([*job.moved(now, {}), *statements])
@@ -107,26 +117,77 @@ async def remove_objects(stores: Stores, job: ErasureJob) -> Slice:
 
 async def _page(stores: Stores, job: ErasureJob, condition: str, *values: SqlValue) -> Sequence[Row]:
     sql = _ITEMS.format(condition=condition)
-    return (await stores.sql.run(sql, job.tenant_id, job.cursor or "", *values, KEYS)).rows
+    return (await stores.sql.run(sql, job.tenant_id, job.cursor or "", *values, _page_size(stores))).rows
+
+
+def _page_size(stores: Stores) -> int:
+    """Return how many items a slice takes: each is erased under every key that it may have."""
+    return max(1, KEYS // (1 + len(stores.namespacing().patterns)))
 
 
 async def _bury(stores: Stores, job: ErasureJob, page: Sequence[Row], chosen: Sequence[Row]) -> Slice:
     """Delete and count the chosen rows of a page, with their copies and objects; note where the page ends."""
     if not page:
         return Slice.DONE
-    now, keys = stores.clock(), [row["key"] for row in chosen]
-    hot = [key for key in keys if await stores.kv.get(key) is not None]
-    objects = await _objects(stores, job, keys)
-    counts: Mapping[str, int] = {"kv": len(hot), "r2": len(objects), "d1.memory_items": len(keys)}
-    bury: Statement = (_BURY, (job.receipt.receipt_id, now, job.tenant_id, json.dumps(keys)))
+    now, pairs = stores.clock(), _with_owners(stores, job, chosen)
+    traces = await _traces(stores, job, [row["key"] for row in chosen], pairs)
+    hot = [key for key in traces.keys if await stores.kv.get(key) is not None]
+    legacy = [key for key in traces.legacy if key in (await stores.objects.list(key, limit=1)).keys]
+    counts: Mapping[str, int] = {
+        "kv": len(hot),
+        "r2": len(traces.objects) + len(legacy),
+        "d1.memory_items": len(traces.rows),
+    }
+    bury: Statement = (_BURY, (job.receipt.receipt_id, now, job.tenant_id, json.dumps(pairs)))
     await stores.sql.batch([*job.moved(now, counts, cursor=page[-1]["key"]), bury])
-    await _erase_copies(stores, keys, objects)
+    await _erase_copies(stores, traces.keys, [*traces.objects, *legacy])
     return Slice.MORE
 
 
-async def _objects(stores: Stores, job: ErasureJob, keys: Sequence[str]) -> list[str]:
-    rows = (await stores.sql.run(_OBJECTS, job.tenant_id, json.dumps(keys))).rows
-    return [row["object_key"] for row in rows]
+def _with_owners(stores: Stores, job: ErasureJob, chosen: Sequence[Row]) -> list[tuple[str, str]]:
+    """Return the keys to bury with their owners, "" for none: the chosen ones, and the others of the same items.
+
+    A key that reads ask only after the chosen one is buried if its value has no owner or the same one; any other key, if it
+    has the same one.
+    """
+    namespacing, pairs = stores.namespacing(), set[tuple[str, str]]()
+    for row in chosen:
+        key, owner = row["key"], row["user_id"] or ""
+        pairs.add((key, owner))
+        pairs.update((other, "") for other in namespacing.hidden_by(job.tenant_id, key))
+        if owner:
+            pairs.update((other, owner) for other in namespacing.keys_of(job.tenant_id, key))
+    return sorted(pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Traces:
+    """What items leave in the stores. rows: keys of rows that are buried. keys: their keys in KV. objects: noted in D1.
+
+    legacy: keys under which an object of another program may be, which D1 may not know.
+    """
+
+    rows: Sequence[str]
+    keys: Sequence[str]
+    objects: Sequence[str]
+    legacy: Sequence[str]
+
+
+async def _traces(
+    stores: Stores, job: ErasureJob, chosen: Sequence[str], pairs: Collection[tuple[str, str]]
+) -> _Traces:
+    """Return what the items of the chosen keys leave, except that of rows that stay, as another user's does."""
+    namespacing = stores.namespacing()
+    every = {key for one in chosen for key in namespacing.keys_of(job.tenant_id, one)}
+    under = (await stores.sql.run(_UNDER, job.tenant_id, json.dumps(sorted(every)))).rows
+    buried = [row for row in under if (row["key"], row["user_id"] or "") in pairs]
+    gone = [row for row in under if row in buried or row["erased_by"] == job.receipt.receipt_id]
+    stay = [row for row in under if row not in gone and not row["deleted"]]
+    keys = sorted(every - {row["key"] for row in stay})
+    noted = (await stores.sql.run(_OBJECTS, job.tenant_id, json.dumps(keys))).rows
+    known = {row["object_key"] for row in (*noted, *gone)} - {row["object_key"] for row in stay} - {None}
+    legacy = {key for key in keys if namespacing.is_legacy(key)} - known
+    return _Traces([row["key"] for row in buried], keys, sorted(known), sorted(legacy))
 
 
 async def _erase_copies(stores: Stores, keys: Sequence[str], objects: Sequence[str]) -> None:
@@ -141,7 +202,8 @@ async def value_of(stores: Stores, row: Row) -> str | None:
     if row["key_id"] is not None:
         if stores.sealer is None:
             raise Misconfigured("items contain PII, and there is no key to open them", code="item_unreadable")
-        return await stores.sealer.open(row["key"], row["value"])
+        item = stores.namespacing().item_of(row["key"])  # sealed for its canonical key, whichever it is under
+        return await stores.sealer.open(row["key"] if item is None else str(item), row["value"])
     if row["value"] is not None:
         return str(row["value"])
     if row["tier"] == "cold" and row["object_key"] is not None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from retain.lifecycle.erasure.contracts import erase_conversations, forget_vectors
 from retain.lifecycle.erasure.items import bury_items_of_user, bury_items_that_mention, remove_items
+from retain.lifecycle.erasure.legacy import erase_legacy_objects, erase_legacy_values
 from retain.lifecycle.erasure.mentions import erase_texts, erase_with_parts
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.records import erase_records_by_id, settle_erased
@@ -113,6 +114,8 @@ BY_SUBJECT: Mapping[str, Step] = {"items": bury_items_of_user, "items_gone": rem
 BY_MENTION: Mapping[str, Step] = {
     "items": bury_items_that_mention,
     "items_gone": remove_items,
+    "legacy_values": erase_legacy_values,
+    "legacy_objects": erase_legacy_objects,
     "instances": erase_instances,
     "working": _working,
     "runs": erase_with_parts,

@@ -14,6 +14,7 @@ from retain.contracts.stored.document_index import index_namespace
 from retain.identifiers import new_id
 from retain.lifecycle.erasure.contracts import erase_conversations, erase_documents
 from retain.lifecycle.erasure.items import bury_items, remove_items, remove_objects
+from retain.lifecycle.erasure.legacy import erase_legacy_objects, erase_legacy_values
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice, Step, erase_instances, erase_keys, erase_objects
 from retain.lifecycle.stores import Stores
@@ -194,6 +195,8 @@ STEPS: Mapping[str, Step] = {
     "items": bury_items,
     "items_gone": remove_items,
     "item_objects": remove_objects,
+    "legacy_values": erase_legacy_values,
+    "legacy_objects": erase_legacy_objects,
     "rows": erase_rows,
     "working": _working,
     "conversations": erase_conversations,
