@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from retain.agents.calls.requests import ReadPosition
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.tools.built_in import MAX_RESULT_BYTES
 from retain.agents.tools.functions import FunctionTool, ToolContext, tool
@@ -149,6 +150,26 @@ async def test_what_goes_wrong_is_data_for_the_model(
     assert json.loads(answer)["error"]["code"] == code
     assert "secret" not in answer
     assert declared_functions.sent == []
+
+
+async def test_the_traceback_of_an_unforeseen_error_is_in_the_timeline_and_nowhere_else(
+    deploy: Deploy, agents: Agents
+) -> None:
+    chat = SteppedChat(calls(("fails", {"how": "unknown"}), ("fails", {"how": "known"})), says("done"))
+    deployment = deploy(agents({"fails": MODULE}, clerk={"functions": ["fails"]}), chat=chat)
+    run = await deployment.ask("clerk", "start", input="go", metadata={}, stream=True)
+    await deployment.settled()
+    rows = await deployment.rows("SELECT data FROM run_events WHERE kind = 'tool_answered' ORDER BY seq")
+    unknown, known = (json.loads(row["data"])["traceback"] for row in rows)
+    assert unknown.startswith("Traceback")
+    assert "declared_functions.py" in unknown
+    assert unknown.endswith("ZeroDivisionError: secret\n")
+    assert known is None
+    position: dict[str, Any] = {**ReadPosition().to_json()}
+    news = await deployment.ask("clerk", "follow", run_id=run["run_id"], wait_s=0, **position)
+    assert news["status"] == "completed"
+    assert "Traceback" not in json.dumps(news)
+    assert all("Traceback" not in message.content for message in chat.requests[-1].messages)
 
 
 async def test_words_for_numbers_and_half_letters_are_text(deploy: Deploy, agents: Agents) -> None:

@@ -504,6 +504,7 @@ EVENTS: dict[type[RunEvent], st.SearchStrategy[RunEvent]] = {
         st.none() | texts,
         numbers,
         numbers,
+        st.none() | texts,
     ),
     ApprovalRequested: st.builds(ApprovalRequested, numbers, numbers, texts, arguments, numbers),
     ApprovalAnswered: st.builds(ApprovalAnswered, numbers, numbers, st.booleans(), texts, st.none() | texts),

@@ -100,7 +100,8 @@ class ToolAnswered:
 
     content: what the model reads. failed: the tool reported an error. recalled: ids and scores of the records in
     the answer. summary: what an episode holds instead of `content`, so that recalled text is not remembered again.
-    tokens, delegations: what a delegate and its own delegates spent of the run's budget.
+    tokens, delegations: what a delegate and its own delegates spent of the run's budget. traceback: of an error that the
+    tool did not foresee, for the operator; the model does not read it.
     """
 
     turn: int
@@ -112,6 +113,7 @@ class ToolAnswered:
     summary: str | None = None
     tokens: int = 0
     delegations: int = 0
+    traceback: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from traceback import format_exception
 from typing import Protocol
 
 from retain.agents.calls.run_request import Budget, RunReference
@@ -15,6 +16,7 @@ from retain.agents.runs.events import ToolAnswered
 from retain.agents.runs.tokens import DEFAULT_BYTES_PER_TOKEN
 from retain.errors import Forbidden, InvalidInput, NoSuchTool, RetainError
 from retain.json_text import Json, JsonObject
+from retain.log import redact_text
 from retain.memory.recalled import store_unrecalled
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.semantic import SemanticMemory
@@ -24,6 +26,8 @@ from retain.models.unicode import valid_text
 
 MAX_RESULT_BYTES = 32 * 1024
 """Longest answer of a tool that the model reads, in bytes."""
+MAX_TRACEBACK_CHARACTERS = 4_000
+"""How much of a failing tool's traceback the timeline keeps."""
 
 _log = logging.getLogger(__name__)
 
@@ -101,9 +105,10 @@ async def run_tool(tools: Mapping[str, Tool], name: str, arguments: JsonObject, 
         raise
     except RetainError as error:
         return _refused(name, error, context)
-    except Exception:  # noqa: BLE001 -- whatever a tool does, its run has to end
+    except Exception as error:  # noqa: BLE001 -- whatever a tool does, its run has to end
         _log.exception("a tool failed unexpectedly", extra={"run_id": context.run_id, "tool": name})
-        return _refused(name, RetainError("the tool failed; it may or may not have taken effect"), context)
+        refused = _refused(name, RetainError("the tool failed; it may or may not have taken effect"), context)
+        return replace(refused, traceback=_traceback(error))
     content = valid_text(result.content)
     if len(content.encode()) > MAX_RESULT_BYTES:
         content = content.encode()[:MAX_RESULT_BYTES].decode("utf-8", "ignore") + " [cut]"
@@ -117,6 +122,11 @@ async def run_tool(tools: Mapping[str, Tool], name: str, arguments: JsonObject, 
         tokens=result.tokens,
         delegations=result.delegations,
     )
+
+
+def _traceback(error: Exception) -> str:
+    """Return the end of the error's traceback, which names the error, without secrets."""
+    return valid_text(redact_text("".join(format_exception(error))[-MAX_TRACEBACK_CHARACTERS:]))
 
 
 def _refused(name: str, error: RetainError, context: CallContext) -> ToolAnswered:
