@@ -124,8 +124,8 @@ async def test_the_conversations_are_whole_and_continue(migrated: World) -> None
     ]
     messages = (await list_messages(migrated.sql, "acme", "order_triage", "ann", limit=50)).entries
     runs = migrated.sql_now("SELECT input, output FROM agent_runs WHERE instance_id = 'ann' ORDER BY run_id")
-    said = [text for run in runs for text in (json.loads(run["input"])["input"], run["output"])]
-    assert [message.content for message in messages] == said
+    expected = [text for run in runs for text in (json.loads(run["input"])["input"], run["output"])]
+    assert [message.content for message in messages] == expected
     assert [message.role for message in messages] == ["user", "assistant"] * 3
     later = await migrated.run("order_triage", "From ann@shop.example: And order AB-1004?", instance="ann")
     assert later["memory"]["episodes_used"] > 0
