@@ -20,6 +20,7 @@ from retain.items.demotion import AgedDemotion, Demotion, DemotionPolicy
 from retain.items.entry import Held
 from retain.items.pii import Sealer
 from retain.items.placement import MATRIX, Matrix
+from retain.items.rekeying.flags import Namespacing
 from retain.items.rules import Session
 from retain.items.tiers.sql_warm import SqlWarm
 from retain.items.tiers.stores import KvHot, ObjectsCold
@@ -31,6 +32,7 @@ KEY = base64.b64encode(b"k" * 32).decode()
 OLDER_KEY = base64.b64encode(b"o" * 32).decode()
 DAY_MS = 86_400_000
 NAMESPACE = Namespace("shop", "acme", "s-1")
+NO_PATTERNS = Namespacing()
 
 
 @cache
@@ -78,12 +80,14 @@ class Tiered:
         builder = self.builder().with_rules(**rules).with_session(session or Session())
         return (builder if matrix is None else builder.with_placements(matrix)).build()
 
-    def demotion(self, policy: DemotionPolicy | None = None, matrix: Matrix = MATRIX) -> Demotion:
+    def demotion(
+        self, policy: DemotionPolicy | None = None, matrix: Matrix = MATRIX, namespacing: Namespacing = NO_PATTERNS
+    ) -> Demotion:
         """Return the daily demotion."""
         life = self.faults.life("cron")
         sql = self.faults.wrap("sql", self.sql, life)
         cold = ObjectsCold(self.faults.wrap("objects", self.objects, life))
-        return Demotion(sql, cold, matrix, self.clock, policy or AgedDemotion())
+        return Demotion(sql, cold, matrix, self.clock, policy or AgedDemotion(), namespacing)
 
     def rows(self, table: str = "memory_items") -> list[dict[str, Any]]:
         """Return a table's rows, bypassing the port."""

@@ -49,7 +49,8 @@ class ItemParts:
     def demotion(self) -> Demotion:
         """Return the demotion of items, by the built-in policy."""
         cold = ObjectsCold(self._platform.objects)
-        return Demotion(self._platform.sql, cold, self._placements, bindings.now_ms, AgedDemotion())
+        policy = AgedDemotion()
+        return Demotion(self._platform.sql, cold, self._placements, bindings.now_ms, policy, self._namespacing)
 
     def migration(self) -> Migration:
         """Return the migration of keys."""

@@ -16,6 +16,8 @@ from retain.errors import RetainError
 from retain.identifiers import new_id
 from retain.items.entry import Tier
 from retain.items.placement import DAY_S, ItemPlacement, Matrix
+from retain.items.rekeying.flags import Namespacing
+from retain.items.removal import Removal
 from retain.items.tiers.protocols import ColdMemory
 from retain.ports import Clock, Row, Sql
 
@@ -33,10 +35,6 @@ LOOK_EVERY_MS = 20 * 3_600_000
 GRACE_MS = 3_600_000
 """Age at which an object that no item points to cannot belong to a write under way."""
 
-_EXPIRED = """
-DELETE FROM memory_items WHERE (tenant_id, key) IN (
-  SELECT tenant_id, key FROM memory_items WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)
-"""
 _LOOK = """
 SELECT tenant_id, key, kind, tier, version, deleted, size_bytes, key_id IS NOT NULL AS sealed, object_key,
   tier = 'cold' AND value IS NOT NULL AS copied, read_at_ms, read_hours, created_at_ms, updated_at_ms
@@ -53,11 +51,9 @@ UPDATE memory_items SET tier = 'cold', value = NULL, object_key = ? WHERE tenant
   AND tier = 'warm' AND NOT deleted AND key_id IS NULL
 """
 _DROP_COPY = "UPDATE memory_items SET value = NULL WHERE tenant_id = ? AND key = ? AND version = ? AND tier = 'cold'"
-_REMOVE = "DELETE FROM memory_items WHERE tenant_id = ? AND key = ? AND version = ?"
 _LOOSE = """
 SELECT o.object_key FROM memory_item_objects o WHERE o.noted_at_ms <= ? AND NOT EXISTS (
-  SELECT 1 FROM memory_items i WHERE i.tenant_id = o.tenant_id AND i.key = o.key AND i.object_key = o.object_key
-    AND NOT i.deleted)
+  SELECT 1 FROM memory_items i WHERE i.object_key = o.object_key AND i.tenant_id = o.tenant_id AND NOT i.deleted)
 ORDER BY o.noted_at_ms, o.object_key LIMIT ?
 """
 _FORGET = "DELETE FROM memory_item_objects WHERE object_key = ?"
@@ -131,19 +127,28 @@ class AgedDemotion:
 class Demotion:
     """Executes what a policy decides, for all tenants."""
 
-    def __init__(self, sql: Sql, cold: ColdMemory, matrix: Matrix, clock: Clock, policy: DemotionPolicy) -> None:
+    def __init__(
+        self,
+        sql: Sql,
+        cold: ColdMemory,
+        matrix: Matrix,
+        clock: Clock,
+        policy: DemotionPolicy,
+        namespacing: Namespacing,
+    ) -> None:
         self._sql = sql
         self._cold = cold
         self._matrix = matrix
         self._clock = clock
         self._policy = policy
+        self._removal = Removal(sql, clock, matrix, namespacing)
 
     async def run(self, *, looks: int = LOOKS, moves: int = MOVES) -> dict[str, int]:
         """Remove expired items, do what the policy decides, and remove objects that nothing points to; return the counts.
 
         Bounded and resumable. An item that fails is counted, does not stop the rest, and is retried after all others.
         """
-        expired = (await self._sql.run(_EXPIRED, self._clock(), looks)).changes
+        expired = await self._removal.remove_expired(looks)
         done: Counter[str] = Counter(expired=expired)
         rows = (await self._sql.run(_LOOK, self._clock() - LOOK_EVERY_MS, looks)).rows
         looked: list[list[str]] = []
@@ -190,7 +195,7 @@ class Demotion:
             await self._sql.run(_DROP_COPY, *where)
             return "dropped"
         if decision == "remove":
-            await self._sql.run(_REMOVE, *where)  # no item points to its object now: the sweep removes it
+            await self._removal.remove([row])  # no item points to its object now: the sweep removes it
             return "removed"
         return "kept"
 

@@ -15,7 +15,7 @@ from retain.ports import Clock
 class LayeredCatalogue:
     """Implements `ItemCatalogue` over canonical and legacy keys. Takes canonical keys.
 
-    An entry under the canonical key decides, even if it says that the item was deleted or has expired.
+    The first entry in the order of reads decides, even if it says that the item was deleted or has expired.
     """
 
     def __init__(
@@ -47,14 +47,17 @@ class LayeredCatalogue:
             return self._counted(entry)
         for old_key in self._compatible.namespacing.read_keys(legacy):
             entry = await self._inner.find(old_key)
-            if entry is not None and entry.shown(self._clock()):
-                if not await self._compatible.copied(partial(self._copies.copy, old_key, canonical)):
-                    newer = await self._inner.find(canonical)
-                    if newer is None:  # the legacy item was removed before it could be copied
-                        break
-                    return self._counted(newer)
-                watch.found("warm", ReadOutcome.LEGACY)
-                return entry
+            if entry is None:
+                continue
+            if not entry.shown(self._clock()):
+                break  # it hides what is older, as under the canonical key
+            if not await self._compatible.copied(partial(self._copies.copy, old_key, canonical)):
+                newer = await self._inner.find(canonical)
+                if newer is None:  # the legacy item was removed before it could be copied
+                    break
+                return self._counted(newer)
+            watch.found("warm", ReadOutcome.LEGACY)
+            return entry
         await self._compatible.missed(self._shown, legacy)
         return None
 
@@ -64,7 +67,7 @@ class LayeredCatalogue:
         entry = await self._inner.find(canonical)
         for old_key in self._compatible.namespacing.read_keys(legacy) if entry is None else ():
             entry = await self._inner.find(old_key)
-            if entry is not None and entry.shown(self._clock()):
+            if entry is not None:
                 break
         return None if entry is None or entry.deleted else entry.version
 

@@ -31,10 +31,12 @@ ON CONFLICT (tenant_id, key) DO NOTHING
 """
 
 
+# An object that is noted belonged to an item that was removed, and is about to be removed as well.
 _ADOPT = """
 INSERT INTO memory_items
   (tenant_id, key, namespace_key, kind, tier, object_key, version, size_bytes, created_at_ms, updated_at_ms)
-VALUES (?1, ?2, ?3, ?4, 'cold', ?5, ?6, ?7, ?6, ?6) ON CONFLICT (tenant_id, key) DO NOTHING
+SELECT ?1, ?2, ?3, ?4, 'cold', ?5, ?6, ?7, ?6, ?6
+WHERE NOT EXISTS (SELECT 1 FROM memory_item_objects WHERE object_key = ?5) ON CONFLICT (tenant_id, key) DO NOTHING
 """
 
 
