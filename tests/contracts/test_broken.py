@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+from traceback import extract_tb
+
 import pytest
 
+import retain.testing
 from retain.contracts.chat import ChatMemory
 from retain.contracts.vectors import VectorMemory
 from retain.models.embedding import Embedder
@@ -15,6 +20,7 @@ from tests.contracts.broken.sound import ChatStore, Failing, SoundChat, SoundEmb
 from tests.support.instances import shipped_embedder
 
 SUITES = (ChatMemorySuite, VectorMemorySuite, EmbedderSuite)
+SUITES_FOLDER = Path(retain.testing.__file__).parent
 
 
 def chat_suite(kind: type[SoundChat]) -> ChatMemorySuite:
@@ -92,3 +98,31 @@ async def test_without_this_test_of_the_suites_some_backend_would_pass(name: str
         if set(await failures(broken.kind)) == {name}:
             return
     pytest.fail(f"{len(made_for_it)} backends are made for it, and other tests catch each of them")
+
+
+async def test_an_interrupted_server_that_is_not_interrupted_is_noticed() -> None:
+    async def opened() -> Embedder:
+        return SoundEmbedder(shipped_embedder())
+
+    async def failing() -> Embedder:
+        return SoundEmbedder(Failing(shipped_embedder()))
+
+    with pytest.raises(AssertionError, match=r"E3: the server of `open_interrupted` did not fail"):
+        await EmbedderSuite.of(opened, failing, opened).cases()["test_e3_failure_is_an_error"]()
+
+
+async def test_every_check_of_the_suites_fails_for_the_backend_that_is_made_for_it() -> None:
+    failed = set[tuple[str, int]]()
+    for broken in BROKEN:
+        try:
+            await suite_of(broken.kind).cases()[broken.caught_by]()
+        except AssertionError as error:
+            failed |= {(Path(frame.filename).name, frame.lineno or 0) for frame in extract_tb(error.__traceback__)}
+    never = [
+        f"{path.name}:{call.lineno}: {ast.unparse(call.args[-1])}"
+        for path in sorted(SUITES_FOLDER.glob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "check"
+        if not failed & {(path.name, line) for line in range(call.lineno, (call.end_lineno or 0) + 1)}
+    ]
+    assert "\n".join(each for each in never if "open_interrupted" not in each) == ""

@@ -113,6 +113,13 @@ class ClearsForItself(SoundChat):
         self.cleared = True
 
 
+@BROKEN.holds("A view that was cleared does not see what others save.", VIEWS)
+class ClearedOnce(ClearsForItself):
+    async def clear(self) -> None:
+        await SoundChat.clear(self)
+        self.cleared = True
+
+
 @BROKEN.holds("What is saved after a `clear` is lost.", CM6)
 class ClosedForGood(SoundChat):
     async def clear(self) -> None:
@@ -252,6 +259,33 @@ class OneByOne(SoundChat):
             self.store[self.session].append(message)
             if place < 10:
                 await asyncio.sleep(0)
+
+
+@BROKEN.holds("Save lets readers wait while it writes, and leaves half when it is cancelled.", CM4)
+class LocksAndWrites(SoundChat):
+    async def load(self) -> list[ChatMessage]:
+        while f"{self.session}/locked" in self.store:
+            await asyncio.sleep(0)
+        return await super().load()
+
+    async def save(self, messages: Sequence[ChatMessage]) -> None:
+        kept = self.kept(messages)
+        self.store[f"{self.session}/locked"] = []
+        try:
+            for place in range(min(len(kept), 10)):
+                self.store[self.session] = kept[:place]
+                await asyncio.sleep(0)
+            self.store[self.session] = kept
+        finally:
+            self.store.pop(f"{self.session}/locked", None)
+
+
+@BROKEN.holds("Save keeps what another save adds while it runs.", CM4)
+class MergesWithAnother(SoundChat):
+    async def save(self, messages: Sequence[ChatMessage]) -> None:
+        kept, known = self.kept(messages), len(self.store.get(self.session, []))
+        await asyncio.sleep(0)
+        self.store[self.session] = [*kept, *self.store.get(self.session, [])[known:]]
 
 
 @BROKEN.holds("Save deletes in one transaction and writes in a second one.", CM4)

@@ -85,6 +85,13 @@ def _once(texts: Sequence[str], vectors: Vectors) -> Vectors:
     return list(dict(zip(texts, vectors, strict=True)).values())
 
 
+def _zeros_for_repeated(texts: Sequence[str], vectors: Vectors) -> Vectors:
+    return [
+        each if text not in texts[:place] else [0.0] * 256
+        for place, (text, each) in enumerate(zip(texts, vectors, strict=True))
+    ]
+
+
 def _without_blank(texts: Sequence[str], vectors: Vectors) -> Vectors:
     return [each for text, each in zip(texts, vectors, strict=True) if text.strip()]
 
@@ -94,8 +101,15 @@ def _zeros_after(_: Sequence[str], vectors: Vectors) -> Vectors:
 
 
 changing("The first text of a call gets a slightly different vector.", E1, _first_scaled)
+changing("A vector depends on how many are embedded.", E1, lambda _, vectors: _scaled(vectors, 1 + len(vectors) * 1e-9))
 changing("The vectors are in the order of the texts' lengths.", E1, _by_length)
 changing("Equal texts of a call get one vector.", EACH, _once)
+changing("A text that is repeated in a call gets zeros.", EACH, _zeros_for_repeated)
+changing(
+    "A text alone gets its vector without a list around it.",
+    EACH,
+    lambda _, vectors: vectors[0] if len(vectors) == 1 else vectors,
+)
 changing("Only the first 64 texts of a call get a vector.", EACH, lambda _, vectors: vectors[:64])
 changing("Blank texts get no vector.", EACH, _without_blank)
 changing("No texts get None.", EACH, lambda texts, vectors: vectors if texts else None)
@@ -121,6 +135,19 @@ class Drifts(SoundEmbedder):
     async def embed(self, texts: Sequence[str]) -> Vectors:
         Drifts.calls += 1
         return _scaled(await super().embed(texts), 1 + Drifts.calls * 1e-9)
+
+
+@BROKEN.holds("Every object has vectors of its own.", E1)
+class HasItsOwn(SoundEmbedder):
+    objects = 0
+
+    def __init__(self, inner: Embedder) -> None:
+        super().__init__(inner)
+        HasItsOwn.objects += 1
+        self.by = 1 + HasItsOwn.objects * 1e-9
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return _scaled(await super().embed(texts), self.by)
 
 
 @BROKEN.holds("Vectors change after forty calls.", E1)

@@ -10,6 +10,7 @@ from unicodedata import normalize
 
 from retain.contracts.vectors import RetrievedDocument, VectorDocument
 from retain.ports import Vector
+from tests.contracts.backends import DIMENSIONS
 from tests.contracts.broken.kinds import Table, replacing
 from tests.contracts.broken.sound import SoundVectors, VectorStore
 
@@ -49,6 +50,23 @@ BROKEN = Table(
 class SearchesAnyModel(SoundVectors):
     def same_model(self, documents: Sequence[VectorDocument]) -> None:
         if documents:
+            super().same_model(documents)
+
+
+@BROKEN.holds("Another model's memory empties the collection before it refuses.", MODELS)
+class EmptiesForAnotherModel(SoundVectors):
+    def same_model(self, documents: Sequence[VectorDocument]) -> None:
+        try:
+            super().same_model(documents)
+        except ValueError:
+            self.rows().clear()
+            raise
+
+
+@BROKEN.holds("A store takes vectors of whatever model.", MODELS)
+class StoresAnyModel(SoundVectors):
+    def same_model(self, documents: Sequence[VectorDocument]) -> None:
+        if not documents or not self.rows():
             super().same_model(documents)
 
 
@@ -104,6 +122,29 @@ class WritesInParts(SoundVectors):
             await asyncio.sleep(0)
         for each in known:
             self.put([replace(self.rows()[each.id], metadata=each.metadata)])
+
+
+@BROKEN.holds("A new collection has an example.", VIEWS)
+class BeginsWithAnExample(SoundVectors):
+    def rows(self) -> dict[str, VectorDocument]:
+        example = VectorDocument("example", "An example.", [1.0, *[0.0] * (DIMENSIONS - 1)])
+        return self.all.setdefault(self.key(), {"example": example})
+
+
+@BROKEN.holds("A store removes the old version, and then adds the new one: of two at once, both are kept.", AT_ONCE)
+class RemovesAndAdds(SoundVectors):
+    async def store(self, documents: Sequence[VectorDocument]) -> None:
+        kept = {each.id: self.kept(each) for each in documents}
+        self.same_model(list(kept.values()))
+        await self.delete(list(kept))
+        if len(documents) == 1:
+            await asyncio.sleep(0)
+        for each in kept.values():
+            self.rows()[f"{each.id}/{len(self.rows())}"] = each
+
+    async def delete(self, ids: Sequence[str]) -> None:
+        for key in [key for key, each in self.rows().items() if each.id in ids]:
+            del self.rows()[key]
 
 
 @BROKEN.holds("A view that has searched never sees what is stored later.", VIEWS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from unicodedata import normalize
@@ -118,3 +118,13 @@ class ContentOfMetadata(SoundVectors):
     def found(self, document: VectorDocument, score: float) -> RetrievedDocument:
         own: Any = document.metadata.get("content", document.content)
         return replace(super().found(document, score), content=own)
+
+
+@BROKEN.holds("A store with metadata that are not JSON has stored the documents before it.", VM8)
+class StoresUntilBytes(SoundVectors):
+    async def store(self, documents: Sequence[VectorDocument]) -> None:
+        for each in documents:
+            if isinstance(each.metadata.get("value"), bytes):
+                break
+            self.put([self.kept(each)])
+        await super().store(documents)

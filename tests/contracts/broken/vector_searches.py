@@ -116,6 +116,12 @@ class ZeroIsTen(Changed):
         return await super().changed(embedding, top_k if top_k and top_k > 0 else 10, threshold)
 
 
+@BROKEN.holds("Ids are returned with the name of their collection.", VM4)
+class QualifiesIds(SoundVectors):
+    def found(self, document: VectorDocument, score: float) -> RetrievedDocument:
+        return replace(super().found(document, score), id=f"{self.collection}/{document.id}")
+
+
 @BROKEN.holds("A document is returned twice.", VM4)
 class ReturnsTwice(SoundVectors):
     def ranked(self, found: Found, top_k: int) -> list[RetrievedDocument]:
@@ -209,6 +215,17 @@ class StoresZeros(SoundVectors):
         return super().kept(document if some else replace(document, embedding=[1e-9] * DIMENSIONS))
 
 
+@BROKEN.holds("A store with an infinite vector has stored the documents before it.", VECTORS)
+class StoresUntilInfinity(SoundVectors):
+    async def store(self, documents: Sequence[VectorDocument]) -> None:
+        if all(len(each.embedding) == DIMENSIONS for each in documents):
+            for each in documents:
+                if any(map(math.isinf, each.embedding)):
+                    break
+                self.put([self.kept(each)])
+        await super().store(documents)
+
+
 @BROKEN.holds("A search by zeros finds nothing.", VECTORS)
 class ZerosFindNothing(SoundVectors):
     async def search(
@@ -217,6 +234,12 @@ class ZerosFindNothing(SoundVectors):
         if len(embedding) == DIMENSIONS and not any(embedding):
             return []
         return await super().search(embedding, top_k=top_k, threshold=threshold)
+
+
+@BROKEN.holds("A document without content has no score, but NaN.", VM8)
+class NoContentNoScore(SoundVectors):
+    def ranked(self, found: Found, top_k: int) -> list[RetrievedDocument]:
+        return [one if one.content else replace(one, score=math.nan) for one in super().ranked(found, top_k)]
 
 
 @BROKEN.holds("A score is not a JSON number.", VM8)

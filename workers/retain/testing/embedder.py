@@ -151,18 +151,19 @@ class EmbedderSuite(Suite):
             check(vectors[place] == alone, "Texts", f"of {_MANY} texts, number {place} got another one's vector")
 
     async def _an_interruption_is_an_error(self) -> None:
-        expected = _copied(await (await self.open()).embed(_numbered(_MANY)))
+        calls = [_numbered(_MANY), _numbered(_MANY, of="return")]
+        expected = [_copied(await (await self.open()).embed(texts)) for texts in calls]
         interrupted = await self.open_interrupted()
         if interrupted is None:
             return
         refused = 0
-        for _ in range(2):
+        for texts, vectors in zip(calls, expected, strict=True):
             try:
-                answered = await interrupted.embed(_numbered(_MANY))
+                answered = await interrupted.embed(texts)
             except Exception:  # noqa: BLE001 -- the embedder chooses the error
                 refused += 1
                 continue
-            whole = len(answered) == _MANY and _alike(answered, expected)
+            whole = len(answered) == _MANY and _alike(answered, vectors)
             check(whole, "E3", f"its server failed after one request, and it answered {short(answered)}")
         check(refused, "E3", "the server of `open_interrupted` did not fail")
 
@@ -182,8 +183,8 @@ class EmbedderSuite(Suite):
         check(_product(query, near) > _product(query, far), "Meaning", "the nearer text is not nearer")
 
 
-def _numbered(count: int) -> list[str]:
-    return [f"Text number {number} is about refund {number * 7919}." for number in range(count)]
+def _numbered(count: int, *, of: str = "refund") -> list[str]:
+    return [f"Text number {number} is about {of} {number * 7919}." for number in range(count)]
 
 
 async def _embedded(embedder: Embedder, texts: Sequence[str]) -> None:
