@@ -56,7 +56,7 @@ def test_a_filter_names_fields_that_exist() -> None:
     [
         (MemoryBody, NEW),
         (EditBody, {*EDITABLE, "valid_to_ms"}),
-        (Fixture, NEW | {"id", "agent_type", "house", "tenant_wide"}),
+        (Fixture, NEW | {"id", "user_id", "agent_type", "house", "tenant_wide"}),
         (StoredShape, set(RECORD_FIELDS)),
         (EditedShape, set(EDITABLE)),
         (PlaceShape, PLACE),
