@@ -71,7 +71,7 @@ def test_agent_working_kv_keys_are_set_in_the_sdr_agent_loop_for_an_hour(
     tenant_id = tenant()
     result = run(api, tenant_id, "sdr", "Draft an e-mail to contact:7", instance_id="desk")
     [turn_state] = state.instance(tenant_id, "sdr", "desk", "SELECT * FROM turn_state")
-    prefix = f"agent_working:{tenant_id}:desk:"
+    prefix = f"agent_working:{tenant_id}:desk:sdr."
     found = state.kv(f"agent_working:{tenant_id}:")
     assert {key: json.loads(value) for key, (value, _) in found.items()} == {
         f"{prefix}current_contact_id": "contact:7",

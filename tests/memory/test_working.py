@@ -25,13 +25,18 @@ class Desk:
     """One instance's working memory on its own database. kv, clock: shared with other desks when given."""
 
     def __init__(
-        self, tenant: str = "acme", instance: str = "main", kv: SqliteKv | None = None, clock: ManualClock | None = None
+        self,
+        tenant: str = "acme",
+        instance: str = "main",
+        kv: SqliteKv | None = None,
+        clock: ManualClock | None = None,
+        agent: str = "sdr",
     ) -> None:
         self.clock = clock or ManualClock()
         self.kv = kv or SqliteKv.open(self.clock)
         self.local = SqliteObjectSql.open()
         self.local.run(SCHEMA)
-        self.memory = WorkingMemory(self.local, self.kv, self.clock, tenant, instance)
+        self.memory = WorkingMemory(self.local, self.kv, self.clock, tenant, agent, instance)
 
     def close(self) -> None:
         self.local.close()
@@ -48,10 +53,10 @@ async def test_a_value_lives_for_an_hour_and_no_longer(desk: Desk) -> None:
     await desk.memory.set("k", {"x": 1})
     desk.clock.advance(HOUR_MS - 1)
     assert (desk.memory.get("k"), desk.memory.all()) == ({"x": 1}, {"k": {"x": 1}})
-    assert await desk.kv.get("agent_working:acme:main:k") == '{"x":1}'
+    assert await desk.kv.get("agent_working:acme:main:sdr.k") == '{"x":1}'
     desk.clock.advance(1)
     assert (desk.memory.get("k"), desk.memory.all()) == (None, {})
-    assert await desk.kv.get("agent_working:acme:main:k") is None
+    assert await desk.kv.get("agent_working:acme:main:sdr.k") is None
 
 
 async def test_writing_again_restarts_the_hour(desk: Desk) -> None:
@@ -60,12 +65,12 @@ async def test_writing_again_restarts_the_hour(desk: Desk) -> None:
     await desk.memory.set("k", 2)
     desk.clock.advance(HOUR_MS - 1)
     assert desk.memory.get("k") == 2
-    assert await desk.kv.get("agent_working:acme:main:k") == "2"
+    assert await desk.kv.get("agent_working:acme:main:sdr.k") == "2"
 
 
 async def test_a_value_outlives_its_object(desk: Desk) -> None:
     await desk.memory.set("k", 1)
-    woken = WorkingMemory(desk.local, desk.kv, desk.clock, "acme", "main")
+    woken = WorkingMemory(desk.local, desk.kv, desk.clock, "acme", "sdr", "main")
     assert woken.get("k") == 1
 
 
@@ -83,7 +88,7 @@ async def test_invariant_8_128_kib_fit_exactly(desk: Desk) -> None:
             await desk.memory.set(key, value)
         assert (raised.value.code, raised.value.details["limit_bytes"]) == ("working_memory_full", 131_072)
     assert desk.memory.all() == {"k": "x" * room}
-    assert await desk.kv.get("agent_working:acme:main:j") is None
+    assert await desk.kv.get("agent_working:acme:main:sdr.j") is None
     await desk.memory.set("k", "x" * (room - 2))
     await desk.memory.set("j", 0)
     assert desk.memory.get("j") == 0
@@ -141,7 +146,7 @@ async def test_any_json_value_is_read_back_and_is_in_kv(value: Any) -> None:
     with closing(Desk()) as desk:
         await desk.memory.set("k", value)
         assert desk.memory.get("k") == value
-        assert json.loads(await desk.kv.get("agent_working:acme:main:k") or "") == value
+        assert json.loads(await desk.kv.get("agent_working:acme:main:sdr.k") or "") == value
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, {1, 2}, b"x", object()], ids=lambda value: type(value).__name__)
@@ -178,7 +183,7 @@ async def test_the_value_is_readable_even_if_kv_fails_and_the_call_may_be_repeat
             await desk.memory.set("k", 1)
     assert desk.memory.get("k") == 1
     await desk.memory.set("k", 1)
-    assert await desk.kv.get("agent_working:acme:main:k") == "1"
+    assert await desk.kv.get("agent_working:acme:main:sdr.k") == "1"
 
 
 async def test_clearing_removes_this_instance_s_keys_and_no_other_s(desk: Desk) -> None:
@@ -189,10 +194,10 @@ async def test_clearing_removes_this_instance_s_keys_and_no_other_s(desk: Desk) 
     await desk.memory.clear()
     assert desk.memory.all() == {}
     assert (await desk.kv.list("")).keys == [
-        "agent_working:acm:e:k",
-        "agent_working:acm:e:k2",
-        "agent_working:acme:main2:k",
-        "agent_working:acme:main2:k2",
+        "agent_working:acm:e:sdr.k",
+        "agent_working:acm:e:sdr.k2",
+        "agent_working:acme:main2:sdr.k",
+        "agent_working:acme:main2:sdr.k2",
     ]
     for other in others:
         assert other.memory.all() == {"k": 1, "k2": 2}
@@ -205,4 +210,20 @@ async def test_an_instances_values_are_its_own_even_if_all_share_kv(desk: Desk) 
     assert other.memory.get("k") is None
     await other.memory.set("k", "theirs")
     assert desk.memory.get("k") == "mine"
+    other.local.close()
+
+
+async def test_instances_of_two_agents_with_one_id_have_their_own_keys_in_kv(desk: Desk) -> None:
+    other = Desk(kv=desk.kv, clock=desk.clock, agent="support")
+    await desk.memory.set("current_contact_id", "contact:7")
+    await other.memory.set("current_contact_id", "contact:8")
+    await other.memory.set("sdr.current_contact_id", "contact:9")
+    assert await desk.kv.get("agent_working:acme:main:sdr.current_contact_id") == '"contact:7"'
+    assert await desk.kv.get("agent_working:acme:main:support.current_contact_id") == '"contact:8"'
+    await desk.memory.erase(lambda text: "contact" in text)
+    await desk.memory.clear()
+    assert (await desk.kv.list("agent_working:acme:main:")).keys == [
+        "agent_working:acme:main:support.current_contact_id",
+        "agent_working:acme:main:support.sdr.current_contact_id",
+    ]
     other.local.close()

@@ -68,7 +68,9 @@ class Instance:
         self._outbox = Outbox(ports.local, ports.sql, tables.STATEMENTS, ports.clock, identity.key)
         live = LiveText()
         self._journal = Journal(ports.local, self._outbox, ports.clock, identity, live.ring)
-        self._working = WorkingMemory(ports.local, ports.kv, ports.clock, scope.tenant_id, identity.instance_id)
+        self._working = WorkingMemory(
+            ports.local, ports.kv, ports.clock, scope.tenant_id, identity.agent_type, identity.instance_id
+        )
         self._procedures = ProceduralMemory(
             scope, self._house, identity.instance_id, ports.local, ports.sql, self._outbox, ports.clock
         )

@@ -1,7 +1,8 @@
 """Working memory of one instance: small JSON values, kept for an hour.
 
 The object's SQLite answers reads, because KV may lag its own writes; KV has the same values under
-`agent_working:{tenant}:{instance_id}:{key}` for readers outside the object.
+`agent_working:{tenant}:{instance_id}:{key}` for readers outside the object. There the key begins with the agent type and
+a dot, because instances of two agents may have the same id.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ CREATE TABLE IF NOT EXISTS working_memory (
 class WorkingMemory:
     """The working memory of one instance."""
 
-    def __init__(self, local: ObjectSql, kv: Kv, clock: Clock, tenant_id: str, instance_id: str) -> None:
+    def __init__(
+        self, local: ObjectSql, kv: Kv, clock: Clock, tenant_id: str, agent_type: str, instance_id: str
+    ) -> None:
         self._local = local
         self._kv = kv
         self._clock = clock
-        self._prefix = f"agent_working:{tenant_id}:{instance_id}:"
+        self._prefix = f"agent_working:{tenant_id}:{instance_id}:{agent_type}."  # an agent type has no dot
 
     async def set(self, key: str, value: Json) -> None:
         """Write a JSON value for an hour, replacing any earlier one.
