@@ -72,16 +72,19 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Respons
     url = urlsplit(incoming.url)
     method = str(incoming.js_object.method)
     match = _match(assembly, method, url.path)
+    parameters = parse_qsl(url.query, keep_blank_values=True)
+    query = dict(parameters)
     bodiless = match.streamed or method in ("GET", "HEAD")
     request = Request(
         method=method,
         path=url.path,
-        query=dict(parse_qsl(url.query, keep_blank_values=True)),
+        query=query,
         headers=Headers(incoming.js_object.headers),
         body="" if bodiless else await _body(incoming, match.max_body_bytes),
         host=url.netloc,
         request_id=request_id,
         arriving=arriving(incoming.js_object, match.max_body_bytes) if match.streamed else None,
+        repeated=() if len(query) == len(parameters) else _repeated([name for name, _ in parameters]),
     )
     if request.arriving is None:
         return await _guarded(assembly, match, request)
@@ -92,6 +95,10 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Respons
         await request.arriving.aclose()
         await discarded(incoming.js_object)
         raise
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
 
 
 def _match(assembly: Assembly, method: str, path: str) -> Match:

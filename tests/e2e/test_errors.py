@@ -19,6 +19,8 @@ pytestmark = pytest.mark.workerd
 RUN = "/v1/agents/{tenant}/order_triage/run"
 RUNS = "/admin/agents/{tenant}/runs"
 SEED = "/admin/seed-memory"
+MEMORIES = "/admin/tenants/{tenant}/memories"
+RECALL = f"{MEMORIES}/recall"
 TOOL = "/api/v1/tools/create_order"
 NO_RUN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
@@ -72,6 +74,38 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "instance outside the grammar": Mistake(
         "POST", RUN, 400, "invalid_instance_id", json={"input": "x", "instance_id": "a:b"}
+    ),
+    "instance that no URL can name": Mistake(
+        "POST", RUN, 400, "invalid_instance_id", json={"input": "x", "instance_id": ".."}
+    ),
+    "instance that is a dot": Mistake("POST", RUN, 400, "invalid_instance_id", json={"input": "x", "instance_id": "."}),
+    "flag as a text": Mistake("POST", RUN, 400, "invalid_body", json={"input": "x", "stream": "yes"}),
+    "flag as a number": Mistake("POST", RUN, 400, "invalid_body", json={"input": "x", "stream": 1}),
+    "top_k as a text": Mistake("POST", RECALL, 400, "invalid_body", json={"query": "x", "top_k": "5"}),
+    "top_k as a flag": Mistake("POST", RECALL, 400, "invalid_body", json={"query": "x", "top_k": True}),
+    "confidence as a text": Mistake("POST", MEMORIES, 400, "invalid_body", json={"content": "x", "confidence": "0.5"}),
+    "confidence as a flag": Mistake("POST", MEMORIES, 400, "invalid_body", json={"content": "x", "confidence": True}),
+    "memory that has expired": Mistake(
+        "POST", MEMORIES, 400, "invalid_expires_at_ms", json={"content": "x", "expires_at_ms": 1}
+    ),
+    "memory that expires before it is valid": Mistake(
+        "POST",
+        MEMORIES,
+        400,
+        "invalid_expires_at_ms",
+        json={"content": "x", "expires_at_ms": 4_000_000_000_000, "valid_from_ms": 4_000_000_000_000},
+    ),
+    "house that has nothing": Mistake("GET", f"{MEMORIES}?house=nope", 404, "unknown_scope"),
+    "parameter misspelt": Mistake("GET", f"{MEMORIES}?agent=probe", 400, "invalid_query"),
+    "parameter of another route": Mistake("GET", f"{RUNS}?instance_id=x", 400, "invalid_query"),
+    "parameter where none is read": Mistake("POST", f"{RUN}?stream=true", 400, "invalid_query", json={"input": "x"}),
+    "parameter twice": Mistake("GET", f"{RUNS}?limit=1&limit=2", 400, "invalid_query"),
+    "flag neither true nor false": Mistake("GET", f"{MEMORIES}?all=maybe", 400, "invalid_query"),
+    "item of a reserved service": Mistake(
+        "PUT", "/admin/tenants/{tenant}/items/agent_working/s1/cart/a", 400, "reserved_service", json={"value": "x"}
+    ),
+    "item that outlives everyone": Mistake(
+        "PUT", "/admin/tenants/{tenant}/items/svc/s1/cart/a", 400, "invalid_ttl", json={"value": "x", "ttl_s": 10**12}
     ),
     "no body": Mistake("POST", RUN, 400, "malformed_json"),
     "body cut short": Mistake("POST", RUN, 400, "malformed_json", content='{"input": "x'),

@@ -65,6 +65,21 @@ async def test_an_error_in_a_call_is_reported_to_the_model(setting: Setting, mod
         broken = await client.call_tool("broken", {"order_id": "A-7"})
     assert (unfit.is_error, broken.is_error) == (True, True)
     assert texts(unfit)[0].startswith("invalid_arguments: ")
+    assert "status: 400" in texts(unfit)[0]
+    assert unfit.structured_content is not None
+    assert unfit.structured_content["path"] == "/order_id"
+    assert texts(broken)[0].startswith("upstream_status: the tool's upstream answered 503")
+    data = broken.structured_content or {}
+    assert (data["code"], data["status"], data["upstream_status"]) == ("upstream_status", 503, 503)
+
+
+@pytest.mark.parametrize("scopes", [("*",), (TOOL,)], ids=["all", "named"])
+@pytest.mark.parametrize("cursor", ["zzz", "", "a.b", 7, ["x"]], ids=["text", "empty", "dotted", "number", "list"])
+async def test_a_cursor_that_was_never_given_is_refused(setting: Setting, scopes: tuple[str, ...], cursor: Any) -> None:
+    await setting.add_tool()
+    key = await setting.add_key(*scopes)
+    refused = json.loads((await answered(setting, key, rpc("tools/list", {"cursor": cursor}))).body)
+    assert refused["error"]["code"] == -32602
 
 
 async def test_a_tool_that_the_key_does_not_allow_does_not_exist(setting: Setting, mode: Mode) -> None:

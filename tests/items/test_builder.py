@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from retain.errors import Misconfigured
+from retain.errors import InvalidInput, Misconfigured
 from retain.host.clock import ManualClock
 from retain.items.builder import MemoryBuilder
 from retain.items.entry import Tier
@@ -110,6 +110,6 @@ def test_a_matrix_for_the_existing_tiers_is_accepted() -> None:
 
 @pytest.mark.parametrize("service", ["agent_working", "gateway_key", "gateway_tool", "gateway_credential"])
 def test_a_service_whose_keys_would_collide_with_those_of_retain_is_refused(service: str) -> None:
-    with pytest.raises(Misconfigured) as refused:
+    with pytest.raises(InvalidInput) as refused:
         _builder("hwc", Namespace(service, "acme", "s-1")).build()
     assert refused.value.code == "reserved_service"

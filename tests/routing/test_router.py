@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from retain.errors import InvalidInput, NotFound, RetainError
 from retain.http import Request, Response, json_response, problem
 from retain.routing.bodies import BodyModel, JsonBody
+from retain.routing.health import ROUTER as HEALTH
 from retain.routing.parameters import PathParameter
 from retain.routing.queries import PageQuery, QueryString
 from retain.routing.requests import PathRequest, StreamedBody, TextBody, TypedRequest
@@ -220,6 +222,35 @@ async def test_what_costs_nothing_is_checked_before_the_tenant_is_looked_up(
         await answered(request("POST", path, body, query), register)
     assert raised.value.code == code
     assert register.asked == (["nobody"] if code == "unknown_tenant" else [])
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/admin/agents/acme/runs"), ("POST", "/notes/acme"), ("PUT", "/notes/acme")]
+)
+async def test_a_parameter_that_the_route_does_not_read_is_refused_by_name(method: str, path: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        await answered(request(method, path, '{"text": ""}', {"agent": "probe"}))
+    assert raised.value.code == "invalid_query"
+    assert str(raised.value.details["problems"]).startswith("['agent: ")
+
+
+async def test_a_repeated_parameter_is_refused_by_name() -> None:
+    asked = replace(request("POST", "/notes/acme", '{"text": ""}', {"limit": "2"}), repeated=["limit"])
+    with pytest.raises(InvalidInput) as raised:
+        await answered(asked)
+    assert raised.value.code == "invalid_query"
+    assert raised.value.details["problems"] == ["limit: given more than once"]
+
+
+async def test_a_route_for_anyone_ignores_what_a_probe_appends() -> None:
+    assert (await HEALTH.handle(None, request("GET", "/healthz", query={"probe": "7"}))).status == 200
+
+
+async def test_a_body_is_not_converted_to_another_type() -> None:
+    for text in ("7", "true", "null", '["x"]'):
+        with pytest.raises(InvalidInput) as raised:
+            await answered(request("POST", "/notes/acme", f'{{"text": {text}}}'))
+        assert raised.value.code == "invalid_body"
 
 
 async def test_a_tenant_is_looked_up_once_and_not_where_it_need_not_exist() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ class Request:
     """One request.
 
     path: percent-encoded, without the query. headers: names in lower case. body: the whole text, "" when there is none.
+    query: its parameters. repeated: the names of those that it has more than once, of which `query` has the last value.
     arriving: the body's pieces instead, for a route that reads it as it arrives; they can be read once.
     caller: who is asking, as Cloudflare Access names them; "" where Access was not asked.
     """
@@ -32,6 +33,7 @@ class Request:
     request_id: str
     arriving: AsyncGenerator[bytes, None] | None = None
     caller: str = ""
+    repeated: Sequence[str] = ()
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the body piece by piece, whether it is whole or arriving."""
@@ -90,12 +92,21 @@ _STATUS: tuple[tuple[type[errors.RetainError], int, str], ...] = (
 )
 
 
+def status_of(error: errors.RetainError) -> int:
+    """Return the HTTP status of an error."""
+    return _status(error)[0]
+
+
+def _status(error: errors.RetainError) -> tuple[int, str]:
+    return next(((s, t) for kind, s, t in _STATUS if isinstance(error, kind)), (500, "Internal error"))
+
+
 def problem(error: errors.RetainError, request_id: str) -> Response:
     """Return the error as `application/problem+json`.
 
     Source: https://www.rfc-editor.org/rfc/rfc9457
     """
-    status, title = next(((s, t) for kind, s, t in _STATUS if isinstance(error, kind)), (500, "Internal error"))
+    status, title = _status(error)
     body = {
         **error.details,
         "type": "about:blank",

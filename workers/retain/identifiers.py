@@ -13,7 +13,7 @@ from retain.errors.codes import InvalidInputCode
 
 TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
-INSTANCE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+INSTANCE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}")
 USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+|=-]{0,127}")
 MAX_NAME = 200
 """Longest name of a user, in characters."""

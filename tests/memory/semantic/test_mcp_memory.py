@@ -93,6 +93,23 @@ async def test_the_address_alone_determines_which_memories_can_be_read_and_chang
         await called(sdr, "forget", id=own)
 
 
+async def test_a_refused_call_says_what_to_correct(api: httpx.Client, tenant: Callable[[], str]) -> None:
+    async with connected(address(api, tenant()), mode="legacy") as client:
+        refused = await client.call_tool("remember", {"confidence": "0.5"})
+        assert refused.is_error
+        assert isinstance(refused.content[0], TextContent)
+        text = refused.content[0].text
+        assert text.startswith("invalid_body: the body does not fit\n")
+        assert "content: Field required" in text
+        assert "confidence: Input should be a valid number" in text
+        assert refused.structured_content is not None
+        assert (refused.structured_content["code"], refused.structured_content["status"]) == ("invalid_body", 400)
+        missing = await client.call_tool("get", {"id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})
+        assert missing.structured_content == {
+            "code": "no_such_memory", "status": 404, "detail": "there is no such memory"
+        }  # fmt: skip
+
+
 async def test_a_tool_that_does_not_exist_is_a_protocol_error(api: httpx.Client, tenant: Callable[[], str]) -> None:
     async with connected(address(api, tenant()), mode="legacy") as client:
         with pytest.raises(MCPError, match="no tool 'erase'"):

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from retain.admin.context import AdminContext
-from retain.errors import NotFound
+from retain.errors import InvalidInput, NotFound, UnknownScope
 from retain.identifiers import check_id
 from retain.json_text import JsonObject
 from retain.memory.recall.recall import Hit
@@ -18,6 +18,7 @@ from retain.memory.scope import Scope, UserPlace, View, holding
 from retain.memory.semantic import RecallQuery, SemanticMemory, StoreResult
 
 _PERSON = RecordSource("person")
+_KNOWN_SCOPE = "SELECT 1 FROM scopes WHERE tenant_id = ? AND scope_id = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,17 @@ class MemoryDesk:
         self._tenant_id = tenant_id
 
     async def store(self, owner: Owner, new: NewRecord) -> StoreResult:
-        """Store one memory. Idempotent by content."""
-        return await self._memory(self._scope(owner)).store(new, _PERSON)
+        """Store one memory. Idempotent by content. Raises: InvalidInput (code `invalid_expires_at_ms`) if expired."""
+        return (await self.store_all(owner, [new]))[0]
 
     async def store_all(self, owner: Owner, news: Sequence[NewRecord]) -> list[StoreResult]:
-        """Store several memories, all or none; return a result for each, in order. Idempotent by content."""
+        """Store several memories, all or none; return a result for each, in order. Idempotent by content.
+
+        Raises: InvalidInput (code `invalid_expires_at_ms`) when one has expired: nobody would ever see it.
+        """
+        now_ms = self._context.clock()
+        if any(new.expires_at_ms is not None and new.expires_at_ms <= now_ms for new in news):
+            raise InvalidInput("a new memory must expire in the future", code="invalid_expires_at_ms")
         return await self._memory(self._scope(owner)).store_all(news, _PERSON)
 
     async def list(
@@ -98,10 +105,16 @@ class MemoryDesk:
         """Return memories at or below the owner's scope, oldest first; of a user without an agent, from all their scopes.
 
         conditions: as a recall's filter. closed_too: include those that are no longer valid.
+        Raises: NotFound (code `unknown_scope`) for a house with no stored memory and no agent that has run, as `recall`.
         """
         held_at_ms = None if closed_too else self._context.clock()
         wanted = Listing(filter=conditions, held_at_ms=held_at_ms, cursor=cursor, limit=limit)
-        return RecordPage(*await list_records(self._context.sql, self._place(owner), wanted))
+        page = RecordPage(*await list_records(self._context.sql, self._place(owner), wanted))
+        if not page.records and owner.house is not None:
+            scope_id = self._scope(owner).scope_id
+            if not (await self._context.sql.run(_KNOWN_SCOPE, self._tenant_id, scope_id)).rows:
+                raise UnknownScope("the house is unknown")
+        return page
 
     async def get(self, owner: Owner, record_id: str) -> RecordHistory:
         """Return one memory that the owner sees, with its learning events. Raises: NotFound (code `no_such_memory`)."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from hashlib import sha256
 
-from retain.errors import InvalidInput, Misconfigured, NoSuchTool, NotFound
+from retain.errors import InvalidInput, Misconfigured, NoSuchTool, NotFound, RetainError, Unavailable, UpstreamFailed
 from retain.gateway.keys import ANY_TOOL, Grant
 from retain.gateway.proxy import ToolProxy
 from retain.gateway.tool_config import tool_name_in_kv
@@ -41,7 +42,11 @@ class GrantedTools:
         return McpToolPage([tool for tool in found if tool is not None], following)
 
     async def call(self, name: str, arguments: JsonObject) -> McpAnswer:
-        """Call the tool's upstream. An answer that is not a success is a failed call, with the upstream's own words."""
+        """Call the tool's upstream.
+
+        An answer that is not a success is a failed call (code `upstream_status`), with the upstream's own words. Raises:
+        UpstreamFailed (code `invalid_result`) for an answer that is not text.
+        """
         try:
             check_tool_name(name)
         except InvalidInput as error:
@@ -49,21 +54,27 @@ class GrantedTools:
         if not self._grant.allows(name):
             raise NoSuchTool("the API key does not allow this tool", tool=name)
         given = await self._proxy.call(self._grant.tenant_id, name, arguments, idempotency_key=self._idempotency_key)
+        refusal = None if 200 <= given.status < 300 else _of_status(given.status)
         try:
-            text = given.body.decode()
-        except UnicodeDecodeError:
-            return McpAnswer(f"the tool answered {len(given.body)} bytes that are not text", failed=True)
-        return McpAnswer(text, failed=not 200 <= given.status < 300)
+            return McpAnswer(given.body.decode(), refusal)
+        except UnicodeDecodeError as error:
+            if refusal is not None:
+                raise refusal from error
+            size = len(given.body)
+            raise UpstreamFailed(f"the tool answered {size} bytes that are not text", code="invalid_result") from error
 
     async def _names(self, cursor: str | None) -> tuple[list[str], str | None]:
         if ANY_TOOL not in self._grant.scopes:
             names = sorted(set(self._grant.scopes))
+            if cursor is not None and cursor not in names:
+                raise InvalidInput("the cursor is not valid", code="invalid_cursor")
             if cursor is not None:
-                names = [name for name in names if name > check_tool_name(cursor)]
+                names = names[names.index(cursor) + 1 :]
             return names[:PAGE], names[PAGE - 1] if len(names) > PAGE else None
         prefix = tool_name_in_kv(self._grant.tenant_id, "")
-        listed = await self._kv.list(prefix, cursor=cursor, limit=PAGE)
-        return [key.removeprefix(prefix) for key in listed.keys], listed.cursor
+        listed = await self._kv.list(prefix, cursor=None if cursor is None else _kv_cursor(cursor), limit=PAGE)
+        names = [key.removeprefix(prefix) for key in listed.keys]
+        return names, None if listed.cursor is None else _signed(listed.cursor)
 
     async def _described(self, name: str) -> McpTool | None:
         try:
@@ -73,3 +84,23 @@ class GrantedTools:
             return None
         hints = {"idempotentHint": described.idempotent}
         return McpTool(name, described.description, described.parameters, hints)
+
+
+def _of_status(status: int) -> RetainError:
+    """Return what a status other than success means for the caller. It may pass if it is 429 or 5xx."""
+    message = f"the tool's upstream answered {status}"
+    if status == 429 or status >= 500:
+        return Unavailable(message, code="upstream_status", upstream_status=status)
+    return UpstreamFailed(message, code="upstream_status", upstream_status=status)
+
+
+def _signed(cursor: str) -> str:
+    """Return KV's cursor with a checksum: KV answers a cursor that it never gave with an empty page."""
+    return f"{sha256(cursor.encode()).hexdigest()[:8]}.{cursor}"
+
+
+def _kv_cursor(signed: str) -> str:
+    cursor = signed.partition(".")[2]
+    if _signed(cursor) != signed:
+        raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+    return cursor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.errors import Misconfigured
+from retain.errors import InvalidInput, Misconfigured
 from retain.items.client import MemoryClient
 from retain.items.entry import Tier
 from retain.items.item_checks import ItemChecks
@@ -85,10 +85,11 @@ class MemoryBuilder:
     def build(self) -> MemoryClient:
         """Return the client.
 
-        Raises: Misconfigured (codes `no_tiers`, `tier_missing`, `contradictory_rules`, `reserved_service`).
+        Raises: Misconfigured (codes `no_tiers`, `tier_missing`, `contradictory_rules`); InvalidInput (code
+            `reserved_service`).
         """
         if self._namespace.service in _RESERVED:
-            raise Misconfigured(
+            raise InvalidInput(
                 f"Retain's own keys begin with {self._namespace.service}; choose another service name",
                 code="reserved_service",
             )

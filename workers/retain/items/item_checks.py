@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from retain.errors import InvalidInput, LimitExceeded, Misconfigured
 from retain.items.entry import Tier
 from retain.items.pii import FIELDS, Sealer, declared_in
-from retain.items.placement import MIN_TTL_S, ItemPlacement, Matrix, placement_of
+from retain.items.placement import MAX_TTL_S, MIN_TTL_S, ItemPlacement, Matrix, placement_of
 from retain.items.rules import ResolvedRules
 from retain.items.tiers.hot_copies import MAX_HOT_BYTES
 from retain.limits.storage import utf8_bytes
@@ -79,6 +79,8 @@ class ItemChecks:
         seconds = place.placement.ttl_s if ttl_s is None else ttl_s
         if seconds is not None and seconds < MIN_TTL_S:
             raise InvalidInput(f"an item lives at least {MIN_TTL_S} seconds", code="invalid_ttl", minimum_s=MIN_TTL_S)
+        if ttl_s is not None and ttl_s > MAX_TTL_S:
+            raise InvalidInput(f"an item lives at most {MAX_TTL_S} seconds", code="invalid_ttl", maximum_s=MAX_TTL_S)
         expires_at_ms = None if seconds is None else self._clock() + seconds * 1000
         if user_id is not None and not 1 <= utf8_bytes(user_id) <= MAX_USER_BYTES:
             raise InvalidInput(f"a user id has 1 to {MAX_USER_BYTES} bytes", code="invalid_user")

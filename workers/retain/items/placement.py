@@ -18,6 +18,8 @@ MINUTE_S = 60
 DAY_S = 86_400
 YEAR_S = 31_557_600
 """A year of 365.25 days."""
+MAX_TTL_S = 315_360_000
+"""Longest lifetime that a put may ask for, in seconds: ten years. More is a time in another unit."""
 MIN_TTL_S = 60
 """Source: https://developers.cloudflare.com/kv/api/write-key-value-pairs/#expiring-keys"""
 

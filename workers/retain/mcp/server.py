@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from retain.errors import InvalidInput, NoSuchTool, RetainError
-from retain.http import Request, Response
+from retain.http import Request, Response, status_of
 from retain.mcp.messages import (
     ENVELOPE_VERSIONS,
     HANDSHAKE_VERSIONS,
@@ -69,8 +70,10 @@ async def _respond(message: RpcMessage, tools: McpTools, name: str, instructions
 
 async def _list(message: RpcMessage, tools: McpTools) -> Mapping[str, object]:
     cursor = message.params.get("cursor")
+    if cursor is not None and not isinstance(cursor, str):
+        raise McpError(INVALID_PARAMS, "the cursor must be a text")
     try:
-        page = await tools.page(cursor if isinstance(cursor, str) else None)
+        page = await tools.page(cursor)
     except InvalidInput as error:
         raise McpError(INVALID_PARAMS, error.message) from error
     listed: dict[str, object] = {"tools": [_shown(tool) for tool in page.tools]}
@@ -93,9 +96,28 @@ async def _call(message: RpcMessage, tools: McpTools) -> Mapping[str, object]:
     except NoSuchTool as error:
         raise McpError(INVALID_PARAMS, f"there is no tool '{name}'") from error
     except RetainError as error:
-        return _content(f"{error.code}: {error.message}", failed=True)
-    return _content(given.text, failed=given.failed)
+        return _failed(error)
+    if given.refusal is not None:
+        return _failed(given.refusal, given.text)
+    return {"content": [_text(given.text)], "isError": False}
 
 
-def _content(text: str, *, failed: bool) -> Mapping[str, object]:
-    return {"content": [{"type": "text", "text": text}], "isError": failed}
+def _failed(error: RetainError, own_words: str = "") -> Mapping[str, object]:
+    """Return a failed call: the code, the message and each detail in a line of text for the model, and all of it as data.
+
+    own_words: what the tool's server answered.
+    """
+    reported = {**error.details, "status": status_of(error), "code": error.code, "detail": error.message}
+    details = [f"{name}: {_shown_detail(value)}" for name, value in reported.items() if name not in ("code", "detail")]
+    content = [_text("\n".join((f"{error.code}: {error.message}", *details)))]
+    if own_words:
+        content.append(_text(own_words))
+    return {"content": content, "structuredContent": reported, "isError": True}
+
+
+def _shown_detail(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _text(text: str) -> Mapping[str, object]:
+    return {"type": "text", "text": text}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from retain.errors import RetainError
 from retain.json_text import JsonObject
 
 
@@ -32,10 +33,10 @@ class McpToolPage:
 
 @dataclass(frozen=True, slots=True)
 class McpAnswer:
-    """The result of a call. failed: the text says what went wrong, for the model to read."""
+    """The result of a call. refusal: what went wrong, if it did; the text is then what the tool itself answered."""
 
     text: str
-    failed: bool = False
+    refusal: RetainError | None = None
 
 
 class McpTools(Protocol):

@@ -14,9 +14,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class BodyModel(BaseModel):
-    """The base of request bodies: an unknown field is refused."""
+    """The base of request bodies: an unknown field is refused, and a value of another type is not converted."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,13 @@ from retain.routing.bodies import problems_of
 MAX_LIMIT = 200
 """Most entries on one page."""
 _LIMIT = re.compile(r"[1-9][0-9]{0,2}")
+_WHOLE = re.compile(r"[0-9]{1,15}")
 
 
 class QueryModel(BaseModel):
-    """The base of all query strings. Unknown parameters are ignored."""
+    """The base of all query strings: an unknown parameter is refused."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 Model = TypeVar("Model", bound=QueryModel)
@@ -48,10 +49,24 @@ def page_limit(text: str) -> int:
     return int(text)
 
 
+def _flag(text: object) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return text == "true"
+
+
+def _whole_number(text: object) -> int:
+    if not isinstance(text, str) or _WHOLE.fullmatch(text) is None:
+        raise ValueError("must be a whole number of at most 15 digits")
+    return int(text)
+
+
 PageLimit = Annotated[int, BeforeValidator(page_limit), Field(ge=1, le=MAX_LIMIT, description="most entries to return")]
 """The size of a page, from the query's text."""
-Flag = Annotated[bool, BeforeValidator(lambda text: text == "true")]
-"""True for the text `true`, else false."""
+Flag = Annotated[bool, BeforeValidator(_flag)]
+"""`true` or `false`: any other text is refused."""
+WholeNumber = Annotated[int, BeforeValidator(_whole_number)]
+"""A number of at most 15 digits, without sign."""
 AgentType = Annotated[str, AfterValidator(check_agent_type)]
 Id = Annotated[str, AfterValidator(check_id)]
 Cursor = Annotated[str | None, Field(description="`cursor` of the previous page")]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from retain.errors import Forbidden, MethodNotAllowed, NotFound, RetainError
+from retain.errors import Forbidden, InvalidInput, MethodNotAllowed, NotFound, RetainError
 from retain.http import MAX_BODY_BYTES, Request, Response
 from retain.routing.requests import TypedRequest
 from retain.routing.route import Guard, Resource, Route
@@ -111,11 +111,29 @@ class Router(Generic[Context]):
             _check_origin(request)
         path = route.check_path(given)
         context = await admit(request)
-        query = None if route.query is None else route.query.read(request.query)
+        query = _query_of(route, request)
         body = None if route.body is None else route.body.read(request)
         if route.requires_tenant and self._tenants is not None:
             await self._tenants(context).require(path["tenant"])
         return await route.handle(context, TypedRequest(request, path, query, body))
+
+
+def _query_of(route: Route[Context], request: Request) -> object:
+    """Return the query as the route reads it, None for a route without one.
+
+    A parameter that nobody reads is refused: it may be the misspelt condition that was to leave something out. Only
+    routes that are open to anyone ignore it, because probes append parameters of their own.
+    Raises: InvalidInput (code `invalid_query`, or that of a parameter).
+    """
+    if request.repeated:
+        problems = [f"{name}: given more than once" for name in request.repeated]
+        raise InvalidInput("the query does not fit", code="invalid_query", problems=problems)
+    if route.query is not None:
+        return route.query.read(request.query)
+    if request.query and route.guard != "anyone":
+        problems = [f"{name}: the route has no such parameter" for name in sorted(request.query)]
+        raise InvalidInput("the query does not fit", code="invalid_query", problems=problems)
+    return None
 
 
 def _refusal(error: RetainError) -> Callable[[Request], Awaitable[Response]]:

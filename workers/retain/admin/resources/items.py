@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from pydantic import StrictInt, StrictStr
-
 from retain.admin.context import AdminContext
 from retain.errors import Misconfigured, NotFound
 from retain.http import Response, json_response
@@ -22,9 +20,9 @@ from retain.routing.route import Answer, Resource, Route
 class ItemBody(BodyModel):
     """The body of a put: the value, whose data it is, and a lifetime that replaces its data type's."""
 
-    value: StrictStr
-    user_id: StrictStr | None = None
-    ttl_s: StrictInt | None = None
+    value: str
+    user_id: str | None = None
+    ttl_s: int | None = None
 
 
 async def put_item(context: AdminContext, request: TypedRequest[ItemBody, None]) -> Response:

@@ -226,7 +226,14 @@ RESOURCE: Resource[AdminContext] = Resource(
             list_memories,
             query=QueryString(ListQuery),
             answers=(Answer(200, '`{"memories", "cursor"}`, oldest first'),),
-            errors=("invalid_filter", "filter_too_large", "invalid_limit", "invalid_cursor", *OF_A_SCOPE),
+            errors=(
+                "invalid_filter",
+                "filter_too_large",
+                "invalid_limit",
+                "invalid_cursor",
+                "unknown_scope",
+                *OF_A_SCOPE,
+            ),
         ),
         Route(
             "POST",

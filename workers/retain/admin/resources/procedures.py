@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from retain.admin.context import AdminContext
 from retain.admin.resources.runs import run_row
@@ -26,8 +26,6 @@ GROUP BY agent_type, task_type, workflow_id ORDER BY agent_type, task_type, work
 
 class OutcomeBody(BodyModel):
     """The outcome of a run. score: 0 (failure) to 1 (success); a score in between counts partly as each."""
-
-    model_config = ConfigDict(strict=True)
 
     score: float
 

@@ -18,7 +18,7 @@ from retain.memory.conversations.reading import (
     rename_conversation,
 )
 from retain.routing.bodies import BodyModel, JsonBody
-from retain.routing.queries import AgentType, Flag, PageQuery, QueryString
+from retain.routing.queries import AgentType, Flag, PageQuery, QueryString, WholeNumber
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 
@@ -31,8 +31,8 @@ class ConversationsQuery(PageQuery):
     status: str | None = Field(
         default=None, description=f"only those whose newest run has this status: {', '.join(STATUSES)}"
     )
-    since_ms: int | None = Field(default=None, ge=0, description="only those with a run at or after this time")
-    until_ms: int | None = Field(default=None, ge=0, description="only those whose newest run is before this time")
+    since_ms: WholeNumber | None = Field(default=None, description="only those with a run at or after this time")
+    until_ms: WholeNumber | None = Field(default=None, description="only those whose newest run is before this time")
     delegated: Flag = Field(default=False, description="`true`: also those in which an agent works for another one")
 
 

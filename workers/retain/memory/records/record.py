@@ -12,6 +12,7 @@ import unicodedata
 from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Literal, get_args
 
+from retain.errors import InvalidInput
 from retain.json_text import JsonObject
 from retain.memory.records.limits import (
     END_OF_DATES_MS,
@@ -94,7 +95,8 @@ class NewRecord(EditableFields):
 
     valid_from_ms: when it becomes valid, None for now. utterance: its position in a conversation, None outside one.
 
-    Raises: InvalidInput, LimitExceeded.
+    Raises: InvalidInput (code `invalid_expires_at_ms` also for a record that expires before it becomes valid);
+        LimitExceeded.
     """
 
     valid_from_ms: Annotated[int, WholeLimit("invalid_valid_from_ms")] | None = None
@@ -102,6 +104,12 @@ class NewRecord(EditableFields):
 
     def __post_init__(self) -> None:
         check(self)
+        if (
+            self.valid_from_ms is not None
+            and self.expires_at_ms is not None
+            and self.expires_at_ms <= self.valid_from_ms
+        ):
+            raise InvalidInput("a memory must expire after it becomes valid", code="invalid_expires_at_ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
