@@ -105,6 +105,38 @@ async def test_by_mention_what_names_the_user_is_erased_in_every_tier_sealed_or_
     assert "kv/kv" not in world.mentions(ANN)
 
 
+@pytest.mark.parametrize("match", ["subject", "mention"])
+async def test_old_values_of_overwritten_items_are_erased_from_the_cold_tier(world: World, match: str) -> None:
+    for tenant in ("acme", "other"):
+        memory = _memory(world, tenant)
+        await memory.put("order_history", "o-1", f"of {ANN}", user_id=ANN)
+        await memory.put("order_history", "o-1", "new", user_id="bob")
+    outcome = await _erased(world, match)
+    assert await _memory(world).get("order_history", "o-1") == "new"
+    keys = (await world.objects_store.list("")).keys
+    contents = {await world.objects_store.get(key) for key in keys if ":acme:" in key}
+    assert contents == {b"new"}
+    assert len(keys) == 3
+    assert outcome.receipt.counts == ({"r2": 1} if match == "mention" else {})
+
+
+async def test_an_old_value_that_names_nobody_stays_until_the_daily_work(world: World) -> None:
+    for text in ("old", "new"):
+        await _memory(world).put("order_history", "o-1", text)
+    await _erased(world, "mention")
+    assert len((await world.objects_store.list("")).keys) == 2
+
+
+async def test_an_erasure_completes_while_a_cold_item_is_written_all_the_time(world: World) -> None:
+    for _ in range(90):
+        await _memory(world).put("order_history", "o-1", "x")
+        outcome = await Erasure(_stores(world)).erase_subject("acme", ANN, "mention")
+        if outcome.receipt.state == "completed":
+            return
+        world.clock.advance(1000)
+    raise AssertionError("the erasure never completes")
+
+
 async def test_a_mention_cannot_be_erased_while_there_are_items_that_cannot_be_opened(world: World) -> None:
     await _fill(world, "acme")
     with pytest.raises(Misconfigured):

@@ -49,6 +49,12 @@ _REMOVE = """
 DELETE FROM memory_items WHERE tenant_id = ? AND erased_by = ? AND key IN (SELECT value FROM json_each(?))
 """
 _NOTES = "SELECT object_key, noted_at_ms FROM memory_item_objects WHERE tenant_id = ? ORDER BY object_key LIMIT ?"
+_LOOSE = """
+SELECT o.object_key, o.noted_at_ms FROM memory_item_objects o WHERE o.tenant_id = ? AND o.noted_at_ms <= ?
+  AND o.object_key > ? AND NOT EXISTS (
+    SELECT 1 FROM memory_items i WHERE i.object_key = o.object_key AND i.tenant_id = o.tenant_id AND NOT i.deleted)
+ORDER BY o.object_key LIMIT ?
+"""
 _FORGET = """
 DELETE FROM memory_item_objects WHERE tenant_id = ? AND object_key IN (SELECT value FROM json_each(?))
 """
@@ -113,6 +119,35 @@ async def remove_objects(stores: Stores, job: ErasureJob) -> Slice:
     forget: Statement = (_FORGET, (job.tenant_id, json.dumps(objects)))
     await stores.sql.batch([*job.moved(now, {"r2": len(objects)}), forget])
     return Slice.MORE
+
+
+async def remove_loose_objects(stores: Stores, job: ErasureJob) -> Slice:
+    """Remove a page of the objects that no item points to: the old values of items that were written again.
+
+    Whose they were is recorded nowhere, so they are removed for every subject and user, as the daily work would, and not
+    counted. By mention those are removed and counted that name the term.
+    """
+    now, started_at_ms = stores.clock(), job.receipt.started_at_ms
+    values = (job.tenant_id, started_at_ms, job.cursor or "", KEYS)
+    rows = (await stores.sql.run(_LOOSE, *values)).rows
+    if not rows:
+        return Slice.DONE
+    if any(int(row["noted_at_ms"]) > now - GRACE_MS for row in rows):
+        return Slice.WAIT  # a write may be under way
+    objects, counts = [row["object_key"] for row in rows], {}
+    if job.request.get("match") == "mention":
+        term = Term.of(job.request["subject"])
+        objects = [key for key in objects if term.in_text(key) or term.in_stored(await _content(stores, key))]
+        counts = {"r2": len(objects)}
+    await _erase_copies(stores, [], objects)
+    forget: Statement = (_FORGET, (job.tenant_id, json.dumps(objects)))
+    await stores.sql.batch([*job.moved(now, counts, cursor=rows[-1]["object_key"]), forget])
+    return Slice.MORE
+
+
+async def _content(stores: Stores, object_key: str) -> str | None:
+    content = await stores.objects.get(object_key)
+    return None if content is None else content.decode("utf-8", "replace")
 
 
 async def _page(stores: Stores, job: ErasureJob, condition: str, *values: SqlValue) -> Sequence[Row]:

@@ -14,7 +14,12 @@ from functools import partial
 from typing import Any
 
 from retain.lifecycle.erasure.contracts import erase_conversations, forget_vectors
-from retain.lifecycle.erasure.items import bury_items_of_user, bury_items_that_mention, remove_items
+from retain.lifecycle.erasure.items import (
+    bury_items_of_user,
+    bury_items_that_mention,
+    remove_items,
+    remove_loose_objects,
+)
 from retain.lifecycle.erasure.legacy import erase_legacy_objects, erase_legacy_values
 from retain.lifecycle.erasure.mentions import erase_texts, erase_with_parts
 from retain.lifecycle.erasure.receipts import ErasureJob
@@ -110,10 +115,16 @@ def _objects(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
     )
 
 
-BY_SUBJECT: Mapping[str, Step] = {"items": bury_items_of_user, "items_gone": remove_items, "records": erase_records}
+BY_SUBJECT: Mapping[str, Step] = {
+    "items": bury_items_of_user,
+    "items_gone": remove_items,
+    "loose_objects": remove_loose_objects,
+    "records": erase_records,
+}
 BY_MENTION: Mapping[str, Step] = {
     "items": bury_items_that_mention,
     "items_gone": remove_items,
+    "loose_objects": remove_loose_objects,
     "legacy_values": erase_legacy_values,
     "legacy_objects": erase_legacy_objects,
     "instances": erase_instances,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from retain.identifiers import new_id
-from retain.lifecycle.erasure.items import bury_items_of_user, remove_items
+from retain.lifecycle.erasure.items import bury_items_of_user, remove_items, remove_loose_objects
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.records import erase_records_by_id, settle_erased
 from retain.lifecycle.erasure.slices import INSTANCES, Slice, Step, erase_these
@@ -120,6 +120,7 @@ STEPS: Mapping[str, Step] = {
     "arriving": await_arriving,
     "items": bury_items_of_user,
     "items_gone": remove_items,
+    "loose_objects": remove_loose_objects,
     "instances": erase_instances_of_user,
     "records": erase_records_of_user,
     "rows": erase_rows_of_user,
