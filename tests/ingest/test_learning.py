@@ -67,9 +67,10 @@ async def test_what_is_true_again_becomes_valid_again(substrate: IngestSubstrate
     for request in [talk] if together else [[turn] for turn in talk]:
         assert (await substrate.ingest("chat", request)).state == "completed"
     assert [(record.content, record.valid_from_ms, record.valid_to_ms) for record in await substrate.facts()] == [
-        ("Bea lives in Paris", START + 2 * DAY, None),
+        ("Bea lives in Paris", START, None),
         ("Bea lives in Rome", START + DAY, START + 2 * DAY),
     ]
+    assert (await substrate.facts())[0].gaps == ((START + DAY, START + 2 * DAY),)
 
 
 async def test_a_fact_that_a_person_closed_is_not_learned_again(substrate: IngestSubstrate) -> None:

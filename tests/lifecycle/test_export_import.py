@@ -197,6 +197,20 @@ async def test_content_that_the_scope_already_has_is_left_out_as_a_duplicate(wor
     assert [hit.record.id for hit in hits if hit.record.content == "Bob likes coffee."] == [mine]
 
 
+async def test_of_two_facts_that_an_import_brings_together_one_is_valid(world: World) -> None:
+    city: dict[str, Any] = {"subject": "ann", "predicate": "lives_in"}
+    await world.store("Ann lives in Berlin.", **city)
+    exported = await pages(world)
+    world.clock.advance(1_000)
+    await world.store("Ann lives in Lyon.", tenant="other", **city)
+    await take(world, exported, "other")
+    hits = await world.recall("Where does Ann live?", tenant="other")
+    assert [hit.record.content for hit in hits] == ["Ann lives in Lyon."]
+    events = world.sql_now("SELECT * FROM memory_events WHERE tenant_id = 'other'")
+    await take(world, exported, "other")
+    assert world.sql_now("SELECT * FROM memory_events WHERE tenant_id = 'other'") == events
+
+
 async def test_a_record_with_more_events_than_fit_on_a_page_is_exported_in_parts(world: World) -> None:
     long = await world.store("0 " + "word " * 6000)
     for number in range(1, 20):

@@ -38,7 +38,7 @@ def test_a_record_is_shown_with_every_field_in_one_order() -> None:
     assert list(record(utterance=Utterance("c", 0, "Ann")).to_json()) == [
         "id", "tenant_id", "scope_id", "kind", "content", "metadata", "subject", "predicate", "object", "confidence",
         "importance", "valid_from_ms", "valid_to_ms", "expires_at_ms", "recorded_at_ms", "updated_at_ms",
-        "superseded_by", "edited", "utterance", "source",
+        "superseded_by", "edited", "utterance", "source", "gaps", "claims",
     ]  # fmt: skip
 
 

@@ -110,7 +110,14 @@ RULES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, ...], tuple[st
     ),
     "less confidence": ({"confidence": 0.9}, {"confidence": 0.4}, (), ("confidence",), {}),
     "another kind": ({"kind": "instruction"}, {"kind": "task"}, (), ("kind",), {}),
-    "another beginning": ({}, {"valid_from_ms": START - 50}, (), ("valid_from_ms",), {}),
+    "an earlier beginning": (
+        {},
+        {"valid_from_ms": START - 50},
+        ("valid_from_ms",),
+        (),
+        {"valid_from_ms": START - 50},
+    ),
+    "a later beginning": ({}, {"valid_from_ms": START + 50}, (), ("valid_from_ms",), {}),
 }
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.record import Kind, NewRecord, RecordSource, Utterance
 from retain.memory.scope import Scope
 from tests.memory.semantic.agreement import check_agreement
@@ -19,7 +20,8 @@ CITY: dict[str, Any] = {"subject": "ann", "predicate": "lives_in"}
 START = 1_700_000_000_000
 """The time of the substrate's clock."""
 
-Span = tuple[int, int | None]
+Span = tuple[int | tuple[int, int | None] | None, ...]
+"""When a fact becomes valid and stops, and the gaps between."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,16 @@ class Stated:
 
 
 async def spans(substrate: Substrate) -> dict[str, Span]:
-    """Return by city when its fact becomes valid, and when it stops, or None."""
+    """Return by city when its fact becomes valid, when it stops, or None, and the gaps between."""
+
+    def shown(at_ms: int | None) -> int | None:
+        return None if at_ms is None else at_ms - START + 1_000
+
     return {
         record.content.removeprefix("Ann lives in ").removesuffix("."): (
-            record.valid_from_ms - START + 1_000,
-            None if record.valid_to_ms is None else record.valid_to_ms - START + 1_000,
+            shown(record.valid_from_ms),
+            shown(record.valid_to_ms),
+            *((begin - START + 1_000, shown(end)) for begin, end in record.gaps),
         )
         for record in await substrate.listed()
     }
@@ -61,10 +68,10 @@ ARRIVALS = {
         {"Berlin": (10, 10), "Munich": (10, 10), "Paris": (10, None)},
     ),
     "the same again": ([BERLIN, MUNICH, MUNICH, BERLIN], {"Berlin": (10, 20), "Munich": (20, None)}),
-    "true again": ([BERLIN, MUNICH, Stated("Berlin", 30)], {"Berlin": (30, None), "Munich": (20, 30)}),
+    "true again": ([BERLIN, MUNICH, Stated("Berlin", 30)], {"Berlin": (10, None, (20, 30)), "Munich": (20, 30)}),
     "true again and again": (
         [BERLIN, MUNICH, Stated("Berlin", 30), Stated("Munich", 40), Stated("Berlin", 50)],
-        {"Berlin": (50, None), "Munich": (40, 50)},
+        {"Berlin": (10, None, (20, 30), (40, 50)), "Munich": (20, 50, (30, 40))},
     ),
 } | {
     f"three, stored as {', '.join(fact.city for fact in order)}": (list(order), IN_ORDER)
@@ -146,13 +153,16 @@ async def test_what_is_superseded_is_not_recalled_but_still_listed(substrate: Su
     assert await substrate.contents() == ["Ann lives in Berlin.", "Ann lives in Munich."]
 
 
-async def test_restoring_a_superseded_fact_opens_it_again(substrate: Substrate) -> None:
+async def test_restoring_a_superseded_fact_makes_it_valid_again_instead_of_the_other(substrate: Substrate) -> None:
     old = await substrate.store("Ann lives in Berlin.", **CITY)
     substrate.clock.advance(1_000)
-    await substrate.store("Ann lives in Munich.", **CITY)
+    new = await substrate.store("Ann lives in Munich.", **CITY)
+    substrate.clock.advance(1_000)
     restored = await substrate.memory().restore(old, PERSON)
     assert (restored.valid_to_ms, restored.superseded_by) == (None, None)
-    assert sorted(await substrate.found("Where does Ann live?")) == ["Ann lives in Berlin.", "Ann lives in Munich."]
+    assert restored.gaps == ((START + 1_000, START + 2_000),)
+    assert (await substrate.record(new)).superseded_by == old
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Berlin."]
     assert [event.kind for event in (await substrate.memory().get(old))[1]] == ["stored", "superseded", "restored"]
 
 
@@ -190,15 +200,30 @@ async def test_a_fact_that_becomes_true_again_was_not_true_in_between(substrate:
     ] == [["Ann lives in Berlin."], ["Ann lives in Munich."], ["Ann lives in Berlin."]]
     [berlin, munich] = await substrate.listed()
     assert munich.superseded_by == berlin.id
-    assert (berlin.valid_from_ms, berlin.superseded_by) == (START + 2_000, None)
+    assert (berlin.valid_from_ms, berlin.gaps) == (START, ((START + 1_000, START + 2_000),))
+    assert berlin.superseded_by is None
     await check_agreement(substrate)
 
 
-async def test_a_fact_stored_again_with_a_time_before_the_newest_one_changes_nothing(substrate: Substrate) -> None:
-    """A record has one span of validity: a second one in between is not kept."""
-    for fact in (BERLIN, MUNICH, ROME, Stated("Berlin", 30)):
-        await substrate.memory().store(fact.new, AGENT_SOURCE)
-    assert await spans(substrate) == {"Berlin": (10, 20), "Munich": (20, 40), "Rome": (40, None)}
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+async def test_a_fact_stored_twice_is_valid_twice_in_whatever_order_it_arrives(
+    substrate: Substrate, order: tuple[int, ...]
+) -> None:
+    facts = (BERLIN, MUNICH, Stated("Berlin", 30), ROME)
+    for number in order:
+        await substrate.memory().store(facts[number].new, AGENT_SOURCE)
+    assert await spans(substrate) == {"Berlin": (10, 40, (20, 30)), "Munich": (20, 30), "Rome": (40, None)}
+    await check_agreement(substrate)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+async def test_two_facts_stored_in_turn_are_valid_in_turn_in_whatever_order_they_arrive(
+    substrate: Substrate, order: tuple[int, ...]
+) -> None:
+    facts = (BERLIN, MUNICH, Stated("Berlin", 30), Stated("Munich", 40))
+    for number in order:
+        await substrate.memory().store(facts[number].new, AGENT_SOURCE)
+    assert await spans(substrate) == {"Berlin": (10, 40, (20, 30)), "Munich": (20, None, (30, 40))}
 
 
 CLOSED_AND_STORED_AGAIN: dict[str, tuple[RecordSource, RecordSource, bool]] = {
@@ -226,8 +251,9 @@ async def test_a_closed_record_becomes_valid_again_when_stored_again_unless_a_pe
     assert (result.id, result.created) == (record_id, False)
     assert await substrate.found("office") == (["The office is closed."] if opened else [])
     [record] = await substrate.listed()
-    expected = (START + 2_000, None) if opened else (START, START + 1_000)
-    assert (record.valid_from_ms, record.valid_to_ms) == expected
+    expected = (None, ((START + 1_000, START + 2_000),)) if opened else (START + 1_000, ())
+    assert (record.valid_to_ms, record.gaps) == expected
+    assert record.valid_from_ms == START
     await check_agreement(substrate)
 
 
@@ -269,10 +295,10 @@ async def test_facts_stored_in_one_call_are_stored_in_their_order(substrate: Sub
     assert results[0].id == results[2].id
     assert results[1].id == results[4].id
     assert sum(result.created for result in results) == 3 - known
-    base = START - 1_000
-    assert {city: since for city, (since, until) in (await spans(substrate)).items() if until is None} == {
-        "Munich": start + 4 - base
-    }
+    records = {record.content[13:-1]: record for record in await substrate.listed()}
+    for n, city in enumerate(cities):
+        valid = {name for name, record in records.items() if replace(record, recorded_at_ms=0).holds_at(start + n)}
+        assert valid == {city}, f"at {n} ms"
     await check_agreement(substrate)
 
 
@@ -307,7 +333,8 @@ async def test_what_has_expired_gets_the_expiry_that_it_is_stored_with(
         assert await substrate.found("lift") == []
     else:
         record = await substrate.record(record_id)
-        assert (record.valid_from_ms, record.valid_to_ms, record.expires_at_ms) == (START + 2_000, None, expires_at_ms)
+        assert (record.valid_from_ms, record.valid_to_ms, record.expires_at_ms) == (START, None, expires_at_ms)
+        assert record.gaps == ((START + 1_000, START + 2_000),)
         assert await substrate.found("lift") == ["The lift is broken."]
     assert await substrate.found("lift", as_of_ms=START + 1_500) == []
     assert await substrate.found("lift", as_of_ms=START + 500) == ["The lift is broken."]
@@ -326,3 +353,56 @@ async def test_a_fact_that_becomes_valid_later_is_not_recalled_before(substrate:
     assert await substrate.found("Where does Ann live?") == ["Ann lives in Berlin."]
     substrate.clock.advance(5_000)
     assert await substrate.found("Where does Ann live?") == ["Ann lives in Munich."]
+
+
+async def test_deleting_a_future_fact_leaves_the_present_one_valid(substrate: Substrate) -> None:
+    await substrate.store("Ann lives in Berlin.", **CITY)
+    future = await substrate.store("Ann lives in Munich.", valid_from_ms=START + 3_000, **CITY)
+    await substrate.memory().delete(future, PERSON)
+    substrate.clock.advance(5_000)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Berlin."]
+    await check_agreement(substrate)
+
+
+async def test_closing_a_future_fact_before_it_begins_leaves_the_present_one_valid(substrate: Substrate) -> None:
+    await substrate.store("Ann lives in Berlin.", **CITY)
+    future = await substrate.store("Ann lives in Munich.", valid_from_ms=START + 3_000, **CITY)
+    await substrate.memory().invalidate(future, START + 1_000, PERSON)
+    substrate.clock.advance(5_000)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Berlin."]
+    await substrate.store("Ann lives in Rome.", **CITY)
+    assert [record.valid_to_ms for record in await substrate.listed()] == [START + 5_000, START + 1_000, None]
+
+
+async def test_a_fact_that_was_a_mistake_and_is_deleted_leaves_the_one_before_it_valid(substrate: Substrate) -> None:
+    berlin = await substrate.store("Ann lives in Berlin.", **CITY)
+    substrate.clock.advance(1_000)
+    mistake = await substrate.store("Ann lives in Munich.", **CITY)
+    await substrate.memory().delete(mistake, PERSON)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Berlin."]
+    record, events = await substrate.memory().get(berlin)
+    assert (record.valid_to_ms, record.superseded_by) == (None, None)
+    assert [event.kind for event in events] == ["stored", "superseded", "restored"]
+
+
+async def test_a_fact_that_expires_gives_way_to_the_one_before_it(substrate: Substrate) -> None:
+    await substrate.store("Ann lives in Berlin.", **CITY)
+    substrate.clock.advance(1_000)
+    await substrate.store("Ann lives in Paris.", expires_at_ms=START + 8_000, **CITY)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Paris."]
+    substrate.clock.advance(7_000)
+    assert await substrate.found("Where does Ann live?") == ["Ann lives in Berlin."]
+    now = substrate.clock()
+    held = Listing(held_at_ms=now)
+    assert [one.content for one in (await list_records(substrate.d1, TENANT, held))[0]] == ["Ann lives in Berlin."]
+
+
+async def test_an_edit_into_the_same_subject_and_predicate_closes_one_of_the_two(substrate: Substrate) -> None:
+    await substrate.store("Ann drives a Polo.", subject="ann", predicate="drives")
+    substrate.clock.advance(1_000)
+    golf = await substrate.store("Ann drives a Golf.", subject="anne", predicate="drives")
+    await substrate.memory().edit(golf, {"subject": "ann"}, PERSON)
+    assert await substrate.found("What does Ann drive?") == ["Ann drives a Golf."]
+    await substrate.memory().edit(golf, {"subject": "anne"}, PERSON)
+    assert len(await substrate.found("What does Ann drive?")) == 2
+    await check_agreement(substrate)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from retain.ingest.extraction import ExtractedFact, key_of
+from retain.memory.records.claims import covers, spans_of
 from retain.memory.records.record import NewRecord, RecordSource, content_hash
 from retain.memory.semantic import SemanticMemory
 from retain.ports import Row, Sql
@@ -16,7 +17,7 @@ OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
 """Predicates that close each other for the same object."""
 
 _SAME = """
-SELECT r.subject, r.predicate, r.object, r.valid_from_ms, r.valid_to_ms, (
+SELECT r.subject, r.predicate, r.object, r.valid_from_ms, r.valid_to_ms, r.gaps, (
   SELECT json_extract(e.source, '$.origin') FROM memory_events e
   WHERE e.record_id = r.id AND e.kind IN ('invalidated', 'superseded') ORDER BY e.event_id DESC LIMIT 1) AS closed_by
 FROM json_each(?3) wanted JOIN memory_records r
@@ -120,7 +121,12 @@ def _is_news(one: SourcedFact, same: Sequence[Row]) -> bool:
     """Return whether the fact is not known to be valid at its time, and no person closed it before."""
     at_ms, key = one.at_ms, key_of(one.fact.object)
     equal = [row for row in same if row["object"] is not None and key_of(row["object"]) == key]
-    holds = any(row["valid_from_ms"] <= at_ms and (row["valid_to_ms"] or at_ms + 1) > at_ms for row in equal)
+    holds = any(
+        row["valid_from_ms"] <= at_ms
+        and (row["valid_to_ms"] or at_ms + 1) > at_ms
+        and not covers(spans_of(json.loads(row["gaps"] or "[]")), at_ms)
+        for row in equal
+    )
     over = [row for row in equal if row["valid_to_ms"] is not None and row["valid_to_ms"] <= at_ms]
     return not holds and not any(row["closed_by"] == "person" for row in over)
 

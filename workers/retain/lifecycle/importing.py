@@ -2,6 +2,7 @@
 
 A record's events are merged with those that the tenant has, and the record is the fold of all of them: importing a line
 again changes nothing. If the scope already has a record's content under another id, the record is skipped as a duplicate.
+Of two facts that would be valid at the same time after an import, one gives way as if both had been stored.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from retain.lifecycle.stores import Stores
 from retain.lifecycle.transfer.lines import Line, read_lines
 from retain.lifecycle.transfer.plan import plan_import
 from retain.memory.indexer import Indexer
+from retain.memory.records.supersession import Supersession
 from retain.ports import Sql
 from retain.tenants.history import Change
 
@@ -70,7 +72,9 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line]) -> Impo
         now = await plan_import(stores.sql, tenant_id, lines)
         if now.steps != plan.steps:
             raise _MeanwhileChanged
-        return now.change(indexer, tenant_id, indexed)
+        supersession = Supersession(stores.sql, stores.clock)
+        await supersession.reconcile(now.known, now.removed)
+        return now.change(indexer, tenant_id, indexed, supersession.parts)
 
     try:
         await indexer.write([(record, indexed[record.id]) for record in records])

@@ -12,16 +12,17 @@ from dataclasses import dataclass
 
 from retain.memory.recalled import store_unrecalled
 from retain.memory.records.record import Kind, NewRecord, Record, RecordSource
+from retain.memory.records.rows import outside_gaps
 from retain.memory.scope import View
 from retain.memory.semantic import RecallQuery, SemanticMemory
 from retain.memory.storing import StoreResult
 from retain.ports import Sql
 
-_KNOWN = """
-SELECT id, content FROM memory_records INDEXED BY memory_records_of_users
+_KNOWN = f"""
+SELECT id, content FROM memory_records r INDEXED BY memory_records_of_users
 WHERE tenant_id = ?1 AND scope_id IN (SELECT value FROM json_each(?2)) AND scope_id GLOB 'user.*'
   AND conversation IS NULL AND valid_to_ms IS NULL
-  AND valid_from_ms <= ?3 AND (expires_at_ms IS NULL OR expires_at_ms > ?3)
+  AND valid_from_ms <= ?3 AND (expires_at_ms IS NULL OR expires_at_ms > ?3) AND {outside_gaps("?3")}
 ORDER BY importance DESC, valid_from_ms DESC, id DESC LIMIT ?4
 """
 

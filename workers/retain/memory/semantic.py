@@ -27,8 +27,8 @@ from retain.memory.records.rows import (
     event_of,
     known_of,
     remove_record,
-    write_record,
 )
+from retain.memory.records.supersession import Supersession
 from retain.memory.scope import Scope, View, holding, registration
 from retain.memory.storing import StoreResult, Storing, kept_as_it_is, stated_in
 from retain.models.embedding import Embedder
@@ -137,11 +137,11 @@ class SemanticMemory:
         [indexed] = await self._indexer.read([edited])
 
         async def edit(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
-            record, event = known.after(self._event("edited", record_id, changes, source))
+            supersession = Supersession(self._sql, self._clock)
+            record = (await supersession.edit(known, self._event("edited", record_id, changes, source))).record
             same = record.content == edited.content
             now = indexed if same else (await self._indexer.read([record]))[0]
-            written = append_event(record.tenant_id, event)
-            return record, [written, write_record(record), *self._indexer.rows(record, now)]
+            return record, [*supersession.parts, *self._indexer.rows(record, now)]
 
         meant = edited.content != before.content
         await self._sql.batch([self._indexer.owe(edited, len(indexed.vectors), changed=meant)])
@@ -157,15 +157,25 @@ class SemanticMemory:
         return after
 
     async def invalidate(self, record_id: str, at_ms: int, source: RecordSource) -> Record:
-        """End the record's validity at `at_ms`. Raises: NotFound; Unavailable."""
-        return await self._note(record_id, "invalidated", {"valid_to_ms": at_ms}, source)
+        """End the record's validity at `at_ms`; one that was to begin later never does. Raises: NotFound; Unavailable."""
+
+        async def close(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
+            supersession = Supersession(self._sql, self._clock)
+            return (await supersession.close(known, at_ms, source.to_json())).record, supersession.parts
+
+        return await self._change(record_id, close)
 
     async def restore(self, record_id: str, source: RecordSource) -> Record:
-        """Make a closed record valid again. Raises: NotFound; Unavailable."""
-        return await self._note(record_id, "restored", {}, source)
+        """Make a closed record valid again; one that another fact replaced, from now. Raises: NotFound; Unavailable."""
+
+        async def restore(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
+            supersession = Supersession(self._sql, self._clock)
+            return (await supersession.restore(known, source.to_json())).record, supersession.parts
+
+        return await self._change(record_id, restore)
 
     async def delete(self, record_id: str, source: RecordSource) -> None:
-        """Delete a record at or below the scope: once this returns, it cannot be found.
+        """Delete a record at or below the scope: once this returns, it cannot be found, and replaces no other fact.
 
         Raises: NotFound; Unavailable, after which the call may be repeated.
         """
@@ -173,22 +183,18 @@ class SemanticMemory:
         async def remove(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
             record = known.record
             deleted = known.follow(self._event("deleted", record.id, {}, source))
+            supersession = Supersession(self._sql, self._clock)
+            await supersession.remove(record)
             return record, [
                 append_event(record.tenant_id, deleted),
                 self._indexer.owe(record, 0),
                 *remove_rows(record.id),
                 remove_record(record.id),
+                *supersession.parts,
             ]
 
         await self._change(record_id, remove)
         await self._indexer.try_to_settle(record_id)
-
-    async def _note(self, record_id: str, kind: EventKind, data: EventData, source: RecordSource) -> Record:
-        async def note(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
-            record, event = known.after(self._event(kind, record_id, data, source))
-            return record, [append_event(record.tenant_id, event), write_record(record)]
-
-        return await self._change(record_id, note)
 
     async def _change(
         self, record_id: str, decide: Callable[[KnownRecord], Awaitable[tuple[Record, list[Written | Statement]]]]

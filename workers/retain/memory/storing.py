@@ -19,7 +19,7 @@ from retain.memory.records.events import KnownRecord
 from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource
 from retain.memory.records.retelling import FACT_PARTS, additions, outcome
 from retain.memory.records.rows import LAST_EVENT, change_of, known_of
-from retain.memory.records.supersession import Supersession, is_over
+from retain.memory.records.supersession import Supersession, restated
 from retain.memory.scope import Scope, registration
 from retain.ports import Clock, Sql
 from retain.tenants.history import Change, WorldHistory
@@ -109,7 +109,8 @@ class Storing:
     def _changes(self, record: Record, stated: Stated) -> bool:
         """Return whether storing the content again may change the record."""
         now = self._clock()
-        return is_over(record, now) or bool(additions(record, stated.record, now))
+        again = restated(record, stated.record, stated.since_ms, now)
+        return again is not None or bool(additions(record, stated.record, now))
 
     async def _owe(self, known: Mapping[str, KnownRecord]) -> None:
         """Embed the contents that are neither known nor owed, record their debts, and write their vectors."""
@@ -149,7 +150,7 @@ class Storing:
 
     async def _repeat(self, supersession: Supersession, known: KnownRecord, stated: Stated) -> StoreResult:
         """Return the result of storing known content again."""
-        before, after = await supersession.repeat(known, stated.record)
+        before, after = await supersession.repeat(known, stated.record, stated.since_ms)
         if any(getattr(before, name) != getattr(after, name) for name in FACT_PARTS):
             supersession.parts.append(self._indexer.owe(after, 0))  # the index has the parts in the vector's metadata
             self._reindexed.add(after.id)

@@ -150,7 +150,10 @@ def _read_line(number: int, line: str, tenant_id: str) -> Line | None:
     if [event.event_id for event in events] != sorted({event.event_id for event in events}):
         raise InvalidInput("its events must be in the order of their ids", code="invalid_line")
     record = _folded(events, source_tenant)
-    if "record" in value and value["record"] != (None if record is None else record.to_json()):
+    shown = value.get("record")
+    if isinstance(shown, Mapping):
+        shown = {"gaps": [], "claims": [], **shown}  # an export of version 0.1.0 has neither
+    if "record" in value and shown != (None if record is None else record.to_json()):
         raise InvalidInput("its record differs from the fold of its events", code="invalid_line")
     return RecordLine(
         number,

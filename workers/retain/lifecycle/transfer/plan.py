@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from retain.lifecycle.transfer.lines import Line, RecordLine, UserLine, bad_line
 from retain.lifecycle.transfer.renaming import without_import
 from retain.memory.indexer import Indexed, Indexer, remove_rows
-from retain.memory.records.events import LearningEvent, fold
+from retain.memory.records.events import KnownRecord, LearningEvent, fold
 from retain.memory.records.record import Record
 from retain.memory.records.rows import (
     Written,
@@ -54,11 +54,15 @@ UNION SELECT record_id FROM memory_events WHERE tenant_id <> ?1 AND record_id IN
 
 @dataclass(frozen=True, slots=True)
 class ImportStep:
-    """The change of one record. before, after: None when it does not exist then. events: those the tenant lacks."""
+    """The change of one record. before, after: None when it does not exist then. events: those the tenant lacks.
+
+    last_event_id: of all its events, with those that the tenant has.
+    """
 
     before: Record | None
     after: Record | None
     events: Sequence[LearningEvent]
+    last_event_id: str
 
     @property
     def subject(self) -> Record | None:
@@ -67,7 +71,7 @@ class ImportStep:
 
     def then(self, later: ImportStep) -> ImportStep:
         """Return both steps of one record as one."""
-        return ImportStep(self.before, later.after, [*self.events, *later.events])
+        return ImportStep(self.before, later.after, [*self.events, *later.events], later.last_event_id)
 
 
 @dataclass(slots=True)
@@ -91,6 +95,16 @@ class ImportPlan:
     def records(self) -> list[Record]:
         """The records that the acting steps create or change, in their new state."""
         return [step.after for step in self.acting if step.after is not None]
+
+    @property
+    def known(self) -> list[KnownRecord]:
+        """As `records`, each with its last event."""
+        return [KnownRecord(step.after, step.last_event_id) for step in self.acting if step.after is not None]
+
+    @property
+    def removed(self) -> list[Record]:
+        """The records that the acting steps remove, in their old state."""
+        return [step.before for step in self.acting if step.before is not None and step.after is None]
 
     @property
     def replaced(self) -> list[Record]:
@@ -118,8 +132,13 @@ class ImportPlan:
             for record in self.subjects
         ]
 
-    def change(self, indexer: Indexer, tenant_id: str, indexed: Mapping[str, Indexed]) -> Change | None:
-        """Return what the plan writes: first what frees a content, then what takes one. None when it writes nothing."""
+    def change(
+        self, indexer: Indexer, tenant_id: str, indexed: Mapping[str, Indexed], after: Sequence[Written | Statement]
+    ) -> Change | None:
+        """Return what the plan writes: first what frees a content, then what takes one. None when it writes nothing.
+
+        after: what is written after it.
+        """
         parts: list[Written | Statement] = [*self.scopes, *self.users]
         for step in self.acting:
             parts += [append_event(tenant_id, event) for event in step.events]
@@ -130,6 +149,7 @@ class ImportPlan:
                 parts += [write_record(step.after), *indexer.rows(step.after, indexed[step.after.id])]
                 if step.before is None:
                     parts.append(indexer.sent(step.after))
+        parts += after
         return change_of(parts) if parts else None
 
 
@@ -187,7 +207,7 @@ def _step(tenant: _Tenant, line: RecordLine) -> ImportStep | None:
     else:
         tenant.records.pop(line.record_id, None)
     tenant.events[line.record_id] = together
-    return ImportStep(before, after, new)
+    return ImportStep(before, after, new, max(together))
 
 
 def _content(record: Record) -> tuple[str, str]:

@@ -62,6 +62,8 @@ def renamed_event(event: LearningEvent, source_tenant: str, tenant_id: str) -> L
         }
     elif event.kind == "superseded":
         data["by"] = moved(data["by"])
+    elif data.get("superseded_by") is not None:
+        data["superseded_by"] = moved(data["superseded_by"])
     return replace(
         event,
         event_id=moved(event.event_id),

@@ -16,6 +16,10 @@ _Time = Annotated[int, Field(ge=0, lt=END_OF_NUMBERS)]
 """A time in an event. The times of a record are checked with the fold of its events."""
 
 
+_Span = Annotated[list[_Time | None], Field(min_length=2, max_length=2)]
+"""From when, and until when, if it ends."""
+
+
 class NothingShape(BaseModel):
     """An object without fields, and the configuration of all shapes."""
 
@@ -95,8 +99,15 @@ class PlaceShape(NothingShape):
     """A position in a conversation."""
 
 
-@with_fields_of(Record, omit=("kind", "utterance"), presence="required")
-class StoredShape(NothingShape):
+class _SpansShape(NothingShape):
+    """What an event may have besides: the spans of a record."""
+
+    gaps: list[_Span] = Field(default_factory=list)
+    claims: list[_Span] = Field(default_factory=list)
+
+
+@with_fields_of(Record, omit=("kind", "utterance", "gaps", "claims"), presence="required")
+class StoredShape(_SpansShape):
     """The data of a `stored` event: every field of a record. kind: the record's own check knows which are valid."""
 
     kind: str
@@ -110,21 +121,26 @@ class EditedShape(NothingShape):
     kind: str = ""
 
 
-class SupersededShape(NothingShape):
+class SupersededShape(_SpansShape):
     """The data of a `superseded` event."""
 
     by: str
+    valid_from_ms: _Time = 0
     valid_to_ms: _Time
 
 
-class InvalidatedShape(NothingShape):
+class InvalidatedShape(_SpansShape):
     """The data of an `invalidated` event."""
 
+    valid_from_ms: _Time = 0
     valid_to_ms: _Time
+    superseded_by: str | None = None
 
 
-class RestoredShape(NothingShape):
+class RestoredShape(_SpansShape):
     """The data of a `restored` event: when the record became valid again, and its new expiry if it had expired."""
 
     valid_from_ms: _Time = 0
+    valid_to_ms: _Time | None = None
+    superseded_by: str | None = None
     expires_at_ms: _Time | None = None

@@ -15,6 +15,7 @@ from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import BM25_B, BM25_K1, inverse_frequency
 from retain.memory.recall.words import USERS, scope_tag
 from retain.memory.records.record import Record
+from retain.memory.records.rows import outside_gaps
 from retain.memory.scope import BELOW, CHAIN, Reach, Scope, View, reach_of
 from retain.ports import Sql, SqlValue, Statement
 
@@ -73,7 +74,8 @@ class Visible:
         return (
             f"{within} AND r.recorded_at_ms <= ?"
             " AND (((r.valid_to_ms IS NULL OR r.valid_to_ms > ?) AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?)"
-            f" AND r.valid_from_ms <= ? AND {self.condition}) OR (? AND r.updated_at_ms > ?))",
+            f" AND r.valid_from_ms <= ? AND {outside_gaps(str(self.at_ms))} AND {self.condition})"
+            " OR (? AND r.updated_at_ms > ?))",
             (
                 *scopes,
                 *[self.at_ms] * 4,

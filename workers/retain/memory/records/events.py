@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from retain.identifiers import id_after
+from retain.memory.records.claims import spans_of
 from retain.memory.records.record import Record, Utterance
 
 EventKind = Literal["stored", "edited", "superseded", "invalidated", "restored", "deleted"]
@@ -19,8 +20,9 @@ class LearningEvent:
     """One entry of the learning stream.
 
     data: by kind. `stored`: every field of the record. `edited`: the changed fields. `superseded`: {"by", "valid_to_ms"}.
-    `invalidated`: {"valid_to_ms"}. `restored`: {"valid_from_ms"} when it is valid again from then on, and {"expires_at_ms"}
-    when it had expired. `deleted`: nothing.
+    `invalidated`: {"valid_to_ms", "superseded_by"}. `restored`: {"valid_to_ms", "superseded_by"}, both absent or None for a
+    record that stays valid, and {"expires_at_ms"} when it had expired. Each of these three has {"valid_from_ms", "gaps",
+    "claims"} as far as they changed. `deleted`: nothing.
     source: who caused it, as `RecordSource.to_json`.
     """
 
@@ -73,20 +75,28 @@ def changed(record: Record, event: LearningEvent) -> Record:
             person = event.source.get("origin") == "person"
             return replace(record, **data, updated_at_ms=event.at_ms, edited=record.edited or person)
         case "superseded":
-            return replace(record, superseded_by=data["by"], valid_to_ms=data["valid_to_ms"], updated_at_ms=event.at_ms)
+            after = replace(
+                record, superseded_by=data["by"], valid_to_ms=data["valid_to_ms"], updated_at_ms=event.at_ms
+            )
         case "invalidated":
-            return replace(record, valid_to_ms=data["valid_to_ms"], updated_at_ms=event.at_ms)
+            by = data.get("superseded_by", record.superseded_by)
+            after = replace(record, superseded_by=by, valid_to_ms=data["valid_to_ms"], updated_at_ms=event.at_ms)
         case "restored":
-            return replace(
+            after = replace(
                 record,
-                valid_from_ms=data.get("valid_from_ms", record.valid_from_ms),
-                valid_to_ms=None,
+                valid_to_ms=data.get("valid_to_ms"),
                 expires_at_ms=data.get("expires_at_ms", record.expires_at_ms),
-                superseded_by=None,
+                superseded_by=data.get("superseded_by"),
                 updated_at_ms=event.at_ms,
             )
         case "stored" | "deleted":
             raise ValueError(f"an event of kind {event.kind} does not change a record")
+    return replace(
+        after,
+        valid_from_ms=data.get("valid_from_ms", record.valid_from_ms),
+        gaps=spans_of(data["gaps"]) if "gaps" in data else record.gaps,
+        claims=spans_of(data["claims"]) if "claims" in data else record.claims,
+    )
 
 
 def fold(events: Iterable[LearningEvent]) -> Record | None:
@@ -100,4 +110,5 @@ def fold(events: Iterable[LearningEvent]) -> Record | None:
 def stored(data: EventData) -> Record:
     """Return the record in the data of a `stored` event: the inverse of `Record.to_json`."""
     utterance = data["utterance"]
-    return Record(**{**data, "utterance": None if utterance is None else Utterance(**utterance)})
+    spans = {name: spans_of(data.get(name, ())) for name in ("gaps", "claims")}
+    return Record(**{**data, **spans, "utterance": None if utterance is None else Utterance(**utterance)})

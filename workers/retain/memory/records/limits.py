@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 
@@ -19,6 +19,8 @@ Source: https://developers.cloudflare.com/vectorize/platform/limits/
 """
 MAX_PART_BYTES = 512
 """Largest subject, predicate, object, conversation or speaker, in bytes."""
+MAX_SPANS = 1024
+"""The most spans of time in one field."""
 END_OF_NUMBERS = 2**53
 """Whole numbers below it are exact in JSON and in D1. Times in epoch milliseconds must be below it."""
 END_OF_DATES_MS = 253_402_300_800_000
@@ -110,6 +112,23 @@ class ShareLimit:
         """Raise InvalidInput for anything else."""
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0.0 <= value <= 1.0:
             raise InvalidInput(f"{name} must be in [0, 1]", code=self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class SpansLimit:
+    """Spans of time in order: pairs of a time and a later or equal one, or None."""
+
+    def check(self, name: str, value: object) -> None:
+        """Raise InvalidInput for anything else."""
+        times = WholeLimit(end=END_OF_NUMBERS)
+        if not isinstance(value, Sequence) or isinstance(value, str) or len(value) > MAX_SPANS:
+            raise InvalidInput(f"{name} must be at most {MAX_SPANS} spans of time")
+        for span in value:
+            if not isinstance(span, Sequence) or len(span) != 2:
+                raise InvalidInput(f"{name} must be pairs of times")
+            times.check(name, span[0])
+            if span[1] is not None:
+                times.check(name, span[1])
 
 
 _FieldLimit = tuple[str, bool, Limit | None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from retain.errors import InvalidInput
 from retain.memory.filters import compile_filter
 from retain.memory.records.record import Record
-from retain.memory.records.rows import record_of
+from retain.memory.records.rows import outside_gaps, record_of
 from retain.memory.scope import Scope, UserPlace, holding
 from retain.ports import Sql, SqlValue
 
@@ -51,7 +51,7 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
     if wanted.held_at_ms is not None:
         conditions.append(
             "r.valid_from_ms <= ?4 AND (r.valid_to_ms IS NULL OR r.valid_to_ms > ?4)"
-            " AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?4)"
+            f" AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?4) AND {outside_gaps('?4')}"
         )
         bound.append(wanted.held_at_ms)
     conditions.append(condition)

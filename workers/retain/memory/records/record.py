@@ -14,6 +14,7 @@ from typing import Annotated, Literal, get_args
 
 from retain.errors import InvalidInput
 from retain.json_text import JsonObject
+from retain.memory.records.claims import Spans, covers
 from retain.memory.records.limits import (
     END_OF_DATES_MS,
     END_OF_NUMBERS,
@@ -22,6 +23,7 @@ from retain.memory.records.limits import (
     OneOf,
     PartLimit,
     ShareLimit,
+    SpansLimit,
     WholeLimit,
     check,
 )
@@ -116,6 +118,9 @@ class NewRecord(EditableFields):
 class Record(EditableFields):
     """A stored record. Times are epoch milliseconds; `valid_to_ms` is None until something closes it.
 
+    gaps: spans between both in which it was not valid. claims: the spans for which it was stated, from which its validity
+    follows (`retain.memory.records.claims`); empty when that is the one span from `valid_from_ms` to its own end.
+
     recorded_at_ms: when it was stored. updated_at_ms: when it last changed. superseded_by: the record that replaced it.
     edited: a person changed it, so rules must not. source: as `RecordSource.to_json`.
     """
@@ -131,6 +136,8 @@ class Record(EditableFields):
     edited: bool
     utterance: Utterance | None
     source: Attributes
+    gaps: Annotated[Spans, SpansLimit()] = ()
+    claims: Annotated[Spans, SpansLimit()] = ()
 
     @property
     def content_hash(self) -> str:
@@ -141,6 +148,7 @@ class Record(EditableFields):
         """Return the record as HTTP answers and exports have it."""
         shown = {name: getattr(self, name) for name in RECORD_FIELDS}
         shown["utterance"] = None if self.utterance is None else asdict(self.utterance)
+        shown |= {"gaps": [[*span] for span in self.gaps], "claims": [[*span] for span in self.claims]}
         return shown
 
     def holds_at(self, at_ms: int) -> bool:
@@ -150,13 +158,14 @@ class Record(EditableFields):
             and self.valid_from_ms <= at_ms
             and (self.valid_to_ms is None or at_ms < self.valid_to_ms)
             and (self.expires_at_ms is None or at_ms < self.expires_at_ms)
+            and not covers(self.gaps, at_ms)
         )
 
 
 RECORD_FIELDS = (
     "id", "tenant_id", "scope_id", "kind", "content", "metadata", "subject", "predicate", "object", "confidence",
     "importance", "valid_from_ms", "valid_to_ms", "expires_at_ms", "recorded_at_ms", "updated_at_ms", "superseded_by",
-    "edited", "utterance", "source",
+    "edited", "utterance", "source", "gaps", "claims",
 )  # fmt: skip
 """The order in which the fields of a record are shown, exported and stored."""
 

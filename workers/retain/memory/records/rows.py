@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass, replace
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
+from retain.memory.records.claims import Spans, spans_of
 from retain.memory.records.events import KnownRecord, LearningEvent
 from retain.memory.records.record import RECORD_FIELDS, Record, Utterance
 from retain.ports import Row, SqlValue, Statement
@@ -41,6 +42,14 @@ class Written:
 
     statements: tuple[Statement, ...]
     entry: HistoryEntry
+
+
+def outside_gaps(at_ms: str) -> str:
+    """Return the condition on `memory_records r` that a time is in no gap of its validity. at_ms: an SQL expression."""
+    return (
+        "(r.gaps IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(r.gaps) gap"
+        f" WHERE gap.value ->> 0 <= {at_ms} AND gap.value ->> 1 > {at_ms}))"
+    )
 
 
 def record_of(row: Row) -> Record:
@@ -121,6 +130,8 @@ def _values(record: Record) -> Iterator[SqlValue]:
         value = getattr(record, name)
         if name == "utterance":
             yield from (None,) * len(_PLACE_COLUMNS) if value is None else astuple(value)
+        elif isinstance(value, tuple):
+            yield json.dumps(value) if value else None
         elif isinstance(value, Mapping):
             yield json.dumps(dict(value))
         else:
@@ -143,6 +154,8 @@ def _readers() -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
 
 
 def _reader(hint: Any) -> Callable[[Any], Any] | None:
+    if hint == Spans:
+        return lambda value: () if value is None else spans_of(json.loads(value))
     parts = [get_origin(part) or part for part in (hint, *get_args(hint))]
     kinds: tuple[type, ...] = (bool, int, float)
     for kind in kinds:  # D1 returns integers for whole reals, and numbers for booleans
