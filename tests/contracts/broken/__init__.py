@@ -9,7 +9,8 @@ from tests.contracts.broken.kinds import Broken
 from tests.contracts.broken.vector_collections import BROKEN as COLLECTIONS
 from tests.contracts.broken.vector_documents import BROKEN as DOCUMENTS
 from tests.contracts.broken.vector_searches import BROKEN as SEARCHES
+from tests.contracts.broken.vector_stores import BROKEN as STORES
 
-BROKEN: tuple[Broken, ...] = (*SAVES, *MESSAGES, *COLLECTIONS, *SEARCHES, *DOCUMENTS, *EMBEDDERS)
+BROKEN: tuple[Broken, ...] = (*SAVES, *MESSAGES, *COLLECTIONS, *STORES, *SEARCHES, *DOCUMENTS, *EMBEDDERS)
 
 __all__ = ["BROKEN", "Broken"]

@@ -228,6 +228,12 @@ class ReadsTheCallersListLater(SoundChat):
         return [*(await super().load()), *added]
 
 
+@BROKEN.holds("Save takes lists only.", CM2)
+class ListsOnly(SoundChat):
+    async def save(self, messages: Sequence[ChatMessage]) -> None:
+        await super().save(list.copy(messages))  # type: ignore[arg-type]
+
+
 @BROKEN.holds("Saving no messages is ignored.", CM2)
 class IgnoresNothing(SoundChat):
     async def save(self, messages: Sequence[ChatMessage]) -> None:

@@ -110,6 +110,12 @@ class FiveByDefault(Changed):
         return await super().changed(embedding, 5 if top_k is None else top_k, threshold)
 
 
+@BROKEN.holds("A search takes a list only.", VM4)
+class SearchesByLists(SoundVectors):
+    def query(self, embedding: Vector) -> list[float]:
+        return super().query(list.copy(embedding))  # type: ignore[arg-type]
+
+
 @BROKEN.holds("`top_k` of zero or less is taken as the default.", VM4)
 class ZeroIsTen(Changed):
     async def changed(self, embedding: Vector, top_k: int | None, threshold: float | None) -> list[RetrievedDocument]:

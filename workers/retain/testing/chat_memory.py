@@ -63,7 +63,7 @@ class ChatMemorySuite(ChatSessions):
         memory = await self.open(session)
         for count in (3, 1, 5, 5, 0, 2):
             given = numbered(count, of=f"a conversation of {count}")
-            await memory.save(given)
+            await memory.save(given if count % 2 else tuple(given))
             given.append(ChatMessage("user", "added by the caller after the save"))
             expected = given[:-1]
             for again in (memory, await self.open(session)):

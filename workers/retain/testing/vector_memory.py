@@ -151,7 +151,7 @@ class VectorMemorySuite(VectorStores):
                 f"results that were never stored: {[one.id for one in found]}",
             )
         await memory.store([self.document(f"{n:02}", 1.0, n / 20) for n in range(12)])
-        check(len(await memory.search(self.vector(1.0))) == 10, "VM4", "without top_k it does not return ten")
+        check(len(await memory.search(tuple(self.vector(1.0)))) == 10, "VM4", "without top_k it does not return ten")
         for top_k in (0, -1):
             check(await raises(self.search(memory, 1.0, top_k=top_k)), "VM4", f"it took top_k={top_k}")
         await self._the_removed_take_no_place()
@@ -196,7 +196,7 @@ class VectorMemorySuite(VectorStores):
         await memory.store([self.document(name, 1.0) for name in ("a", "b", "c", "d")])
         for ids, expected in (([], "abcd"), (["absent", "a", "a", "d"], "bc"), (["a"], "bc")):
             try:
-                await memory.delete(ids)
+                await memory.delete(tuple(ids))
             except Exception as error:
                 raise AssertionError(f"VM7: it has a delete, which raised {type(error).__name__} for {ids}") from error
             for again in (memory, await self.open(collection)):

@@ -92,7 +92,8 @@ class VectorStores(VectorCollections):
         collection = new_id()
         chance = random.Random(5)
         vectors = [[chance.gauss(0.0, 1.0) for _ in range(4)] for _ in range(_MANY)]
-        documents = tuple(self.document(f"{n:03}", *each, content=f"{n}") for n, each in enumerate(vectors))
+        listed = [self.document(f"{n:03}", *each, content=f"{n}") for n, each in enumerate(vectors)]
+        documents = tuple(replace(each, embedding=tuple(each.embedding)) for each in listed)
         await (await self.open(collection)).store(documents)
         memory = await self.open(collection)
         for place in _PROBED:
