@@ -80,7 +80,12 @@ async def measured(rows: Iterator[Statement], tenants: int) -> list[str]:
     with TemporaryDirectory() as folder, closing(SqliteSql.open(Path(folder) / "d1.sqlite")) as sql:
         sql.migrate(ROOT / "migrations")
         await sql.run("DROP TRIGGER memory_episodes_limited")
-        await sql.batch([("INSERT INTO tenants VALUES (?, 0)", (f"t{number}",)) for number in range(tenants)])
+        await sql.batch(
+            [
+                ("INSERT INTO tenants (tenant_id, created_at_ms) VALUES (?, 0)", (f"t{number}",))
+                for number in range(tenants)
+            ]
+        )
         while page := [row for row, _ in zip(rows, range(_AT_A_TIME), strict=False)]:
             await sql.batch(page)
         watched, calls, began, complete = Watched(sql), 0, time.perf_counter(), False

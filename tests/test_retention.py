@@ -198,7 +198,9 @@ async def test_the_mark_of_an_erasure_stays(sql: SqliteSql) -> None:
 
 
 async def test_idle_tenants_cost_nothing(sql: SqliteSql) -> None:
-    await sql.batch([("INSERT INTO tenants VALUES (?, 0)", (f"t{number}",)) for number in range(600)])
+    await sql.batch(
+        [("INSERT INTO tenants (tenant_id, created_at_ms) VALUES (?, 0)", (f"t{number}",)) for number in range(600)]
+    )
     await sql.batch([episode(f"e{number}", 1, tenant=f"t{number}") for number in range(600)])
     counted = Counted(sql)
     pruned = await prune(counted, NOW, RULES)
@@ -301,7 +303,7 @@ async def test_a_database_of_version_0_1_0_refers_to_episodes_after_the_first_pr
         assert sql.migrate(tmp_path)[-1] == "0011_episodes_of_instances.sql"
         young = [of_version_0_1_0(f"young{number}", 1, episodes=number % 11) for number in range(7)]
         await sql.batch([*young, of_version_0_1_0("old", 91, episodes=10)])
-        await sql.run("INSERT INTO tenants VALUES ('acme', 0)")
+        await sql.run("INSERT INTO tenants (tenant_id, created_at_ms) VALUES ('acme', 0)")
         sql.migrate(ROOT / "migrations")
         waiting = of_version_0_1_0("waiting", 1, episodes=2)  # was in an instance's outbox meanwhile
         await sql.batch([waiting])

@@ -59,7 +59,7 @@ async def test_pruning_goes_by_the_clock_and_reports_each_tenant_s_loss(
     deployment: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    await deployment.rows("INSERT INTO tenants VALUES ('acme', 0)")
+    await deployment.rows("INSERT INTO tenants (tenant_id, created_at_ms) VALUES ('acme', 0)")
     for number, age in enumerate((TEXT_KEPT_MS + 1, TEXT_KEPT_MS, 0)):
         await deployment.rows(EPISODE, str(number), deployment.clock() - age)
     for advance_ms, lost in ((0, {"acme": 1}), (0, {}), (1, {"acme": 1})):
@@ -121,7 +121,7 @@ async def test_the_brief_counts_the_tables_and_is_kept_under_its_day(
 
 async def test_a_second_brief_of_a_day_replaces_the_first(deployment: Deployment, objects: SqliteObjects) -> None:
     await briefed(deployment, objects)
-    await deployment.rows("INSERT INTO tenants VALUES ('acme', 0)")
+    await deployment.rows("INSERT INTO tenants (tenant_id, created_at_ms) VALUES ('acme', 0)")
     second = await briefed(deployment, objects)
     deployment.clock.advance(DAY_MS)
     await briefed(deployment, objects)

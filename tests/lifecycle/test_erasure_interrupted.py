@@ -97,7 +97,7 @@ async def test_the_late_outbox_of_an_unknown_instance_resurrects_nothing(world: 
     await world.recover()
     assert world.local("sdr:acme:late", "SELECT * FROM outbox") == []
     assert rows_of(world, "acme", without=("identity",)).keys() <= {"object sdr:acme:late/turn_state"}
-    await world.sql.run("INSERT INTO tenants VALUES ('acme', 1)")
+    await world.sql.run("INSERT INTO tenants (tenant_id, created_at_ms) VALUES ('acme', 1)")
     await world.run("sdr", "A new beginning.", tenant="acme", instance="new")
     await world.settled()
     assert len(world.sql_now("SELECT * FROM agent_runs WHERE tenant_id = 'acme'")) == 1
@@ -156,7 +156,7 @@ async def test_rows_of_runs_that_began_during_the_erasure_are_ignored_when_they_
     times = iter(["01HF7YAT00", "01HF7YAT09"])
     monkeypatch.setattr(tenant_steps, "new_id", lambda: next(times) + "A" * 16)
     await erased(world, "acme")
-    await world.sql.run("INSERT INTO tenants VALUES ('acme', 1)")
+    await world.sql.run("INSERT INTO tenants (tenant_id, created_at_ms) VALUES ('acme', 1)")
     run = {"tenant_id": "acme", "agent_type": "sdr", "instance_id": "late", "status": "completed"}
     for run_id in ("01HF7YAT00AAAAAAAAAAAAAAAA", "01HF7YAT05AAAAAAAAAAAAAAAA", "01HF7YAT0AAAAAAAAAAAAAAAAA"):
         world.plant("agent_runs", run_id=run_id, **run)

@@ -145,7 +145,7 @@ async def test_a_mention_cannot_be_erased_while_there_are_items_that_cannot_be_o
 
 async def test_a_tenants_items_are_erased_with_it_and_nothing_is_orphaned(world: World) -> None:
     for tenant in ("acme", "other"):
-        await world.sql.run("INSERT OR IGNORE INTO tenants VALUES (?, 0)", tenant)
+        await world.sql.run("INSERT OR IGNORE INTO tenants (tenant_id, created_at_ms) VALUES (?, 0)", tenant)
         await _fill(world, tenant)
     orphan = await SqlWarm(world.sql, "acme", world.clock).new_object(
         "shop:acme:s-9:order_history:x", "orders-archive/"

@@ -35,7 +35,7 @@ async def test_a_brief_reports_the_maintenance(world: World) -> None:
 
 async def test_open_jobs_continue_and_one_that_fails_does_not_stop_the_others(world: World) -> None:
     for tenant in ("acme", "other"):
-        await world.sql.run("INSERT INTO tenants VALUES (?, 0)", tenant)
+        await world.sql.run("INSERT INTO tenants (tenant_id, created_at_ms) VALUES (?, 0)", tenant)
         await world.store_all([NewRecord(f"{tenant} has lamp {n}.", subject="lamps") for n in range(30)], tenant=tenant)
     await world.rest()
     world.embedder = OtherModel()

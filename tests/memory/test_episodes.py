@@ -192,7 +192,7 @@ async def test_the_stored_counts_equal_the_rows_after_any_history(
 ) -> None:
     expected: dict[str, tuple[str, int]] = {}  # episode: tenant, time
     with closing(migrated_d1()) as sql:
-        await sql.run("INSERT INTO tenants VALUES ('acme', 0), ('rival', 0)")
+        await sql.run("INSERT INTO tenants (tenant_id, created_at_ms) VALUES ('acme', 0), ('rival', 0)")
         for time, (kind, amount) in enumerate(operations):
             match kind, amount:
                 case "append", list(episodes):

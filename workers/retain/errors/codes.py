@@ -204,6 +204,7 @@ QuotaExceededCode = Literal[
     "episode_limit",
     "quota_exceeded",
     "too_many_datasets",
+    "user_memory_limit",
 ]
 
 UnavailableCode = Literal[

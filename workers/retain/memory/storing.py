@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from retain.errors import RetainError
+from retain.errors import QuotaExceeded, RetainError
 from retain.identifiers import new_id
 from retain.json_text import JsonObject
 from retain.memory.indexer import Indexed, Indexer
@@ -27,6 +27,11 @@ from retain.tenants.history import Change, WorldHistory
 _KNOWN = f"""
 SELECT r.*, {LAST_EVENT} FROM memory_records r
 WHERE r.tenant_id = ? AND r.scope_id = ? AND r.content_hash IN (SELECT value FROM json_each(?))
+"""
+
+_HELD_OF_USER = """
+SELECT (SELECT max_memories_per_user FROM tenants WHERE tenant_id = ?1) AS most,
+  (SELECT COALESCE(SUM(records), 0) FROM scopes WHERE tenant_id = ?1 AND user_id = ?2) AS held
 """
 
 
@@ -145,8 +150,26 @@ class Storing:
             else:
                 return None
             results.append(result)
+        await self._require_room(sum(result.created for result in results))
         self._results = results
         return change_of(supersession.parts) if supersession.parts else None
+
+    async def _require_room(self, created: int) -> None:
+        """Check that the scope's user may have so many more memories, in the transaction that creates them.
+
+        Raises: QuotaExceeded (code `user_memory_limit`).
+        """
+        user_id = self._scope.user_id
+        if user_id is None or not created:
+            return
+        [row] = (await self._sql.run(_HELD_OF_USER, self._scope.tenant_id, user_id)).rows
+        most = row["most"]
+        if most is not None and int(row["held"]) + created > int(most):
+            raise QuotaExceeded(
+                "the user has as many memories as the tenant allows; delete or erase some",
+                code="user_memory_limit",
+                limit=int(most),
+            )
 
     async def _repeat(self, supersession: Supersession, known: KnownRecord, stated: Stated) -> StoreResult:
         """Return the result of storing known content again."""

@@ -34,6 +34,19 @@ class Tenants:
         self._seen[tenant_id] = now + _CACHE_MS
         return tenant_id
 
+    async def limit(self, tenant_id: str, *, max_memories_per_user: int | None) -> None:
+        """Set how many memories each of the tenant's users may have; None for no limit. Existing ones stay."""
+        await self._sql.run(
+            "UPDATE tenants SET max_memories_per_user = ? WHERE tenant_id = ?", max_memories_per_user, tenant_id
+        )
+
+    async def max_memories_per_user(self, tenant_id: str) -> int | None:
+        """Return how many memories each of the tenant's users may have; None without a limit."""
+        rows = (
+            await self._sql.run("SELECT max_memories_per_user AS most FROM tenants WHERE tenant_id = ?", tenant_id)
+        ).rows
+        return None if not rows or rows[0]["most"] is None else int(rows[0]["most"])
+
     def forget(self, tenant_id: str) -> None:
         """Drop an erased tenant from the cache."""
         self._seen.pop(tenant_id, None)
