@@ -9,7 +9,11 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
@@ -21,8 +25,10 @@ sys.path.insert(0, str(ROOT / "workers"))
 
 from retain.agents.definitions import BUILT_IN, AgentDefinition
 from retain.agents.tools.functions import FunctionTool, is_tool
+from retain.cli.yaml_text import read_yaml
 from retain.errors import InvalidInput, RetainError
 from retain.models.scripted.schema import check_script
+from retain.routing.bodies import problems_of
 
 
 def compile_agents(folder: Path) -> dict[str, Any]:
@@ -33,17 +39,14 @@ def compile_agents(folder: Path) -> dict[str, Any]:
     """
     agents: dict[str, Any] = {}
     for path in sorted(folder.glob("*.yaml")):
-        try:
-            definition = AgentDefinition.model_validate(yaml.safe_load(path.read_text()))
-        except (ValidationError, yaml.YAMLError) as error:
-            raise SystemExit(f"{path.name}: {error}") from error
+        definition = _definition(path)
         if definition.type != path.stem:
             raise SystemExit(f"{path.name}: the file must be named after its agent, {definition.type}.yaml")
         agents[definition.type] = definition.model_dump(mode="json")
     scripts: dict[str, Any] = {}
     for path in sorted((folder / "scripts").glob("*.yaml")):
         try:
-            script = check_script(yaml.safe_load(path.read_text()))
+            script = check_script(read_yaml(path.read_text()))
         except (InvalidInput, yaml.YAMLError) as error:
             raise SystemExit(f"scripts/{path.name}: {error}") from error
         if script["name"] != path.stem:
@@ -63,6 +66,39 @@ def compile_agents(folder: Path) -> dict[str, Any]:
     return {"agents": agents, "scripts": scripts, "functions": functions}
 
 
+def _definition(path: Path) -> AgentDefinition:
+    try:
+        content = read_yaml(path.read_text())
+        if not isinstance(content, dict):
+            raise SystemExit(f"{path.name}: it must be a mapping with the fields of an agent: type, description, …")
+        return AgentDefinition.model_validate(content)
+    except ValidationError as error:
+        problems = [problem.removeprefix("body: ").replace("Value error, ", "") for problem in problems_of(error)]
+        raise SystemExit(f"{path.name}: {'; '.join(problems)}") from error
+    except yaml.YAMLError as error:
+        raise SystemExit(f"{path.name}: {error}") from error
+
+
+def check_models(agents: Mapping[str, Any], provider: str) -> None:
+    """Refuse an agent for which no model could answer. provider: the deployment's.
+
+    Raises: SystemExit naming the file, and what is missing.
+    """
+    for name, agent in agents.items():
+        wish = agent["model"]
+        own = wish["provider"] or provider
+        if own == "scripted" and wish["script"] is None:
+            raise SystemExit(
+                f"{name}.yaml: no model answers for it. CHAT_PROVIDER is {provider}: name a script (model.script), or a"
+                " provider and a model (model.provider, model.name), or set CHAT_PROVIDER, in .dev.vars for local use"
+            )
+        if own not in ("scripted", provider) and wish["name"] is None:
+            raise SystemExit(
+                f"{name}.yaml: model.name is missing: CHAT_PROVIDER is {provider}, so an agent with the provider {own} must"
+                " name a model of it"
+            )
+
+
 def compile_functions(folder: Path) -> dict[str, str]:
     """Return the module of each function tool, by name: `agents.tools.<file>`, where it is staged.
 
@@ -74,35 +110,55 @@ def compile_functions(folder: Path) -> dict[str, str]:
         place = f"tools/{path.name}"
         if not path.stem.isidentifier():
             raise SystemExit(f"{place}: the file's name must be a valid module name")
-        declared = _declared(path, place)
-        if not declared and not path.stem.startswith("_"):
-            raise SystemExit(
-                f"{place}: declares no function with @tool; the name of a module without tools must begin with _"
-            )
-        for name, function in declared.items():
-            try:
-                _ = FunctionTool(function).spec
-            except RetainError as error:
-                raise SystemExit(f"{place}: {error.message}") from error
-            if name in functions or name in BUILT_IN:
-                raise SystemExit(f"{place}: another tool is named {name}")
-            functions[name] = f"agents.tools.{path.stem}"
+        with _imported(path, place) as module:
+            declared = _declared(module)
+            if not declared and not path.stem.startswith("_"):
+                raise SystemExit(
+                    f"{place}: declares no function with @tool; the name of a module without tools must begin with _"
+                )
+            for name, function in declared.items():
+                try:
+                    _ = FunctionTool(function).spec
+                except RetainError as error:
+                    raise SystemExit(f"{place}: {error.message}") from error
+                if name in functions or name in BUILT_IN:
+                    raise SystemExit(f"{place}: another tool is named {name}")
+                functions[name] = f"agents.tools.{path.stem}"
     return functions
 
 
-def _declared(path: Path, place: str) -> dict[str, Any]:
-    """Return the tools that the module itself declares, by name."""
+@contextmanager
+def _imported(path: Path, place: str) -> Iterator[ModuleType]:
+    """Import the file as the module that it is when staged, and forget it afterwards.
+
+    Until then it is in `sys.modules`, where pydantic looks up the names in postponed annotations.
+    Raises: SystemExit naming the file, the line and the error, whatever the module raises.
+    """
     name = f"agents.tools.{path.stem}"
     specification = importlib.util.spec_from_file_location(name, path)
     if specification is None or specification.loader is None:
         raise SystemExit(f"{place}: it cannot be imported")
     module = importlib.util.module_from_spec(specification)
+    earlier = sys.modules.get(name)
+    sys.modules[name] = module
     try:
-        specification.loader.exec_module(module)
-    except (ImportError, SyntaxError, NameError, TypeError, ValueError, AttributeError) as error:
-        raise SystemExit(f"{place}: it cannot be imported: {type(error).__name__}: {error}") from error
+        try:
+            specification.loader.exec_module(module)
+        except (Exception, SystemExit) as error:
+            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+            line = f", line {lines[-1]}" if lines else ""
+            raise SystemExit(f"{place}{line}: it cannot be imported: {type(error).__name__}: {error}") from error
+        yield module
+    finally:
+        del sys.modules[name]
+        if earlier is not None:
+            sys.modules[name] = earlier
+
+
+def _declared(module: ModuleType) -> dict[str, Any]:
+    """Return the tools that the module itself declares, by name."""
     return {
         function.__name__: function
         for _, function in inspect.getmembers(module, is_tool)
-        if function.__module__ == name
+        if function.__module__ == module.__name__
     }

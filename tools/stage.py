@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.agent_definitions import compile_agents
-from tools.paths import BUILD, PRODUCTION_CONFIG, ROOT
+from tools.agent_definitions import check_models, compile_agents
+from tools.paths import BUILD, DEVELOPMENT_VARIABLES, PRODUCTION_CONFIG, ROOT
 
 EMBEDDING_TABLE = ROOT / "models" / "static-minilm-256-i8.bin"
 _NOT_UPLOADED = (
@@ -45,6 +45,13 @@ def read_config(path: Path) -> dict[str, Any]:
     return parsed
 
 
+def local_variables(path: Path) -> dict[str, str]:
+    """Return what `.dev.vars` sets instead of the configuration's variables; nothing if there is no such file."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    pairs = [line.partition("=") for line in lines if not line.lstrip().startswith("#")]
+    return {name.strip(): value.strip().strip("'\"") for name, equals, value in pairs if equals}
+
+
 def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents") -> dict[str, bytes]:
     """Return what `.build/` must contain: path relative to it, and content. agents: the folder of definitions."""
     files: dict[str, bytes] = {}
@@ -55,7 +62,11 @@ def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents") -> dict
                 files[prefix + relative] = path.read_bytes()
     for path in sorted((agents / "tools").glob("*.py")):
         files[f"agents/tools/{path.name}"] = path.read_bytes()
-    files["agents.json"] = json.dumps(compile_agents(agents), sort_keys=True, indent=1).encode()
+    compiled = compile_agents(agents)
+    if provider := config.get("vars", {}).get("CHAT_PROVIDER"):
+        check_models(compiled["agents"], provider)
+    # In the files' own order: the first task type of `procedures` is the default.
+    files["agents.json"] = json.dumps(compiled, indent=1).encode()
     if config.get("vars", {}).get("EMBEDDING_PROVIDER") == "static":
         files[EMBEDDING_TABLE.name] = EMBEDDING_TABLE.read_bytes()
     return files
@@ -96,7 +107,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", type=Path, default=PRODUCTION_CONFIG, help="default: wrangler.toml")
     parser.add_argument("--target", type=Path, default=BUILD, help="default: .build/")
     options = parser.parse_args(arguments)
-    changed = stage(read_config(options.config), options.target)
+    config = read_config(options.config)
+    if config.get("vars", {}).get("RETAIN_ENVIRONMENT") == "development":
+        config["vars"] = {**config["vars"], **local_variables(DEVELOPMENT_VARIABLES)}
+    changed = stage(config, options.target)
     print(f"staged for {options.config.name}: {changed} files changed", file=sys.stderr)
     return 0
 

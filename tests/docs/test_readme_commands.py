@@ -16,7 +16,7 @@ import yaml
 from tests.docs.markdown import page
 from tests.docs.shell import commands
 from tests.e2e.waiting import eventually
-from tools.agent_definitions import compile_agents
+from tools.agent_definitions import check_models, compile_agents
 from tools.local_server import LocalServer
 
 _README = page("README.md")
@@ -101,3 +101,5 @@ def test_the_readmes_agent_is_a_valid_definition(tmp_path: Path) -> None:
     (tmp_path / first.removeprefix("# agents/")).write_text(example)
     compiled = compile_agents(tmp_path)
     assert list(compiled["agents"]) == [yaml.safe_load(example)["type"]]
+    for provider in ("scripted", "openai"):  # of a local server, and of a deployment
+        check_models(compiled["agents"], provider)

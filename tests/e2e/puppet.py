@@ -23,6 +23,8 @@ from tools.agent_definitions import compile_agents
 from tools.paths import ROOT
 
 MODEL = "puppet"
+README_MODEL = "gpt-4.1-mini"
+"""The model that the README's agent names."""
 _ANY_REPLY: dict[str, Any] = {"name": MODEL, "rules": [{"rule": "any", "when": {}, "reply": {"text": "-"}}]}
 
 
@@ -66,7 +68,7 @@ class Puppet(ModelServer):
     """The model's server. `requests` are what it was asked, in order."""
 
     def __init__(self) -> None:
-        super().__init__(scripts={MODEL: _ANY_REPLY})  # type: ignore[dict-item]
+        super().__init__(scripts={MODEL: _ANY_REPLY, README_MODEL: _ANY_REPLY})  # type: ignore[dict-item]
         self.requests: list[ChatRequest] = []
         self._holds: list[Hold] = []
 

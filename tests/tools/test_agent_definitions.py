@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,10 @@ MISTAKES: dict[str, tuple[dict[str, str | None], str]] = {
         {"tools/letters.py": FUNCTION.replace("@tool", "")},
         r"^tools/letters\.py: declares no function",
     ),
-    "module that cannot be imported": ({"tools/letters.py": "import nowhere"}, r"^tools/letters\.py: it cannot be"),
+    "module that cannot be imported": (
+        {"tools/letters.py": "import nowhere"},
+        r"^tools/letters\.py, line 1: it cannot be",
+    ),
     "approval of what is not a tool": (
         {"helper.yaml": "{type: helper, description: d, instructions: i, approval: [count]}"},
         r"(?s)^helper\.yaml: .*approval names what is not a tool",
@@ -126,13 +130,40 @@ MISTAKES: dict[str, tuple[dict[str, str | None], str]] = {
         {"helper.yaml": "{type: helper, description: d, instructions: i, temperature: 1}"},
         r"(?s)^helper\.yaml: .*temperature",
     ),
+    "flag for a number": (
+        {"helper.yaml": "{type: helper, description: d, instructions: i, limits: {max_turns: true}}"},
+        r"^helper\.yaml: limits\.max_turns: Input should be a valid integer$",
+    ),
+    "text for a number": (
+        {"helper.yaml": "{type: helper, description: d, instructions: i, memory_config: {episodes: '5'}}"},
+        r"^helper\.yaml: memory_config\.episodes: Input should be a valid integer$",
+    ),
+    "text for a flag": (
+        {"helper.yaml": "{type: helper, description: d, instructions: i, working_memory: 'yes'}"},
+        r"^helper\.yaml: working_memory: Input should be a valid boolean$",
+    ),
     "field that is missing": ({"helper.yaml": "{type: helper, description: d}"}, r"(?s)^helper\.yaml: .*instructions"),
     "type outside the grammar": (
         {"helper.yaml": "{type: Helper, description: d, instructions: i}"},
         r"(?s)^helper\.yaml: .*pattern",
     ),
+    "module that fails when it is imported": (
+        {"tools/letters.py": FUNCTION + "\n1 / 0\n"},
+        r"^tools/letters\.py, line 9: it cannot be imported: ZeroDivisionError: division by zero$",
+    ),
+    "module that ends the process": ({"tools/letters.py": "raise SystemExit(3)"}, r"^tools/letters\.py, line 1: "),
+    "key that is there twice": (
+        {"helper.yaml": "type: helper\ndescription: d\ninstructions: i\ndescription: other\n"},
+        r"(?s)^helper\.yaml: the key description is there twice.*line 4",
+    ),
+    "key that is there twice, further in": (
+        {
+            "scripts/greeting.yaml": "{name: greeting, rules: [{rule: r, rule: s, when: {last: user}, reply: {text: t}}]}"
+        },
+        r"(?s)^scripts/greeting\.yaml: the key rule is there twice",
+    ),
     "YAML that is none": ({"helper.yaml": "type: [helper"}, r"^helper\.yaml: "),
-    "an empty file": ({"helper.yaml": ""}, r"^helper\.yaml: "),
+    "an empty file": ({"helper.yaml": ""}, r"^helper\.yaml: it must be a mapping with the fields of an agent"),
     "a YAML tag that would run code": (
         {"helper.yaml": "!!python/object/apply:os.getcwd []"},
         r"(?s)^helper\.yaml: .*could not determine a constructor",
@@ -146,6 +177,83 @@ def test_a_mistake_stops_the_build_and_names_the_file(
 ) -> None:
     with pytest.raises(SystemExit, match=message):
         compile_agents(folder_of(tmp_path, files))
+
+
+def test_a_model_of_pydantic_can_have_postponed_annotations(tmp_path: Path) -> None:
+    text = """
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from retain.agents.tools.functions import tool
+
+
+class Item(BaseModel):
+    n: Annotated[int, Field(ge=1)] = 1
+    parts: list[Part] = []
+
+
+class Part(BaseModel):
+    name: str
+
+
+@tool
+def mini(item: Item) -> int:
+    \"\"\"Count.\"\"\"
+    return item.n
+"""
+    before = set(sys.modules)
+    assert compile_agents(folder_of(tmp_path, {"tools/mini.py": text}))["functions"] == {"mini": "agents.tools.mini"}
+    assert "agents.tools.mini" not in set(sys.modules) - before
+
+
+def test_what_the_worker_loads_is_in_the_order_of_the_files(tmp_path: Path) -> None:
+    helper = """
+        type: helper
+        description: d
+        instructions: i
+        procedures:
+          outreach: {warm: Be warm., brief: Be brief.}
+          followup: {again: Ask again.}
+    """
+    staged = wanted_files({}, folder_of(tmp_path, {"helper.yaml": helper}))["agents.json"].decode()
+    procedures = AgentCatalogue.from_json(staged).agent("helper").procedures
+    assert list(procedures) == ["outreach", "followup"]
+    assert list(procedures["outreach"]) == ["warm", "brief"]
+
+
+UNANSWERED: dict[str, tuple[str, str, str]] = {
+    "the smallest agent, with scripts": ("{}", "scripted", r"^helper\.yaml: no model answers for it"),
+    "scripted by its own choice": ("{provider: scripted}", "openai", r"^helper\.yaml: no model answers for it"),
+    "a provider without a model": ("{provider: openai}", "scripted", r"^helper\.yaml: model\.name is missing"),
+    "another provider": ("{provider: anthropic}", "openai", r"^helper\.yaml: model\.name is missing"),
+}
+
+
+@pytest.mark.parametrize(("model", "provider", "message"), UNANSWERED.values(), ids=list(UNANSWERED))
+def test_an_agent_that_no_model_could_answer_stops_the_build(
+    tmp_path: Path, model: str, provider: str, message: str
+) -> None:
+    helper = f"{{type: helper, description: d, instructions: i, model: {model}}}"
+    with pytest.raises(SystemExit, match=message):
+        wanted_files({"vars": {"CHAT_PROVIDER": provider}}, folder_of(tmp_path, {"helper.yaml": helper}))
+
+
+@pytest.mark.parametrize(
+    ("model", "provider"),
+    [
+        ("{}", "openai"),
+        ("{provider: openai}", "openai"),
+        ("{provider: openai, name: gpt}", "scripted"),
+        ("{script: greeting}", "scripted"),
+        ("{provider: scripted, script: greeting}", "openai"),
+    ],
+)
+def test_an_agent_that_a_model_answers_is_staged(tmp_path: Path, model: str, provider: str) -> None:
+    helper = f"{{type: helper, description: d, instructions: i, model: {model}}}"
+    assert wanted_files({"vars": {"CHAT_PROVIDER": provider}}, folder_of(tmp_path, {"helper.yaml": helper}))
 
 
 def test_the_worker_reads_what_was_compiled() -> None:

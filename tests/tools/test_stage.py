@@ -11,7 +11,7 @@ import pytest
 import retain
 from tools.local_config import local_config
 from tools.paths import PRODUCTION_CONFIG, ROOT
-from tools.stage import EMBEDDING_TABLE, mirror, read_config, stage, wanted_files
+from tools.stage import EMBEDDING_TABLE, local_variables, mirror, read_config, stage, wanted_files
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -103,6 +103,13 @@ def test_the_staged_agents_are_those_of_the_folder() -> None:
     assert {"order_triage", "refund_decision", "sdr"} <= staged["agents"].keys()
     assert staged["agents"]["order_triage"]["delegates"] == ["refund_decision"]
     assert {agent["model"]["script"] for agent in staged["agents"].values()} - {None} <= staged["scripts"].keys()
+
+
+def test_the_file_of_secrets_replaces_variables_of_the_local_configuration(tmp_path: Path) -> None:
+    path = tmp_path / ".dev.vars"
+    assert local_variables(path) == {}
+    path.write_text("# CHAT_MODEL=no\n\nCHAT_PROVIDER=openai\nCHAT_API_KEY = 'a=b'\n")
+    assert local_variables(path) == {"CHAT_PROVIDER": "openai", "CHAT_API_KEY": "a=b"}
 
 
 @pytest.mark.parametrize(("provider", "there"), [("static", True), ("workers-ai", False), ("openai", False)])

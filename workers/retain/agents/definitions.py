@@ -19,6 +19,8 @@ BUILT_IN = frozenset(
 )
 """Names of the runtime's own tools, which no tool of the gateway may have."""
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+Names = Annotated[tuple[Name, ...], Field(strict=False)]
+"""A list of names: the list may be any sequence, the names are texts."""
 
 Learning = Literal["rules", "model"]
 """How facts are learned from a run."""
@@ -28,7 +30,7 @@ Workflow = Annotated[str, Field(min_length=1, max_length=4_000)]
 
 
 class _StrictDefinition(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class ProfileConfig(_StrictDefinition):
@@ -138,10 +140,10 @@ class AgentDefinition(_StrictDefinition):
     description: str = Field(min_length=1, max_length=500)
     instructions: str = Field(min_length=1, max_length=20_000)
     model: ModelConfig = ModelConfig()
-    tools: tuple[Name, ...] = ()
-    functions: tuple[Name, ...] = ()
-    approval: tuple[Name, ...] = ()
-    delegates: tuple[Name, ...] = ()
+    tools: Names = ()
+    functions: Names = ()
+    approval: Names = ()
+    delegates: Names = ()
     working_memory: bool = False
     memory_config: MemoryConfig = MemoryConfig()
     procedures: dict[Name, Annotated[dict[Name, Workflow], Field(min_length=1, max_length=20)]] = Field(

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from retain.cli.project import require_project, surrounding_project
+from retain.cli.yaml_text import read_yaml
 
 TENANT = "evaluation"
 MAX_CALLS = 1000
@@ -89,7 +90,7 @@ def _project_datasets() -> list[Path]:
 def load(path: Path) -> dict[str, object]:
     """Return a dataset's content. JSON is YAML as well. Raises: SystemExit."""
     try:
-        content = yaml.safe_load(path.read_text())
+        content = read_yaml(path.read_text())
         json.dumps(content, allow_nan=False)
     except (yaml.YAMLError, ValueError, TypeError) as error:
         _out.print(f"{path.name} is not a dataset: {error}", markup=False)

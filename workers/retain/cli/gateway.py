@@ -26,6 +26,7 @@ import yaml
 
 from retain.cli.project import Project, require_project
 from retain.cli.wrangler_kv import Run, WranglerKv, wrangler_of
+from retain.cli.yaml_text import read_yaml
 from retain.errors import Conflict, InvalidInput, Misconfigured, NotFound, RetainError
 from retain.errors.codes import ForeignCode
 from retain.gateway.credentials import credential_name, read_credentials_key
@@ -122,7 +123,7 @@ async def show(work: Workplace, options: argparse.Namespace) -> None:
 
 def _read_tool_file(path: Path) -> dict[str, object]:
     try:
-        config = yaml.safe_load(path.read_text())
+        config = read_yaml(path.read_text())
     except (OSError, yaml.YAMLError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}", code="invalid_tool_configuration") from error
     if not isinstance(config, dict):

@@ -42,7 +42,7 @@ class EarlierConversation(Strict):
     """A conversation that ended before the case began: in an instance of its own, with a user or with nobody."""
 
     user: CaseUser | None = None
-    inputs: Annotated[tuple[str | dict[str, JsonValue], ...], Field(min_length=1, max_length=10)]
+    inputs: Annotated[tuple[str | dict[str, JsonValue], ...], Field(strict=False, min_length=1, max_length=10)]
 
 
 @with_fields_of(NewRecord, omit=("utterance",))
@@ -99,7 +99,7 @@ class Stub(Strict):
 
     description: str = Field(default="", max_length=1000)
     parameters: dict[str, JsonValue] = Field(default_factory=_any_arguments)
-    answers: Annotated[tuple[StubAnswer, ...], Field(min_length=1, max_length=50)]
+    answers: Annotated[tuple[StubAnswer, ...], Field(strict=False, min_length=1, max_length=50)]
 
 
 class Case(Strict):
@@ -113,9 +113,9 @@ class Case(Strict):
     input: str | dict[str, JsonValue]
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     user: CaseUser | None = None
-    conversations: Annotated[tuple[EarlierConversation, ...], Field(max_length=10)] = ()
-    earlier: Annotated[tuple[str | dict[str, JsonValue], ...], Field(max_length=10)] = ()
-    memories: Annotated[tuple[Fixture, ...], Field(max_length=MAX_MEMORIES)] = ()
+    conversations: Annotated[tuple[EarlierConversation, ...], Field(strict=False, max_length=10)] = ()
+    earlier: Annotated[tuple[str | dict[str, JsonValue], ...], Field(strict=False, max_length=10)] = ()
+    memories: Annotated[tuple[Fixture, ...], Field(strict=False, max_length=MAX_MEMORIES)] = ()
     tools: dict[Name, Stub] = Field(default_factory=dict)
     expected: Expected
 
@@ -174,7 +174,7 @@ class Definition(Strict):
 class Dataset(Definition):
     """A dataset with its cases."""
 
-    cases: Annotated[tuple[Case, ...], Field(min_length=1, max_length=MAX_CASES)]
+    cases: Annotated[tuple[Case, ...], Field(strict=False, min_length=1, max_length=MAX_CASES)]
 
     @field_validator("cases")
     @classmethod

@@ -13,7 +13,7 @@ from retain.json_text import JsonObject
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 Share = Annotated[float, Field(ge=0, le=1)]
-Texts = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=2000)], ...], Field(max_length=50)]
+Texts = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=2000)], ...], Field(strict=False, max_length=50)]
 RetrievalMetric = Literal["recall", "precision", "mrr", "ndcg"]
 Metric = Literal[
     "pass_rate",
@@ -37,7 +37,7 @@ MAX_PATTERN = 500
 class Strict(BaseModel):
     """A part of a dataset. It refuses unknown fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class ExpectedCall(Strict):
@@ -69,7 +69,7 @@ class ExpectedCalls(Strict):
     """
 
     order: Literal["any", "kept", "exact"] = "any"
-    calls: Annotated[tuple[ExpectedCall, ...], Field(max_length=50)]
+    calls: Annotated[tuple[ExpectedCall, ...], Field(strict=False, max_length=50)]
 
     @model_validator(mode="after")
     def _expects_something(self) -> ExpectedCalls:
@@ -85,7 +85,7 @@ class ExpectedMemories(Strict):
     """
 
     relevant: (
-        Annotated[tuple[Id, ...], Field(min_length=1, max_length=100)]
+        Annotated[tuple[Id, ...], Field(strict=False, min_length=1, max_length=100)]
         | Annotated[dict[Id, Annotated[int, Field(ge=1, le=10)]], Field(min_length=1, max_length=100)]
     )
     k: int = Field(default=5, ge=1, le=50)
