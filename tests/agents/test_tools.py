@@ -57,7 +57,7 @@ async def memory_tools(tenant: str = "acme", agent: str = "sdr") -> AsyncIterato
         semantic = SemanticMemory(
             Scope(tenant, agent), deployment.sql, deployment.index, shipped_embedder(), deployment.clock
         )
-        working = WorkingMemory(storage, deployment.kv, deployment.clock, tenant, agent, "main")
+        working = WorkingMemory(storage, deployment.kv, deployment.clock, tenant, agent, "main", lambda _: [])
         tools: list[Tool] = [
             RecallMemory(semantic),
             StoreMemory(semantic),

@@ -10,7 +10,8 @@ from retain.errors import InvalidInput, Misconfigured
 from retain.host.crypto import HostCrypto
 from retain.items.pii import FIELDS, Sealer, declared_in, read_fields
 from retain.items.resealing import reseal
-from tests.items.world import KEY, OLDER_KEY, Tiered
+from retain.items.tiers.sql_warm import SqlWarm
+from tests.items.world import KEY, NO_PATTERNS, OLDER_KEY, Tiered
 
 PERSON = '{"name": "Ann",  "contact": [{"Email": "ann@shop.example"}], "phone": null}'
 PLACE = "shop:acme:s-1:preferences:ann"
@@ -24,7 +25,15 @@ PLACE = "shop:acme:s-1:preferences:ann"
         pytest.param('{"email": "a@b", "email": null}', ["email"], id="twice, the last one null"),
         pytest.param('{"email": {"email": null}}', ["email"], id="an object of nothing is something"),
         pytest.param(' \n[{"payment_method": "card"}]', ["payment_method"], id="in an array, after spaces"),
-        pytest.param('{"emails": "x", "mail": "phone"}', [], id="other names, and a name as a value"),
+        pytest.param('{"mail": "x", "mails": "phone"}', [], id="other names, and a name as a value"),
+        pytest.param('{"email_draft": "x", "emailSent": true, "headphones": 2}', [], id="names of something else"),
+        pytest.param('{"email_address": "x"}', ["address", "email"], id="in words"),
+        pytest.param('{"phoneNumber": "x"}', ["phone"], id="in humps"),
+        pytest.param('{"e-mail": "x"}', ["email"], id="with a hyphen"),
+        pytest.param('{"userEmail": "x"}', ["email"], id="with an owner"),
+        pytest.param('{"USER_EMAIL": "x", "homeURLAddress": "y"}', ["address", "email"], id="in capitals"),
+        pytest.param('{"emails": ["x"], "addresses": []}', ["address", "email"], id="in the plural"),
+        pytest.param('{"paymentMethod": {}, "address_line_2": "x"}', ["address", "payment_method"], id="with a number"),
         pytest.param("email: ann@shop.example", [], id="text"),
         pytest.param('{"email": ', [], id="not JSON"),
         pytest.param('"email"', [], id="a JSON string"),
@@ -129,7 +138,7 @@ async def test_rotation_seals_everything_again_part_by_part_and_keeps_versions(w
     await older.put("preferences", "theme", "dark")
     versions = {row["key"]: row["version"] for row in world.rows()}
     rotating = world.sealer(KEY, OLDER_KEY)
-    lefts = [(await reseal(world.sql, rotating, "acme", limit=2)).left for _ in range(4)]
+    lefts = [(await reseal(world.sql, rotating, "acme", NO_PATTERNS, limit=2)).left for _ in range(4)]
     assert lefts == [3, 1, 0, 0]
     assert {row["key"]: row["version"] for row in world.rows()} == versions
     assert {row["key_id"] for row in world.rows()} == {rotating.key_id(), None}
@@ -139,6 +148,19 @@ async def test_rotation_seals_everything_again_part_by_part_and_keeps_versions(w
 async def test_rotation_stops_at_an_item_that_no_key_opens(world: Tiered) -> None:
     await world.builder().with_pii(world.sealer(OLDER_KEY)).build().put("preferences", "ann", PERSON)
     with pytest.raises(Misconfigured) as refused:
-        await reseal(world.sql, world.sealer(KEY), "acme")
+        await reseal(world.sql, world.sealer(KEY), "acme", NO_PATTERNS)
     assert refused.value.code == "item_unreadable"
     assert await world.builder().with_pii(world.sealer(OLDER_KEY)).build().get("preferences", "ann") == PERSON
+
+
+async def test_an_unsealed_value_that_another_program_stored_is_not_promoted(world: Tiered) -> None:
+    await SqlWarm(world.sql, "acme", world.clock).upsert(PLACE, PERSON)
+    assert await world.memory().get("preferences", "ann") == PERSON
+    assert (await world.kv.list("")).keys == []
+    object_key = "shop:acme:s-1:order_history:one@x"
+    await world.memory().put("order_history", "one", "{}")
+    await world.objects.put(object_key, PERSON.encode())
+    await world.sql.run("UPDATE memory_items SET object_key = ? WHERE tier = 'cold'", object_key)
+    assert await world.memory().get("order_history", "one") == PERSON
+    assert (await world.kv.list("")).keys == []
+    assert [row["value"] for row in world.rows() if row["tier"] == "cold"] == [None]

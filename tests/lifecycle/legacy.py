@@ -44,27 +44,29 @@ def flags(write_canonical: bool, compat_read: bool) -> Namespacing:
 
 def memory(world: World, both: tuple[bool, bool], tenant: str = "acme") -> MemoryClient:
     """Return a client as an isolate with these flags makes it, after the wait of phase 2."""
-    warm, items = SqlWarm(world.sql, tenant, world.clock), SqlItems(world.sql, tenant, world.clock)
+    warm, items = SqlWarm(world.sql, tenant, world.clock), SqlItems(world.sql, tenant, world.clock, SEALER)
     layered = LayeredCatalogue(warm, items, flags(*both), Permitting(), world.clock)
     builder = MemoryBuilder(Namespace("shop", tenant, "s-1"), world.clock).with_hot(KvHot(world.kv)).with_pii(SEALER)
     return builder.with_warm(layered).with_cold(ObjectsCold(world.objects_store)).with_rules(write_through=True).build()
 
 
-async def backfilled(world: World) -> None:
-    """Copy every legacy value, as phase 2 does."""
+async def backfilled(world: World) -> dict[str, int]:
+    """Copy every legacy value, as phase 2 does; return how many of each tier were refused."""
     stands = (await Migration(world.sql, world.clock, flags(False, True)).standing()).phase
     for phase, both in ((1, (False, True)), (2, (True, True))):
         if stands < phase:
             await Migration(world.sql, world.clock, flags(*both)).advance(phase)
     world.clock.advance(SETTLE_MS)
     sources: dict[str, LegacySource] = {
-        "warm": WarmSource(world.sql, world.clock),
+        "warm": WarmSource(world.sql, world.clock, SEALER),
         "cold": AdoptingSource(world.sql, world.objects_store, world.clock),
     }
     backfill = Backfill(world.sql, world.clock, flags(True, True), sources)
     await backfill.again()
     while not await backfill.step():
         pass
+    rows = world.sql_now("SELECT tier, SUM(refused) AS refused FROM namespace_backfill GROUP BY tier")
+    return {row["tier"]: row["refused"] for row in rows}
 
 
 def stores(world: World) -> Stores:

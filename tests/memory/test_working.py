@@ -16,9 +16,14 @@ from retain.errors import InvalidInput, LimitExceeded, Unavailable
 from retain.host.clock import ManualClock
 from retain.host.kv import SqliteKv
 from retain.host.object_sql import SqliteObjectSql
+from retain.items.pii import FIELDS, declared_in
 from retain.memory.working import MAX_TOTAL_BYTES, SCHEMA, WorkingMemory
 
 HOUR_MS = 3_600_000
+
+
+def _declared(text: str) -> list[str]:
+    return declared_in(text, FIELDS)
 
 
 class Desk:
@@ -36,7 +41,7 @@ class Desk:
         self.kv = kv or SqliteKv.open(self.clock)
         self.local = SqliteObjectSql.open()
         self.local.run(SCHEMA)
-        self.memory = WorkingMemory(self.local, self.kv, self.clock, tenant, agent, instance)
+        self.memory = WorkingMemory(self.local, self.kv, self.clock, tenant, agent, instance, _declared)
 
     def close(self) -> None:
         self.local.close()
@@ -70,7 +75,7 @@ async def test_writing_again_restarts_the_hour(desk: Desk) -> None:
 
 async def test_a_value_outlives_its_object(desk: Desk) -> None:
     await desk.memory.set("k", 1)
-    woken = WorkingMemory(desk.local, desk.kv, desk.clock, "acme", "sdr", "main")
+    woken = WorkingMemory(desk.local, desk.kv, desk.clock, "acme", "sdr", "main", _declared)
     assert woken.get("k") == 1
 
 
@@ -227,3 +232,16 @@ async def test_instances_of_two_agents_with_one_id_have_their_own_keys_in_kv(des
         "agent_working:acme:main:support.sdr.current_contact_id",
     ]
     other.local.close()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("contact", {"userEmail": "ann@shop.example"}), ("contacts", [{"phone": "1"}]), ("email", "ann@shop.example")],
+    ids=["in a field", "in a list", "by the key's name"],
+)
+async def test_a_value_with_pii_is_kept_in_the_instance_and_not_in_kv(desk: Desk, key: str, value: Any) -> None:
+    await desk.memory.set(key, None if key == "email" else {})
+    await desk.memory.set("email_draft_v2", "Dear Ann")
+    await desk.memory.set(key, value)
+    assert desk.memory.get(key) == value
+    assert (await desk.kv.list("")).keys == ["agent_working:acme:main:sdr.email_draft_v2"]

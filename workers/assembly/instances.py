@@ -9,6 +9,7 @@ from retain.agents.instance_ports import InstancePorts
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
 from retain.agents.tools.stubbed import Stubs
+from retain.items.pii import read_fields
 from retain.json_text import JsonObject
 from retain.models.chat import ToolSpec
 
@@ -44,6 +45,7 @@ class InstanceParts:
             clock=bindings.now_ms,
             time_zones=bindings.time_zones,
             background=bindings.in_background,
+            pii_fields=read_fields(platform.settings.memory_pii_fields),
         )
 
     async def _stubs(self, tenant_id: str) -> Stubs | None:

@@ -58,10 +58,10 @@ class ItemParts:
 
     def backfill(self) -> Backfill:
         """Return the backfill, which copies legacy values to canonical keys."""
-        sql, objects = self._platform.sql, self._platform.objects
+        sql, objects, sealer = self._platform.sql, self._platform.objects, self._root.lifecycle.sealer
         sources: dict[str, LegacySource] = {
-            "warm": WarmSource(sql, bindings.now_ms),
-            "cold": AdoptingSource(sql, objects, bindings.now_ms),
+            "warm": WarmSource(sql, bindings.now_ms, sealer),
+            "cold": AdoptingSource(sql, objects, bindings.now_ms, sealer.fields),
         }
         return Backfill(sql, bindings.now_ms, self._namespacing, sources)
 
@@ -86,5 +86,5 @@ class ItemParts:
         warm = SqlWarm(sql, tenant_id, bindings.now_ms)
         if not self._namespacing.patterns:
             return warm
-        items = SqlItems(sql, tenant_id, bindings.now_ms)
+        items = SqlItems(sql, tenant_id, bindings.now_ms, self._root.lifecycle.sealer)
         return LayeredCatalogue(warm, items, self._namespacing, self._reads, bindings.now_ms)

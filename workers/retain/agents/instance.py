@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from retain import outbox as outbox_module
 from retain.agents.calls.answers import Erased, InstanceDescription, Learned, News
@@ -38,6 +39,7 @@ from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.tools.delegation import Delegation
 from retain.errors import Conflict, RetainError, Unavailable
+from retain.items.pii import declared_in
 from retain.lifecycle.terms import Term
 from retain.memory import working as working_module
 from retain.memory.procedures.procedural import ProceduralMemory
@@ -69,7 +71,13 @@ class Instance:
         live = LiveText()
         self._journal = Journal(ports.local, self._outbox, ports.clock, identity, live.ring)
         self._working = WorkingMemory(
-            ports.local, ports.kv, ports.clock, scope.tenant_id, identity.agent_type, identity.instance_id
+            ports.local,
+            ports.kv,
+            ports.clock,
+            scope.tenant_id,
+            identity.agent_type,
+            identity.instance_id,
+            partial(declared_in, fields=ports.pii_fields),
         )
         self._procedures = ProceduralMemory(
             scope, self._house, identity.instance_id, ports.local, ports.sql, self._outbox, ports.clock

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.stubbed import Stubs
+from retain.items.pii import FIELDS
 from retain.models.chat import ChatModel
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
@@ -26,6 +27,7 @@ class InstancePorts:
     """What an instance works with. local, alarm: its object's. gateway_tools: the tenant's tools in the gateway, by name.
 
     fetch: the HTTP client of function tools. stubs: a tenant's stubbed tools, None for a tenant that calls its real ones.
+    pii_fields: the names of fields whose values stay out of KV.
     """
 
     local: ObjectSql
@@ -45,3 +47,4 @@ class InstancePorts:
     sleep: Sleep = asyncio.sleep
     reranker: Callable[[], Reranker | None] = lambda: None
     stubs: Callable[[str], Awaitable[Stubs | None]] = _no_stubs
+    pii_fields: Sequence[str] = FIELDS

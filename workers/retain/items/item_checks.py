@@ -89,14 +89,24 @@ class ItemChecks:
             raise LimitExceeded("too large for the hot tier", code="value_too_large", limit_bytes=MAX_HOT_BYTES)
         return NewValue(place, value, size, expires_at_ms, user_id, sealer)
 
+    def may_be_promoted(self, value: str) -> bool:
+        """Return whether an unsealed value may be copied to another tier: it has no PII, as a legacy value may have."""
+        try:
+            return not self._declared(value)
+        except InvalidInput:  # too deep to be searched
+            return False
+
     async def opened(self, key: str, sealed: str) -> str:
         """Return the plain text of an item's sealed value. Raises: Misconfigured (code `item_unreadable`)."""
         if self._sealer is None:
             raise Misconfigured("the item is sealed, and this memory has no key", code="item_unreadable")
         return await self._sealer.open(key, sealed)
 
+    def _declared(self, value: str) -> list[str]:
+        return declared_in(value, FIELDS) if self._sealer is None else self._sealer.declared(value)
+
     def _sealer_of(self, value: str, tier: Tier) -> Sealer | None:
-        declared = declared_in(value, FIELDS) if self._sealer is None else self._sealer.declared(value)
+        declared = self._declared(value)
         if not declared:
             return None
         if tier != "warm":

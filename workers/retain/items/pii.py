@@ -2,11 +2,14 @@
 
 A value that is a JSON object or array with a declared field, at any depth, is sealed as a whole (`retain.sealing`) for
 its item's key. A field that is null does not count. Text that is not JSON, and JSON inside a string, are not searched.
+
+The name of a field is read as words: `userEmail`, `e-mail` and `EMAIL_ADDRESS` are the field `email`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +20,26 @@ from retain.sealing import Keyring, decode_key
 FIELDS = ("email", "phone", "address", "payment_method")
 """The fields that are declared by default."""
 
+_WORDS = re.compile(r"[^\W\d_]+|\d+")
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SAME = {
+    "address",
+    "number",
+    "no",
+    "nr",
+    "num",
+    "line",
+    "text",
+    "value",
+    "raw",
+    "street",
+    "city",
+    "zip",
+    "postcode",
+    "country",
+}
+"""Words after a field's name that leave it the same field, as in `phoneNumber`; `email_draft` is another one."""
+
 
 def read_fields(text: str) -> tuple[str, ...]:
     """Return the comma-separated field names of a setting; the default ones if it is empty."""
@@ -24,16 +47,18 @@ def read_fields(text: str) -> tuple[str, ...]:
 
 
 def declared_in(value: str, fields: Sequence[str]) -> list[str]:
-    """Return which declared fields the value has, sorted. Case is ignored.
+    """Return which declared fields the value has, sorted, in any spelling (`spelled`).
 
     Raises: InvalidInput (code `value_too_deep`).
     """
-    declared = {name.casefold() for name in fields}
+    declared = {name.casefold(): "".join(_words(name)) for name in fields}
     found: set[str] = set()
 
-    def seen(pairs: list[tuple[str, Any]]) -> bool:
-        found.update(name.casefold() for name, held in pairs if held is not None and name.casefold() in declared)
-        return True  # stands for the object, which is not null
+    def seen(pairs: list[tuple[str, Any]]) -> str:
+        for name, held in pairs:
+            if held is not None:
+                found.update(one for one, joined in declared.items() if name.casefold() == one or spelled(name, joined))
+        return "{}"  # stands for the object, which is not null
 
     if value.lstrip(" \t\r\n")[:1] not in ("{", "["):
         return []
@@ -46,17 +71,47 @@ def declared_in(value: str, fields: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
+def spelled(name: str, declared: str) -> bool:
+    """Return whether a field's name is a spelling of a declared one. declared: its words, in lower case and without gaps.
+
+    A name spells the field if some of its words do, together and perhaps in the plural, and only words such as "address",
+    "number" or a digit follow them: `e-mail`, `userEmail`, `phoneNumber`, `addresses`, `address_line_2`.
+    """
+    words = _words(name)
+    for start in range(len(words)):
+        for end in range(start + 1, len(words) + 1):
+            if "".join(words[start:end]) in (declared, f"{declared}s", f"{declared}es"):
+                return all(word in _SAME or word.isdigit() for word in words[end:])
+    return False
+
+
+def _words(name: str) -> list[str]:
+    return [word.casefold() for word in _WORDS.findall(_HUMPS.sub(" ", name))]
+
+
+def refuse_declared(value: str, fields: Sequence[str]) -> None:
+    """Refuse a value with a declared field where it cannot be sealed.
+
+    Raises: InvalidInput (code `pii_outside_warm`, and as `declared_in`).
+    """
+    declared = declared_in(value, fields)
+    if declared:
+        raise InvalidInput(
+            "PII is sealed in the warm tier, and is not copied anywhere else", code="pii_outside_warm", fields=declared
+        )
+
+
 class Sealer:
     """Seals values with the deployment's current key, and also opens those sealed with its previous key."""
 
     def __init__(self, crypto: Crypto, key: str, previous: str = "", fields: Sequence[str] = FIELDS) -> None:
         """Take the keys as they are in the secrets: 32 bytes in base64, decoded on first use."""
         self._keys = Keyring(crypto, key, previous, _read)
-        self._fields = tuple(fields)
+        self.fields = tuple(fields)
 
     def declared(self, value: str) -> list[str]:
         """Return which declared fields the value has, sorted. Raises: as `declared_in`."""
-        return declared_in(value, self._fields)
+        return declared_in(value, self.fields)
 
     def key_id(self) -> str:
         """Return the id of the current key, which seals new values.

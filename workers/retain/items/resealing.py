@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from retain.items.pii import Sealer
+from retain.items.rekeying.flags import Namespacing
 from retain.ports import Sql
 
 ITEMS_PER_CALL = 100
@@ -25,7 +26,9 @@ class Resealed:
     left: int
 
 
-async def reseal(sql: Sql, sealer: Sealer, tenant_id: str, limit: int = ITEMS_PER_CALL) -> Resealed:
+async def reseal(
+    sql: Sql, sealer: Sealer, tenant_id: str, namespacing: Namespacing, limit: int = ITEMS_PER_CALL
+) -> Resealed:
     """Seal up to `limit` items of a tenant with the current key, keeping versions. Idempotent; call until none is left.
 
     Raises: Misconfigured (codes `memory_key_missing`, `item_unreadable` for one that no key of the deployment opens).
@@ -33,7 +36,8 @@ async def reseal(sql: Sql, sealer: Sealer, tenant_id: str, limit: int = ITEMS_PE
     key_id = sealer.key_id()
     rows = (await sql.run(_OLD, key_id, tenant_id, limit)).rows
     for row in rows:
-        value = await sealer.seal(row["key"], await sealer.open(row["key"], row["value"]))
+        key = str(namespacing.item_of(row["key"]) or row["key"])  # sealed for its canonical key, whichever it is under
+        value = await sealer.seal(key, await sealer.open(key, row["value"]))
         await sql.run(_SEAL, value, key_id, tenant_id, row["key"], int(row["version"]))
     left = (await sql.run(_LEFT, key_id, tenant_id)).rows
     return Resealed(len(rows), int(left[0]["n"]))

@@ -185,7 +185,7 @@ class TieredClient:
         """Count the read and promote the value. A failure is only logged: the read has succeeded."""
         if entry.read_at_ms <= self._clock() - READ_STEP_MS:
             await _attempt("counting a read", self._warm.note_read(key, entry.version))
-        if not self._rules.promote_on_read or entry.key_id is not None:
+        if not self._rules.promote_on_read or entry.key_id is not None or not self._checks.may_be_promoted(value):
             return  # PII is never promoted
         if entry.tier == "cold" and entry.value is None and entry.size_bytes <= MAX_PROMOTED_BYTES:
             await _attempt("promoting to the warm tier", self._warm.copy_in(key, entry.version, value))

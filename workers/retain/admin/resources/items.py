@@ -52,7 +52,9 @@ async def reseal_items(context: AdminContext, request: PathRequest) -> Response:
     """Seal again, with the current key, up to 100 items sealed with an older one; `left` is how many remain."""
     if context.stores.sealer is None:
         raise Misconfigured("the secret MEMORY_KEY is not set", code="memory_key_missing")
-    return json_response(asdict(await reseal(context.sql, context.stores.sealer, request.tenant_id)))
+    return json_response(
+        asdict(await reseal(context.sql, context.stores.sealer, request.tenant_id, context.stores.namespacing()))
+    )
 
 
 def _memory(context: AdminContext, path: Mapping[str, str]) -> MemoryClient:

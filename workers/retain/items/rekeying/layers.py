@@ -1,8 +1,8 @@
 """Hot, warm and cold memory that understands legacy keys: a layer over any implementation of the tiers' protocols.
 
 Each layer implements the protocol of the tier below, takes canonical keys, and is given to `MemoryBuilder` instead of that
-tier. A tier that can `add` is repaired on read; one that cannot (Workers KV has no conditional write) keeps its legacy
-values until they expire.
+tier. A tier that can `add` is repaired on read, except with values that contain PII: only `MemoryClient` can seal them. A
+tier that cannot (Workers KV has no conditional write) keeps its legacy values until they expire.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from retain.items.pii import FIELDS, refuse_declared
 from retain.items.rekeying.compatible import Compatible, Keyed, Watch
 from retain.items.rekeying.flags import Namespacing
 from retain.items.tiers.protocols import ColdMemory, HotMemory, WarmMemory
@@ -88,6 +89,7 @@ def _copy_by(add: Add | None) -> Callable[[str, str, str], Awaitable[bool]] | No
         return None
 
     async def copy(old_key: str, canonical: str, value: str) -> bool:  # noqa: ARG001
+        refuse_declared(value, FIELDS)
         return await add(canonical, value)
 
     return copy

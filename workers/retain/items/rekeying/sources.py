@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from retain.errors import InvalidInput
+from retain.errors import InvalidInput, Unavailable
+from retain.items.pii import FIELDS, Sealer, refuse_declared
 from retain.items.rekeying.compatible import Keyed
 from retain.limits.storage import utf8_bytes
 from retain.namespace import ItemKey
 from retain.ports import Clock, KeyPage, Objects, Sql
+
+TRIES = 5
+"""How often a row is read again that was written while it was copied."""
 
 _LIST = """
 SELECT DISTINCT key FROM memory_items WHERE key >= ?1 AND key < ?2 AND key > ?3 AND NOT deleted ORDER BY key LIMIT ?4
@@ -16,17 +21,18 @@ SELECT DISTINCT key FROM memory_items WHERE key >= ?1 AND key < ?2 AND key > ?3 
 _EXISTS = "SELECT 1 FROM memory_items WHERE tenant_id = ? AND key = ? AND (NOT deleted OR NOT ?)"
 _ADD = """
 INSERT INTO memory_items
-  (tenant_id, key, namespace_key, kind, tier, value, version, size_bytes, created_at_ms, updated_at_ms)
-VALUES (?1, ?2, ?3, ?4, 'warm', ?5, ?6, ?7, ?6, ?6) ON CONFLICT (tenant_id, key) DO NOTHING
+  (tenant_id, key, namespace_key, kind, tier, value, version, size_bytes, created_at_ms, updated_at_ms, key_id)
+VALUES (?1, ?2, ?3, ?4, 'warm', ?5, ?6, ?7, ?6, ?6, ?8) ON CONFLICT (tenant_id, key) DO NOTHING
 """
+_OF_LEGACY = "SELECT tier, value, key_id, version FROM memory_items WHERE tenant_id = ? AND key = ? AND NOT deleted"
 # The whole row is copied: owner, expiry, seal and object belong to the item, and its hot copies carry its version.
 _COPY = """
 INSERT INTO memory_items
   (tenant_id, key, namespace_key, kind, user_id, tier, value, object_key, version, key_id, size_bytes, expires_at_ms,
    read_at_ms, read_hours, created_at_ms, updated_at_ms)
-SELECT tenant_id, ?1, ?2, ?3, user_id, tier, value, object_key, version, key_id, size_bytes, expires_at_ms,
+SELECT tenant_id, ?1, ?2, ?3, user_id, tier, ?7, object_key, version, ?8, size_bytes, expires_at_ms,
   read_at_ms, read_hours, created_at_ms, updated_at_ms
-FROM memory_items WHERE tenant_id = ?4 AND key = ?5 AND NOT deleted
+FROM memory_items WHERE tenant_id = ?4 AND key = ?5 AND version = ?6 AND NOT deleted
 ON CONFLICT (tenant_id, key) DO NOTHING
 """
 
@@ -53,21 +59,52 @@ class LegacySource(Protocol):
 
 
 class SqlItems:
-    """Copies one tenant's items to canonical keys in D1. An existing row prevents a copy, even a deleted item's."""
+    """Copies one tenant's items to canonical keys in D1. An existing row prevents a copy, even a deleted item's.
 
-    def __init__(self, sql: Sql, tenant_id: str, clock: Clock) -> None:
+    A value that contains PII is sealed on its way. sealer: None refuses such values.
+    """
+
+    def __init__(self, sql: Sql, tenant_id: str, clock: Clock, sealer: Sealer | None = None) -> None:
         self._sql = sql
         self._tenant_id = tenant_id
         self._clock = clock
+        self._sealer = sealer
 
     async def add(self, key: str, value: str) -> bool:
-        """Write the value to a canonical key that has no row; return whether it was written."""
+        """Write the value to a canonical key that has no row; return whether it was written. Raises: as `copy`."""
         where = (self._tenant_id, key, *self._place(key))
-        return (await self._sql.run(_ADD, *where, value, self._clock(), utf8_bytes(value))).changes > 0
+        text, key_id = await self._sealed(key, "warm", value)
+        return (await self._sql.run(_ADD, *where, text, self._clock(), utf8_bytes(value), key_id)).changes > 0
 
     async def copy(self, old_key: str, canonical: str) -> bool:
-        """Copy a legacy row to its canonical key, if that has no row; return whether it was copied."""
-        return (await self._sql.run(_COPY, canonical, *self._place(canonical), self._tenant_id, old_key)).changes > 0
+        """Copy a legacy row to its canonical key, if that has no row; return whether it was copied.
+
+        Raises: InvalidInput (codes `pii_outside_warm`, `value_too_deep`); Misconfigured (code `memory_key_missing`);
+            Unavailable.
+        """
+        where = (canonical, *self._place(canonical), self._tenant_id, old_key)
+        for _ in range(TRIES):
+            rows = (await self._sql.run(_OF_LEGACY, self._tenant_id, old_key)).rows
+            if not rows:
+                return False
+            row = rows[0]
+            value, key_id = row["value"], row["key_id"]
+            if value is not None and key_id is None:
+                value, key_id = await self._sealed(canonical, row["tier"], value)
+            if (await self._sql.run(_COPY, *where, int(row["version"]), value, key_id)).changes:
+                return True
+            if (await self._sql.run(_EXISTS, self._tenant_id, canonical, False)).rows:
+                return False
+        raise Unavailable("the item is written all the time", code="contended")
+
+    async def _sealed(self, key: str, tier: str, value: str) -> tuple[str, str | None]:
+        """Return the value as it may be stored, with the id of the key that seals it, None for one without PII."""
+        if self._sealer is None or tier != "warm":
+            refuse_declared(value, FIELDS if self._sealer is None else self._sealer.fields)
+            return value, None
+        if not self._sealer.declared(value):
+            return value, None
+        return await self._sealer.seal(key, value), self._sealer.key_id()
 
     async def adopt(self, object_key: str, canonical: str, size_bytes: int) -> bool:
         """Write a row for a canonical key that has none, pointing to an object in the cold tier; return whether it did."""
@@ -92,15 +129,16 @@ class SqlItems:
 
 
 class WarmSource:
-    """Implements `LegacySource` on the warm tier's rows."""
+    """Implements `LegacySource` on the warm tier's rows. sealer: as in `SqlItems`."""
 
-    def __init__(self, sql: Sql, clock: Clock) -> None:
+    def __init__(self, sql: Sql, clock: Clock, sealer: Sealer | None = None) -> None:
         self._sql = sql
         self._clock = clock
+        self._sealer = sealer
 
     def keyed(self, tenant_id: str) -> Keyed:
         """See the protocol."""
-        items = SqlItems(self._sql, tenant_id, self._clock)
+        items = SqlItems(self._sql, tenant_id, self._clock, self._sealer)
 
         async def copy(old_key: str, canonical: str, value: str) -> bool:  # noqa: ARG001 -- the row is copied
             return await items.copy(old_key, canonical)
@@ -124,6 +162,7 @@ class ColdSource:
         """See the protocol."""
 
         async def copy(old_key: str, canonical: str, value: str) -> bool:  # noqa: ARG001
+            refuse_declared(value, FIELDS)
             return await self.add(canonical, value)
 
         return Keyed(self.read, _not_here, _nor_this, copy)
@@ -148,11 +187,13 @@ class ColdSource:
 class AdoptingSource:
     """Implements `LegacySource` on objects under legacy keys, for a warm tier that is the cold one's catalogue.
 
-    An object is not copied: the canonical key gets a row that points to it. Until then no read finds the object.
+    An object is not copied: the canonical key gets a row that points to it. Until then no read finds the object. One that
+    contains PII is refused: it cannot be sealed in the cold tier.
     """
 
-    def __init__(self, sql: Sql, objects: Objects, clock: Clock) -> None:
+    def __init__(self, sql: Sql, objects: Objects, clock: Clock, pii_fields: Sequence[str] = FIELDS) -> None:
         self._sql = sql
+        self._pii_fields = pii_fields
         self._objects = ColdSource(objects)
         self._clock = clock
 
@@ -164,6 +205,7 @@ class AdoptingSource:
             return await self._objects.read(key) if await items.read(key) is None else ""
 
         async def copy(old_key: str, canonical: str, value: str) -> bool:
+            refuse_declared(value, self._pii_fields)
             return await items.adopt(old_key, canonical, utf8_bytes(value))
 
         return Keyed(read, _not_here, _nor_this, copy)
