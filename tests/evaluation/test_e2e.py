@@ -66,6 +66,8 @@ def test_datasets_and_runs_over_http(api: httpx.Client, tenant: Callable[[], str
         runs.append(run["run_id"])
     compared = api.get(f"{base}/runs/{runs[1]}/compare/{runs[0]}").json()
     assert compared["counts"] == {"better": 0, "worse": 0, "equal": 1}
+    cancelled = api.post(f"{base}/runs/{runs[0]}/cancel")
+    assert (cancelled.status_code, cancelled.json()["run"]["summary"]["passed"]) == (200, 1), "it had completed"
     assert api.delete(f"{base}/runs/{runs[0]}").status_code == 204
     assert api.delete(f"{base}/datasets/tea").status_code == 204
     refused = api.post(f"{base}/runs", json={"dataset": "tea"})

@@ -285,6 +285,44 @@ async def test_only_one_caller_at_a_time_works_on_a_run(world: EvaluationWorld) 
     assert outcomes(await world.finished(run_id)) == {"approved": "passed"}
 
 
+async def test_a_cancelled_run_begins_no_further_case_and_leaves_only_its_results(world: EvaluationWorld) -> None:
+    run_id = await world.started(dataset(*PLENTY, CHARGED, agent="refund_decision"))
+    await world.runner().advance(TENANT, run_id)
+    progress = await world.runner().cancel(TENANT, run_id)
+    run = await world.finished(run_id)
+    assert list(outcomes(run).values()) == ["passed"] * CASES_PER_CALL + ["errored"] * 2
+    assert [result.error and result.error["code"] for result in run.results[CASES_PER_CALL:]] == ["cancelled"] * 2
+    assert [score.value for result in run.results[CASES_PER_CALL:] for score in result.scores] == [0.0, 0.0]
+    averages = summary(run.results, {}).averages or {}
+    assert {**averages} == pytest.approx({"pass_rate": 4 / 6, "matches": 4 / 6})
+    assert progress.run.results == run.results
+    assert await world.runner().cancel(TENANT, run_id) == await world.runner().advance(TENANT, run_id)
+    await world.recover()
+    assert world.sql_now("SELECT * FROM eval_scratches") == []
+    await world.runs().delete(TENANT, run_id)
+    await world.datasets().delete(TENANT, "set")
+
+
+async def test_a_run_that_hangs_is_cancelled_and_its_late_result_is_not_kept(world: EvaluationWorld) -> None:
+    run_id = await world.started(dataset(APPROVED, agent="refund_decision"))
+    assert await world.runs().lease(TENANT, run_id)
+    picked = await world.runs().pick(run_id)
+    assert picked is not None
+    progress = await world.runner().cancel(TENANT, run_id)
+    assert (progress.retry_after_ms, outcomes(progress.run)) == (RETRY_MS, {"approved": "errored"})
+    await world.runs().score(run_id, picked.position, "passed", [])
+    world.clock.advance(LEASE_MS)
+    run = await world.finished(run_id)
+    assert (run.state, outcomes(run)) == ("completed", {"approved": "errored"})
+
+
+async def test_an_evaluation_of_another_tenant_is_not_cancelled(world: EvaluationWorld) -> None:
+    run_id = await world.started(dataset(APPROVED, agent="refund_decision"))
+    with pytest.raises(NotFound):
+        await world.runner().cancel("globex", run_id)
+    assert outcomes(await world.finished(run_id)) == {"approved": "passed"}
+
+
 async def test_a_key_starts_one_run(world: EvaluationWorld) -> None:
     content = dataset(APPROVED, agent="refund_decision")
     first = await world.started(content, key="k")

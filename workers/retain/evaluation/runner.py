@@ -21,6 +21,7 @@ from retain.evaluation.scoring.judge import Judge
 from retain.evaluation.scoring.scorer import passes, scored, unscored
 from retain.evaluation.scoring.scores import Observation, Score
 from retain.evaluation.scratch import Scratches
+from retain.json_text import JsonObject
 from retain.lifecycle.stores import Stores
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
@@ -103,6 +104,18 @@ class Runner:
             case "running":
                 return Progress(run, RETRY_MS if waits else 0)
 
+    async def cancel(self, tenant_id: str, run_id: str) -> Progress:
+        """End a run: its open cases are errored (`cancelled`), and no further one begins. Idempotent.
+
+        A case that another call executes meanwhile is not interrupted, and its result is not kept. Returns and raises: as
+        `advance`, which erases the scratch tenants.
+        """
+        run = await self._runs.get(tenant_id, run_id)
+        if run.state == "running":
+            cases = await self._datasets.cases(tenant_id, run.dataset, run.version)
+            await self._runs.cancel(run_id, [[] if one is None else _zeros(one) for one in cases])
+        return await self.advance(tenant_id, run_id)
+
     async def open(self, limit: int) -> list[tuple[str, str]]:
         """Return runs that should be continued, as tenant and id."""
         return await self._runs.open(limit)
@@ -181,3 +194,7 @@ class Runner:
                 _log.warning("a scratch tenant waits to be erased", extra={"tenant_id": name, "code": error.code})
                 retry_ms = max(retry_ms, RETRY_MS)
         return retry_ms
+
+
+def _zeros(content: JsonObject) -> list[Score]:
+    return unscored(Case.model_validate(content).expected)

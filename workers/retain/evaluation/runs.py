@@ -59,6 +59,12 @@ _SCORE = """
 UPDATE eval_results SET state = 'scored', outcome = ?, output = ?, observed = ?, scores = ?, error = ?, scored_at_ms = ?
 WHERE run_id = ? AND position = ? AND state = 'running'
 """
+# What a worker still executes finds its case scored, so that its own result is not written.
+_CANCEL = """
+UPDATE eval_results SET state = 'scored', outcome = 'errored', error = ?1, scored_at_ms = ?2,
+  scores = COALESCE((SELECT value FROM json_each(?3) WHERE key = eval_results.position), '[]')
+WHERE run_id = ?4 AND state <> 'scored'
+"""
 _DISCOUNT = "UPDATE eval_results SET attempts = attempts - 1 WHERE run_id = ? AND position = ? AND state = 'running'"
 # One statement, so that no other worker can interleave: a run never appears further than it is.
 _SETTLE = """
@@ -222,6 +228,12 @@ class EvalRuns:
             run_id,
             position,
         )
+
+    async def cancel(self, run_id: str, scores: Sequence[Sequence[Score]]) -> None:
+        """Write the result of every open case: `errored`, with the code `cancelled`. scores: of each case, by position."""
+        error = json.dumps({"code": "cancelled", "message": "the evaluation was cancelled"})
+        zeros = json.dumps([[score.to_json() for score in of_case] for of_case in scores])
+        await self._sql.run(_CANCEL, error, self._clock(), zeros, run_id)
 
     async def settle(self, run_id: str) -> None:
         """Set the run's state from its cases and scratch tenants, and release the lease."""

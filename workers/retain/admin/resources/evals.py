@@ -95,6 +95,11 @@ async def resume(context: AdminContext, request: PathRequest) -> Response:
     return _shown(await context.evaluation().advance(request.tenant_id, request.path["run_id"]))
 
 
+async def cancel(context: AdminContext, request: PathRequest) -> Response:
+    """Cancel a run: its open cases are errored, and no further one begins. Idempotent."""
+    return _shown(await context.evaluation().cancel(request.tenant_id, request.path["run_id"]))
+
+
 async def show(context: AdminContext, request: PathRequest) -> Response:
     """Show a run with its results so far."""
     return json_response((await _runs(context).get(request.tenant_id, request.path["run_id"])).to_json())
@@ -210,6 +215,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             errors=("no_such_evaluation", "invalid_id"),
         ),
         Route("POST", _RUN, resume, answers=_PROGRESS, errors=("no_such_evaluation", "invalid_id")),
+        Route("POST", f"{_RUN}/cancel", cancel, answers=_PROGRESS, errors=("no_such_evaluation", "invalid_id")),
         Route(
             "DELETE",
             _RUN,
