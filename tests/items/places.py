@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from retain.items.tiers.protocols import HOT_TTL_S
 from retain.ports import Clock
 
 
@@ -51,7 +52,7 @@ class Place:
     async def set(self, key: str, value: str, ttl: int | None = None) -> None:
         """See the protocol."""
         await self._call()
-        self._central.values[key] = value, None if ttl is None else self._central.clock() + ttl * 1000
+        self._central.values[key] = value, self._central.clock() + (HOT_TTL_S if ttl is None else ttl) * 1000
         self._fetched[key] = self._central.values[key]
 
     async def delete(self, key: str) -> None:

@@ -11,10 +11,11 @@ from retain.host.clock import ManualClock
 from retain.items.builder import MemoryBuilder
 from retain.items.entry import Tier
 from retain.items.placement import MATRIX, ItemPlacement
-from retain.items.rules import HOT_TTL_S, MemoryRules, ResolvedRules
+from retain.items.rules import MemoryRules, ResolvedRules
 from retain.items.single_tier import ColdClient, HotClient
 from retain.items.tiered_client import TieredClient
 from retain.items.tiers.plain_catalogue import PlainCatalogue
+from retain.items.tiers.protocols import HOT_TTL_S
 from retain.namespace import Namespace
 from retain.testing.in_memory_tiers import InMemoryCold, InMemoryHot, InMemoryWarm
 from tests.items.world import NAMESPACE

@@ -50,6 +50,26 @@ async def test_cold(world: Tiered, case: Case, adapter: str) -> None:
     await case(cold)
 
 
+@pytest.mark.parametrize("adapter", ["host", "memory"])
+async def test_a_hot_value_lives_for_fifteen_minutes_unless_a_time_is_given(world: Tiered, adapter: str) -> None:
+    hot = KvHot(world.kv) if adapter == "host" else InMemoryHot(world.clock)
+    for key, ttl in (("shop:acme:s:cart:one", None), ("shop:acme:s:cart:two", 3600)):
+        await hot.set(key, "value", ttl=ttl)
+    world.clock.advance(899_000)
+    assert await hot.get("shop:acme:s:cart:one") == "value"
+    world.clock.advance(2_000)
+    assert await hot.get("shop:acme:s:cart:one") is None
+    assert await hot.get("shop:acme:s:cart:two") == "value"
+
+
+async def test_a_hot_copy_lives_for_fifteen_minutes_unless_the_rules_say_otherwise(world: Tiered) -> None:
+    await world.memory().put("preferences", "one", "value")
+    world.clock.advance(899_000)
+    assert await world.hot("shop:acme:s-1:preferences:one") == "value"
+    world.clock.advance(2_000)
+    assert await world.hot("shop:acme:s-1:preferences:one") is None
+
+
 async def test_a_hot_value_in_memory_expires(world: Tiered) -> None:
     hot = InMemoryHot(world.clock)
     await hot.set("shop:acme:s:cart:one", "value", ttl=60)

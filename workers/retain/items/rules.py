@@ -9,11 +9,9 @@ from typing import Literal
 from retain.errors import Misconfigured
 from retain.items.entry import Tier
 from retain.items.placement import MIN_TTL_S
+from retain.items.tiers.protocols import HOT_TTL_S
 
 HotReads = Literal["session", "checked"]
-
-HOT_TTL_S = 900
-"""Default lifetime of a hot copy."""
 
 
 @dataclass(frozen=True, slots=True)

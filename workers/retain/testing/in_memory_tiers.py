@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from retain.errors import InvalidInput
 from retain.items.placement import MIN_TTL_S
+from retain.items.tiers.protocols import HOT_TTL_S
 from retain.ports import Clock
 
 
@@ -12,19 +13,19 @@ class InMemoryHot:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.values: dict[str, tuple[str, int | None]] = {}
-        """Key to value and the time in epoch milliseconds at which it expires, None for never."""
+        self.values: dict[str, tuple[str, int]] = {}
+        """Key to value and the time in epoch milliseconds at which it expires."""
 
     async def get(self, key: str) -> str | None:
         """See the protocol."""
-        value, expires_at_ms = self.values.get(key, (None, None))
-        return value if expires_at_ms is None or self._clock() < expires_at_ms else None
+        value, expires_at_ms = self.values.get(key, (None, 0))
+        return value if self._clock() < expires_at_ms else None
 
     async def set(self, key: str, value: str, ttl: int | None = None) -> None:
         """See the protocol."""
         if ttl is not None and ttl < MIN_TTL_S:
             raise InvalidInput(f"a key lives at least {MIN_TTL_S} seconds", code="invalid_ttl", minimum_s=MIN_TTL_S)
-        self.values[key] = value, None if ttl is None else self._clock() + ttl * 1000
+        self.values[key] = value, self._clock() + (HOT_TTL_S if ttl is None else ttl) * 1000
 
     async def delete(self, key: str) -> None:
         """See the protocol."""

@@ -11,6 +11,9 @@ from typing import Protocol, runtime_checkable
 
 from retain.items.entry import Buried, Draft, ItemEntry
 
+HOT_TTL_S = 900
+"""Seconds that a hot value lives if nothing else is said."""
+
 
 class HotMemory(Protocol):
     """Values that are read on every request; each expires. Reads may be stale (Workers KV)."""
@@ -20,7 +23,7 @@ class HotMemory(Protocol):
         ...
 
     async def set(self, key: str, value: str, ttl: int | None = None) -> None:
-        """Write the value, replacing any. ttl: seconds until it expires, at least 60; None: never.
+        """Write the value, replacing any. ttl: seconds until it expires, at least 60; None: `HOT_TTL_S`.
 
         Raises: InvalidInput (code `invalid_ttl`); LimitExceeded.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from retain.errors import InvalidInput
+from retain.items.tiers.protocols import HOT_TTL_S
 from retain.ports import Kv, Objects
 
 
@@ -22,7 +23,7 @@ class KvHot:
 
     async def set(self, key: str, value: str, ttl: int | None = None) -> None:
         """See the protocol. KV keeps a key for at least a minute: a shorter ttl is refused."""
-        await self._kv.put(key, value, ttl_s=ttl)
+        await self._kv.put(key, value, ttl_s=HOT_TTL_S if ttl is None else ttl)
 
     async def delete(self, key: str) -> None:
         """See the protocol."""
