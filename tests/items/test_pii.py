@@ -94,6 +94,14 @@ async def test_a_policy_cannot_demote_pii(world: Tiered) -> None:
     assert await world.memory().get("preferences", "ann") == PERSON
 
 
+async def test_pii_that_another_program_stored_unsealed_is_not_demoted(world: Tiered) -> None:
+    await SqlWarm(world.sql, "acme", world.clock).upsert(PLACE, PERSON + " " * 2000)
+    world.clock.advance(40 * 86_400_000)
+    done = await world.demotion().run()
+    assert (done["failed"], done.get("moved", 0)) == (1, 0)
+    assert await world.cold() == {}
+
+
 async def test_the_schema_itself_refuses_sealed_items_outside_the_warm_tier(world: Tiered) -> None:
     await world.memory().put("preferences", "ann", PERSON)
     with pytest.raises(Exception, match="constraint"):

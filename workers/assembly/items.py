@@ -49,8 +49,9 @@ class ItemParts:
     def demotion(self) -> Demotion:
         """Return the demotion of items, by the built-in policy."""
         cold = ObjectsCold(self._platform.objects)
-        policy = AgedDemotion()
-        return Demotion(self._platform.sql, cold, self._placements, bindings.now_ms, policy, self._namespacing)
+        matrix, fields = self._placements, self._root.lifecycle.sealer.fields
+        policy, now = AgedDemotion(), bindings.now_ms
+        return Demotion(self._platform.sql, cold, matrix, now, policy, self._namespacing, fields)
 
     def migration(self) -> Migration:
         """Return the migration of keys."""

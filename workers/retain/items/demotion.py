@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from retain.errors import RetainError
 from retain.identifiers import new_id
 from retain.items.entry import Tier
+from retain.items.pii import FIELDS, refuse_declared
 from retain.items.placement import DAY_S, ItemPlacement, Matrix
 from retain.items.rekeying.flags import Namespacing
 from retain.items.removal import Removal
@@ -135,12 +137,14 @@ class Demotion:
         clock: Clock,
         policy: DemotionPolicy,
         namespacing: Namespacing,
+        pii_fields: Sequence[str] = FIELDS,
     ) -> None:
         self._sql = sql
         self._cold = cold
         self._matrix = matrix
         self._clock = clock
         self._policy = policy
+        self._pii_fields = pii_fields
         self._removal = Removal(sql, clock, matrix, namespacing)
 
     async def run(self, *, looks: int = LOOKS, moves: int = MOVES) -> dict[str, int]:
@@ -211,6 +215,7 @@ class Demotion:
         found = (await self._sql.run(_VALUE, tenant_id, key, version)).rows
         if not found or found[0]["value"] is None:
             return "kept"
+        refuse_declared(str(found[0]["value"]), self._pii_fields)  # PII that another program stored unsealed
         object_key = f"{placement.prefix}{key}@{new_id()}"
         await self._sql.run(_NOTE, object_key, tenant_id, key, self._clock())
         await self._cold.upload_text(object_key, str(found[0]["value"]))
