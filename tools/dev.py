@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
-from collections.abc import Sequence
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+
+import httpx
 
 from tools.local_config import write_local_config
 from tools.local_server import check_port, command, migrate
 from tools.offline_runtime import environment
-from tools.paths import ROOT
+from tools.paths import LOCAL_CONFIG, ROOT
+
+STOP_TIMEOUT_S = 10
+_NOISE = re.compile(
+    r"\s*$"
+    r"|\s*[│┌├└─╭╰⛅|]"  # wrangler's banner, and its table of some two hundred modules
+    r"|env\.\w+ \("
+    r"|Binding +Resource +Mode"
+    r"|.* has access to the following bindings:"
+    r"|Service bindings, Durable Object bindings"
+    r"|Attaching additional modules"
+    r"|Total \(\d+ modules\)"
+    r"|\[custom build\]\s*$"
+    r"|.*Ready on http"  # comes some seconds before the Worker answers
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prepare, then replace this process by wrangler. Returns only when wrangler cannot be started."""
+    """Serve until Ctrl-C; say so when the Worker answers. Return wrangler's exit status. Raises: PortTaken."""
     parser = argparse.ArgumentParser(prog="retain dev", description="Serve the project on this machine.")
     parser.add_argument("--port", type=int, default=8787, help="default: 8787")
     usual = os.environ.get("RETAIN_STATE") or ROOT / ".wrangler" / "state"
@@ -22,10 +45,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     check_port(options.port)
     state = options.state.resolve()
+    address = f"http://127.0.0.1:{options.port}"
+    print(f"starting on {address} (state in {state}); Ctrl-C stops it", flush=True)
     write_local_config()
     state.mkdir(parents=True, exist_ok=True)
     migrate(state)
-    parts = command(options.port, state)
-    print(f"serving on http://127.0.0.1:{options.port} (state in {state}); stop with Ctrl-C", flush=True)
-    os.chdir(ROOT)
-    os.execvpe(parts[0], parts, environment())
+    process = subprocess.Popen(
+        command(options.port, state),
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    threading.Thread(target=_announce, args=(address, process), daemon=True).start()
+    with suppress(KeyboardInterrupt):
+        for line in without_noise(process.stdout or ()):
+            print(line, end="", flush=True)
+    with suppress(KeyboardInterrupt):
+        return _ended(process)
+    return 130
+
+
+def without_noise(lines: Iterable[str]) -> Iterator[str]:
+    """Yield what wrangler prints, without its tables and without blank lines."""
+    return (line for line in lines if _NOISE.match(line) is None)
+
+
+def _announce(address: str, process: subprocess.Popen[str]) -> None:
+    """Print which agents are served, once the Worker answers."""
+    while process.poll() is None:
+        with suppress(httpx.HTTPError):
+            if httpx.get(f"{address}/healthz", timeout=10, trust_env=False).status_code == 200:
+                print(f"serving on {address}: {', '.join(_agents()) or 'no agent'}", flush=True)
+                return
+        time.sleep(0.2)
+
+
+def _agents() -> list[str]:
+    """Return the staged agents' types."""
+    staged = ROOT / json.loads(LOCAL_CONFIG.read_text())["main"]
+    return list(json.loads((staged.parent / "agents.json").read_text())["agents"])
+
+
+def _ended(process: subprocess.Popen[str]) -> int:
+    """Return the exit status of wrangler, which Ctrl-C also reaches; end it if it does not end."""
+    try:
+        return process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()

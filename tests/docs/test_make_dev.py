@@ -72,7 +72,10 @@ def test_make_dev_serves_until_it_is_stopped_and_leaves_no_process(
     healthy = eventually(lambda: _healthy(port), lambda up: up or make_dev.poll() is not None, within_s=90)
     assert healthy, log.read_text()
     assert any("workerd" in line for line in _group(make_dev)), "the server belongs to the group"
-    assert f"serving on http://127.0.0.1:{port}" in log.read_text()
+    serving = f"serving on http://127.0.0.1:{port}: "
+    printed = eventually(log.read_text, lambda text: serving in text, within_s=20)
+    assert "order_triage" in printed.partition(serving)[2], "it names the agents that answer"
+    assert len(printed.splitlines()) < 60, "it prints no table of modules"
     assert list((tmp_path / "state" / "v3" / "d1").iterdir()), "the state is where RETAIN_STATE says"
     os.killpg(make_dev.pid, signal.SIGTERM)
     make_dev.wait(timeout=20)

@@ -1,0 +1,47 @@
+"""The server in the foreground: what it prints, and what it does when its port is taken."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from tools import dev
+from tools.local_server import PortTaken
+
+PRINTED = """
+ ⛅️ wrangler 4.164.0
+────────────────────
+retain has access to the following bindings:
+Binding                           Resource                  Mode
+env.KV (0000)                     KV Namespace              local
+Attaching additional modules:
+┌──────────────────┬────────┬────────────┐
+│ Name             │ Type   │ Size       │
+├──────────────────┼────────┼────────────┤
+│ retain/http.py   │ python │ 4.11 KiB   │
+└──────────────────┴────────┴────────────┘
+Total (211 modules)
+[wrangler:info] Ready on http://127.0.0.1:8787
+[custom build] concierge.yaml: instructions: Field required
+[wrangler:info] POST /v1/agents/default/concierge/run 200 OK (31ms)
+{"level": "ERROR", "message": "unexpected error"}
+⎔ Reloading local server...
+"""
+
+
+def test_what_wrangler_prints_is_shown_without_its_tables() -> None:
+    assert list(dev.without_noise(PRINTED.splitlines(keepends=True))) == PRINTED.splitlines(keepends=True)[-4:]
+
+
+def test_a_taken_port_is_reported_before_anything_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepared() -> None:
+        raise AssertionError("the configuration was written")
+
+    monkeypatch.setattr(dev, "write_local_config", prepared)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        with pytest.raises(PortTaken, match=f"port {port} is in use"):
+            dev.main(["--port", str(port)])
