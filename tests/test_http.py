@@ -30,6 +30,50 @@ def test_a_body_that_is_not_json_is_invalid_input(body: str) -> None:
     assert raised.value.code == "malformed_json"
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        r'"x \ud83d y"',
+        r'{"a": ["\uDE00"]}',
+        r'{"\udfff": 1}',
+        '"\ud83d"',
+        "NaN",
+        '{"a": -Infinity}',
+        "[1e999]",
+        "[-1E+4000]",
+        "1" + "0" * 400 + ".0",
+    ],
+    ids=ascii,
+)
+def test_a_body_whose_texts_or_numbers_are_invalid_is_refused(body: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        _request(body).json()
+    assert raised.value.code == "malformed_json"
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [
+        (r'"\ud83d\ude00"', "\U0001f600"),
+        (r'"\\ud83d"', r"\ud83d"),
+        ('"NaN, Infinity, 1e999"', "NaN, Infinity, 1e999"),
+        ("[1e100]", [1e100]),
+    ],
+    ids=ascii,
+)
+def test_a_body_that_only_looks_invalid_is_read(body: str, value: object) -> None:
+    assert _request(body).json() == value
+
+
+@given(st.text(st.characters(codec=None)) | st.floats())
+def test_what_a_body_holds_can_be_sent_and_stored(value: object) -> None:
+    try:
+        read = _request(json.dumps(value)).json()
+    except InvalidInput:
+        return
+    json.dumps(read, ensure_ascii=False, allow_nan=False).encode()
+
+
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5))
 def test_a_json_response_holds_the_value(value: object) -> None:
     response = json_response(value, 201)

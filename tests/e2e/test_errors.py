@@ -110,6 +110,11 @@ MISTAKES: dict[str, Mistake] = {
     "no body": Mistake("POST", RUN, 400, "malformed_json"),
     "body cut short": Mistake("POST", RUN, 400, "malformed_json", content='{"input": "x'),
     "body not UTF-8": Mistake("POST", RUN, 400, "malformed_json", content=b"\xff\xfe{"),
+    "half a character": Mistake("POST", RUN, 400, "malformed_json", content=r'{"input": "x \ud83d y"}'),
+    "half a character in metadata": Mistake(
+        "POST", MEMORIES, 400, "malformed_json", content=r'{"content": "x", "metadata": {"a": "\ud83d"}}'
+    ),
+    "not a number": Mistake("POST", MEMORIES, 400, "malformed_json", content='{"content": "x", "confidence": NaN}'),
     "body nested too deeply": Mistake("POST", RUN, 400, "malformed_json", content="[" * 100_000),
     "objects nested too deeply": Mistake("POST", SEED, 400, "malformed_json", content='{"a":' * 50_000),
     "body a list": Mistake("POST", RUN, 400, "invalid_body", json=[]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,8 @@ from retain.json_text import read_json
 
 MAX_BODY_BYTES = 1_048_576
 """Largest request body accepted, in bytes."""
+_SUSPECT = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]|NaN|Infinity|[eE]\+?[0-9]{3}|[0-9]{309}")
+"""What every body has that Python reads as JSON although it holds no valid text or number; others may have it, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,16 @@ class Request:
     def json(self) -> Any:
         """Return the parsed body.
 
-        Raises: InvalidInput (code `malformed_json`), also for a body nested too deeply to be read safely.
+        Raises: InvalidInput (code `malformed_json`), also for a body nested too deeply to be read safely, for NaN and
+            infinite numbers, and for a text that is not Unicode: half of a surrogate pair, which no store can hold.
         """
         try:
-            return read_json(self.body)
+            value = read_json(self.body)
+            if _SUSPECT.search(self.body) is not None:
+                json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
         except ValueError as error:
             raise errors.InvalidInput("the body is not valid JSON", code="malformed_json") from error
+        return value
 
 
 @dataclass(frozen=True, slots=True)
