@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from retain.errors import InvalidInput
@@ -96,44 +97,50 @@ async def test_the_rows_that_a_verification_reads_grow_with_the_history_and_not_
     assert many < 5 * few
 
 
-@given(data=st.data())
+@given(
+    table=st.sampled_from(["world_history", "memory_events"]),
+    place=st.tuples(st.integers(0, 999), st.integers(0, 999)),
+    number=st.integers(0, 2**50),
+    text=st.text("abcdef0123456789{}", min_size=1),
+    other=st.none() | st.integers(0, 999),
+)
 @settings(max_examples=150, deadline=None)
-def test_a_change_to_any_column_of_any_row_is_detected(lived: Snapshot, data: st.DataObject) -> None:
-    table, columns = data.draw(
-        st.sampled_from([("world_history", HISTORY_COLUMNS), ("memory_events", EVENT_COLUMNS)]), label="table"
-    )
+def test_a_change_to_any_column_of_any_row_is_detected(
+    lived: Snapshot, table: str, place: tuple[int, int], number: int, text: str, other: int | None
+) -> None:
+    """place: the row and the column. number, text: what is written, unless it is what another row has there."""
+    columns = HISTORY_COLUMNS if table == "world_history" else EVENT_COLUMNS
     with living(lived) as world:
         world.sql_now("PRAGMA ignore_check_constraints = ON")
-        rows = world.sql_now(
-            f"SELECT rowid AS number, * FROM {table}" if table == "memory_events" else f"SELECT * FROM {table}"
-        )
-        row = data.draw(st.sampled_from(rows), label="row")
-        column = data.draw(st.sampled_from(columns), label="column")
+        rows = world.sql_now(f"SELECT * FROM {table}")
+        row, column = rows[place[0] % len(rows)], columns[place[1] % len(columns)]
         old = row[column]
-        new: object
-        if isinstance(old, int):
-            new = data.draw(st.integers(0, 2**50).filter(lambda value: value != old), label="new")
-        else:
-            others = [other[column] for other in rows if other[column] != old] or ["x"]
-            fresh = st.text("abcdef0123456789{}", min_size=1)
-            new = data.draw(st.one_of(st.sampled_from(others), fresh).filter(lambda value: value != old), label="new")
+        others = [one[column] for one in rows if one[column] != old]
+        new: object = number if isinstance(old, int) else text
+        if other is not None and others and not isinstance(old, int):
+            new = others[other % len(others)]
+        assume(new != old)
         key = ("tenant_id", "seq") if table == "world_history" else ("event_id",)
         where = " AND ".join(f"{name} = ?" for name in key)
         taken = [
             r for r in rows if tuple({**row, column: new}[k] for k in key) == tuple(r[k] for k in key) and r is not row
         ]
-        for other in taken:  # an attacker may overwrite a row as well
-            world.sql_now(f"DELETE FROM {table} WHERE {where}", *(other[name] for name in key))
-        world.sql_now(f"UPDATE {table} SET {column} = ? WHERE {where}", new, *(row[name] for name in key))
+        for one in taken:  # an attacker may overwrite a row as well
+            world.sql_now(f"DELETE FROM {table} WHERE {where}", *(one[name] for name in key))
+        try:
+            world.sql_now(f"UPDATE {table} SET {column} = ? WHERE {where}", new, *(row[name] for name in key))
+        except sqlite3.OperationalError as error:
+            assert "malformed JSON" in str(error)  # an index reads the column: D1 itself refuses what is not JSON
+            return
         assert _problem(world) is not None
 
 
-@given(data=st.data())
+@given(table=st.sampled_from(["world_history", "memory_events"]), place=st.integers(0, 999))
 @settings(max_examples=60, deadline=None)
-def test_a_removed_row_is_detected(lived: Snapshot, data: st.DataObject) -> None:
-    table = data.draw(st.sampled_from(["world_history", "memory_events"]))
+def test_a_removed_row_is_detected(lived: Snapshot, table: str, place: int) -> None:
     with living(lived) as world:
-        row = data.draw(st.sampled_from(world.sql_now(f"SELECT * FROM {table}")))
+        rows = world.sql_now(f"SELECT * FROM {table}")
+        row = rows[place % len(rows)]
         if table == "memory_events":
             world.sql_now("DELETE FROM memory_events WHERE event_id = ?", row["event_id"])
         else:

@@ -510,7 +510,7 @@ _scopes = st.one_of(
     st.builds(
         lambda agent, instance: Scope("acme", agent, None, instance),
         names,
-        st.from_regex(r"[A-Za-z0-9._-]{1,64}", fullmatch=True),
+        st.from_regex(r"[A-Za-z0-9._-]{1,64}", fullmatch=True).filter(lambda name: name not in (".", "..")),
     ),
 )
 
