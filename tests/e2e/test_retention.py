@@ -15,7 +15,7 @@ from tests.e2e.waiting import eventually
 
 pytestmark = pytest.mark.workerd
 
-CANARY = "my card ends in 4242"
+CANARY = "the parcel waits in locker 7391"
 AGE_MS = 91 * 24 * 3600 * 1000
 _AGED = (
     "UPDATE memory_episodes SET created_at_ms = created_at_ms - ?1 WHERE run_id = ?2",
