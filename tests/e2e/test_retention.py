@@ -60,7 +60,7 @@ def test_the_text_of_a_turn_is_gone_from_every_store_after_90_days(steered: Stee
     assert state.d1_tables(CANARY) == []
     old, young = (recorded_run(steered.api, tenant_id, one["run_id"]) for one in (asked_first, later))
     assert (old["status"], old["texts"], old["output"], old["episodes"]) == ("completed", "removed", None, [])
-    assert old["input"].keys() == {"episodes", "records", "cut"}
+    assert old["input"].keys() == {"messages", "episodes", "records", "cut"}
     assert (young["texts"], young["output"], len(young["episodes"])) == ("kept", "hello", 1)
     assert young["input"]["episodes"] == [{"episode_id": read["episode_id"], "gone": True}]
 
