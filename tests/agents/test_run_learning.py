@@ -68,6 +68,10 @@ async def test_what_a_user_says_closes_what_was_known_of_them_and_of_nobody_else
     [row] = await deployment.rows("SELECT * FROM memory_records WHERE content = 'Ann lives in Lyon'")
     assert (row["subject"], row["predicate"], row["object"]) == ("user:ann", "lives_in", "Lyon")
     assert json.loads(row["source"]) == {"origin": "extraction", "run_id": moved, "step": 1}
+    [old] = await deployment.rows("SELECT id FROM memory_records WHERE content = 'Ann lives in Berlin'")
+    vectors = await deployment.index.get_by_ids([f"{old['id']}#0", f"{row['id']}#0"])
+    ends = {entry.id: (entry.metadata.get("valid_to"), entry.metadata.get("superseded_by")) for entry in vectors}
+    assert ends == {f"{old['id']}#0": (row["valid_from_ms"], row["id"]), f"{row['id']}#0": (None, None)}
     assert await report(deployment, moved) == {
         "status": "learned",
         "method": "rules",

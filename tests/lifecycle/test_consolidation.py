@@ -238,6 +238,21 @@ async def test_expired_tasks_are_closed_and_other_expired_records_deleted(world:
     assert await consolidate(world.stores()) == Consolidated()
 
 
+async def test_the_vectors_of_closed_tasks_and_of_duplicates_are_closed_too(world: World) -> None:
+    soon = world.clock() + HOUR_MS
+    task = await world.store("Write the report.", kind="task", expires_at_ms=soon)
+    kept, other = await world.store("Bob likes tea."), await world.store("Bob likes tea!")
+    world.clock.advance(HOUR_MS)
+    assert await consolidate(world.stores()) == Consolidated(closed=1, superseded=1, compared=3)
+    vectors = world.vectors()
+    ends = {
+        one: [vectors[f"{one}#0"].get(name) for name in ("valid_to", "superseded_by")] for one in (task, kept, other)
+    }
+    assert ends == {task: [soon, None], kept: [None, None], other: [world.clock(), kept]}
+    await world.rest()
+    assert (await verify_page(world.stores(), "acme", None, repair=False)).drift == {}
+
+
 async def test_an_expiry_that_was_moved_meanwhile_counts(world: World) -> None:
     fact = await world.store("The code is 1234.", expires_at_ms=world.clock() + 1)
     world.clock.advance(10)
@@ -293,6 +308,7 @@ async def test_a_consolidation_that_stops_anywhere_is_finished_by_the_next(world
                 await stopped.restart()
                 await consolidate(stopped.stores())
                 await stopped.rest()
+                await stopped.rest()  # what the reconciler sent the first time is shown by now
                 assert _state(stopped) == undisturbed, f"stopped at point {points}"
                 assert (await verify_page(stopped.stores(), "acme", None, repair=False)).drift == {}
         assert points > 15

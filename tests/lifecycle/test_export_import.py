@@ -206,6 +206,12 @@ async def test_of_two_facts_that_an_import_brings_together_one_is_valid(world: W
     await take(world, exported, "other")
     hits = await world.recall("Where does Ann live?", tenant="other")
     assert [hit.record.content for hit in hits] == ["Ann lives in Lyon."]
+    rows = world.sql_now("SELECT id, valid_to_ms, superseded_by FROM memory_records WHERE tenant_id = 'other'")
+    vectors = world.vectors()
+    for row in rows:
+        metadata = vectors[f"{row['id']}#0"]
+        assert (metadata.get("valid_to"), metadata.get("superseded_by")) == (row["valid_to_ms"], row["superseded_by"])
+    assert sorted(row["superseded_by"] is None for row in rows) == [False, True]
     events = world.sql_now("SELECT * FROM memory_events WHERE tenant_id = 'other'")
     await take(world, exported, "other")
     assert world.sql_now("SELECT * FROM memory_events WHERE tenant_id = 'other'") == events

@@ -55,8 +55,12 @@ async def _delete(world: World, record_id: str) -> None:
     await world.memory().delete(record_id, AGENT)
 
 
+async def _close(world: World, record_id: str) -> None:
+    await world.memory().invalidate(record_id, world.clock(), AGENT)
+
+
 @pytest.mark.parametrize("before", [True, False])
-@pytest.mark.parametrize("change", [_edit, _shorten, _delete])
+@pytest.mark.parametrize("change", [_edit, _shorten, _delete, _close])
 @pytest.mark.parametrize("step_ms", [0, 1])
 async def test_a_record_that_changes_while_it_is_settled_is_settled_again(
     world: World, change: Change, before: bool, step_ms: int

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,22 @@ async def test_memory_history_and_runs_read_as_before(migrated: World) -> None:
         cursor = report.cursor
         if cursor is None:
             break
+
+
+async def test_the_vectors_of_closed_records_are_repaired(migrated: World) -> None:
+    [closed] = migrated.sql_now("SELECT * FROM memory_records WHERE valid_to_ms IS NOT NULL")
+    [entry] = await migrated.index.get_by_ids([f"{closed['id']}#0"])
+    ends = {"valid_to": closed["valid_to_ms"], "superseded_by": closed["superseded_by"]}
+    old = {name: value for name, value in entry.metadata.items() if name not in ends}
+    await migrated.index.upsert([replace(entry, metadata=old)])
+    assert (await verify_page(migrated.stores(), "acme", None, repair=False)).drift == {}
+    assert [one["record_id"] for one in migrated.sql_now("SELECT * FROM memory_outbox")] == [closed["id"]]
+    for _ in range(2):  # the first time the index is sent them, and the second time it shows them
+        await migrated.rest()
+    [entry] = await migrated.index.get_by_ids([f"{closed['id']}#0"])
+    assert entry.metadata == {**old, **ends}
+    assert migrated.sql_now("SELECT * FROM memory_outbox") == []
+    assert (await verify_page(migrated.stores(), "acme", None, repair=False)).drift == {}
 
 
 async def test_the_conversations_are_whole_and_continue(migrated: World) -> None:

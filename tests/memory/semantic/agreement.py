@@ -84,7 +84,7 @@ async def check_history(substrate: Substrate) -> None:
 
 
 async def check_vectors(substrate: Substrate, records: list[Record]) -> None:
-    """Check that the vector index has exactly the records' parts, each with the right vector and scope."""
+    """Check that the vector index has exactly the records' parts, each with the right vector, scope and end."""
     entries = await substrate.vectors.entries()
     expected = {
         f"{record.id}#{number}": (record, vector)
@@ -100,6 +100,9 @@ async def check_vectors(substrate: Substrate, records: list[Record]) -> None:
         assert entry.metadata["scope_id"] == record.scope_id
         assert entry.metadata["kind"] == record.kind
         assert entry.metadata.get("subject") == record.subject
+        assert entry.metadata.get("valid_to") == record.valid_to_ms
+        by = None if record.valid_to_ms is None else record.superseded_by
+        assert entry.metadata.get("superseded_by") == by
 
 
 async def vectors_of(substrate: Substrate, record: Record) -> list[Vector]:

@@ -139,10 +139,12 @@ async def _expire(stores: Stores, tenant_id: str, ids: Sequence[str], done: Cons
     indexer, now = stores.indexer(), stores.clock()
     counted = (0, 0)
     deleted: list[str] = []
+    closed: list[str] = []
 
     async def decide() -> Change | None:
         nonlocal counted
         deleted.clear()
+        closed.clear()
         statements: list[Statement] = []
         entries: list[HistoryEntry] = []
         rows = (await stores.sql.run(_RECORDS, tenant_id, json.dumps(ids))).rows
@@ -155,6 +157,8 @@ async def _expire(stores: Stores, tenant_id: str, ids: Sequence[str], done: Cons
             if record.kind == "task":
                 if record.valid_to_ms is None or record.valid_to_ms > ended:
                     _note(known, "invalidated", {"valid_to_ms": ended}, "expired", now, statements, entries)
+                    statements.append(indexer.owe(record, 0))
+                    closed.append(record.id)
                 continue
             _note(known, "deleted", {}, "expired", now, statements, entries)
             deleted.append(record.id)
@@ -167,19 +171,18 @@ async def _expire(stores: Stores, tenant_id: str, ids: Sequence[str], done: Cons
     if await stores.history().transact(tenant_id, decide):
         done.closed += counted[0]
         done.deleted += counted[1]
-        try:
-            await indexer.settle_all(deleted)
-        except RetainError as error:  # the index is owed them: the reconciler continues
-            _log.warning("vector index not settled", extra={"tenant_id": tenant_id, "code": error.code})
+        await indexer.try_to_settle(*deleted, *closed, still_fresh=True)
 
 
 async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Consolidated) -> None:
     """Compare new records, and supersede duplicates, in the transaction that marks the records as compared."""
-    now = stores.clock()
+    indexer, now = stores.indexer(), stores.clock()
     counted = 0
+    closed: list[str] = []
 
     async def decide() -> Change | None:
         nonlocal counted
+        closed.clear()
         rows = (await stores.sql.run(_RECORDS, tenant_id, json.dumps(ids))).rows
         new = [known_of(row).record for row in rows]
         keys = {record.id: likeness(record) for record in new}
@@ -199,12 +202,15 @@ async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Conso
                 if not _persons(other):
                     data = {"by": kept.id, "valid_to_ms": now}
                     _note(seen[other.id], "superseded", data, "near_duplicate", now, statements, entries)
+                    statements.append(indexer.owe(other, 0))
+                    closed.append(other.id)
         counted = len(entries)
         return Change(statements, entries) if statements else None
 
     await stores.history().transact(tenant_id, decide)
     done.compared += len(ids)
     done.superseded += counted
+    await indexer.try_to_settle(*closed, still_fresh=True)
 
 
 def _persons(record: Record) -> bool:

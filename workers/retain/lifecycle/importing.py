@@ -18,7 +18,7 @@ from retain.lifecycle.transfer.lines import Line, read_lines
 from retain.lifecycle.transfer.plan import plan_import
 from retain.memory.indexer import Indexer
 from retain.memory.records.supersession import Supersession
-from retain.ports import Sql
+from retain.ports import Sql, Statement
 from retain.tenants.history import Change
 
 MAX_TRIES = 5
@@ -68,13 +68,18 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line]) -> Impo
     subjects = [record.id for record in plan.subjects]
     await stores.sql.batch(plan.debts(indexer, indexed, await _parts(stores.sql, subjects)))
 
+    debts: dict[str, Statement] = {}
+
     async def decide() -> Change | None:
+        nonlocal debts
         now = await plan_import(stores.sql, tenant_id, lines)
         if now.steps != plan.steps:
             raise _MeanwhileChanged
         supersession = Supersession(stores.sql, stores.clock)
         await supersession.reconcile(now.known, now.removed)
-        return now.change(indexer, tenant_id, indexed, supersession.parts)
+        replaced = {record.id for record in now.replaced}  # whose debts are recorded before
+        debts = indexer.debts({name: one for name, one in supersession.changes.items() if name not in replaced})
+        return now.change(indexer, tenant_id, indexed, [*supersession.parts, *debts.values()])
 
     try:
         await indexer.write([(record, indexed[record.id]) for record in records])
@@ -84,7 +89,7 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line]) -> Impo
         if isinstance(error, Conflict):
             raise Conflict("two memories of a scope would have the same content", code="content_taken") from error
         raise
-    await _settle(indexer, [record.id for record in plan.replaced])
+    await _settle(indexer, [*(record.id for record in plan.replaced), *sorted(debts)])
     return Imported(
         scopes=len(plan.scopes),
         users=len(plan.users),

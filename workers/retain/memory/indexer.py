@@ -78,6 +78,17 @@ class Indexer:
         """Return the statement that records a debt for this record; see `retain.memory.index_debts.owe`."""
         return index_debts.owe(record, parts, self._clock(), changed=changed)
 
+    def debts(self, changes: Mapping[str, tuple[Record, Record]]) -> dict[str, Statement]:
+        """Return the statements that record the debts for changed records, by id.
+
+        Those whose vectors keep their metadata owe nothing. changes: each record before and after; its content is the same.
+        """
+        return {
+            record_id: self.owe(after, 0)
+            for record_id, (before, after) in changes.items()
+            if self.metadata(before) != self.metadata(after)
+        }
+
     def sent(self, record: Record) -> Statement:
         """Return the statement that records that the index was sent the vectors, which it may not show yet."""
         return index_debts.sent(record.id, self._clock())
@@ -173,15 +184,17 @@ class Indexer:
         for start in range(0, len(surplus), DELETE_LIMIT):
             await self._index.delete_by_ids(surplus[start : start + DELETE_LIMIT])
 
-    async def try_to_settle(self, record_id: str, *, still_fresh: bool = False) -> bool:
-        """Settle now if that works, else leave it to the reconciler; return whether it worked.
+    async def try_to_settle(self, *record_ids: str, still_fresh: bool = False) -> bool:
+        """Settle now if that works, else leave all of it to the reconciler; return whether it worked.
 
-        still_fresh: as in `settle_all`.
+        still_fresh: whether those records are, as in `settle_all`.
         """
+        if not record_ids:
+            return True
         try:
-            await self.settle_all([record_id], still_fresh=frozenset([record_id] if still_fresh else []))
+            await self.settle_all(record_ids, still_fresh=frozenset(record_ids if still_fresh else []))
         except RetainError as error:
-            await self._note_failure(record_id, error)
+            await self._note_failure(record_ids, error)
             return False
         return True
 
@@ -195,16 +208,16 @@ class Indexer:
         worked = [await self.try_to_settle(row["record_id"], still_fresh=True) for row in due.rows]
         return Settled(sum(worked), len(worked) - sum(worked))
 
-    async def _note_failure(self, record_id: str, error: RetainError) -> None:
-        _log.warning("vector index not settled", extra={"record_id": record_id, "code": error.code})
-        sql, values = index_debts.failed(record_id, error.code, self._clock())
+    async def _note_failure(self, record_ids: Sequence[str], error: RetainError) -> None:
+        _log.warning("vector index not settled", extra={"record_ids": record_ids, "code": error.code})
+        now = self._clock()
         try:
-            await self._sql.run(sql, *values)
+            await self._sql.batch([index_debts.failed(record_id, error.code, now) for record_id in record_ids])
         except RetainError as second:
-            _log.warning("index debts not reachable", extra={"record_id": record_id, "code": second.code})
+            _log.warning("index debts not reachable", extra={"record_ids": record_ids, "code": second.code})
 
     def metadata(self, record: Record) -> dict[str, MetadataValue]:
-        """Return what the index stores with a vector: the fields it filters on, and the fact's parts.
+        """Return what the index stores with a vector: fields to filter on, the fact's parts, and a closed record's end.
 
         `agent_id` and `agent_type` are both the type of the agent whose scope it is, "" outside an agent's scope. The
         index's specification has a filter on `agent_id`; Retain's own word is `agent_type`.
@@ -224,6 +237,8 @@ class Indexer:
             "subject": record.subject,
             "predicate": record.predicate,
             "object": record.object,
+            "valid_to": record.valid_to_ms,
+            "superseded_by": None if record.valid_to_ms is None else record.superseded_by,
             "learned_from_run_id": run_id if isinstance(run_id, str) else None,
         }
         return {name: value for name, value in values.items() if value is not None}

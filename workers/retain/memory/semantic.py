@@ -38,6 +38,9 @@ from retain.tenants.history import Change, WorldHistory
 
 __all__ = ["Hit", "RecallQuery", "SemanticMemory", "StoreResult"]
 
+_Decide = Callable[[KnownRecord, Supersession], Awaitable[tuple[Record, list[Written | Statement]]]]
+"""Returns a record as it changes, and what is written for that."""
+
 
 class SemanticMemory:
     """The semantic memory of one scope."""
@@ -136,8 +139,7 @@ class SemanticMemory:
         edited = changed(before, self._event("edited", record_id, changes, source))
         [indexed] = await self._indexer.read([edited])
 
-        async def edit(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
-            supersession = Supersession(self._sql, self._clock)
+        async def edit(known: KnownRecord, supersession: Supersession) -> tuple[Record, list[Written | Statement]]:
             record = (await supersession.edit(known, self._event("edited", record_id, changes, source))).record
             same = record.content == edited.content
             now = indexed if same else (await self._indexer.read([record]))[0]
@@ -147,20 +149,17 @@ class SemanticMemory:
         await self._sql.batch([self._indexer.owe(edited, len(indexed.vectors), changed=meant)])
         try:
             await self._indexer.write([(edited, indexed)])
-            after = await self._change(record_id, edit)
+            return await self._change(record_id, edit, owed=True)
         except RetainError as error:
             await self._indexer.try_to_settle(record_id, still_fresh=True)
             if isinstance(error, Conflict):
                 raise Conflict("the scope has this content already", code="duplicate_content") from error
             raise
-        await self._indexer.try_to_settle(record_id, still_fresh=True)
-        return after
 
     async def invalidate(self, record_id: str, at_ms: int, source: RecordSource) -> Record:
         """End the record's validity at `at_ms`; one that was to begin later never does. Raises: NotFound; Unavailable."""
 
-        async def close(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
-            supersession = Supersession(self._sql, self._clock)
+        async def close(known: KnownRecord, supersession: Supersession) -> tuple[Record, list[Written | Statement]]:
             return (await supersession.close(known, at_ms, source.to_json())).record, supersession.parts
 
         return await self._change(record_id, close)
@@ -168,8 +167,7 @@ class SemanticMemory:
     async def restore(self, record_id: str, source: RecordSource) -> Record:
         """Make a closed record valid again; one that another fact replaced, from now. Raises: NotFound; Unavailable."""
 
-        async def restore(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
-            supersession = Supersession(self._sql, self._clock)
+        async def restore(known: KnownRecord, supersession: Supersession) -> tuple[Record, list[Written | Statement]]:
             return (await supersession.restore(known, source.to_json())).record, supersession.parts
 
         return await self._change(record_id, restore)
@@ -180,10 +178,9 @@ class SemanticMemory:
         Raises: NotFound; Unavailable, after which the call may be repeated.
         """
 
-        async def remove(known: KnownRecord) -> tuple[Record, list[Written | Statement]]:
+        async def remove(known: KnownRecord, supersession: Supersession) -> tuple[Record, list[Written | Statement]]:
             record = known.record
             deleted = known.follow(self._event("deleted", record.id, {}, source))
-            supersession = Supersession(self._sql, self._clock)
             await supersession.remove(record)
             return record, [
                 append_event(record.tenant_id, deleted),
@@ -193,21 +190,29 @@ class SemanticMemory:
                 *supersession.parts,
             ]
 
-        await self._change(record_id, remove)
-        await self._indexer.try_to_settle(record_id)
+        await self._change(record_id, remove, owed=True)
 
-    async def _change(
-        self, record_id: str, decide: Callable[[KnownRecord], Awaitable[tuple[Record, list[Written | Statement]]]]
-    ) -> Record:
-        """Commit `decide`'s change and return its record: a read after the commit might fail or see more."""
+    async def _change(self, record_id: str, decide: _Decide, *, owed: bool = False) -> Record:
+        """Commit `decide`'s change and return its record: a read after the commit might fail or see more.
+
+        Then settle the vectors of the records that it changes, if that works. owed: the caller records this record's debt.
+        """
         decided: list[Record] = []
+        debts: dict[str, Statement] = {}
 
         async def change() -> Change:
-            record, parts = await decide(await self._owned(record_id))
+            nonlocal debts
+            supersession = Supersession(self._sql, self._clock)
+            record, parts = await decide(await self._owned(record_id), supersession)
             decided.append(record)
-            return change_of(parts)
+            debts = self._indexer.debts(supersession.changes)
+            if owed:
+                debts.pop(record_id, None)
+            return change_of([*parts, *debts.values()])
 
         await self._history.transact(self.scope.tenant_id, change)
+        own = [record_id] if owed else []
+        await self._indexer.try_to_settle(*own, *sorted(debts), still_fresh=True)
         return as_stored(decided[-1])
 
     async def _owned(self, record_id: str, visible: Sequence[Scope] = ()) -> KnownRecord:

@@ -17,7 +17,7 @@ from retain.json_text import JsonObject
 from retain.memory.indexer import Indexed, Indexer
 from retain.memory.records.events import KnownRecord
 from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource
-from retain.memory.records.retelling import FACT_PARTS, additions, outcome
+from retain.memory.records.retelling import additions, outcome
 from retain.memory.records.rows import LAST_EVENT, change_of, known_of
 from retain.memory.records.supersession import Supersession, restated
 from retain.memory.scope import Scope, registration
@@ -82,7 +82,7 @@ class Storing:
         self._contents = [(one.record.content_hash, one) for one in stated]
         self._owed: dict[str, _Owed] = {}
         self._results: list[StoreResult] | None = None if stated else []
-        self._reindexed: set[str] = set()
+        self._reindexed: list[str] = []
 
     async def run(self) -> list[StoreResult]:
         """Store the contents and return each one's result, in order, when all are durable and can be found.
@@ -101,8 +101,7 @@ class Storing:
             for owed in self._owed.values():
                 await self._indexer.try_to_settle(owed.record.id, still_fresh=True)
             raise
-        for record_id in sorted(self._reindexed):
-            await self._indexer.try_to_settle(record_id, still_fresh=True)
+        await self._indexer.try_to_settle(*self._reindexed, still_fresh=True)
         return self._results
 
     async def _known(self) -> dict[str, KnownRecord]:
@@ -134,14 +133,13 @@ class Storing:
 
     async def _decide(self) -> Change | None:
         """Return the change that stores new records and changes known ones; set the results. Repeatable."""
-        self._results = None
-        self._reindexed = set()
+        self._results, self._reindexed = None, []
         known = await self._known()
         results: list[StoreResult] = []
         supersession = Supersession(self._sql, self._clock)
         for content, stated in self._contents:
             if (held := known.get(content)) is not None:
-                result = await self._repeat(supersession, held, stated)
+                result = _result(*await supersession.repeat(held, stated.record, stated.since_ms), stated)
             elif (owed := self._owed.get(content)) is not None:
                 record = owed.record
                 indexes = [*self._indexer.rows(record, owed.indexed), self._indexer.sent(record)]
@@ -151,8 +149,9 @@ class Storing:
                 return None
             results.append(result)
         await self._require_room(sum(result.created for result in results))
-        self._results = results
-        return change_of(supersession.parts) if supersession.parts else None
+        debts = self._indexer.debts(supersession.changes)
+        self._results, self._reindexed = results, sorted(debts)
+        return change_of([*supersession.parts, *debts.values()]) if supersession.parts else None
 
     async def _require_room(self, created: int) -> None:
         """Check that the scope's user may have so many more memories, in the transaction that creates them.
@@ -170,14 +169,6 @@ class Storing:
                 code="user_memory_limit",
                 limit=int(most),
             )
-
-    async def _repeat(self, supersession: Supersession, known: KnownRecord, stated: Stated) -> StoreResult:
-        """Return the result of storing known content again."""
-        before, after = await supersession.repeat(known, stated.record, stated.since_ms)
-        if any(getattr(before, name) != getattr(after, name) for name in FACT_PARTS):
-            supersession.parts.append(self._indexer.owe(after, 0))  # the index has the parts in the vector's metadata
-            self._reindexed.add(after.id)
-        return _result(before, after, stated)
 
 
 def kept_as_it_is(record: Record, stated: Stated) -> StoreResult:

@@ -52,7 +52,8 @@ _STATE = ("valid_from_ms", "valid_to_ms", "superseded_by", "gaps", "claims")
 class Supersession:
     """What one mutation does to the records of a tenant, in order: each change sees what the earlier ones did.
 
-    Only reads; collects in `parts` what is to be written.
+    Only reads; collects in `parts` what is to be written, and in `changes` each record that it changes, by id: as it was,
+    or as a new one was stated, and as it is then.
     """
 
     def __init__(self, sql: Sql, clock: Clock) -> None:
@@ -60,6 +61,7 @@ class Supersession:
         self._clock = clock
         self._changed: dict[str, KnownRecord] = {}
         self._removed: set[str] = set()
+        self.changes: dict[str, tuple[Record, Record]] = {}
         self.parts: list[Written | Statement] = []
 
     async def add(self, record: Record, indexes: Sequence[Statement]) -> KnownRecord:
@@ -71,7 +73,7 @@ class Supersession:
         settled = _settled(record, claims_of(record), others, record.valid_from_ms, only_ends=True)
         new = settled.pop(record.id)
         event = LearningEvent(new_id(), new.id, "stored", new.to_json(), new.source, new.recorded_at_ms)
-        known = self._write(new, event)
+        known = self._write(record, new, event)
         self.parts += indexes
         self._note(settled, others, new)
         return known
@@ -124,7 +126,7 @@ class Supersession:
         before = known.record
         claims = claims_of(before)
         record, following = known.after(event)
-        known = self._write(record, following)
+        known = self._write(before, record, following)
         if _counts_as(record) == _counts_as(before):
             return known
         if _about(record) != _about(before):
@@ -209,10 +211,12 @@ class Supersession:
         self, known: KnownRecord, kind: EventKind, data: EventData, source: Mapping[str, object]
     ) -> KnownRecord:
         """Write the record after its next event, and that event."""
-        return self._write(*known.after(LearningEvent(new_id(), known.record.id, kind, data, source, self._clock())))
+        event = LearningEvent(new_id(), known.record.id, kind, data, source, self._clock())
+        return self._write(known.record, *known.after(event))
 
-    def _write(self, record: Record, event: LearningEvent) -> KnownRecord:
+    def _write(self, before: Record, record: Record, event: LearningEvent) -> KnownRecord:
         known = self._changed[record.id] = KnownRecord(record, event.event_id)
+        self.changes[record.id] = self.changes.get(record.id, (before,))[0], record
         self.parts += [append_event(record.tenant_id, event), write_record(record)]
         return known
 
