@@ -50,6 +50,11 @@ Past = dict[str, dict[str, str]]
 """The records found at a time: by filter, their contents by id."""
 
 
+def _last_beginning(record: Record) -> int:
+    """Return when the last span begins for which the record was stated: of competing facts, the later one is valid."""
+    return max((begin for begin, _ in record.claims), default=record.valid_from_ms)
+
+
 class Remembering(RuleBasedStateMachine):
     """One agent's memory, written and recalled."""
 
@@ -104,14 +109,16 @@ class Remembering(RuleBasedStateMachine):
         result = self.run(self.substrate.memory().store(new, source))
         after = self.run(self.substrate.record(result.id))
         assert result.created == (before is None)
-        begins_later = {
-            record.id
+        began_last = max(
+            (_last_beginning(record), record.id)
             for record in self.records()
-            if (record.subject, record.predicate) == (after.subject, after.predicate) and record.valid_from_ms > now
-        }
+            if (record.subject, record.predicate) == (after.subject, after.predicate)
+        )
         if shut and source is not PERSON:
             assert after == before
-        elif not begins_later and (before is None or before.valid_to_ms is None or before.valid_to_ms <= now):
+        elif began_last <= (now, after.id) and (
+            before is None or before.valid_to_ms is None or before.valid_to_ms <= now
+        ):
             assert after.holds_at(max(now, after.recorded_at_ms))
         if before is not None and before.holds_at(now):
             named = {name.partition(".")[0] for name in result.merged}

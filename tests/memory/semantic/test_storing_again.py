@@ -190,15 +190,20 @@ async def test_text_that_becomes_a_fact_closes_the_one_before_it(substrate: Subs
     await check_agreement(substrate)
 
 
-async def test_text_that_becomes_a_fact_is_closed_by_a_newer_one(substrate: Substrate) -> None:
+async def test_text_that_becomes_a_fact_was_closed_by_a_newer_one_and_is_valid_again_as_of_its_statement(
+    substrate: Substrate,
+) -> None:
     berlin = await substrate.store(TEXT)
     substrate.clock.advance(1_000)
     munich = await substrate.store("Ann lives in Munich.", **CITY)
     substrate.clock.advance(1_000)
     result = await substrate.memory().store(NewRecord(TEXT, **CITY), AGENT_SOURCE)
-    assert (result.merged, result.kept) == (("subject", "predicate"), ("valid_to_ms",))
-    record = await substrate.record(berlin)
-    assert (record.superseded_by, record.valid_to_ms) == (munich, START + 1_000)
+    assert (result.merged, result.kept) == (("subject", "predicate"), ())
+    record, other = await substrate.record(berlin), await substrate.record(munich)
+    assert (record.valid_to_ms, record.gaps) == (None, ((START + 1_000, START + 2_000),))
+    assert (other.superseded_by, other.valid_to_ms) == (berlin, START + 2_000)
+    repeated = await substrate.memory().store(NewRecord(TEXT, **CITY), AGENT_SOURCE)
+    assert (repeated.merged, await substrate.record(berlin)) == ((), record)
     await check_agreement(substrate)
 
 

@@ -101,7 +101,13 @@ class Supersession:
             again = replace(again, expires_at_ms=statement.expires_at_ms)
         kept = claims_of(again) if claims is None else claims
         wins_ms = statement.valid_from_ms if since_ms is None and claims is not None else None
-        return before, (await self._settle(known, again, kept, "restored", statement.source, wins_ms=wins_ms)).record
+        known = await self._settle(known, again, kept, "restored", statement.source, wins_ms=wins_ms)
+        if claims is None:  # a fact that began later may have closed it: the statement is newer
+            claims = restated(known.record, statement, since_ms, now)
+            if claims is not None:
+                wins_ms = statement.valid_from_ms if since_ms is None else None
+                known = await self._settle(known, known.record, claims, "restored", statement.source, wins_ms=wins_ms)
+        return before, known.record
 
     async def close(self, known: KnownRecord, at_ms: int, source: Mapping[str, object]) -> KnownRecord:
         """End the record's validity at a time."""
