@@ -96,7 +96,7 @@ class AgentRuntime(DurableObject):
                 return answer(await self._called(method, content))
             except errors.RetainError as error:
                 return refusal(error)
-            except Exception:
+            except Exception:  # the edge of the object: the caller gets an envelope, the log the traceback
                 _log.exception("unexpected error in an instance")
                 return refusal(errors.RetainError("an unexpected error occurred; it was logged"))
 

@@ -41,7 +41,7 @@ class Default(WorkerEntrypoint):
                 answer = await _answer(assembly_of(self.env), request, request_id)
             except errors.RetainError as error:
                 answer = problem(error, request_id)
-            except Exception:
+            except Exception:  # the edge of the Worker: the caller gets a problem, the log the traceback
                 _log.exception("unexpected error")
                 answer = problem(errors.RetainError("an unexpected error occurred; it was logged"), request_id)
             return platform_response(answer, request_id)

@@ -197,15 +197,18 @@ SELECT scope_id, parent_id, kind, records, words FROM chain
 """Scopes and their ancestors. Parameters: tenant, ids of scopes as a JSON array. The recursion ends, since the table's
 constraints make a parent's kind wider than its child's."""
 
-BELOW = """
+_DESCENT = """
 WITH RECURSIVE below (scope_id) AS (
-  SELECT scope_id FROM scopes WHERE tenant_id = ?1 AND scope_id = ?2
+  SELECT scope_id FROM scopes WHERE tenant_id = ?1 AND {start} = ?2
   UNION
   SELECT s.scope_id FROM scopes s JOIN below b ON s.tenant_id = ?1 AND s.parent_id = b.scope_id
 )
 SELECT scope_id FROM below
 """
+BELOW = _DESCENT.format(start="scope_id")
 """The ids of a scope and its descendants: what may be changed from the scope. Parameters: tenant, scope."""
+OF_USER = _DESCENT.format(start="user_id")
+"""The ids of a user's scopes, in every agent and in the tenant, and of those below. Parameters: tenant, user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,14 +277,3 @@ def registration(scope: Scope) -> list[Statement]:
         )
         for node in reversed(scope.path())
     ]
-
-
-OF_USER = """
-WITH RECURSIVE theirs (scope_id) AS (
-  SELECT scope_id FROM scopes WHERE tenant_id = ?1 AND user_id = ?2
-  UNION
-  SELECT s.scope_id FROM scopes s JOIN theirs t ON s.tenant_id = ?1 AND s.parent_id = t.scope_id
-)
-SELECT scope_id FROM theirs
-"""
-"""The ids of a user's scopes, in every agent and in the tenant, and of those below. Parameters: tenant, user."""
