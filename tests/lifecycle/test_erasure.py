@@ -96,6 +96,17 @@ async def test_an_erasure_leaves_no_word_in_the_blocks_of_the_full_text_index(
     ]
 
 
+async def test_only_an_erasure_of_a_tenant_that_remembered_something_rewrites_the_full_text_index(world: World) -> None:
+    for tenant, remembers in (("scratch", False), ("forgetful", True)):
+        if remembers:
+            gone = await world.store("Lupuscanary was the first diagnosis.", tenant=tenant)
+            await world.memory(tenant).delete(gone, PERSON)
+        before = world.sql_now("SELECT id, hex(block) AS block FROM memory_text_data")
+        while (await Erasure(world.stores()).erase_tenant(tenant)).retry_after_ms is not None:
+            await world.rest()
+        assert (world.sql_now("SELECT id, hex(block) AS block FROM memory_text_data") != before) == remembers
+
+
 async def test_erasing_by_mention_leaves_the_term_in_no_store(world: World) -> None:
     assert {name.partition("/")[0].partition(" ")[0] for name in world.mentions(ANN, tenant="acme")} >= {
         "d1",

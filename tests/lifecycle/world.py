@@ -15,6 +15,7 @@ from retain.agents.methods import METHODS
 from retain.errors import RetainError
 from retain.host.objects import SqliteObjects
 from retain.lifecycle.stores import Stores
+from retain.lifecycle.verification import verify_page
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import Hit, RecallQuery, SemanticMemory, StoreResult
@@ -86,6 +87,17 @@ class World(Deployment):
     async def recall(self, query: str, *, tenant: str = "acme", **more: Any) -> list[Hit]:
         """Recall over the whole tenant."""
         return await self.memory(tenant).search(RecallQuery(query, below=True, **{"top_k": 20, **more}))
+
+    async def drift(self, tenant: str = "acme") -> set[str]:
+        """Return in what the tenant's indexes differ from its records, page by page."""
+        found: set[str] = set()
+        cursor: str | None = None
+        while True:
+            report = await verify_page(self.stores(), tenant, cursor, repair=False)
+            found |= set(report.drift)
+            cursor = report.cursor
+            if cursor is None:
+                return found
 
     async def rest(self) -> None:
         """Advance ten minutes and reconcile, so that there are no index debts and no fresh writes."""

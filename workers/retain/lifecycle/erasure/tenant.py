@@ -42,6 +42,7 @@ _ORPHANS = """
 SELECT o.record_id AS id, o.parts FROM memory_outbox o WHERE o.tenant_id = ?
   AND NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.id = o.record_id) ORDER BY o.record_id LIMIT ?
 """
+_REMEMBERED = "SELECT 1 FROM memory_events WHERE tenant_id = ? LIMIT 1"
 _NUMBERS = "SELECT number FROM memory_records WHERE id IN (SELECT value FROM json_each({}))"
 _IDS = "SELECT value FROM json_each({})"
 _MOOT = """
@@ -79,7 +80,8 @@ async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
     page = records.rows or orphans.rows
     if not page:
         await remove_surplus(sql, tenant_id)
-        await purge_words(sql)
+        if (await sql.run(_REMEMBERED, tenant_id)).rows:
+            await purge_words(sql)
         return Slice.DONE
     vectors = [vector_id(row["id"], number) for row in page for number in range(int(row["parts"]))]
     for start in range(0, len(vectors), VECTORS):
