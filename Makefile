@@ -2,12 +2,13 @@
 SHELL := /bin/sh
 PYTHON ?= python3
 PORT ?= 8787
+SOAK_MINUTES ?= 240
 VENV := .venv/bin/python
 export PYTHONPATH := workers:.
 export WRANGLER_SEND_METRICS := false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-host test-workerd coverage check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run lock clean
+.PHONY: help setup demo dev test test-host test-workerd soak coverage check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +48,9 @@ coverage: setup ## run the host tests and count the branches that they take; bel
 
 test-workerd: setup ## run the tests that need workerd
 	$(VENV) -m pytest -n 2 --dist loadscope -m workerd
+
+soak: setup ## run the state machines marked soak for hours: make soak [SOAK_MINUTES=240] [SEED=1]
+	@$(VENV) -m tests.soak --minutes $(SOAK_MINUTES) $(if $(SEED),--seed $(SEED))
 
 check: setup ## check formatting, lint, types and the direction of imports
 	$(VENV) -m ruff format --check .

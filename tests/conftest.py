@@ -19,14 +19,13 @@ from retain.models.requests import forbid_model_requests
 from tests.e2e.local_state import LocalState
 from tests.e2e.servers import client_of, serving, staged
 from tests.scheduling import ServersTogether
+from tests.support.machines import SUITE
 from tools.local_server import LocalServer, migrate
 from tools.paths import PRODUCTION_CONFIG
 
 forbid_model_requests()
 
-# On a loaded machine one example takes longer than another: that says nothing about the code.
-hypothesis.settings.register_profile("retain", deadline=None)
-hypothesis.settings.load_profile("retain")
+hypothesis.settings.load_profile(SUITE)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,1 @@
+"""Run the state machines that are marked `soak` for hours: see docs/testing.md."""
