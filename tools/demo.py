@@ -50,7 +50,7 @@ class Story:
         """Print which earlier turns the run had in its context."""
         run = self._run(run_id)
         episodes = run["input"]["episodes"]
-        _out.print(f"\n   In its context were {len(episodes)} episodes, the turns of the first mail's run:")
+        _out.print(f"\n   In its context were {len(episodes)} episodes, the turns of the runs before it:")
         for episode in episodes:
             first = episode["content"].splitlines()[-1]
             _out.print(f"   episode  turn {episode['turn']}: {first[:150]}")

@@ -103,6 +103,54 @@ def test_order_triage_approves_the_first_mail_and_escalates_the_second(site: Sit
     ]
 
 
+LATE = "From: bea@example.com\nDate: 2026-11-20\nThe coat of order SO-5190 was delivered on 2026-08-12. Refund, please."
+
+
+@pytest.mark.parametrize(
+    ("known", "mail", "decided", "kept"),
+    [
+        pytest.param(
+            "Refund approved for bea@example.com: order SO-5100, wrong size.",
+            LATE,
+            "DECLINE: bea@example.com asked 100 days after the delivery of order SO-5190, more than 30.",
+            "Refund declined for bea@example.com: order SO-5190, asked 100 days after its delivery.",
+            id="outside the window",
+        ),
+        pytest.param(
+            "Refund approved for bea@example.com: order SO-5190, it came late.",
+            "From: bea@example.com. I want my money back for SO-5190!",
+            "DECLINE: order SO-5190 of bea@example.com was already refunded.",
+            "Refund declined for bea@example.com: order SO-5190 was already refunded.",
+            id="already refunded",
+        ),
+        pytest.param(
+            "Abuse of refunds by bea@example.com was confirmed: two empty parcels.",
+            "From: bea@example.com. Refund SO-5190, please.",
+            "DECLINE: abuse of refunds by bea@example.com was confirmed.",
+            "Refund declined for bea@example.com: abuse of refunds was confirmed.",
+            id="abuse",
+        ),
+    ],
+)
+def test_order_triage_declines_with_the_reason_which_is_remembered(
+    site: Site, known: str, mail: str, decided: str, kept: str
+) -> None:
+    tenant_id = site.tenant()
+    seed(site.api, tenant_id, "refund_decision", known)
+    result = run(site.api, tenant_id, "order_triage", mail, instance_id="mail")
+    assert result["output"] == f"Refund request of bea@example.com: {decided}"
+    counted = ["days_between", None] if mail == LATE else []
+    expected = [None, *counted, "delegate", None, f"said: {result['output']}"]
+    assert decisions(site.api, tenant_id, result["run_id"]) == expected
+    [child] = recorded_run(site.api, tenant_id, result["run_id"])["delegated"]
+    assert decisions(site.api, tenant_id, child["run_id"]) == [
+        *(None, "recall_memory", None, "store_memory", None),
+        f"said: {decided}",
+    ]
+    memories = site.api.get(f"/admin/tenants/{tenant_id}/memories", params={"agent_type": "refund_decision"}).json()
+    assert kept in [memory["content"] for memory in memories["memories"]]
+
+
 def test_the_sdr_drafts_with_what_its_contact_responded_to_and_learns_from_the_outcome(site: Site) -> None:
     tenant_id = site.tenant()
     news = "Contact contact:7 responded positively to a short case study."
