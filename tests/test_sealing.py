@@ -14,8 +14,8 @@ from retain.gateway.credentials import OpenedCredentials
 from retain.gateway.settings import GatewaySettings
 from retain.host.clock import ManualClock
 from retain.host.crypto import HostCrypto
-from retain.items.pii import Sealer
-from retain.sealing import Keyring, decode_key, seal_with
+from retain.sealing.keyring import Keyring, decode_key, seal_with
+from retain.sealing.pii import Sealer
 
 KEY, OTHER_KEY = (base64.b64encode(bytes([byte]) * 32).decode() for byte in (1, 2))
 NAME = "gateway_credential:acme:create_order"

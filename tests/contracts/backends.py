@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import sqlite3
 from collections.abc import Callable
 from functools import cache
@@ -18,15 +19,18 @@ from retain.contracts.chat import ChatMemory
 from retain.contracts.documents import PreparedDocument
 from retain.contracts.vectors import VectorMemory
 from retain.host.clock import ManualClock
+from retain.host.crypto import HostCrypto
 from retain.host.kv import SqliteKv
 from retain.host.object_sql import SqliteObjectSql
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.namespace import Namespace
 from retain.ports import Sql, VectorIndex
+from retain.sealing.pii import Sealer
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 DIMENSIONS = 8
+KEY = base64.b64encode(b"k" * 32).decode()
 MODEL = "model"
 
 ChatOf = Callable[[Namespace], ChatMemory]
@@ -83,6 +87,12 @@ def chat_on_kv() -> ChatOf:
     return lambda place: KvChatMemory(kv, place)
 
 
+def chat_on_kv_sealed() -> ChatOf:
+    """Return a function that opens sealed conversations in one KV store."""
+    kv, sealer = SqliteKv.open(ManualClock()), Sealer(HostCrypto(), KEY)
+    return lambda place: KvChatMemory(kv, place, sealer=sealer)
+
+
 def vectors_in_process() -> VectorsOf:
     """Return a function that opens documents in one dictionary."""
     store: dict[str, dict[str, PreparedDocument]] = {}
@@ -124,6 +134,7 @@ CHATS: dict[str, Callable[[], ChatOf]] = {
     "durable-object": chat_on_objects,
     "d1": chat_on_sql,
     "kv": chat_on_kv,
+    "kv-sealed": chat_on_kv_sealed,
 }
 VECTORS: dict[str, Callable[[], VectorsOf]] = {
     "in-process": vectors_in_process,

@@ -8,9 +8,9 @@ import pytest
 
 from retain.errors import InvalidInput, Misconfigured
 from retain.host.crypto import HostCrypto
-from retain.items.pii import FIELDS, Sealer, declared_in, read_fields
 from retain.items.resealing import reseal
 from retain.items.tiers.sql_warm import SqlWarm
+from retain.sealing.pii import FIELDS, Sealer, declared_in, read_fields
 from tests.items.world import KEY, NO_PATTERNS, OLDER_KEY, Tiered
 
 PERSON = '{"name": "Ann",  "contact": [{"Email": "ann@shop.example"}], "phone": null}'

@@ -18,13 +18,13 @@ from retain.items.builder import MemoryBuilder
 from retain.items.client import MemoryClient
 from retain.items.demotion import AgedDemotion, Demotion, DemotionPolicy
 from retain.items.entry import Held
-from retain.items.pii import Sealer
 from retain.items.placement import MATRIX, Matrix
 from retain.items.rekeying.flags import Namespacing
 from retain.items.rules import Session
 from retain.items.tiers.sql_warm import SqlWarm
 from retain.items.tiers.stores import KvHot, ObjectsCold
 from retain.namespace import Namespace
+from retain.sealing.pii import Sealer
 from tests.support.faults import Faults
 from tools.paths import ROOT
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from retain.host.crypto import HostCrypto
 from retain.items.builder import MemoryBuilder
 from retain.items.client import MemoryClient
-from retain.items.pii import Sealer
 from retain.items.rekeying.backfill import Backfill
 from retain.items.rekeying.catalogue import LayeredCatalogue
 from retain.items.rekeying.compatible import ReadOutcome
@@ -21,6 +20,7 @@ from retain.items.tiers.stores import KvHot, ObjectsCold
 from retain.lifecycle.erasure.eraser import Erasure, Outcome
 from retain.lifecycle.stores import Stores
 from retain.namespace import Namespace
+from retain.sealing.pii import Sealer
 from retain.settings import NamespaceSettings
 from tests.items.world import KEY
 from tests.lifecycle.world import World

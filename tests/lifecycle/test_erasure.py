@@ -15,7 +15,7 @@ from retain.contracts.backends.chat_sql import SqlChatMemory
 from retain.contracts.backends.vector_indexed import IndexedVectorMemory
 from retain.contracts.backends.vector_sql import SqlVectorMemory
 from retain.contracts.vectors import VectorDocument
-from retain.errors import Conflict, InvalidInput
+from retain.errors import Conflict, InvalidInput, Misconfigured
 from retain.gateway.credentials import credential_name
 from retain.gateway.keys import STORED_PREFIX
 from retain.gateway.tool_config import tool_name_in_kv
@@ -24,6 +24,7 @@ from retain.models.chat import ChatMessage
 from retain.namespace import Namespace
 from retain.tenant_tables import TENANT_TABLES
 from retain.tenants.tables import TenantTable
+from tests.lifecycle import legacy
 from tests.lifecycle.erasable import ANN, erased, filled, rows_of
 from tests.lifecycle.world import PERSON, World, living
 from tools.paths import ROOT
@@ -155,6 +156,21 @@ async def test_erasing_by_mention_erases_only_messages_and_documents_that_name_t
     left = [name for name, vector in world.vectors().items() if vector["namespace"] == "vector_memory:acme"]
     assert len(left) == 1
     assert world.sql_now("SELECT * FROM vector_removals") == []
+
+
+async def test_a_sealed_conversation_is_searched_for_a_mention(world: World) -> None:
+    hers, his = (
+        KvChatMemory(world.kv, Namespace("desk", "acme", session), sealer=legacy.SEALER)
+        for session in ("sealed-1", "sealed-2")
+    )
+    await hers.save([ChatMessage("user", f"Write to {ANN}.")])
+    await his.save([ChatMessage("user", "Hi.")])
+    with pytest.raises(Misconfigured) as refused:
+        await erased(world)
+    assert refused.value.code == "item_unreadable"
+    assert (await legacy.erased(world, "mention")).receipt.state == "completed"
+    assert await hers.load() == []
+    assert await his.load() == [ChatMessage("user", "Hi.")]
 
 
 @pytest.mark.parametrize("term", ["user", "content", "role", "assistant", "arguments"])

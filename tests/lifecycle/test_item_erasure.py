@@ -11,12 +11,12 @@ from retain.errors import Misconfigured, RetainError
 from retain.host.crypto import HostCrypto
 from retain.items.builder import MemoryBuilder
 from retain.items.client import MemoryClient
-from retain.items.pii import Sealer
 from retain.items.tiers.sql_warm import SqlWarm
 from retain.items.tiers.stores import KvHot, ObjectsCold
 from retain.lifecycle.erasure.eraser import Erasure, Outcome
 from retain.lifecycle.stores import Stores
 from retain.namespace import Namespace
+from retain.sealing.pii import Sealer
 from tests.items.world import KEY
 from tests.lifecycle.world import World, living
 from tests.support.faults import Crash, Fault

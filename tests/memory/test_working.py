@@ -16,8 +16,8 @@ from retain.errors import InvalidInput, LimitExceeded, Unavailable
 from retain.host.clock import ManualClock
 from retain.host.kv import SqliteKv
 from retain.host.object_sql import SqliteObjectSql
-from retain.items.pii import FIELDS, declared_in
 from retain.memory.working import MAX_TOTAL_BYTES, SCHEMA, WorkingMemory
+from retain.sealing.pii import FIELDS, declared_in
 
 HOUR_MS = 3_600_000
 

@@ -16,6 +16,7 @@ BACKENDS: dict[str, type[Suite]] = {
     "chat-object": ChatMemorySuite,
     "chat-d1": ChatMemorySuite,
     "chat-kv": ChatMemorySuite,
+    "chat-kv-sealed": ChatMemorySuite,
     "vectors-in-process": VectorMemorySuite,
     "vectors-d1": VectorMemorySuite,
     "vectors-vectorize": VectorMemorySuite,

@@ -9,9 +9,9 @@ from retain.agents.instance_ports import InstancePorts
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
 from retain.agents.tools.stubbed import Stubs
-from retain.items.pii import read_fields
 from retain.json_text import JsonObject
 from retain.models.chat import ToolSpec
+from retain.sealing.pii import read_fields
 
 if TYPE_CHECKING:
     from cloudflare_bindings import DurableStorage

@@ -49,9 +49,8 @@ class ItemParts:
     def demotion(self) -> Demotion:
         """Return the demotion of items, by the built-in policy."""
         cold = ObjectsCold(self._platform.objects)
-        matrix, fields = self._placements, self._root.lifecycle.sealer.fields
-        policy, now = AgedDemotion(), bindings.now_ms
-        return Demotion(self._platform.sql, cold, matrix, now, policy, self._namespacing, fields)
+        policy, now, sealer = AgedDemotion(), bindings.now_ms, self._root.lifecycle.sealer
+        return Demotion(self._platform.sql, cold, self._placements, now, policy, self._namespacing, sealer)
 
     def migration(self) -> Migration:
         """Return the migration of keys."""

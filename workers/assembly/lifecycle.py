@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import bindings
-from retain.items.pii import Sealer, read_fields
 from retain.items.rekeying.flags import namespacing
 from retain.lifecycle.stores import Stores
+from retain.sealing.pii import Sealer, read_fields
 from retain.tenant_tables import TENANT_TABLES
 
 if TYPE_CHECKING:

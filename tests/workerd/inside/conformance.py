@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from retain.models.embedding import Embedder
 from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.models.retry import Retries
 from retain.namespace import Namespace
+from retain.sealing.pii import Sealer
 from retain.testing import ChatMemorySuite, EmbedderSuite, Suite, VectorMemorySuite
 from tests.workerd.inside.platform import bindings, models
 
@@ -46,6 +48,9 @@ async def suite_of(backend: str, env: Any, asked: Mapping[str, Any]) -> Suite:
             return _chats(lambda place: SqlChatMemory(sql, place))
         case "chat-kv":
             return _chats(lambda place: KvChatMemory(bindings.WorkersKv(env.KV), place))
+        case "chat-kv-sealed":
+            sealer = Sealer(bindings.WebCrypto(), base64.b64encode(b"k" * 32).decode())
+            return _chats(lambda place: KvChatMemory(bindings.WorkersKv(env.KV), place, sealer=sealer))
         case "vectors-in-process":
             store: dict[str, dict[str, PreparedDocument]] = {}
             return _vectors(lambda place, model: ProcessVectorMemory(place, dimensions=8, model=model, store=store), 8)

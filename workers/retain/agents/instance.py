@@ -39,12 +39,12 @@ from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.tools.delegation import Delegation
 from retain.errors import Conflict, RetainError, Unavailable
-from retain.items.pii import declared_in
 from retain.lifecycle.terms import Term
 from retain.memory import working as working_module
 from retain.memory.procedures.procedural import ProceduralMemory
 from retain.memory.working import WorkingMemory
 from retain.outbox import Outbox
+from retain.sealing.pii import declared_in
 
 WAIT_S = 0.25
 WAIT_TURNS = 100

@@ -10,12 +10,12 @@ from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.stubbed import Stubs
-from retain.items.pii import FIELDS
 from retain.models.chat import ChatModel
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
 from retain.models.retry import Sleep
 from retain.ports import AgentInstances, Alarm, Background, Clock, Fetch, Kv, ObjectSql, Sql, TimeZones, VectorIndex
+from retain.sealing.pii import FIELDS
 
 
 async def _no_stubs(tenant_id: str) -> None:

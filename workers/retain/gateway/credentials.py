@@ -5,7 +5,7 @@ from __future__ import annotations
 from retain.errors import InvalidInput, LimitExceeded, Misconfigured
 from retain.gateway.settings import GatewaySettings
 from retain.ports import Clock, Crypto
-from retain.sealing import Keyring, decode_key, seal_with
+from retain.sealing.keyring import Keyring, decode_key, seal_with
 
 MAX_CREDENTIAL_BYTES = 8192
 CACHE_MS = 60_000

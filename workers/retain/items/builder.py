@@ -6,7 +6,6 @@ from retain.errors import InvalidInput, Misconfigured
 from retain.items.client import MemoryClient
 from retain.items.entry import Tier
 from retain.items.item_checks import ItemChecks
-from retain.items.pii import Sealer
 from retain.items.placement import MATRIX, Matrix, checked_matrix
 from retain.items.rules import HotReads, MemoryRules, Session
 from retain.items.single_tier import ColdClient, HotClient
@@ -16,6 +15,7 @@ from retain.items.tiers.protocols import ColdMemory, HotMemory, ItemCatalogue, W
 from retain.items.tiers.tiers import Tiers
 from retain.namespace import Namespace
 from retain.ports import Clock
+from retain.sealing.pii import Sealer
 
 _RESERVED = ("agent_working", "gateway_key", "gateway_tool", "gateway_credential")
 """First segments of Retain's other keys in the KV namespace of the hot tier."""

@@ -9,19 +9,19 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from retain.errors import RetainError
 from retain.identifiers import new_id
 from retain.items.entry import Tier
-from retain.items.pii import FIELDS, refuse_declared
 from retain.items.placement import DAY_S, ItemPlacement, Matrix
 from retain.items.rekeying.flags import Namespacing
 from retain.items.removal import Removal
 from retain.items.tiers.protocols import ColdMemory
+from retain.items.unsealed import UnsealedValues
 from retain.ports import Clock, Row, Sql
+from retain.sealing.pii import FIELDS, Sealer, refuse_declared
 
 Decision = Literal["keep", "demote", "drop_copy", "remove"]
 """Keep it where it is; move it from warm to cold; forget the warm copy of a cold item; remove it altogether."""
@@ -39,14 +39,15 @@ GRACE_MS = 3_600_000
 
 _LOOK = """
 SELECT tenant_id, key, kind, tier, version, deleted, size_bytes, key_id IS NOT NULL AS sealed, object_key,
-  tier = 'cold' AND value IS NOT NULL AS copied, read_at_ms, read_hours, created_at_ms, updated_at_ms
+  tier = 'cold' AND value IS NOT NULL AS copied, read_at_ms, read_hours, created_at_ms, updated_at_ms,
+  CASE WHEN tier = 'warm' AND key_id IS NULL AND NOT deleted THEN length(value) END AS plain
 FROM memory_items WHERE looked_at_ms <= ? ORDER BY looked_at_ms, tenant_id, key LIMIT ?
 """
 _LOOKED = """
 UPDATE memory_items SET looked_at_ms = ? WHERE (tenant_id, key) IN (
   SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
 """
-_VALUE = "SELECT value FROM memory_items WHERE tenant_id = ? AND key = ? AND version = ?"
+_VALUE = "SELECT value FROM memory_items WHERE tenant_id = ? AND key = ? AND version = ? AND key_id IS NULL"
 _NOTE = "INSERT INTO memory_item_objects (object_key, tenant_id, key, noted_at_ms) VALUES (?, ?, ?, ?)"
 _MOVE = """
 UPDATE memory_items SET tier = 'cold', value = NULL, object_key = ? WHERE tenant_id = ? AND key = ? AND version = ?
@@ -137,26 +138,32 @@ class Demotion:
         clock: Clock,
         policy: DemotionPolicy,
         namespacing: Namespacing,
-        pii_fields: Sequence[str] = FIELDS,
+        sealer: Sealer | None = None,
     ) -> None:
         self._sql = sql
         self._cold = cold
         self._matrix = matrix
         self._clock = clock
         self._policy = policy
-        self._pii_fields = pii_fields
+        self._pii_fields = FIELDS if sealer is None else sealer.fields
+        self._unsealed = UnsealedValues(sql, namespacing, sealer)
         self._removal = Removal(sql, clock, matrix, namespacing)
 
     async def run(self, *, looks: int = LOOKS, moves: int = MOVES) -> dict[str, int]:
-        """Remove expired items, do what the policy decides, and remove objects that nothing points to; return the counts.
+        """Remove expired items, seal PII that was stored unsealed, do what the policy decides, and remove objects that
+        nothing points to; return the counts.
 
         Bounded and resumable. An item that fails is counted, does not stop the rest, and is retried after all others.
         """
         expired = await self._removal.remove_expired(looks)
         done: Counter[str] = Counter(expired=expired)
         rows = (await self._sql.run(_LOOK, self._clock() - LOOK_EVERY_MS, looks)).rows
+        searched = await self._unsealed.seal(rows)
+        done.update(searched.counts)
         looked: list[list[str]] = []
         for row in rows:
+            if (row["tenant_id"], row["key"]) in searched.postponed:
+                continue
             decision = self._decided(row)
             if decision != "keep" and done["moved"] + done["removed"] + done["dropped"] + done["failed"] >= moves:
                 continue  # for the next run

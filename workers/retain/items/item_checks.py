@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from retain.errors import InvalidInput, LimitExceeded, Misconfigured
 from retain.items.entry import Tier
-from retain.items.pii import FIELDS, Sealer, declared_in
 from retain.items.placement import MAX_TTL_S, MIN_TTL_S, ItemPlacement, Matrix, placement_of
 from retain.items.rules import ResolvedRules
 from retain.items.tiers.hot_copies import MAX_HOT_BYTES
 from retain.limits.storage import utf8_bytes
 from retain.namespace import ItemKey, Namespace
 from retain.ports import Clock
+from retain.sealing.pii import FIELDS, Sealer, declared_in
 
 MAX_USER_BYTES = 256
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retain.items.pii import Sealer
 from retain.items.rekeying.flags import Namespacing
 from retain.ports import Sql
+from retain.sealing.pii import Sealer
 
 ITEMS_PER_CALL = 100
 

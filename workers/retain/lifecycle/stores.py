@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from retain.items.pii import Sealer
 from retain.items.rekeying.flags import Namespacing
 from retain.memory.indexer import Indexer
 from retain.models.embedding import Embedder
 from retain.ports import AgentInstances, Clock, Kv, Objects, Sql, VectorIndex
+from retain.sealing.pii import Sealer
 from retain.tenants.history import WorldHistory
 from retain.tenants.tables import TenantTable
 

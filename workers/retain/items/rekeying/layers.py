@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from retain.items.pii import FIELDS, refuse_declared
 from retain.items.rekeying.compatible import Compatible, Keyed, Watch
 from retain.items.rekeying.flags import Namespacing
 from retain.items.tiers.protocols import ColdMemory, HotMemory, WarmMemory
+from retain.sealing.pii import FIELDS, refuse_declared
 
 Add = Callable[[str, str], Awaitable[bool]]
 """Writes a value atomically if the key has none; returns whether it was written. Idempotent, durable when it returns.

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from retain.errors import InvalidInput, Unavailable
-from retain.items.pii import FIELDS, Sealer, refuse_declared
 from retain.items.rekeying.compatible import Keyed
 from retain.limits.storage import utf8_bytes
 from retain.namespace import ItemKey
 from retain.ports import Clock, KeyPage, Objects, Sql
+from retain.sealing.pii import FIELDS, Sealer, refuse_declared
 
 TRIES = 5
 """How often a row is read again that was written while it was copied."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable
 
-from retain.contracts.stored.conversations import tenant_prefix, words_of
+from retain.contracts.stored.conversations import opened, tenant_prefix, words_of
 from retain.contracts.stored.document_index import DocumentIndex
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice, erase_keys
@@ -16,19 +15,23 @@ DOCUMENTS = 500
 _PAGE = "SELECT number FROM vector_documents WHERE tenant_id = {} ORDER BY number LIMIT {}"
 
 
-def erase_conversations(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
-    """Erase a page of the conversations in KV: all of the tenant's, or those that name the term, each as a whole."""
+async def erase_conversations(stores: Stores, job: ErasureJob) -> Slice:
+    """Erase a page of the conversations in KV: all of the tenant's, or those that name the term, each as a whole.
+
+    Raises: also Misconfigured (code `item_unreadable`) for a sealed one that no key opens, unless the tenant is erased.
+    """
     prefix = tenant_prefix(job.tenant_id)
     if job.receipt.kind == "tenant":
-        return erase_keys(stores, job, prefix)
+        return await erase_keys(stores, job, prefix)
     term = Term.of(job.request["subject"])
 
-    def named(key: str, value: str) -> bool:
-        return term.in_text(key.removeprefix(prefix)) or any(
-            term.in_json(words_of(message)) for message in json.loads(value)
-        )
+    async def named(key: str, value: str) -> bool:
+        if term.in_text(key.removeprefix(prefix)):
+            return True
+        messages = json.loads(await opened(stores.sealer, key, value))
+        return any(term.in_json(words_of(message)) for message in messages)
 
-    return erase_keys(stores, job, prefix, named)
+    return await erase_keys(stores, job, prefix, named)
 
 
 async def erase_documents(stores: Stores, job: ErasureJob) -> Slice:

@@ -77,7 +77,7 @@ async def erase_these(stores: Stores, job: ErasureJob, rows: Sequence[Row], what
 
 
 async def erase_keys(
-    stores: Stores, job: ErasureJob, prefix: str, wanted: Callable[[str, str], bool] | None = None
+    stores: Stores, job: ErasureJob, prefix: str, wanted: Callable[[str, str], Awaitable[bool]] | None = None
 ) -> Slice:
     """Erase a page of KV keys. wanted: selects by key and value; None selects all."""
     if job.pending is not None:
@@ -91,7 +91,7 @@ async def erase_keys(
     keys = page.keys
     if wanted is not None:
         values = [(key, await stores.kv.get(key)) for key in keys]
-        keys = [key for key, value in values if value is not None and wanted(key, value)]
+        keys = [key for key, value in values if value is not None and await wanted(key, value)]
     cursor = page.cursor or _END
     await stores.sql.batch(job.moved(stores.clock(), {"kv": len(keys)}, cursor=cursor, pending=keys or None))
     return Slice.MORE

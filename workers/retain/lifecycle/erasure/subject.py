@@ -98,9 +98,11 @@ def _named(job: ErasureJob, fields: Mapping[str, Any]) -> bool:
 def _working(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
     prefix = f"agent_working:{job.tenant_id}:"
     term = Term.of(job.request["subject"])
-    return erase_keys(
-        stores, job, prefix, lambda key, value: term.in_text(key.removeprefix(prefix)) or term.in_stored(value)
-    )
+
+    async def named(key: str, value: str) -> bool:
+        return term.in_text(key.removeprefix(prefix)) or term.in_stored(value)
+
+    return erase_keys(stores, job, prefix, named)
 
 
 def _objects(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:

@@ -177,7 +177,7 @@ def _credentials(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
 def _api_keys(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
     """Erase the tenant's API keys: they are stored under their hashes, so every key of the deployment is examined."""
 
-    def of_tenant(_: str, grant: str) -> bool:
+    async def of_tenant(_: str, grant: str) -> bool:
         try:
             return bool(json.loads(grant)["tenant_id"] == job.tenant_id)
         except (ValueError, LookupError, TypeError):

@@ -1,7 +1,8 @@
 """PII: which values contain it, and their encryption at rest.
 
-A value that is a JSON object or array with a declared field, at any depth, is sealed as a whole (`retain.sealing`) for
-its item's key. A field that is null does not count. Text that is not JSON, and JSON inside a string, are not searched.
+A value that is a JSON object or array with a declared field, at any depth, is sealed as a whole (`retain.sealing.keyring`)
+for the key under which it is stored. A field that is null does not count. Text that is not JSON, and JSON inside a string,
+are not searched.
 
 The name of a field is read as words: `userEmail`, `e-mail` and `EMAIL_ADDRESS` are the field `email`.
 """
@@ -15,7 +16,7 @@ from typing import Any
 
 from retain.errors import InvalidInput, Misconfigured
 from retain.ports import Crypto
-from retain.sealing import Keyring, decode_key
+from retain.sealing.keyring import Keyring, decode_key
 
 FIELDS = ("email", "phone", "address", "payment_method")
 """The fields that are declared by default."""
@@ -121,11 +122,11 @@ class Sealer:
         return self._keys.key_id()
 
     async def seal(self, key: str, value: str) -> str:
-        """Return the sealed value, which differs on each call. key: the item's. Raises: as `key_id`."""
+        """Return the sealed value, which differs on each call. key: under which it is stored. Raises: as `key_id`."""
         return await self._keys.seal(key, value)
 
     async def open(self, key: str, sealed: str) -> str:
-        """Return the value. key: the item's.
+        """Return the value. key: as it was sealed for.
 
         Raises: Misconfigured (code `item_unreadable`) when no key of this deployment opens it.
         """
@@ -133,7 +134,7 @@ class Sealer:
             return await self._keys.open(key, sealed)
         except ValueError as error:
             raise Misconfigured(
-                "the item's PII cannot be opened with this deployment's keys", code="item_unreadable"
+                "what is sealed here cannot be opened with this deployment's keys", code="item_unreadable"
             ) from error
 
 
