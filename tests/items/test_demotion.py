@@ -9,12 +9,15 @@ import pytest
 
 from retain.errors import Unavailable
 from retain.items.demotion import AgedDemotion, Decision, DemotionCandidate
-from retain.items.placement import MATRIX
-from tests.items.world import DAY_MS, Tiered
+from retain.items.placement import MATRIX, read_placements
+from tests.items.world import DAY_MS, UNHURRIED, Tiered
 from tests.support.faults import Fault
 
 NOW = 1_700_000_000_000
-WARM = DemotionCandidate("warm", False, False, 5000, 0, 0, NOW - 40 * DAY_MS, NOW - 30 * DAY_MS, MATRIX["preferences"])
+WARM = DemotionCandidate(
+    "warm", False, False, 5000, 0, 0, NOW - 40 * DAY_MS, NOW - 30 * DAY_MS, UNHURRIED["preferences"]
+)
+RARE = replace(UNHURRIED["preferences"], access="rare")
 COLD = replace(WARM, tier="cold", copied=True, placement=MATRIX["order_history"])
 
 
@@ -28,6 +31,11 @@ COLD = replace(WARM, tier="cold", copied=True, placement=MATRIX["order_history"]
         pytest.param(replace(WARM, size_bytes=1023), "keep", id="too small"),
         pytest.param(replace(WARM, size_bytes=100_000, updated_at_ms=NOW - 7 * DAY_MS), "demote", id="large, a week"),
         pytest.param(replace(WARM, size_bytes=100_000, updated_at_ms=NOW - 6 * DAY_MS), "keep", id="large, six days"),
+        pytest.param(replace(WARM, placement=RARE, updated_at_ms=NOW - 7 * DAY_MS), "demote", id="rarely read, a week"),
+        pytest.param(replace(WARM, placement=RARE, updated_at_ms=NOW - 6 * DAY_MS), "keep", id="rarely read, six days"),
+        pytest.param(
+            replace(WARM, placement=MATRIX["preferences"], size_bytes=1_000_000), "keep", id="the cold tier is too slow"
+        ),
         pytest.param(replace(WARM, sealed=True), "keep", id="PII"),
         pytest.param(replace(WARM, placement=None), "keep", id="a legacy key"),
         pytest.param(replace(WARM, placement=MATRIX["cart"]), "keep", id="a type that may not be in the cold tier"),
@@ -65,6 +73,18 @@ async def test_an_unused_item_moves_to_the_cold_tier_and_is_found_there(world: T
     assert (found.tier, found.value) == ("cold", "x" * 2000)
     await world.memory().put("preferences", "one", "new")
     assert world.rows()[0]["tier"] == "warm"
+
+
+async def test_what_the_cold_tier_would_answer_too_late_stays_warm_whatever_the_policy_says(world: Tiered) -> None:
+    await world.memory().put("preferences", "one", "x" * 200_000)
+    world.clock.advance(60 * DAY_MS)
+    assert "moved" not in await world.demotion(matrix=MATRIX).run()
+    world.clock.advance(DAY_MS)
+    assert (await world.demotion(lambda item, now_ms: "demote", MATRIX).run())["refused"] == 1
+    assert ([row["tier"] for row in world.rows()], await world.cold()) == (["warm"], {})
+    world.clock.advance(DAY_MS)
+    slower = read_placements('{"preferences": {"latency_ms": 2000}}')
+    assert (await world.demotion(matrix=slower).run())["moved"] == 1
 
 
 async def test_a_run_is_bounded_and_the_next_one_continues(world: Tiered) -> None:

@@ -9,24 +9,52 @@ import pytest
 from retain.cli.lifecycle_rules import main
 from retain.errors import Misconfigured
 from retain.items.placement import DAY_S, MATRIX, ItemPlacement, lifecycle_rules, read_placements
+from tools.paths import ROOT
 
 
 def test_the_matrix_equals_that_of_the_requirements() -> None:
-    assert {kind: (it.tier, it.ttl_s, it.retention_s) for kind, it in MATRIX.items()} == {
-        "session_state": ("hot", 900, None),
-        "cart": ("hot", 86_400, None),
-        "search_queries": ("hot", 300, None),
-        "preferences": ("warm", None, 90 * DAY_S),
-        "conversation": ("warm", 30 * DAY_S, None),
-        "order_history": ("cold", None, 220_903_200),
-        "product_images": ("cold", None, None),
-        "system_logs": ("cold", None, 90 * DAY_S),
+    assert {kind: (it.tier, it.ttl_s, it.retention_s, it.access, it.latency_ms) for kind, it in MATRIX.items()} == {
+        "session_state": ("hot", 900, None, "per_request", 50),
+        "cart": ("hot", 86_400, None, "many_per_session", 100),
+        "search_queries": ("hot", 300, None, "many_per_session", 100),
+        "preferences": ("warm", None, 90 * DAY_S, "few_per_session", 500),
+        "conversation": ("warm", 30 * DAY_S, None, "few_per_session", 500),
+        "order_history": ("cold", None, 220_903_200, "rare", 2000),
+        "product_images": ("cold", None, None, "rare", 5000),
+        "system_logs": ("cold", None, 90 * DAY_S, "rare", 10_000),
     }
+
+
+def test_the_documented_matrix_is_that_of_the_code() -> None:
+    words = {
+        "per_request": "per request",
+        "many_per_session": "many times per session",
+        "few_per_session": "once or twice per session",
+        "rare": "rarely",
+    }
+    page = (ROOT / "docs" / "tiers.md").read_text()
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    documented = {row[0].strip("| `"): (row[1], row[2], row[3]) for row in rows if row[1] in ("hot", "warm", "cold")}
+    assert documented == {
+        kind: (it.tier, words[it.access or ""], f"{it.latency_ms:,} ms") for kind, it in MATRIX.items()
+    }
+
+
+def test_only_what_the_cold_tier_answers_soon_enough_may_be_there() -> None:
+    assert {kind for kind, placement in MATRIX.items() if placement.may_be_cold} == {
+        "order_history",
+        "product_images",
+        "system_logs",
+    }
+    slower = read_placements('{"preferences": {"latency_ms": 2000}, "notes": {"tier": "warm", "prefix": "notes/"}}')
+    assert slower["preferences"].may_be_cold
+    assert slower["notes"].may_be_cold, "a type that demands nothing"
+    assert not read_placements('{"notes": {"tier": "warm"}}')["notes"].may_be_cold, "its objects would have no prefix"
 
 
 def test_a_setting_changes_and_adds_data_types() -> None:
     matrix = read_placements('{"cart": {"ttl_s": 3600}, "notes": {"tier": "warm", "retention_s": 86400}}')
-    assert matrix["cart"] == ItemPlacement("hot", ttl_s=3600)
+    assert matrix["cart"] == ItemPlacement("hot", ttl_s=3600, access="many_per_session", latency_ms=100)
     assert matrix["notes"] == ItemPlacement("warm", retention_s=86_400)
     assert {kind for kind in matrix if matrix[kind] == MATRIX.get(kind)} == set(MATRIX) - {"cart"}
     assert read_placements("") == MATRIX
@@ -50,6 +78,11 @@ def test_a_setting_changes_and_adds_data_types() -> None:
         '{"notes": {"tier": "cold", "prefix": "tenants/"}}',
         '{"notes": {"tier": "cold", "prefix": "briefs/"}}',
         '{"notes": {"tier": "cold", "prefix": "logs/"}}',
+        '{"notes": {"tier": "warm", "access": "daily"}}',
+        '{"notes": {"tier": "warm", "latency_ms": 499}}',
+        '{"notes": {"tier": "warm", "latency_ms": "500"}}',
+        '{"notes": {"tier": "warm", "latency_ms": true}}',
+        '{"order_history": {"latency_ms": 1999}}',
     ],
 )
 def test_an_invalid_setting_is_refused(text: str) -> None:

@@ -6,6 +6,7 @@ import base64
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any, cast
 
@@ -33,6 +34,12 @@ OLDER_KEY = base64.b64encode(b"o" * 32).decode()
 DAY_MS = 86_400_000
 NAMESPACE = Namespace("shop", "acme", "s-1")
 NO_PATTERNS = Namespacing()
+UNHURRIED: Matrix = {
+    **MATRIX,
+    "preferences": replace(MATRIX["preferences"], latency_ms=None),
+    "conversation": replace(MATRIX["conversation"], latency_ms=None),
+}
+"""The default matrix, but the cold tier answers soon enough for preferences and conversations."""
 
 
 @cache
@@ -81,7 +88,7 @@ class Tiered:
         return (builder if matrix is None else builder.with_placements(matrix)).build()
 
     def demotion(
-        self, policy: DemotionPolicy | None = None, matrix: Matrix = MATRIX, namespacing: Namespacing = NO_PATTERNS
+        self, policy: DemotionPolicy | None = None, matrix: Matrix = UNHURRIED, namespacing: Namespacing = NO_PATTERNS
     ) -> Demotion:
         """Return the daily demotion."""
         life = self.faults.life("cron")

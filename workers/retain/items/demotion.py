@@ -84,7 +84,10 @@ class DemotionCandidate:
 
 
 class DemotionPolicy(Protocol):
-    """Decides on one item. The extension point. A demotion that the rules forbid (PII, no prefix) is only counted."""
+    """Decides on one item. The extension point.
+
+    A demotion that the rules forbid (PII, no prefix, a latency that the cold tier misses) is only counted.
+    """
 
     def __call__(self, item: DemotionCandidate, now_ms: int) -> Decision:
         """Return what to do with the item. Pure."""
@@ -93,10 +96,11 @@ class DemotionPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AgedDemotion:
-    """The built-in policy: by age since the last use, how often an item was read, its size, and its type's retention.
+    """The built-in policy: by age since the last use, how often an item was read, its size, and its type's placement.
 
-    idle_days: without a read or write, after which a small item moves to the cold tier. large_idle_days: the same for an
-    item of large_bytes or more. frequent: an item read in at least this many hours per week, on average, stays.
+    An item whose type demands a shorter latency than the cold tier's stays. idle_days: without a read or write, after
+    which a small item moves to the cold tier. large_idle_days: the same for an item of large_bytes or more.
+    rare_idle_days: the same for a type that is expected to be read rarely. frequent: an item read in at least this many hours per week, on average, stays.
     keep_bytes: a smaller item stays, too: an object would cost more than its row. copy_days: how long an unread warm copy
     is kept.
     """
@@ -104,6 +108,7 @@ class AgedDemotion:
     idle_days: int = 30
     large_idle_days: int = 7
     large_bytes: int = 100_000
+    rare_idle_days: int = 7
     frequent: float = 7.0
     keep_bytes: int = 1024
     copy_days: int = 7
@@ -118,13 +123,14 @@ class AgedDemotion:
                 return "remove"
         if item.tier == "cold":
             return "drop_copy" if item.copied and idle_days >= self.copy_days else "keep"
-        if item.tier != "warm" or item.sealed or item.placement is None or not item.placement.prefix:
+        if item.tier != "warm" or item.sealed or item.placement is None or not item.placement.may_be_cold:
             return "keep"
         weeks = max((now_ms - item.created_at_ms) / (7 * DAY_S * 1000), 1.0)
         if item.size_bytes < self.keep_bytes or item.read_hours / weeks >= self.frequent:
             return "keep"
-        limit = self.large_idle_days if item.size_bytes >= self.large_bytes else self.idle_days
-        return "demote" if idle_days >= limit else "keep"
+        large = self.large_idle_days if item.size_bytes >= self.large_bytes else self.idle_days
+        rare = self.rare_idle_days if item.placement.access == "rare" else self.idle_days
+        return "demote" if idle_days >= min(large, rare) else "keep"
 
 
 class Demotion:
@@ -214,7 +220,7 @@ class Demotion:
         """Move a value: note the object, write it, and point the row to it if it still has that version."""
         tenant_id, key, version = row["tenant_id"], row["key"], int(row["version"])
         placement = self._matrix.get(row["kind"])
-        if row["sealed"] or row["tier"] != "warm" or placement is None or not placement.prefix:
+        if row["sealed"] or row["tier"] != "warm" or placement is None or not placement.may_be_cold:
             _log.error(
                 "the policy demotes an item that must not be cold", extra={"tenant_id": tenant_id, "kind": row["kind"]}
             )

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 
 from retain.errors import InvalidInput, Misconfigured
 from retain.items.entry import Tier
@@ -23,10 +23,19 @@ MAX_TTL_S = 315_360_000
 MIN_TTL_S = 60
 """Source: https://developers.cloudflare.com/kv/api/write-key-value-pairs/#expiring-keys"""
 
+Access = Literal["per_request", "many_per_session", "few_per_session", "rare"]
+"""How often data of one type is expected to be read. `few_per_session`: once or twice."""
+TIER_LATENCY_MS: Mapping[Tier, int] = {"hot": 50, "warm": 500, "cold": 2000}
+"""How soon each tier is expected to answer a read: the shortest latency that data in it may demand."""
+
 _TIERS = ("hot", "warm", "cold")
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9-]{0,30}/")
 _TAKEN = ("briefs/", "tenants/")
 """Prefixes that the cold tier's bucket uses for other data."""
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,8 @@ class ItemPlacement:
 
     ttl_s: from the write until reads no longer find it. retention_s: from the last use (in `cold`: from the write) until
     the daily work removes it. prefix: of its objects in the cold tier. infrequent_after_s: age at which its objects move
-    to the cheaper storage class.
+    to the cheaper storage class. access: how often it is expected to be read. latency_ms: how soon each read has to be
+    answered.
     """
 
     tier: Tier
@@ -43,14 +53,20 @@ class ItemPlacement:
     retention_s: int | None = None
     prefix: str = ""
     infrequent_after_s: int | None = None
+    access: Access | None = None
+    latency_ms: int | None = None
+
+    @property
+    def may_be_cold(self) -> bool:
+        """Return whether the cold tier may hold its items: it has a prefix for them and answers soon enough."""
+        return bool(self.prefix) and self._answered_by("cold")
 
     def __post_init__(self) -> None:
         if self.tier not in _TIERS:
             raise _refused(f"a tier is one of {', '.join(_TIERS)}")
         for name in ("ttl_s", "retention_s", "infrequent_after_s"):
             seconds = getattr(self, name)
-            whole = isinstance(seconds, int) and not isinstance(seconds, bool)
-            if seconds is not None and not (whole and seconds >= MIN_TTL_S):
+            if seconds is not None and not (_is_whole(seconds) and seconds >= MIN_TTL_S):
                 raise _refused(f"{name} is a number of seconds, at least {MIN_TTL_S}")
         if self.tier == "hot" and self.ttl_s is None:
             raise _refused("a hot placement needs ttl_s: hot values expire")
@@ -58,22 +74,42 @@ class ItemPlacement:
             raise _refused(f"a prefix matches {_PREFIX.pattern} and is not one of {', '.join(_TAKEN)}")
         if self.tier == "cold" and not self.prefix:
             raise _refused("a cold placement needs a prefix: the bucket's life cycle rules select by it")
+        if self.access is not None and self.access not in get_args(Access):
+            raise _refused(f"access is one of {', '.join(get_args(Access))}")
+        if self.latency_ms is not None and not (_is_whole(self.latency_ms) and self._answered_by(self.tier)):
+            raise _refused(
+                f"latency_ms is a number of milliseconds, at least {TIER_LATENCY_MS[self.tier]} in this tier"
+            )
+
+    def _answered_by(self, tier: Tier) -> bool:
+        return self.latency_ms is None or self.latency_ms >= TIER_LATENCY_MS[tier]
 
 
 Matrix = Mapping[str, ItemPlacement]
 """Data type, the fourth segment of the items' keys, to its placement."""
 
 MATRIX: Matrix = {
-    "session_state": ItemPlacement("hot", ttl_s=15 * MINUTE_S),
-    "cart": ItemPlacement("hot", ttl_s=DAY_S),
-    "search_queries": ItemPlacement("hot", ttl_s=5 * MINUTE_S),
-    "preferences": ItemPlacement("warm", retention_s=90 * DAY_S, prefix="preferences/"),
-    "conversation": ItemPlacement("warm", ttl_s=30 * DAY_S, prefix="conversations/"),
-    "order_history": ItemPlacement(
-        "cold", retention_s=7 * YEAR_S, prefix="orders-archive/", infrequent_after_s=365 * DAY_S
+    "session_state": ItemPlacement("hot", ttl_s=15 * MINUTE_S, access="per_request", latency_ms=50),
+    "cart": ItemPlacement("hot", ttl_s=DAY_S, access="many_per_session", latency_ms=100),
+    "search_queries": ItemPlacement("hot", ttl_s=5 * MINUTE_S, access="many_per_session", latency_ms=100),
+    "preferences": ItemPlacement(
+        "warm", retention_s=90 * DAY_S, prefix="preferences/", access="few_per_session", latency_ms=500
     ),
-    "product_images": ItemPlacement("cold", prefix="uploads/", infrequent_after_s=30 * DAY_S),
-    "system_logs": ItemPlacement("cold", retention_s=90 * DAY_S, prefix="logs/"),
+    "conversation": ItemPlacement(
+        "warm", ttl_s=30 * DAY_S, prefix="conversations/", access="few_per_session", latency_ms=500
+    ),
+    "order_history": ItemPlacement(
+        "cold",
+        retention_s=7 * YEAR_S,
+        prefix="orders-archive/",
+        infrequent_after_s=365 * DAY_S,
+        access="rare",
+        latency_ms=2000,
+    ),
+    "product_images": ItemPlacement(
+        "cold", prefix="uploads/", infrequent_after_s=30 * DAY_S, access="rare", latency_ms=5000
+    ),
+    "system_logs": ItemPlacement("cold", retention_s=90 * DAY_S, prefix="logs/", access="rare", latency_ms=10_000),
 }
 """The default matrix."""
 
