@@ -100,9 +100,9 @@ class AgedDemotion:
 
     An item whose type demands a shorter latency than the cold tier's stays. idle_days: without a read or write, after
     which a small item moves to the cold tier. large_idle_days: the same for an item of large_bytes or more.
-    rare_idle_days: the same for a type that is expected to be read rarely. frequent: an item read in at least this many hours per week, on average, stays.
-    keep_bytes: a smaller item stays, too: an object would cost more than its row. copy_days: how long an unread warm copy
-    is kept.
+    rare_idle_days: the same for a type that is expected to be read rarely. frequent: an item read in at least this many
+    hours per week, on average, stays. keep_bytes: a smaller item stays, too: an object would cost more than its row.
+    copy_days: how long an unread warm copy is kept.
     """
 
     idle_days: int = 30
