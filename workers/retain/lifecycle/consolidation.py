@@ -136,12 +136,12 @@ def _stems(content: str) -> list[str]:
 
 
 async def _expire(stores: Stores, tenant_id: str, ids: Sequence[str], done: Consolidated) -> None:
-    indexer, now = stores.indexer(), stores.clock()
+    indexer = stores.indexer()
     counted = (0, 0)
     deleted: list[str] = []
     closed: list[str] = []
 
-    async def decide() -> Change | None:
+    async def decide(now: int) -> Change | None:
         nonlocal counted
         deleted.clear()
         closed.clear()
@@ -168,7 +168,7 @@ async def _expire(stores: Stores, tenant_id: str, ids: Sequence[str], done: Cons
         counted = (len(entries) - len(deleted), len(deleted))
         return Change(statements, entries) if entries else None
 
-    if await stores.history().transact(tenant_id, decide):
+    if await stores.history().transact_at(tenant_id, decide):
         done.closed += counted[0]
         done.deleted += counted[1]
         await indexer.try_to_settle(*deleted, *closed, still_fresh=True)
@@ -176,11 +176,11 @@ async def _expire(stores: Stores, tenant_id: str, ids: Sequence[str], done: Cons
 
 async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Consolidated) -> None:
     """Compare new records, and supersede duplicates, in the transaction that marks the records as compared."""
-    indexer, now = stores.indexer(), stores.clock()
+    indexer = stores.indexer()
     counted = 0
     closed: list[str] = []
 
-    async def decide() -> Change | None:
+    async def decide(now: int) -> Change | None:
         nonlocal counted
         closed.clear()
         rows = (await stores.sql.run(_RECORDS, tenant_id, json.dumps(ids))).rows
@@ -207,7 +207,7 @@ async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Conso
         counted = len(entries)
         return Change(statements, entries) if statements else None
 
-    await stores.history().transact(tenant_id, decide)
+    await stores.history().transact_at(tenant_id, decide)
     done.compared += len(ids)
     done.superseded += counted
     await indexer.try_to_settle(*closed, still_fresh=True)

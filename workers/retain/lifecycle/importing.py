@@ -70,12 +70,12 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line]) -> Impo
 
     debts: dict[str, Statement] = {}
 
-    async def decide() -> Change | None:
+    async def decide(at_ms: int) -> Change | None:
         nonlocal debts
         now = await plan_import(stores.sql, tenant_id, lines)
         if now.steps != plan.steps:
             raise _MeanwhileChanged
-        supersession = Supersession(stores.sql, stores.clock)
+        supersession = Supersession(stores.sql, at_ms)
         await supersession.reconcile(now.known, now.removed)
         replaced = {record.id for record in now.replaced}  # whose debts are recorded before
         debts = indexer.debts({name: one for name, one in supersession.changes.items() if name not in replaced})
@@ -83,7 +83,7 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line]) -> Impo
 
     try:
         await indexer.write([(record, indexed[record.id]) for record in records])
-        await stores.history().transact(tenant_id, decide)
+        await stores.history().transact_at(tenant_id, decide)
     except (RetainError, _MeanwhileChanged) as error:
         await _settle(indexer, subjects)
         if isinstance(error, Conflict):

@@ -23,7 +23,7 @@ from retain.memory.records.events import fold
 from retain.memory.records.record import Record, content_hash
 from retain.memory.records.rows import event_of, record_of
 from retain.memory.vector_names import vector_id, vector_namespace
-from retain.ports import Row, VectorEntry
+from retain.ports import MetadataValue, Row, VectorEntry
 
 PAGE_RECORDS = 100
 SHOWN_IDS = 20
@@ -186,7 +186,7 @@ async def _check_vectors(
             entry = vectors.get(vector_id(one.record.id, number))
             if entry is None:
                 found.add("vector_missing")
-            elif entry.namespace != namespace or dict(entry.metadata) != metadata:
+            elif entry.namespace != namespace or not _agree(entry.metadata, metadata):
                 found.add("vector_metadata")
         if vector_id(one.record.id, one.parts) in vectors:
             found.add("vector_surplus")
@@ -195,6 +195,16 @@ async def _check_vectors(
         if found:
             drifted.append(one)
     return drifted
+
+
+def _agree(found: Mapping[str, MetadataValue], expected: Mapping[str, MetadataValue]) -> bool:
+    """Return whether a vector has the metadata of its record. It is written first, so it may be a little older."""
+    created, recorded = found.get("created_at"), expected["created_at"]
+    if not (
+        isinstance(created, int | float) and isinstance(recorded, int) and recorded - GRACE_MS <= created <= recorded
+    ):
+        return False
+    return {**found, "created_at": recorded} == expected
 
 
 async def _check_surplus(stores: Stores, tenant_id: str, report: Report) -> None:

@@ -136,11 +136,12 @@ class SemanticMemory:
             )
         before = (await self._owned(record_id)).record
         _check_edit(before, changes)
-        edited = changed(before, self._event("edited", record_id, changes, source))
+        edited = changed(before, _event("edited", record_id, changes, source, self._clock()))
         [indexed] = await self._indexer.read([edited])
 
         async def edit(known: KnownRecord, supersession: Supersession) -> tuple[Record, list[Written | Statement]]:
-            record = (await supersession.edit(known, self._event("edited", record_id, changes, source))).record
+            event = _event("edited", record_id, changes, source, supersession.at_ms)
+            record = (await supersession.edit(known, event)).record
             same = record.content == edited.content
             now = indexed if same else (await self._indexer.read([record]))[0]
             return record, [*supersession.parts, *self._indexer.rows(record, now)]
@@ -180,7 +181,7 @@ class SemanticMemory:
 
         async def remove(known: KnownRecord, supersession: Supersession) -> tuple[Record, list[Written | Statement]]:
             record = known.record
-            deleted = known.follow(self._event("deleted", record.id, {}, source))
+            deleted = known.follow(_event("deleted", record.id, {}, source, supersession.at_ms))
             await supersession.remove(record)
             return record, [
                 append_event(record.tenant_id, deleted),
@@ -200,9 +201,9 @@ class SemanticMemory:
         decided: list[Record] = []
         debts: dict[str, Statement] = {}
 
-        async def change() -> Change:
+        async def change(at_ms: int) -> Change:
             nonlocal debts
-            supersession = Supersession(self._sql, self._clock)
+            supersession = Supersession(self._sql, at_ms)
             record, parts = await decide(await self._owned(record_id), supersession)
             decided.append(record)
             debts = self._indexer.debts(supersession.changes)
@@ -210,7 +211,7 @@ class SemanticMemory:
                 debts.pop(record_id, None)
             return change_of([*parts, *debts.values()])
 
-        await self._history.transact(self.scope.tenant_id, change)
+        await self._history.transact_at(self.scope.tenant_id, change)
         own = [record_id] if owed else []
         await self._indexer.try_to_settle(*own, *sorted(debts), still_fresh=True)
         return as_stored(decided[-1])
@@ -231,8 +232,9 @@ class SemanticMemory:
             raise NotFound("there is no such memory", code="no_such_memory")
         return known_of(rows[0])
 
-    def _event(self, kind: EventKind, record_id: str, data: EventData, source: RecordSource) -> LearningEvent:
-        return LearningEvent(new_id(), record_id, kind, data, source.to_json(), self._clock())
+
+def _event(kind: EventKind, record_id: str, data: EventData, source: RecordSource, at_ms: int) -> LearningEvent:
+    return LearningEvent(new_id(), record_id, kind, data, source.to_json(), at_ms)
 
 
 def _check_edit(record: Record, changes: EventData) -> None:

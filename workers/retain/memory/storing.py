@@ -94,7 +94,7 @@ class Storing:
                 known = await self._known()
                 await self._owe(known)
                 if self._owed or any(self._changes(known[content].record, one) for content, one in self._contents):
-                    await WorldHistory(self._sql, self._clock).transact(self._scope.tenant_id, self._decide)
+                    await WorldHistory(self._sql, self._clock).transact_at(self._scope.tenant_id, self._decide)
                 else:
                     self._results = [kept_as_it_is(known[content].record, one) for content, one in self._contents]
         except RetainError:
@@ -131,12 +131,15 @@ class Storing:
         self._owed |= {content: _Owed(*pair) for content, pair in zip(fresh, pairs, strict=True)}
         await self._indexer.write(pairs)
 
-    async def _decide(self) -> Change | None:
-        """Return the change that stores new records and changes known ones; set the results. Repeatable."""
+    async def _decide(self, at_ms: int) -> Change | None:
+        """Return the change that stores new records and changes known ones; set the results. Repeatable.
+
+        at_ms: the mutation's time. A new record is valid from when it was stated, which is earlier: it is embedded first.
+        """
         self._results, self._reindexed = None, []
         known = await self._known()
         results: list[StoreResult] = []
-        supersession = Supersession(self._sql, self._clock)
+        supersession = Supersession(self._sql, at_ms)
         for content, stated in self._contents:
             if (held := known.get(content)) is not None:
                 result = _result(*await supersession.repeat(held, stated.record, stated.since_ms), stated)

@@ -22,7 +22,7 @@ GENESIS = "0" * 64
 MAX_TRIES = 20
 
 _CURSOR = re.compile(r"(?P<seq>0|[1-9][0-9]{0,15})\.(?P<head>[0-9a-f]{64})(?:\.(?P<event>[0-9A-Z]{0,26}))?")
-_HEAD = "SELECT seq, hash FROM world_history WHERE tenant_id = ? ORDER BY seq DESC LIMIT 1"
+_HEAD = "SELECT seq, hash, at_ms FROM world_history WHERE tenant_id = ? ORDER BY seq DESC LIMIT 1"
 _APPEND = """
 INSERT INTO world_history (tenant_id, seq, kind, subject_id, digest, at_ms, previous_hash, hash)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -126,13 +126,27 @@ class WorldHistory:
         Raises: Conflict when a constraint forbids the change itself; Unavailable (code `contended`) when other
             mutations kept committing first; what `decide` raises.
         """
+
+        async def decide_then(_: int) -> Change | None:
+            return await decide()
+
+        return await self.transact_at(tenant_id, decide_then)
+
+    async def transact_at(self, tenant_id: str, decide: Callable[[int], Awaitable[Change | None]]) -> bool:
+        """Decide and commit as `transact` does, and give `decide` the mutation's time: that of its history entries.
+
+        It is the clock's, and not earlier than that of the tenant's mutation before, even if the clock of the machine that
+        wrote it is ahead. So the order of times is the order of mutations. What a mutation writes is recorded at its time,
+        so a read as of any time knows all of the mutation or nothing.
+        """
         for _ in range(MAX_TRIES):
             head = await self._head(tenant_id)
-            change = await decide()
+            at_ms = max(self._clock(), head.at_ms)
+            change = await decide(at_ms)
             if change is None:
                 return False
             try:
-                await self._sql.batch([*change.statements, *self._appended(tenant_id, head, change.entries)])
+                await self._sql.batch([*change.statements, *_appended(tenant_id, head, change.entries, at_ms)])
             except Conflict:
                 if await self._head(tenant_id) == head:
                     raise
@@ -184,21 +198,31 @@ class WorldHistory:
                 event = events[-1]["event_id"]
         return ChainVerdict(seq, head, cursor=f"{seq}.{head}" if event is None else f"{seq}.{head}.{event}")
 
-    async def _head(self, tenant_id: str) -> tuple[int, str]:
+    async def _head(self, tenant_id: str) -> _Last:
         rows = (await self._sql.run(_HEAD, tenant_id)).rows
-        return (int(rows[0]["seq"]), rows[0]["hash"]) if rows else (0, GENESIS)
+        return _Last(int(rows[0]["seq"]), rows[0]["hash"], int(rows[0]["at_ms"])) if rows else _Last(0, GENESIS, 0)
 
-    def _appended(self, tenant_id: str, head: tuple[int, str], entries: Sequence[HistoryEntry]) -> list[Statement]:
-        seq, previous = head
-        now = self._clock()
-        statements: list[Statement] = []
-        for entry in entries:
-            seq += 1
-            current = chain_hash(previous, tenant_id, seq, entry, now)
-            values = (tenant_id, seq, entry.kind, entry.subject_id, entry.digest, now, previous, current)
-            statements.append((_APPEND, values))
-            previous = current
-        return statements
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """A tenant's last entry."""
+
+    seq: int
+    hash: str
+    at_ms: int
+
+
+def _appended(tenant_id: str, last: _Last, entries: Sequence[HistoryEntry], at_ms: int) -> list[Statement]:
+    """Return the statements that append the entries."""
+    seq, previous = last.seq, last.hash
+    statements: list[Statement] = []
+    for entry in entries:
+        seq += 1
+        current = chain_hash(previous, tenant_id, seq, entry, at_ms)
+        values = (tenant_id, seq, entry.kind, entry.subject_id, entry.digest, at_ms, previous, current)
+        statements.append((_APPEND, values))
+        previous = current
+    return statements
 
 
 def _problem_of(event: Row) -> str | None:

@@ -72,12 +72,13 @@ class Visible:
         """Return the condition that a row of `memory_records r` must meet, and its values."""
         within, scopes = self.reach.predicate("r")
         return (
-            f"{within} AND r.recorded_at_ms <= ?"
+            f"{within} AND (NOT ? OR r.recorded_at_ms <= ?)"
             " AND (((r.valid_to_ms IS NULL OR r.valid_to_ms > ?) AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?)"
             f" AND r.valid_from_ms <= ? AND {outside_gaps(str(self.at_ms))} AND {self.condition})"
             " OR (? AND r.updated_at_ms > ?))",
             (
                 *scopes,
+                int(self.past),
                 *[self.at_ms] * 4,
                 *self.condition_values,
                 int(self.past),

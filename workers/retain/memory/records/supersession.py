@@ -33,7 +33,7 @@ from retain.memory.records.events import EventData, EventKind, KnownRecord, Lear
 from retain.memory.records.record import Record, RecordSource
 from retain.memory.records.retelling import additions
 from retain.memory.records.rows import LAST_EVENT, Written, append_event, known_of, write_record
-from retain.ports import Clock, Sql, Statement
+from retain.ports import Sql, Statement
 
 _CLOSED_BY = """
 SELECT json_extract(source, '$.origin') AS origin FROM memory_events
@@ -53,26 +53,27 @@ class Supersession:
     """What one mutation does to the records of a tenant, in order: each change sees what the earlier ones did.
 
     Only reads; collects in `parts` what is to be written, and in `changes` each record that it changes, by id: as it was,
-    or as a new one was stated, and as it is then.
+    or as a new one was stated, and as it is then. at_ms: the mutation's time, at which all of it is recorded.
     """
 
-    def __init__(self, sql: Sql, clock: Clock) -> None:
+    def __init__(self, sql: Sql, at_ms: int) -> None:
         self._sql = sql
-        self._clock = clock
+        self.at_ms = at_ms
         self._changed: dict[str, KnownRecord] = {}
         self._removed: set[str] = set()
         self.changes: dict[str, tuple[Record, Record]] = {}
         self.parts: list[Written | Statement] = []
 
     async def add(self, record: Record, indexes: Sequence[Statement]) -> KnownRecord:
-        """Store content that is not known; return the record as stored.
+        """Store content that is not known; return the record as stored: recorded at the mutation's time.
 
         indexes: the statements that must follow the one that writes the record.
         """
+        record = replace(record, recorded_at_ms=self.at_ms, updated_at_ms=self.at_ms)
         others = await self._competing(record, record.valid_from_ms)
         settled = _settled(record, claims_of(record), others, record.valid_from_ms, only_ends=True)
         new = settled.pop(record.id)
-        event = LearningEvent(new_id(), new.id, "stored", new.to_json(), new.source, new.recorded_at_ms)
+        event = LearningEvent(new_id(), new.id, "stored", new.to_json(), new.source, self.at_ms)
         known = self._write(record, new, event)
         self.parts += indexes
         self._note(settled, others, new)
@@ -85,7 +86,7 @@ class Supersession:
         reopens, and nothing else about it changes. Fields that it lacks are added (`additions`). known: as it was before
         this mutation. statement: the content as a new record. since_ms: when it became valid as the caller said, if it did.
         """
-        now = self._clock()
+        now = self.at_ms
         known = self._changed.get(known.record.id, known)
         before = known.record
         if statement.source.get("origin") != "person" and await self._is_closed_by_person(before):
@@ -116,7 +117,7 @@ class Supersession:
 
     async def restore(self, known: KnownRecord, source: Mapping[str, object]) -> KnownRecord:
         """Make a record valid that was closed; or, if another fact is valid instead of it, valid again from now."""
-        now = self._clock()
+        now = self.at_ms
         claims = opened(claims_of(known.record))
         others = await self._competing(known.record, _EVERYTHING)
         settled = _settled(known.record, claims, others, _EVERYTHING)[known.record.id]
@@ -217,7 +218,7 @@ class Supersession:
         self, known: KnownRecord, kind: EventKind, data: EventData, source: Mapping[str, object]
     ) -> KnownRecord:
         """Write the record after its next event, and that event."""
-        event = LearningEvent(new_id(), known.record.id, kind, data, source, self._clock())
+        event = LearningEvent(new_id(), known.record.id, kind, data, source, self.at_ms)
         return self._write(known.record, *known.after(event))
 
     def _write(self, before: Record, record: Record, event: LearningEvent) -> KnownRecord:
