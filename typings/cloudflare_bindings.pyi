@@ -7,6 +7,7 @@ from pyodide.ffi import JsNull, JsProxy, PyProxy
 
 class D1Meta(TypedDict):
     changes: int
+    size_after: int
 
 class D1Result(TypedDict):
     results: list[dict[str, Any]]

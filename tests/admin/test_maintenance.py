@@ -142,6 +142,36 @@ async def test_the_brief_warns_of_tenants_with_80000_episodes_or_more(
     assert warned == ["full", "near"]
 
 
+async def test_the_brief_says_what_is_used_of_the_database_and_the_vector_index(
+    deployment: Deployment, objects: SqliteObjects, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await deployment.seed("sdr", ["Ann prefers blue.", "Bob prefers red."])
+    for number, tenant in enumerate(("acme", "other")):
+        await deployment.rows(
+            "INSERT INTO vector_documents (namespace_key, document_id, tenant_id, document, embedding, indexed)"
+            " VALUES ('k', ?, ?, '[]', '', 0)",
+            str(number),
+            tenant,
+        )
+    capacity = (await briefed(deployment, objects))["capacity"]
+    assert capacity["vectors"] == {"used": 2, "limit": 10_000_000}
+    assert capacity["vector_namespaces"] == {"used": 3, "limit": 50_000}
+    assert capacity["database_bytes"]["used"] > 100_000
+    assert capacity["database_bytes"]["limit"] == 10_000_000_000
+    assert "a limit of the platform is near" not in caplog.messages
+    monkeypatch.setattr("retain.admin.capacity.MAX_NAMESPACES", 3)
+    monkeypatch.setattr("retain.admin.capacity.MAX_VECTORS", 3)
+    await briefed(deployment, objects)
+    warned = [vars(record) for record in caplog.records if record.message == "a limit of the platform is near"]
+    assert [(one["limit"], one["used"], one["of"]) for one in warned] == [("vector_namespaces", 3, 3)]
+
+
+async def test_a_brief_is_written_though_the_vector_index_does_not_say_what_it_holds(
+    deployment: Deployment, objects: SqliteObjects
+) -> None:
+    assert (await briefed(deployment, objects, down="index"))["capacity"]["vectors"]["used"] is None
+
+
 async def test_the_brief_is_logged_as_an_error_while_there_are_failed_outbox_entries(
     deployment: Deployment, objects: SqliteObjects, caplog: pytest.LogCaptureFixture
 ) -> None:

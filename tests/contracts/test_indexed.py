@@ -77,6 +77,9 @@ class LateIndex:
     async def dimensions(self) -> int:
         return DIMENSIONS
 
+    async def count(self) -> int:
+        return await self.shown.count()
+
     def _reach(self) -> None:
         if self.down:
             raise Unavailable("the index is down")

@@ -43,6 +43,16 @@ async def test_a_row_over_two_megabytes_is_refused(sql: SqliteSql) -> None:
     assert (await sql.run("SELECT count(*) AS n FROM t")).rows[0]["n"] == 0
 
 
+async def test_a_full_database_refuses_writes_and_answers_reads(sql: SqliteSql) -> None:
+    await sql.run("CREATE TABLE t (a)")
+    await sql.run("INSERT INTO t VALUES ('kept')")
+    await sql.run("PRAGMA max_page_count = 20")
+    with pytest.raises(Unavailable) as raised:
+        await sql.run("INSERT INTO t VALUES (?)", "x" * 1_000_000)
+    assert raised.value.code == "database_full"
+    assert (await sql.run("SELECT a FROM t")).rows == [{"a": "kept"}]
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -136,6 +136,16 @@ async def check_changes_counts_rows_written(sql: Sql) -> None:
     assert (await sql.run("DELETE FROM contract_changes WHERE id = 1")).changes == 1
 
 
+async def check_the_size_of_the_database_is_known_and_grows(sql: Sql) -> None:
+    await _table(sql, "contract_size", "v TEXT")
+    before = (await sql.run("SELECT 1")).database_bytes
+    after = (await sql.run("INSERT INTO contract_size VALUES (?)", "x" * 1_000_000)).database_bytes
+    assert before is not None
+    assert after is not None
+    assert after >= before, "a database that had free pages does not grow"
+    assert after > 900_000
+
+
 async def check_reading_changes_nothing_even_after_a_write(sql: Sql) -> None:
     await _table(sql, "contract_reading", "v")
     await sql.run("INSERT INTO contract_reading VALUES (1), (2)")

@@ -80,6 +80,13 @@ async def check_the_nearest_are_first_with_their_cosine_similarity(index: Vector
         assert -1.0 <= match.score <= 1.0
 
 
+async def check_vectors_of_all_namespaces_are_counted(index: VectorIndex) -> None:
+    before = await index.count()
+    for place in (await _place(index), await _place(index)):
+        await place.put(place.entry("one", 1.0), place.entry("two", 2.0))
+    assert await index.count() == before + 4
+
+
 async def check_every_similarity_is_within_its_bounds(index: VectorIndex) -> None:
     place = await _place(index)
     chance = random.Random(7)

@@ -94,6 +94,10 @@ class HttpVectorIndex:
         """Return the number of dimensions of the index."""
         return int((await self._call("describe"))["dimensions"])
 
+    async def count(self) -> int:
+        """Return the number of vectors of the index."""
+        return int((await self._call("describe"))["vectorCount"])
+
     async def _call(self, method: str, *arguments: object) -> Any:
         try:
             return await self._binding.call(method, *arguments)

@@ -50,7 +50,7 @@ def _d1_result(result: D1Result) -> SqlResult:
         {name: bytes(value) if isinstance(value, list) else value for name, value in row.items()}
         for row in result["results"]
     ]
-    return SqlResult(rows, int(result["meta"]["changes"]))
+    return SqlResult(rows, int(result["meta"]["changes"]), int(result["meta"]["size_after"]))
 
 
 class DurableSql:

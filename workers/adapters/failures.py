@@ -8,6 +8,7 @@ from pyodide.ffi import JsException
 
 from retain import errors
 from retain.errors.codes import UnavailableCode
+from retain.limits.storage import statement_error
 
 _log = logging.getLogger("retain.bindings")
 
@@ -19,7 +20,8 @@ def unavailable(what: str, error: JsException, code: UnavailableCode) -> errors.
 
 
 def sql_error(what: str, error: JsException, code: UnavailableCode) -> errors.RetainError:
-    """Return the port's error for a statement that the platform refused."""
-    if "constraint failed" in str(error) or "SQLITE_CONSTRAINT" in str(error):
-        return errors.ConstraintViolated("a constraint of the database forbids it")
-    return unavailable(what, error, code)
+    """Return the port's error for a statement that the platform refused. Its own text stays in the log."""
+    meaning = statement_error(what, str(error), code)
+    if isinstance(meaning, errors.Unavailable):
+        _log.warning("%s failed", what, extra={"cause": str(error), "code": meaning.code})
+    return meaning

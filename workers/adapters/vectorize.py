@@ -89,6 +89,9 @@ class Vectorize:
             self._dimensions = int((await self._answer(self._index.describe()))["dimensions"])
         return self._dimensions
 
+    async def count(self) -> int:
+        return int((await self._answer(self._index.describe()))["vectorCount"])
+
     async def _answer(self, call: Awaitable[JsProxy]) -> Any:
         try:
             return (await call).to_py()

@@ -63,10 +63,14 @@ Statement = tuple[str, tuple[SqlValue, ...]]
 
 @dataclass(frozen=True, slots=True)
 class SqlResult:
-    """What one statement did: its rows, and how many rows it changed."""
+    """What one statement did: its rows, how many rows it changed, and the size of the database after it.
+
+    database_bytes: None where only the platform knows it.
+    """
 
     rows: list[Row]
     changes: int
+    database_bytes: int | None = None
 
 
 class Sql(Protocol):
@@ -195,6 +199,10 @@ class VectorIndex(Protocol):
 
     async def dimensions(self) -> int:
         """Return the number of dimensions that the index was created with."""
+        ...
+
+    async def count(self) -> int:
+        """Return the number of vectors, in all namespaces. It may lag like the vectors themselves."""
         ...
 
 

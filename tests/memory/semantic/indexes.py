@@ -42,6 +42,9 @@ class _Passing:
     async def dimensions(self) -> int:
         return await self.inner.dimensions()
 
+    async def count(self) -> int:
+        return await self.inner.count()
+
 
 class HostileIndex(_Passing):
     """Ignores namespace and filter: it answers every query with all vectors, as perfect matches."""

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
+from retain.admin.capacity import Capacity
 from retain.agents.retention import run_rules
 from retain.contracts.stored.document_index import DocumentIndex
 from retain.errors import RetainError
@@ -177,7 +178,7 @@ async def _reindexings(stores: Stores) -> dict[str, int]:
 async def brief(
     sql: Sql, objects: Objects, indexer: Indexer, clock: Clock, kept_up: Mapping[str, object] | None = None
 ) -> dict[str, object]:
-    """Settle what the vector index is owed, count the tables, warn of full tenants, and store the brief in R2.
+    """Settle what the vector index is owed, count the tables, warn of what is nearly full, and store the brief in R2.
 
     kept_up: what `keep_up` returned, included in the brief.
     The object is `briefs/{epoch day}.json`; a second brief on the same day replaces the first.
@@ -196,15 +197,19 @@ async def brief(
         now - REFUSALS_SHOWN_MS,
     )
     lost = {row["tenant_id"]: int(row["episodes"]) for row in refused.rows}
+    capacity = await Capacity.measured(sql, indexer)
     rows = {table: int(result.rows[0]["n"]) for table, result in zip(_COUNTED, counts, strict=True)}
     report: dict[str, object] = {
         "at_ms": now,
         "rows": rows,
+        "capacity": capacity.to_json(),
         "tenants_near_episode_limit": near,
         "episodes_refused": lost,
         "vector_outbox": {"settled": settled.settled, "failed": settled.failed},
         **(kept_up or {}),
     }
+    for limit, part in capacity.near().items():
+        _log.warning("a limit of the platform is near", extra={"limit": limit, "used": part.used, "of": part.limit})
     for tenant_id, episodes in near.items():
         _log.warning("a tenant nears the episode limit", extra={"tenant_id": tenant_id, "episodes": episodes})
     for tenant_id, episodes in lost.items():

@@ -214,6 +214,7 @@ UnavailableCode = Literal[
     "contended",
     "d1_unavailable",
     "database_failed",
+    "database_full",
     "delegate_running",
     "hot_value_stale",
     "kv_unavailable",

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from retain.errors import ConstraintViolated, LimitExceeded, RetainError, Unavailable
-from retain.limits.storage import MAX_INTEGER, MAX_PARAMETERS, MAX_STATEMENT_BYTES, MAX_VALUE_BYTES, check_statement
+from retain.limits.storage import (
+    MAX_INTEGER,
+    MAX_PARAMETERS,
+    MAX_STATEMENT_BYTES,
+    MAX_VALUE_BYTES,
+    check_statement,
+    database_full,
+)
 from retain.ports import Row, SqlResult, SqlValue
 
 _LIMITS = (
@@ -66,6 +73,12 @@ def execute(connection: sqlite3.Connection, sql: str, values: Sequence[SqlValue]
     return SqlResult(rows, connection.total_changes - before)
 
 
+def database_bytes(connection: sqlite3.Connection) -> int:
+    """Return the size of the database."""
+    pages, page_bytes = connection.execute("SELECT * FROM pragma_page_count, pragma_page_size").fetchone()
+    return int(pages) * int(page_bytes)
+
+
 def query(connection: sqlite3.Connection, sql: str, *values: SqlValue) -> Sequence[tuple[Any, ...]]:
     """Run a statement for the adapter itself, without the platform's limits; return its rows.
 
@@ -84,6 +97,8 @@ def refusal(error: Exception) -> RetainError:
         return ConstraintViolated("a constraint of the database forbids it")
     if code == sqlite3.SQLITE_TOOBIG:
         return LimitExceeded("a value or row is too large", code="value_too_large", limit_bytes=MAX_VALUE_BYTES)
+    if code == sqlite3.SQLITE_FULL:
+        return database_full("the database")
     return Unavailable("the database refused the statement", code="database_failed")
 
 

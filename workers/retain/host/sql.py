@@ -6,10 +6,11 @@ import asyncio
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from retain.errors import Misconfigured, RetainError
-from retain.host.connection import execute, open_database, refusal
+from retain.host.connection import database_bytes, execute, open_database, refusal
 from retain.ports import SqlResult, SqlValue, Statement
 
 _MIGRATIONS = """
@@ -46,7 +47,7 @@ class SqliteSql:
     async def run(self, sql: str, *values: SqlValue) -> SqlResult:
         """Run one statement. See the port, and `retain.host.connection.execute` for its errors."""
         await asyncio.sleep(0)
-        return execute(self._connection, sql, values)
+        return replace(execute(self._connection, sql, values), database_bytes=database_bytes(self._connection))
 
     async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
         """Run the statements as one transaction: all of them, or none. See the port."""

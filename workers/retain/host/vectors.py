@@ -36,6 +36,7 @@ _PUT = "INSERT OR REPLACE INTO vectors (id, namespace, vector, norm, metadata) V
 _IN_NAMESPACE = "SELECT id, vector, norm, metadata FROM vectors WHERE namespace = ?"
 _GET = "SELECT id, namespace, vector, metadata FROM vectors WHERE id = ?"
 _DELETE = "DELETE FROM vectors WHERE id = ?"
+_COUNT = "SELECT COUNT(*) FROM vectors"
 _FLOAT_BYTES = 4
 
 # `math.sumprod` came with Python 3.12.
@@ -121,6 +122,12 @@ class SqliteVectorIndex:
     async def dimensions(self) -> int:
         """Return the number of dimensions the index was created with."""
         return self._dimensions
+
+    async def count(self) -> int:
+        """Return the number of vectors. See the port."""
+        await asyncio.sleep(0)
+        [(count,)] = query(self._connection, _COUNT)
+        return int(count)
 
     def _write(self, sql: str, rows: Sequence[tuple[SqlValue, ...]]) -> str:
         """Run the statement for every row, as one transaction; return a mutation id."""

@@ -9,7 +9,8 @@ import math
 import re
 from collections.abc import Sequence
 
-from retain.errors import InvalidInput, LimitExceeded
+from retain.errors import ConstraintViolated, InvalidInput, LimitExceeded, RetainError, Unavailable
+from retain.errors.codes import UnavailableCode
 from retain.ports import SqlValue
 
 MAX_PARAMETERS = 100
@@ -18,6 +19,17 @@ MAX_STATEMENT_BYTES = 100_000
 """Length of one SQL statement. Source: https://developers.cloudflare.com/d1/platform/limits/"""
 MAX_VALUE_BYTES = 2_000_000
 """Size of one string, BLOB or row. Source: https://developers.cloudflare.com/d1/platform/limits/"""
+MAX_DATABASE_BYTES = 10_000_000_000
+"""Size of one D1 database, and of the SQLite of one Durable Object, on the paid plan; no plan has more.
+
+Source: https://developers.cloudflare.com/d1/platform/limits/,
+https://developers.cloudflare.com/durable-objects/platform/limits/
+"""
+MAX_QUERIES = 1000
+"""Statements that one invocation of a Worker may send to D1, on the paid plan; 50 on the free one.
+
+Source: https://developers.cloudflare.com/d1/platform/limits/
+"""
 MAX_INTEGER = 2**53
 """The largest whole number that D1 stores exactly: numbers are sent as doubles.
 
@@ -58,6 +70,25 @@ def check_statement(sql: str, values: Sequence[SqlValue]) -> list[str | float | 
     if len(values) > MAX_PARAMETERS:
         raise LimitExceeded("too many values for one statement", code="too_many_parameters", limit=MAX_PARAMETERS)
     return [_checked_value(value) for value in values]
+
+
+def statement_error(what: str, text: str, code: UnavailableCode) -> RetainError:
+    """Return the error that the platform's refusal of a statement means to the caller. what: the database, for people.
+
+    A full database refuses writes until something is removed. It is Unavailable, because what is owed to it has to be
+    kept and sent again. The platform's own text may quote the input, and is not in the error.
+    Source: https://developers.cloudflare.com/d1/observability/debug-d1/ (the texts)
+    """
+    if "constraint failed" in text or "SQLITE_CONSTRAINT" in text:
+        return ConstraintViolated("a constraint of the database forbids it")
+    if "Exceeded maximum" in text or "SQLITE_FULL" in text:
+        return database_full(what)
+    return Unavailable(f"{what} failed; try again", code=code)
+
+
+def database_full(what: str) -> Unavailable:
+    """Return the error of a database that has reached its largest size."""
+    return Unavailable(f"{what} is full: it takes no writes until an operator removes data", code="database_full")
 
 
 def _checked_value(value: SqlValue) -> str | float | bytes | None:

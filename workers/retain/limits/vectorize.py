@@ -22,6 +22,12 @@ MAX_ID_BYTES: Final = 64
 MAX_NAMESPACE_BYTES: Final = 64
 MAX_METADATA_BYTES: Final = 10 * 1024
 """Largest metadata of one vector, as compact JSON."""
+MAX_NAMESPACES: Final = 50_000
+"""Namespaces of one index, on the paid plan; 1,000 on the free one. A tenant uses one, and another for documents."""
+MAX_VECTORS: Final = 10_000_000
+"""Vectors of one index."""
+MAX_METADATA_INDEXES: Final = 10
+"""Metadata indexes of one index. Each keeps the first 64 bytes of a value."""
 MAX_UPSERT: Final = 1000
 MAX_TOP_K: Final = 100
 MAX_TOP_K_WITH_METADATA: Final = 20

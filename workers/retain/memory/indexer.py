@@ -62,6 +62,10 @@ class Indexer:
         """The embedding model that the indexes are written for."""
         return self._embedder.model
 
+    async def vectors(self) -> int:
+        """Return how many vectors the index holds, of all tenants. Raises: Unavailable."""
+        return await self._index.count()
+
     async def read(self, records: Sequence[Record]) -> list[Indexed]:
         """Return what the indexes hold of the records, embedded in one call. Raises: as the embedder."""
         prepared = [prepare(record.content, record.utterance) for record in records]
