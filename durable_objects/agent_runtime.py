@@ -102,12 +102,14 @@ class AgentRuntime(DurableObject):
 
     async def _called(self, method: str, content: JsonObject) -> JsonObject:
         """Call a method of the instance that the request names. Raises: as `InstanceMethod.call`; NotFound."""
-        from retain.agents.identity import identity_of, require_claimed
+        from retain.agents.execution.parked import require_known
+        from retain.agents.identity import identity_of
         from retain.agents.methods import METHODS, forgot_itself
 
         identity = identity_of(content)
         if METHODS[method].known_only:
-            require_claimed(assembly_of(self.env).instances.ports(self.ctx.storage).local)
+            ports = assembly_of(self.env).instances.ports(self.ctx.storage)
+            await require_known(ports, identity, content.get("run_id"))
         result = await METHODS[method].call(self._living(identity), content)
         if method == "erase" and forgot_itself(result):
             self._living_as = None  # the object has to claim its name again

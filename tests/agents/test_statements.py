@@ -19,7 +19,17 @@ from retain.agents.runs.context import AssembledContext
 from retain.agents.runs.events import CancelRequested, ModelAnswered, ModelAsked, RunCompleted
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
-from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, CountRun, MeetUser, StartRun, WaitRun
+from retain.agents.runs.owed import (
+    AppendEvent,
+    CloseRun,
+    ContinueRun,
+    CountRun,
+    MeetUser,
+    ParkRun,
+    StartRun,
+    UnparkRun,
+    WaitRun,
+)
 from retain.errors import RetainError
 from retain.host.clock import ManualClock
 from retain.host.object_sql import SqliteObjectSql
@@ -41,7 +51,7 @@ from tests.support.instances import Deployment, migrated_d1
 
 CLERK = instance_of("acme", "clerk", "main")
 OWED: list[type[OwedStatement]] = [
-    *(StartRun, MeetUser, WaitRun, CountRun, ContinueRun, CloseRun, AppendEvent, NoteLearning),
+    *(StartRun, MeetUser, WaitRun, CountRun, ContinueRun, CloseRun, AppendEvent, NoteLearning, ParkRun, UnparkRun),
     *(AppendEpisode, BeginProcedure, RecordOutcome),
     *(OpenConversation, MarkConversation, SummariseConversation, AppendMessage),
 ]

@@ -98,6 +98,15 @@ class LocalState:
         with closing(sqlite3.connect(folder / f"{actor_id}.sqlite", isolation_level=None)) as object_:
             assert object_.execute("UPDATE _cf_METADATA SET value = 1 WHERE key = 1").rowcount == 1
 
+    def lose_instance(self, key: str) -> None:
+        """Delete the storage of a stopped server's instance, with its alarm. key: its namespace key."""
+        folder = self.root / "v3" / "do" / "retain-AgentRuntime"
+        with closing(sqlite3.connect(folder / "metadata.sqlite", isolation_level=None)) as schedule:
+            [(actor_id,)] = schedule.execute("SELECT actor_id FROM _cf_ALARM WHERE actor_name = ?", (key,)).fetchall()
+            schedule.execute("DELETE FROM _cf_ALARM WHERE actor_id = ?", (actor_id,))
+        for path in folder.glob(f"{actor_id}.sqlite*"):
+            path.unlink()
+
     def _database(self, folder: str) -> Path:
         [path] = self._databases(folder)
         return path

@@ -22,7 +22,8 @@ from typing import Any
 
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
-from retain.agents.identity import InstanceIdentity, claim, claimed, identity_of, require_claimed
+from retain.agents.execution.parked import require_known
+from retain.agents.identity import InstanceIdentity, claim, claimed, identity_of
 from retain.agents.instance import Instance
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.methods import METHODS
@@ -194,7 +195,7 @@ class Deployment:
         try:
             content = json.loads(request)
             if METHODS[method].known_only:
-                require_claimed(storage)
+                await require_known(self.ports(name), identity_of(content), content.get("run_id"))
             result = await METHODS[method].call(self.living(name, identity_of(content)), content)
             self.faults.reach(life, "answer")
             storage.commit()
@@ -281,6 +282,11 @@ class Deployment:
         """Put every object to sleep, so that it starts again when it is next called."""
         await self.settled()
         self._living.clear()
+
+    async def lose(self, name: str) -> None:
+        """Delete an object's storage, with its alarm, as if it had never been called."""
+        await self.evict()
+        self.storages.pop(name).close()
 
     async def fire_alarms(self) -> int:
         """Fire every alarm that is due, again after a failure as the platform does; return how many were due."""

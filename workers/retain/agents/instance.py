@@ -32,6 +32,7 @@ from retain.agents.execution.executor import LEASE_MS, Execution
 from retain.agents.execution.following import Following
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
+from retain.agents.execution.parked import ParkedRuns
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.runs import tables
@@ -85,6 +86,7 @@ class Instance:
         delegation = Delegation(ports.instances, identity, self._delegates)
         self._execution = Execution(identity, ports, self._journal, self._working, self._procedures, delegation, live)
         self._control = Control(self._journal, delegation, ports.clock)
+        self._parked = ParkedRuns(identity, ports.local, ports.sql, self._outbox, self._journal)
         self._following = Following(identity, self._journal, live)
 
     async def run(self, request: RunRequest) -> RunReport:
@@ -96,6 +98,7 @@ class Instance:
         Raises: Conflict (code `instance_busy`) while another run is under way, (code `idempotency_key_reused`) when the
             key was used for another request; QuotaExceeded; LimitExceeded; Unavailable.
         """
+        await self._restored_by_key(request.idempotency_key)
         known = self._known(request)
         if known is not None:
             report = self._journal.report(known)
@@ -104,7 +107,7 @@ class Instance:
             if self._active:
                 return await self._awaited(known)
         async with self._busy():
-            await self._execution.resume_interrupted()
+            await self._resume_interrupted()
             if known is not None:
                 return self._journal.report(known)
             loop, run = await self._opened(request)
@@ -116,6 +119,7 @@ class Instance:
 
         Idempotent by its key. Raises: as `run`.
         """
+        await self._restored_by_key(request.idempotency_key)
         known = self._known(request)
         if known is not None:
             return self._journal.report(known)
@@ -125,10 +129,12 @@ class Instance:
 
     async def show(self, run: NamedRun) -> RunReport:
         """Return a run's result, or its state so far. Raises: NotFound (code `no_such_run`)."""
+        await self._restored(run.run_id)
         return self._journal.report(run.run_id)
 
     async def follow(self, request: FollowRequest) -> News:
         """Return what happened in a run after a position. See `Following.follow`."""
+        await self._restored(request.run_id)
         return await self._following.follow(request)
 
     async def answer(self, answer: AnswerRequest) -> RunReport:
@@ -136,6 +142,7 @@ class Instance:
 
         The answer is durable when this returns. Raises: as `Control.answer`.
         """
+        await self._restored(answer.run_id)
         try:
             self._control.answer(answer)
         finally:  # a question that turns out to have expired resumes the run as well
@@ -149,6 +156,7 @@ class Instance:
         The request is durable when this returns. Returns the result if the run stops within five seconds or had ended,
         otherwise its state so far. Idempotent. Raises: NotFound (code `no_such_run`).
         """
+        await self._restored(request.run_id)
         await self._control.cancel(request)
         return await self._cancelled(request.run_id)
 
@@ -157,6 +165,7 @@ class Instance:
 
         As `cancel`; None for a run that has not arrived yet.
         """
+        await self._restored_by_key(request.idempotency_key)
         run_id = await self._control.cancel_call(request)
         return None if run_id is None else await self._cancelled(run_id)
 
@@ -168,6 +177,7 @@ class Instance:
 
     async def wake(self, run: NamedRun) -> None:
         """Resume a run that waits for a delegate. Idempotent. Raises: NotFound (code `no_such_run`)."""
+        await self._restored(run.run_id)
         self._control.wake(run.run_id)
         await self._schedule()
         self._ports.background(self._continue())
@@ -269,7 +279,7 @@ class Instance:
         """Execute a run in the background; set `opened` to its id, or to the error that kept it from being opened."""
         try:
             async with self._busy():
-                await self._execution.resume_interrupted()
+                await self._resume_interrupted()
                 loop, run = await self._opened(request)
                 opened.set_result(run.run_id)
                 await self._execution.finish(loop, run)
@@ -306,12 +316,27 @@ class Instance:
             return
         self._active = True
         try:
-            await self._execution.resume_interrupted()
+            await self._resume_interrupted()
         except RetainError as error:
             # The run stays open and the alarm is set again: the platform gives up an alarm that fails six times.
             _log.warning("an interrupted run waits", extra={"code": error.code})
         finally:
             self._active = False
+
+    async def _resume_interrupted(self) -> None:
+        """Resume every run that neither waits nor has ended, after D1 knows: a run that continues is not rebuilt."""
+        if self._journal.runs.running():
+            await self._outbox.flush()
+        await self._execution.resume_interrupted()
+
+    async def _restored(self, run_id: str) -> None:
+        """Rebuild a waiting run that the object has lost, and set its alarm."""
+        if await self._parked.restore(run_id):
+            await self._schedule()
+
+    async def _restored_by_key(self, idempotency_key: str | None) -> None:
+        if await self._parked.restore_by_key(idempotency_key):
+            await self._schedule()
 
     async def _awaited(self, run_id: str, turns: int = WAIT_TURNS) -> RunReport:
         """Return the report of a run that another call executes, as soon as it is not under way, or after a while."""

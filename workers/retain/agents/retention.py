@@ -33,6 +33,10 @@ DELETE FROM outbox_failures WHERE (instance_key, entry_id) IN
   (SELECT instance_key, entry_id FROM outbox_failures WHERE failed_at_ms < ? ORDER BY failed_at_ms LIMIT ?)
 RETURNING tenant_id
 """
+_PARKED = """
+DELETE FROM parked_runs WHERE run_id IN
+  (SELECT run_id FROM parked_runs WHERE parked_at_ms < ? ORDER BY parked_at_ms LIMIT ?) RETURNING tenant_id
+"""
 
 
 def run_rules(kept_ms: int) -> tuple[RetentionRule, ...]:
@@ -45,6 +49,7 @@ def run_rules(kept_ms: int) -> tuple[RetentionRule, ...]:
     return (
         RetentionRule("texts_copied_into_runs", 0, (_REFER,), 500),
         RetentionRule("run_events", TEXT_KEPT_MS, (_EVENTS,), 5000),
+        RetentionRule("parked_runs", min(TEXT_KEPT_MS, kept_ms), (_PARKED,), 1000),
         RetentionRule("texts_of_runs", min(TEXT_KEPT_MS, kept_ms), (_FORGET,), 1000),
         RetentionRule("agent_runs", kept_ms, (_REMOVE,), 5000),
         RetentionRule("outbox_failures", TEXT_KEPT_MS, (_FAILURES,), 1000),

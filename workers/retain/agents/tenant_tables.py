@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from retain.tenants.tables import TenantTable, Texts
 
 
@@ -13,11 +15,31 @@ def _asked_in(logged: object) -> object:
     return [logged.get("input"), logged.get("metadata"), seen]
 
 
+def _requested_in(request: object) -> object:
+    """Return what a run was asked, by whom and for whom, from its stored request."""
+    return [request.get(name) for name in ("input", "metadata", "user")] if isinstance(request, dict) else request
+
+
+def _read_in(context: object) -> object:
+    """Return the texts that a run's model reads first, from its stored context."""
+    if not isinstance(context, dict):
+        return context
+    return [[message.get("content"), _arguments_in(message)] for message in context.get("messages", [])]
+
+
+def _arguments_in(message: dict[str, object]) -> object:
+    calls = message.get("tool_calls")
+    return [call.get("arguments") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else None
+
+
 def _values_of(data: object) -> object:
     return list(data.values()) if isinstance(data, dict) else data
 
 
+_PARKED = Texts(("request", "context", "idempotency_key"), searched={"request": _requested_in, "context": _read_in})
+
 TENANT_TABLES = (
+    TenantTable("parked_runs", ("run_id",), texts=replace(_PARKED, whole=("instance_id",)), users="user"),
     TenantTable("run_events", ("run_id", "seq"), users="part"),
     TenantTable(
         "agent_runs",
@@ -31,6 +53,7 @@ TENANT_TABLES = (
         ),
         parts={
             "run_events": Texts(("data",), searched={"data": _values_of}),
+            "parked_runs": _PARKED,
             "memory_episodes": Texts(("content",)),
             "conversation_messages": Texts(("content",)),
         },

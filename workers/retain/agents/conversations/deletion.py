@@ -21,7 +21,7 @@ _EVENTS = f"""
 DELETE FROM run_events WHERE (run_id, seq) IN
   (SELECT run_id, seq FROM run_events WHERE run_id IN ({_RUNS}) AND tenant_id = ?1 LIMIT {EVENTS})
 """  # noqa: S608
-_BY_RUN = ("memory_episodes", "conversation_messages", "procedure_outcomes", "agent_runs")
+_BY_RUN = ("memory_episodes", "conversation_messages", "procedure_outcomes", "parked_runs", "agent_runs")
 
 
 async def delete_conversation(sql: Sql, instance: InstanceClient) -> None:

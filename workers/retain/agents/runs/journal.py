@@ -19,20 +19,28 @@ from retain.agents.pending_learnings import NoteLearning, PendingLearnings
 from retain.agents.runs.context import AssembledContext
 from retain.agents.runs.episode_text import episode_text, valid_unicode
 from retain.agents.runs.events import (
-    ApprovalRequested,
     CancelRequested,
     Closing,
     ModelUnavailable,
     RunCompleted,
     RunEvent,
-    RunSuspended,
     kind_of,
     made_progress,
     to_json,
 )
 from retain.agents.runs.open_run import OpenRun
-from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, CountRun, MeetUser, StartRun, WaitRun
-from retain.agents.runs.result import awaited, result_of, steps_of
+from retain.agents.runs.owed import (
+    AppendEvent,
+    CloseRun,
+    ContinueRun,
+    CountRun,
+    MeetUser,
+    ParkRun,
+    StartRun,
+    UnparkRun,
+    WaitRun,
+)
+from retain.agents.runs.result import awaited, due_of, result_of, steps_of
 from retain.agents.runs.run_log import Logged, RunLog
 from retain.agents.runs.run_table import RunTable
 from retain.json_text import Json
@@ -49,10 +57,6 @@ from retain.memory.episodes import AppendEpisode, episode_id
 from retain.memory.procedures.procedural import Choice
 from retain.outbox import Outbox, OwedStatement
 from retain.ports import Clock, ObjectSql
-
-RECHECK_MS = 60_000
-MAX_RECHECK_MS = 3_600_000
-"""How soon a suspended run checks on its delegate without being woken: one minute, doubling to an hour."""
 
 
 class Journal:
@@ -141,7 +145,7 @@ class Journal:
 
     def _meet(self, user: User, run_id: str, now_ms: int) -> None:
         """Let the instance serve the user from now on, and owe D1 what is known of them."""
-        self._local.run("INSERT OR IGNORE INTO served_user VALUES (1, ?)", user.id)
+        self.serve(user.id)
         self._owe(
             MeetUser(
                 tenant_id=self._identity.scope.tenant_id,
@@ -155,10 +159,13 @@ class Journal:
             )
         )
 
+    def serve(self, user_id: str) -> None:
+        """Let the instance serve this user, unless it serves one already."""
+        self._local.run("INSERT OR IGNORE INTO served_user VALUES (1, ?)", user_id)
+
     def served_user(self) -> str | None:
         """Return the id of the user whom the instance serves, None before the first run that names one."""
-        rows = self._local.run("SELECT user_id FROM served_user").rows
-        return rows[0]["user_id"] if rows else None
+        return next((row["user_id"] for row in self._local.run("SELECT user_id FROM served_user").rows), None)
 
     def load(self, run_id: str) -> OpenRun:
         """Return a run with the fold of its events. Raises: NotFound (code `no_such_run`)."""
@@ -219,14 +226,25 @@ class Journal:
         )
         waits_for = awaited(after)
         if waits_for is not None:
-            self.runs.wait(run_id, _due_ms(event, now))
+            due_ms = due_of(event, now)
+            self.runs.wait(run_id, due_ms)
+            self._park(run, event, seq, due_ms, now)
             self._owe(WaitRun(waiting_for=json.dumps(waits_for.to_json()), run_id=run_id))
             self._owe(MarkConversation("waiting", *self._names, run_id))
             self._owe(CountRun(steps_of(after), after.input_tokens, after.output_tokens, run_id))
         elif run.state.waiting:
             self.runs.resume(run_id)
+            self._owe(UnparkRun(run_id))
             self._owe(ContinueRun(run_id=run_id))
             self._owe(MarkConversation("running", *self._names, run_id))
+
+    def _park(self, run: OpenRun, event: RunEvent, seq: int, due_ms: int, now_ms: int) -> None:
+        """Owe D1 what rebuilds a run that waits for somebody: its wait outlasts what an instance may be trusted to keep."""
+        if isinstance(event, ModelUnavailable):
+            return
+        parked = ParkRun.of(self._identity, run, seq=seq, due_at_ms=due_ms, now_ms=now_ms)
+        if parked is not None:
+            self._owe(parked)
 
     def close(self, run: OpenRun, event: Closing, learning: str | None = None) -> OpenRun:
         """Append the closing event, the run's result, and one episode for each turn.
@@ -355,6 +373,7 @@ class Journal:
                 )
             )
             self._owe(MarkConversation("cancelled", *self._names, run_id))
+            self._owe(UnparkRun(run_id))
         self.log.remove(run_id)
         self.runs.remove(run_id)
         self.pending.remove(run_id)
@@ -371,19 +390,6 @@ class Journal:
 
     def _owe(self, owed: OwedStatement) -> None:
         self._outbox.add(self._identity.scope.tenant_id, owed)
-
-
-def _due_ms(event: RunEvent, now: int) -> int:
-    """Return when a run that waits after this event resumes without an answer."""
-    match event:
-        case ApprovalRequested():
-            return event.expires_at_ms
-        case RunSuspended():
-            return now + min(RECHECK_MS << min(event.times, 20), MAX_RECHECK_MS)
-        case ModelUnavailable():
-            return event.retry_at_ms
-        case _:
-            return now
 
 
 def _followed(chosen: Choice | None) -> FollowedWorkflow | None:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from retain.agents.identity import InstanceIdentity
+from retain.agents.runs.open_run import OpenRun
 from retain.outbox import OwedStatement
+
+_log = logging.getLogger(__name__)
+
+MAX_PARKED_CHARACTERS = 768 * 1024
+"""Largest request and context of which D1 gets a copy. Its entry in the outbox, JSON within JSON, fits a row of 2 MB."""
 
 EARLIER: Mapping[str, str] = {
     "start_run": """
@@ -78,6 +87,65 @@ class WaitRun(OwedStatement):
     """
 
     waiting_for: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParkRun(OwedStatement):
+    """What rebuilds a waiting run whose instance loses its storage; its events are owed before it.
+
+    seq: of the event with which the wait began. due_at_ms: when the run resumes without an answer.
+    """
+
+    NAME: ClassVar[str] = "park_run"
+    SQL: ClassVar[str] = """
+        INSERT OR REPLACE INTO parked_runs
+          (run_id, tenant_id, agent_type, instance_id, user_id, idempotency_key, seq, due_at_ms, parked_at_ms, request,
+           context)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    """
+
+    run_id: str
+    tenant_id: str
+    agent_type: str
+    instance_id: str
+    user_id: str | None
+    idempotency_key: str | None
+    seq: int
+    due_at_ms: int
+    parked_at_ms: int
+    request: str
+    context: str
+
+    @classmethod
+    def of(cls, identity: InstanceIdentity, run: OpenRun, *, seq: int, due_at_ms: int, now_ms: int) -> ParkRun | None:
+        """Return the copy of a run, None for one that is too large for it."""
+        request, context = json.dumps(run.request.to_json()), run.stored_context()
+        if len(request) + len(context) > MAX_PARKED_CHARACTERS:
+            _log.warning("a waiting run is too large for a copy in D1", extra={"run_id": run.run_id})
+            return None
+        return cls(
+            run_id=run.run_id,
+            tenant_id=identity.scope.tenant_id,
+            agent_type=identity.agent_type,
+            instance_id=identity.instance_id,
+            user_id=run.request.user_id,
+            idempotency_key=run.request.idempotency_key,
+            seq=seq,
+            due_at_ms=due_at_ms,
+            parked_at_ms=now_ms,
+            request=request,
+            context=context,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UnparkRun(OwedStatement):
+    """The run's wait has ended: it can no longer be rebuilt."""
+
+    NAME: ClassVar[str] = "unpark_run"
+    SQL: ClassVar[str] = "DELETE FROM parked_runs WHERE run_id = ?"
+
     run_id: str
 
 

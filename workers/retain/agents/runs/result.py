@@ -14,9 +14,23 @@ from retain.agents.calls.report import (
     RunResult,
     RunUsage,
 )
-from retain.agents.runs.events import Closing, RunCancelled, RunCompleted, RunFailed, ToolCalled
+from retain.agents.runs.events import (
+    ApprovalRequested,
+    Closing,
+    ModelUnavailable,
+    RunCancelled,
+    RunCompleted,
+    RunEvent,
+    RunFailed,
+    RunSuspended,
+    ToolCalled,
+)
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.runs.run_state import RunState
+
+RECHECK_MS = 60_000
+MAX_RECHECK_MS = 3_600_000
+"""How soon a suspended run checks on its delegate without being woken: one minute, doubling to an hour."""
 
 
 def status_of(event: Closing) -> EndStatus:
@@ -98,3 +112,16 @@ def awaited(state: RunState) -> Awaited | None:
     if down is not None:
         return ModelAwaited(down.code, down.message, down.retry_at_ms, down.gives_up_at_ms, down.server)
     return None
+
+
+def due_of(event: RunEvent, now_ms: int) -> int:
+    """Return when a run that waits after this event resumes without an answer."""
+    match event:
+        case ApprovalRequested():
+            return event.expires_at_ms
+        case RunSuspended():
+            return now_ms + min(RECHECK_MS << min(event.times, 20), MAX_RECHECK_MS)
+        case ModelUnavailable():
+            return event.retry_at_ms
+        case _:
+            return now_ms

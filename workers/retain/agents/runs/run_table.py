@@ -50,6 +50,16 @@ class RunTable:
             now_ms,
         )
 
+    def restore(self, run: OpenRun, *, turn: int, due_ms: int, created_at_ms: int, now_ms: int) -> None:
+        """Write the row of a run that waits, as it was before the object lost it."""
+        self.insert(run, created_at_ms)
+        self.advance(run.run_id, turn, now_ms, progress=True)
+        self.wait(run.run_id, due_ms)
+
+    def knows(self, run_id: str) -> bool:
+        """Return whether the run has a row."""
+        return bool(self._local.run("SELECT 1 FROM turn_state WHERE run_id = ?", run_id).rows)
+
     def advance(self, run_id: str, turn: int, now_ms: int, *, progress: bool) -> None:
         """Record the turn of the run's newest event. progress: earlier interruptions no longer count."""
         resumed = "0" if progress else "resumed"

@@ -10,7 +10,17 @@ from __future__ import annotations
 from retain.agents.pending_learnings import SCHEMA as LEARNING_SCHEMA
 from retain.agents.pending_learnings import NoteLearning
 from retain.agents.runs import owed
-from retain.agents.runs.owed import AppendEvent, CloseRun, ContinueRun, CountRun, MeetUser, StartRun, WaitRun
+from retain.agents.runs.owed import (
+    AppendEvent,
+    CloseRun,
+    ContinueRun,
+    CountRun,
+    MeetUser,
+    ParkRun,
+    StartRun,
+    UnparkRun,
+    WaitRun,
+)
 from retain.memory import episodes
 from retain.memory.conversations.statements import (
     AppendMessage,
@@ -78,6 +88,8 @@ STATEMENTS = {
             StartRun,
             MeetUser,
             WaitRun,
+            ParkRun,
+            UnparkRun,
             CountRun,
             ContinueRun,
             CloseRun,

@@ -1,0 +1,114 @@
+"""Waiting runs that are rebuilt from D1 when their instance has lost its storage.
+
+A run that waits for a person or for a delegate is parked: D1 has its request and context (`parked_runs`) and, as of every
+run, its events. The copy is removed from D1 before the run continues, so a run whose calls may have been made since is
+never rebuilt.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from retain.agents.identity import InstanceIdentity, claimed, require_claimed
+from retain.agents.instance_ports import InstancePorts
+from retain.agents.runs.journal import Journal
+from retain.agents.runs.open_run import OpenRun
+from retain.errors import Unavailable
+from retain.json_text import Json
+from retain.outbox import Outbox
+from retain.ports import ObjectSql, Row, Sql
+
+# The rows of an erased user or tenant are gone only when the erasure reaches them.
+_OF_INSTANCE = """
+FROM parked_runs p WHERE tenant_id = ? AND agent_type = ? AND instance_id = ?
+  AND NOT EXISTS (SELECT 1 FROM erased_tenants e WHERE e.tenant_id = p.tenant_id AND p.run_id <= e.last_run_id)
+  AND NOT EXISTS (SELECT 1 FROM erased_users e
+                  WHERE e.tenant_id = p.tenant_id AND e.user_id = p.user_id AND p.run_id <= e.last_run_id)
+"""
+_RUN = f"SELECT * {_OF_INSTANCE} AND run_id = ?"
+_BY_KEY = f"SELECT run_id {_OF_INSTANCE} AND idempotency_key = ?"
+_EVENTS = "SELECT seq, turn, kind, data, at_ms FROM run_events WHERE tenant_id = ? AND run_id = ? ORDER BY seq"
+
+_log = logging.getLogger(__name__)
+
+
+class ParkedRuns:
+    """Rebuilds the waiting runs of one instance."""
+
+    def __init__(
+        self, identity: InstanceIdentity, local: ObjectSql, sql: Sql, outbox: Outbox, journal: Journal
+    ) -> None:
+        self._identity = identity
+        self._local = local
+        self._sql = sql
+        self._outbox = outbox
+        self._journal = journal
+
+    async def restore(self, run_id: str) -> bool:
+        """Rebuild a run that waits and that the object does not know; return whether it was rebuilt.
+
+        Raises: Unavailable; then nothing was written.
+        """
+        if self._journal.runs.knows(run_id):
+            return False
+        if not await self._outbox.flush():  # the object may owe D1 the run's erasure
+            raise Unavailable("the instance has not written everything to D1 yet; try again", code="outbox_waits")
+        parked, events = await self._sql.batch(
+            [(_RUN, (*_place(self._identity), run_id)), (_EVENTS, (self._identity.scope.tenant_id, run_id))]
+        )
+        if not parked.rows or self._journal.runs.knows(run_id):
+            return False
+        row = parked.rows[0]
+        if [event["seq"] for event in events.rows] != list(range(1, int(row["seq"]) + 1)):
+            _log.error("a parked run and its timeline disagree", extra={"run_id": run_id})
+            return False
+        run = OpenRun.stored(run_id, row["request"], row["context"])
+        if self._journal.served_user() not in (None, run.request.user_id):
+            return False
+        self._local.atomically(partial(self._write, run, row, events.rows))
+        _log.warning("a waiting run was rebuilt", extra={"run_id": run_id})
+        return True
+
+    async def restore_by_key(self, idempotency_key: str | None) -> bool:
+        """Rebuild the waiting run with this key, if an object without any run may have lost it. As `restore`."""
+        if idempotency_key is None or self._journal.runs.newest(1):
+            return False
+        found = await self._sql.run(_BY_KEY, *_place(self._identity), idempotency_key)
+        return bool(found.rows) and await self.restore(found.rows[0]["run_id"])
+
+    def _write(self, run: OpenRun, row: Row, events: list[Row]) -> None:
+        self._journal.runs.restore(
+            run,
+            turn=int(events[-1]["turn"]),
+            due_ms=int(row["due_at_ms"]),
+            created_at_ms=int(events[0]["at_ms"]),
+            now_ms=int(row["parked_at_ms"]),
+        )
+        for event in events:
+            self._journal.log.append(
+                run.run_id,
+                seq=int(event["seq"]),
+                turn=int(event["turn"]),
+                kind=event["kind"],
+                data=event["data"],
+                at_ms=int(event["at_ms"]),
+            )
+        if run.request.user is not None:
+            self._journal.serve(run.request.user.id)
+
+
+async def require_known(ports: InstancePorts, identity: InstanceIdentity, run_id: Json) -> None:
+    """Refuse a call to an object that was never called, so that a query writes nothing.
+
+    An object that has lost its storage is known by its runs that are parked in D1. run_id: the run that the call names.
+    Raises: NotFound (code `no_such_instance`); Unavailable.
+    """
+    if claimed(ports.local) is not None:
+        return
+    if not isinstance(run_id, str) or not (await ports.sql.run(_RUN, *_place(identity), run_id)).rows:
+        require_claimed(ports.local)
+
+
+def _place(identity: InstanceIdentity) -> tuple[str, str, str]:
+    return identity.scope.tenant_id, identity.agent_type, identity.instance_id
