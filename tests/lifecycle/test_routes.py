@@ -74,6 +74,7 @@ def test_an_import_is_recalled_like_its_export(api: httpx.Client, tenant: Tenant
         "unchanged": 0,
         "duplicates": 0,
         "events": 0,
+        "erased": 0,
     }
     for query in ("refund of SO-4411", "who likes tea"):
         assert _recall(api, second, query) == _recall(api, first, query) != []
@@ -84,6 +85,27 @@ def test_an_import_is_recalled_like_its_export(api: httpx.Client, tenant: Tenant
 def test_a_bad_line_of_an_import_is_named(api: httpx.Client, tenant: Tenant) -> None:
     answer = api.post(f"/admin/tenants/{tenant()}/import", content='\n{"kind": "record"}\n', headers=NDJSON)
     assert (answer.status_code, answer.json()["code"], answer.json()["line"]) == (400, "invalid_line", 2)
+
+
+def test_an_import_leaves_out_what_was_erased_and_refuses_the_future(api: httpx.Client, tenant: Tenant) -> None:
+    name = tenant()
+    _store(api, name, "Ann likes tea.", subject="ann")
+    pages = _exported(api, name)
+    path = f"/admin/tenants/{name}/import"
+    _erased(api, name, {"subject": "ann"})
+    for wanted, expected in (("", (1, 0)), ("?include_erased=true", (0, 1)), ("", (0, 0))):
+        done = [api.post(f"{path}{wanted}", content=page.encode(), headers=NDJSON).json() for page in pages]
+        assert (sum(one["erased"] for one in done), sum(one["created"] for one in done)) == expected
+        assert bool(_recall(api, name, "tea")) == (expected != (1, 0))
+    entries = api.get(f"/admin/tenants/{name}/history").json()["entries"]
+    assert [entry["kind"] for entry in entries].count("erased_imported") == 1
+    [line] = [line for page in pages for line in page.split("\n") if '"Ann likes tea."' in line]
+    record = json.loads(line)
+    del record["record"]
+    record["events"][0]["at_ms"] += 10**12
+    answer = api.post(path, content=json.dumps(record), headers=NDJSON)
+    assert (answer.status_code, answer.json()["code"], answer.json()["line"]) == (400, "invalid_line", 1)
+    assert "future" in answer.json()["problems"][0]
 
 
 def test_an_index_is_verified_repaired_and_rebuilt(api: httpx.Client, tenant: Tenant, state: LocalState) -> None:

@@ -2,6 +2,7 @@
 
 A record's events are merged with those that the tenant has, and the record is the fold of all of them: importing a line
 again changes nothing. If the scope already has a record's content under another id, the record is skipped as a duplicate.
+What was erased in the tenant is left out, unless the caller asks for it; world history has what was brought back.
 Of two facts that would be valid at the same time after an import, one gives way as if both had been stored.
 """
 
@@ -29,7 +30,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did. users: profiles in its lines. duplicates: skipped records whose content the scope has already."""
+    """What an import did. users: profiles that it took. duplicates: skipped records whose content the scope has already.
+
+    erased: lines that were left out, because their record or user was erased in the tenant.
+    """
 
     scopes: int
     users: int
@@ -38,31 +42,33 @@ class Imported:
     unchanged: int
     duplicates: int
     events: int
+    erased: int
 
 
 class _MeanwhileChanged(Exception):
     """The tenant's records are no longer those for which the vectors were written."""
 
 
-async def import_lines(stores: Stores, tenant_id: str, text: str) -> Imported:
-    """Import at most 500 lines, all of them or none. Idempotent.
+async def import_lines(stores: Stores, tenant_id: str, text: str, *, include_erased: bool = False) -> Imported:
+    """Import at most 500 lines, all of them or none. Idempotent. include_erased: bring back what was erased in the tenant.
 
-    Raises: InvalidInput (code `invalid_line`, naming the line), LimitExceeded; Conflict (code `content_taken`) when two
-        records of a scope would have the same content; Unavailable, after which the call may be repeated.
+    Raises: InvalidInput (code `invalid_line`, naming the line, also for one recorded in the future), LimitExceeded;
+        Conflict (code `content_taken`) when two records of a scope would have the same content; Unavailable, after which
+        the call may be repeated.
     """
-    lines = read_lines(text, tenant_id)
+    lines = read_lines(text, tenant_id, stores.clock())
     for _ in range(MAX_TRIES):
         try:
-            return await _import(stores, tenant_id, lines)
+            return await _import(stores, tenant_id, lines, include_erased=include_erased)
         except _MeanwhileChanged:
             continue
     raise Unavailable("the memories kept changing; try again", code="contended")
 
 
-async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line]) -> Imported:
+async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line], *, include_erased: bool) -> Imported:
     """Plan, write the owed vectors, and commit if the plan is still the same."""
     indexer = stores.indexer()
-    plan = await plan_import(stores.sql, tenant_id, lines)
+    plan = await plan_import(stores.sql, tenant_id, lines, include_erased=include_erased)
     records = plan.records
     indexed = dict(zip([record.id for record in records], await indexer.read(records), strict=True)) if records else {}
     subjects = [record.id for record in plan.subjects]
@@ -72,7 +78,7 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line]) -> Impo
 
     async def decide(at_ms: int) -> Change | None:
         nonlocal debts
-        now = await plan_import(stores.sql, tenant_id, lines)
+        now = await plan_import(stores.sql, tenant_id, lines, include_erased=include_erased)
         if now.steps != plan.steps:
             raise _MeanwhileChanged
         supersession = Supersession(stores.sql, at_ms)
@@ -98,6 +104,7 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line]) -> Impo
         unchanged=len(plan.steps) - len(plan.acting),
         duplicates=plan.duplicates,
         events=sum(len(step.events) for step in plan.acting),
+        erased=plan.erased,
     )
 
 

@@ -44,6 +44,14 @@ class ExportQuery(QueryModel):
     cursor: str | None = Field(default=None, description="`x-next-cursor` of the previous page")
 
 
+class ImportQuery(QueryModel):
+    """How to import."""
+
+    include_erased: Flag = Field(
+        default=False, description="`true`: bring back records and users that were erased in this tenant"
+    )
+
+
 class VerifyQuery(QueryModel):
     """Which page to verify."""
 
@@ -87,9 +95,11 @@ async def export_memories(context: AdminContext, request: TypedRequest[None, Exp
     return Response(200, page.text, {"content-type": "application/x-ndjson", **following})
 
 
-async def import_memories(context: AdminContext, request: TypedRequest[str, None]) -> Response:
-    """Import up to 500 JSON lines, all or none. Idempotent."""
-    return json_response(asdict(await import_lines(context.stores, request.tenant_id, request.body)))
+async def import_memories(context: AdminContext, request: TypedRequest[str, ImportQuery]) -> Response:
+    """Import up to 500 JSON lines, all or none. Idempotent. What was erased in the tenant is left out, unless asked for."""
+    wanted = request.query.include_erased
+    done = await import_lines(context.stores, request.tenant_id, request.body, include_erased=wanted)
+    return json_response(asdict(done))
 
 
 async def reindex(context: AdminContext, request: PathRequest) -> Response:
@@ -196,8 +206,15 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_TENANT}/import",
             import_memories,
             body=TextBody(_LINES),
+            query=QueryString(ImportQuery),
             takes="[JSON lines](lifecycle.md#export-and-import), at most 500 and 1 MiB; all are imported or none",
-            answers=(Answer(200, '`{"scopes", "users", "created", "changed", "unchanged", "duplicates", "events"}`'),),
+            answers=(
+                Answer(
+                    200,
+                    '`{"scopes", "users", "created", "changed", "unchanged", "duplicates", "events", "erased"}`;'
+                    " `erased`: lines left out, because their record or user was erased",
+                ),
+            ),
             errors=("invalid_line", "too_many_lines", "import_too_large", "content_taken", "contended"),
         ),
         Route(

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from pydantic import ValidationError
 
@@ -32,7 +32,7 @@ from retain.lifecycle.transfer.shapes import (
 )
 from retain.memory.records.events import EventKind, LearningEvent, apply
 from retain.memory.records.limits import check
-from retain.memory.records.record import Record
+from retain.memory.records.record import Origin, Record
 from retain.memory.scope import user_scope_id
 
 VERSION = 1
@@ -50,6 +50,8 @@ _PARENTS = {
     "instance": ("agent", "user"),
 }
 
+_ORIGINS = (*get_args(Origin), "rule")
+"""Who may have caused an event: whoever stores records, and the rules of consolidation."""
 _EVENT_SHAPES: Mapping[EventKind, type[NothingShape]] = {
     "stored": StoredShape,
     "edited": EditedShape,
@@ -97,11 +99,11 @@ class RecordLine:
     events: tuple[LearningEvent, ...]
 
 
-def read_lines(text: str, tenant_id: str) -> list[Line]:
+def read_lines(text: str, tenant_id: str, now_ms: int) -> list[Line]:
     """Return the scopes, users and records of an export, checked, and with ids for the importing tenant.
 
-    Raises: InvalidInput (code `invalid_line`, details `line` and `problems`); LimitExceeded (code `too_many_lines`,
-        `import_too_large`).
+    Raises: InvalidInput (code `invalid_line`, details `line` and `problems`), also for what was recorded in the future
+        (nobody would recall it); LimitExceeded (codes `too_many_lines`, `import_too_large`).
     """
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise LimitExceeded("the import is too large", code="import_too_large", limit_bytes=MAX_BYTES)
@@ -111,7 +113,7 @@ def read_lines(text: str, tenant_id: str) -> list[Line]:
     found: list[Line] = []
     for number, line in lines:
         try:
-            read = _read_line(number, line, tenant_id)
+            read = _read_line(number, line, tenant_id, now_ms)
         except ValidationError as error:
             problems = [f"{'.'.join(map(str, one['loc'])) or 'line'}: {one['msg']}" for one in error.errors()]
             raise bad_line(number, problems) from error
@@ -129,7 +131,7 @@ def bad_line(number: int, problems: Sequence[str]) -> InvalidInput:
     )
 
 
-def _read_line(number: int, line: str, tenant_id: str) -> Line | None:
+def _read_line(number: int, line: str, tenant_id: str, now_ms: int) -> Line | None:
     value = _parsed(line)
     kind = value.get("kind")
     if kind == "page":
@@ -138,7 +140,7 @@ def _read_line(number: int, line: str, tenant_id: str) -> Line | None:
     if kind == "scope":
         return _scope_line(number, ScopeLineShape.model_validate(value).scope)
     if kind == "user":
-        return _user_line(number, UserLineShape.model_validate(value).user)
+        return _user_line(number, UserLineShape.model_validate(value).user, now_ms)
     if kind != "record":
         raise InvalidInput("its kind must be scope, user, record or page", code="invalid_line")
     read = RecordLineShape.model_validate(value)
@@ -149,6 +151,8 @@ def _read_line(number: int, line: str, tenant_id: str) -> Line | None:
     ]
     if [event.event_id for event in events] != sorted({event.event_id for event in events}):
         raise InvalidInput("its events must be in the order of their ids", code="invalid_line")
+    for event in events:
+        _check_recorded(event, now_ms)
     record = _folded(events, source_tenant)
     shown = value.get("record")
     if isinstance(shown, Mapping):
@@ -207,8 +211,10 @@ def _scope_line(number: int, scope: ScopeShape) -> ScopeLine:
     return ScopeLine(number, scope.scope_id, parent, scope.kind, scope.user_id)
 
 
-def _user_line(number: int, user: ProfileShape) -> UserLine:
+def _user_line(number: int, user: ProfileShape, now_ms: int) -> UserLine:
     check_profile(user.name, user.locale, user.timezone)
+    if user.last_run_at_ms > now_ms:  # the database's own clock gives created_at_ms
+        raise InvalidInput("the user's last_run_at_ms is in the future", code="invalid_line")
     return UserLine(
         number,
         check_user_id(user.id),
@@ -229,5 +235,14 @@ def _check_event(event: LearningEvent, tenant_id: str) -> None:
             raise InvalidInput("a stored event names no scope", code="invalid_line")
     if event.kind == "edited" and not read.model_fields_set:
         raise InvalidInput("an edit must change something", code="invalid_line")
-    if not isinstance(event.source.get("origin"), str):
-        raise InvalidInput("an event's source names no origin", code="invalid_line")
+    if event.source.get("origin") not in _ORIGINS:
+        raise InvalidInput("an event's source names no known origin", code="invalid_line")
+
+
+def _check_recorded(event: LearningEvent, now_ms: int) -> None:
+    """Raise InvalidInput for an event that was recorded in the future. What it says of validity may be."""
+    data = event.data if event.kind == "stored" else {}
+    times = {"at_ms": event.at_ms} | {name: data.get(name) for name in ("recorded_at_ms", "updated_at_ms")}
+    for name, at_ms in times.items():
+        if isinstance(at_ms, int) and at_ms > now_ms:
+            raise InvalidInput(f"the {name} of event {event.event_id} is in the future", code="invalid_line")

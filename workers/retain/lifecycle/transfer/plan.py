@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from retain.lifecycle.transfer.lines import Line, RecordLine, UserLine, bad_line
+from retain.lifecycle.transfer.erased import KnownErasures, brought_back, erased_of, reading
+from retain.lifecycle.transfer.lines import Line, RecordLine, ScopeLine, UserLine, bad_line
 from retain.lifecycle.transfer.renaming import without_import
 from retain.memory.indexer import Indexed, Indexer, remove_rows
 from retain.memory.records.events import KnownRecord, LearningEvent, fold
@@ -20,7 +21,8 @@ from retain.memory.records.rows import (
     remove_record,
     write_record,
 )
-from retain.ports import Sql, Statement
+from retain.memory.scope import user_scope_id
+from retain.ports import Row, Sql, Statement
 from retain.tenants.history import Change
 
 _LISTED = "(SELECT value FROM json_each(?))"
@@ -35,7 +37,7 @@ ON CONFLICT (tenant_id, user_id) DO UPDATE SET
   timezone = COALESCE(timezone, excluded.timezone), created_at_ms = MIN(created_at_ms, excluded.created_at_ms),
   last_run_at_ms = MAX(last_run_at_ms, excluded.last_run_at_ms)
 """
-_SCOPES = "SELECT scope_id FROM scopes WHERE tenant_id = ?"
+_SCOPES = "SELECT scope_id, parent_id, user_id FROM scopes WHERE tenant_id = ?"
 _RECORDS = f"SELECT * FROM memory_records WHERE tenant_id = ? AND id IN {_LISTED}"
 _EVENTS = f"SELECT * FROM memory_events WHERE tenant_id = ? AND record_id IN {_LISTED} ORDER BY event_id"
 _HOLDERS = """
@@ -78,13 +80,16 @@ class ImportStep:
 class ImportPlan:
     """What an import does. steps: one per record that is not a duplicate, in the order of the lines.
 
-    users: a profile that the tenant has is kept, and completed.
+    users: a profile that the tenant has is kept, and completed. erased: lines left out, because what they have was erased.
+    brought_back: records, and scopes of users, that were erased and are imported nevertheless.
     """
 
     scopes: list[Statement] = field(default_factory=list)
     users: list[Statement] = field(default_factory=list)
     steps: list[ImportStep] = field(default_factory=list)
     duplicates: int = 0
+    erased: int = 0
+    brought_back: list[str] = field(default_factory=list)
 
     @property
     def acting(self) -> list[ImportStep]:
@@ -150,41 +155,115 @@ class ImportPlan:
                 if step.before is None:
                     parts.append(indexer.sent(step.after))
         parts += after
-        return change_of(parts) if parts else None
+        change = change_of(parts)
+        entries = [*change.entries, *map(brought_back, self.brought_back)]
+        return Change(change.statements, entries) if parts else None
 
 
 @dataclass(slots=True)
 class _Tenant:
-    """What the tenant has. holders: scope and content hash to record id. foreign: ids that belong to something else."""
+    """What the tenant has. scopes: each with the user whose it is, or in whose it is.
 
-    scopes: set[str]
+    holders: scope and content hash to record id. foreign: ids that belong to something else. erased: what it has no more.
+    """
+
+    scopes: dict[str, str | None]
     records: dict[str, Record]
     events: dict[str, dict[str, LearningEvent]]
     holders: dict[tuple[str, str], str]
     foreign: frozenset[str]
+    erased: KnownErasures
 
 
-async def plan_import(sql: Sql, tenant_id: str, lines: Sequence[Line]) -> ImportPlan:
-    """Decide what each line does. Raises: InvalidInput (code `invalid_line`) for the first line that cannot be imported."""
-    plan = ImportPlan()
-    steps: dict[str, ImportStep] = {}
-    tenant = await _read(sql, tenant_id, [line for line in lines if isinstance(line, RecordLine)])
+async def plan_import(sql: Sql, tenant_id: str, lines: Sequence[Line], *, include_erased: bool) -> ImportPlan:
+    """Decide what each line does. include_erased: bring back what was erased in the tenant.
+
+    Raises: InvalidInput (code `invalid_line`) for the first line that cannot be imported.
+    """
+    planning = _Planning(tenant_id, await _read(sql, tenant_id, lines), include_erased=include_erased)
     for line in lines:
-        if isinstance(line, RecordLine):
-            step = _step(tenant, line)
-            if step is None:
-                plan.duplicates += 1
-                continue
-            first = steps.get(line.record_id)  # another part of a long record
-            steps[line.record_id] = step if first is None else first.then(step)
-        elif isinstance(line, UserLine):
-            profile = (line.name, line.locale, line.timezone, line.created_at_ms, line.last_run_at_ms)
-            plan.users.append((_MEET, (tenant_id, line.user_id, *profile)))
-        elif line.scope_id not in tenant.scopes:
-            tenant.scopes.add(line.scope_id)
-            plan.scopes.append((_REGISTER, (tenant_id, line.scope_id, line.parent_id, line.kind, line.user_id)))
-    plan.steps = list(steps.values())
+        match line:
+            case RecordLine():
+                planning.take_record(line)
+            case UserLine():
+                planning.take_user(line)
+            case ScopeLine():
+                planning.take_scope(line)
+    plan = planning.plan
+    plan.steps = list(planning.steps.values())
     return plan
+
+
+class _Planning:
+    """Makes the plan of an import line by line."""
+
+    def __init__(self, tenant_id: str, tenant: _Tenant, *, include_erased: bool) -> None:
+        self.plan = ImportPlan()
+        self.steps: dict[str, ImportStep] = {}
+        self._tenant_id = tenant_id
+        self._tenant = tenant
+        self._include_erased = include_erased
+        self._waiting: dict[str, ScopeLine] = {}
+        """Scopes of erased users: registered when a record is imported that was stored after the erasure."""
+
+    def take_scope(self, line: ScopeLine) -> None:
+        tenant = self._tenant
+        if line.scope_id in tenant.scopes:
+            return
+        owner = line.user_id or tenant.scopes.get(line.parent_id or "")
+        if owner in tenant.erased.users and not self._include_erased:
+            self._waiting[line.scope_id] = line
+        else:
+            self._register(line)
+        tenant.scopes[line.scope_id] = owner
+
+    def take_user(self, line: UserLine) -> None:
+        erased = self._tenant.erased
+        if erased.has_user(line.user_id, line.created_at_ms):
+            if not self._include_erased:
+                self.plan.erased += 1
+                return
+            if line.user_id not in erased.known_users:
+                self.plan.brought_back.append(user_scope_id("tenant", line.user_id))
+        profile = (line.name, line.locale, line.timezone, line.created_at_ms, line.last_run_at_ms)
+        self.plan.users.append((_MEET, (self._tenant_id, line.user_id, *profile)))
+
+    def take_record(self, line: RecordLine) -> None:
+        erased = self._is_erased(line)
+        if erased and not self._include_erased:
+            self.plan.erased += 1
+            return
+        step = _step(self._tenant, line)
+        if step is None:
+            self.plan.duplicates += 1
+            return
+        if erased:
+            self.plan.brought_back.append(line.record_id)
+        if step.after is not None:
+            self._register_waiting(step.after.scope_id)
+        first = self.steps.get(line.record_id)  # another part of a long record
+        self.steps[line.record_id] = step if first is None else first.then(step)
+
+    def _is_erased(self, line: RecordLine) -> bool:
+        """Return whether the line's record was erased: what is there of it now was stored after that, by another event."""
+        tenant, stored = self._tenant, line.events[0]
+        if stored.event_id in tenant.events.get(line.record_id, {}):
+            return False
+        scope_id = str(stored.data["scope_id"])
+        if scope_id not in tenant.scopes:
+            parents = [name for name in tenant.scopes if name == "tenant" or name.startswith("agent.")]
+            return tenant.erased.has_record(stored, tenant.erased.owner_of(scope_id, parents))
+        return tenant.erased.has_record(stored, tenant.scopes[scope_id])
+
+    def _register_waiting(self, scope_id: str) -> None:
+        line = self._waiting.pop(scope_id, None)
+        if line is not None:
+            self._register_waiting(line.parent_id or "")
+            self._register(line)
+
+    def _register(self, line: ScopeLine) -> None:
+        scope = (line.scope_id, line.parent_id, line.kind, line.user_id)
+        self.plan.scopes.append((_REGISTER, (self._tenant_id, *scope)))
 
 
 def _step(tenant: _Tenant, line: RecordLine) -> ImportStep | None:
@@ -228,12 +307,14 @@ def _new_events(line: RecordLine, had: Mapping[str, LearningEvent], foreign: fro
     return new
 
 
-async def _read(sql: Sql, tenant_id: str, lines: Sequence[RecordLine]) -> _Tenant:
+async def _read(sql: Sql, tenant_id: str, everything: Sequence[Line]) -> _Tenant:
+    lines = [line for line in everything if isinstance(line, RecordLine)]
+    users = [line.user_id for line in everything if isinstance(line, UserLine)]
     ids = json.dumps([line.record_id for line in lines])
     made = [record for line in lines if (record := fold(line.events)) is not None]
     contents = json.dumps([_content(record) for record in made])
     event_ids = json.dumps([event.event_id for line in lines for event in line.events])
-    scopes, records, events, holders, foreign_events, foreign_records = await sql.batch(
+    scopes, records, events, holders, foreign_events, foreign_records, *erased = await sql.batch(
         [
             (_SCOPES, (tenant_id,)),
             (_RECORDS, (tenant_id, ids)),
@@ -241,15 +322,23 @@ async def _read(sql: Sql, tenant_id: str, lines: Sequence[RecordLine]) -> _Tenan
             (_HOLDERS, (contents, tenant_id)),
             (_FOREIGN_EVENTS, (event_ids, tenant_id, ids)),
             (_FOREIGN_RECORDS, (tenant_id, ids)),
+            *reading(tenant_id, [line.record_id for line in lines], users),
         ]
     )
     by_record: dict[str, dict[str, LearningEvent]] = {}
     for row in events.rows:
         by_record.setdefault(row["record_id"], {})[row["event_id"]] = event_of(row)
     return _Tenant(
-        scopes={row["scope_id"] for row in scopes.rows},
+        scopes=_owners(scopes.rows),
         records={row["id"]: record_of(row) for row in records.rows},
         events=by_record,
         holders={(row["scope_id"], row["content_hash"]): row["id"] for row in holders.rows},
         foreign=frozenset(row["id"] for row in [*foreign_events.rows, *foreign_records.rows]),
+        erased=erased_of(*[found.rows for found in erased]),
     )
+
+
+def _owners(scopes: Sequence[Row]) -> dict[str, str | None]:
+    """Return each scope with the user whose it is, or in whose scope it is."""
+    users: dict[str, str | None] = {row["scope_id"]: row["user_id"] for row in scopes}
+    return {row["scope_id"]: row["user_id"] or users.get(row["parent_id"] or "") for row in scopes}

@@ -1,0 +1,83 @@
+"""What was erased in a tenant, so that an import does not bring it back unasked.
+
+World history names every erased record, also after its tenant was erased. Erased users are known for 30 days
+(migrations/0018_erased_users.sql), with their scopes; their records are named by history as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from retain.memory.records.events import LearningEvent
+from retain.memory.scope import user_scope_id
+from retain.ports import Row, Statement
+from retain.tenants.history import HistoryEntry, digest_of
+
+_RECORDS = """
+SELECT value AS id FROM json_each(?2) WHERE EXISTS (
+  SELECT 1 FROM world_history x INDEXED BY world_history_erased_records
+  WHERE x.tenant_id = ?1 AND x.subject_id = value AND x.kind = 'record_erased')
+UNION
+SELECT subject_id FROM world_history
+WHERE tenant_id = ?1 AND subject_id IN (SELECT value FROM json_each(?2)) AND seq < (
+  SELECT MAX(x.seq) FROM world_history x INDEXED BY world_history_erased_tenants
+  WHERE x.tenant_id = ?1 AND x.kind = 'tenant_erased')
+"""
+_USERS = "SELECT user_id, erased_at_ms FROM erased_users WHERE tenant_id = ?"
+_KNOWN_USERS = "SELECT user_id FROM users WHERE tenant_id = ? AND user_id IN (SELECT value FROM json_each(?))"
+BROUGHT_BACK = "erased_imported"
+"""The kind of the entry of world history for each record and user that an import brought back."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownErasures:
+    """What was erased in one tenant, of what an import has.
+
+    records: ids of erased records. users: when each was erased. known_users: those of the import that the tenant has, such
+    as one who ran an agent again after the erasure.
+    """
+
+    records: frozenset[str]
+    users: Mapping[str, int]
+    known_users: frozenset[str]
+
+    def has_record(self, stored: LearningEvent, user_id: str | None) -> bool:
+        """Return whether a record was erased, or was a user's before their erasure. stored: its first event."""
+        return stored.record_id in self.records or self.has_user(user_id, stored.at_ms)
+
+    def has_user(self, user_id: str | None, at_ms: int) -> bool:
+        """Return whether what was a user's at a time was erased."""
+        return user_id is not None and at_ms <= self.users.get(user_id, -1)
+
+    def owner_of(self, scope_id: str, parents: Sequence[str]) -> str | None:
+        """Return the erased user whose scope it is; None for every other scope. parents: of users' scopes in the tenant."""
+        if not scope_id.startswith("user."):
+            return None
+        return next(
+            (user for user in self.users for parent in parents if user_scope_id(parent, user) == scope_id), None
+        )
+
+
+def reading(tenant_id: str, record_ids: Sequence[str], user_ids: Sequence[str]) -> list[Statement]:
+    """Return the statements whose results `erased_of` reads."""
+    return [
+        (_RECORDS, (tenant_id, json.dumps(list(record_ids)))),
+        (_USERS, (tenant_id,)),
+        (_KNOWN_USERS, (tenant_id, json.dumps(list(user_ids)))),
+    ]
+
+
+def erased_of(records: Sequence[Row], users: Sequence[Row], known_users: Sequence[Row]) -> KnownErasures:
+    """Return what was erased, from the rows of the statements of `reading`."""
+    return KnownErasures(
+        frozenset(row["id"] for row in records),
+        {row["user_id"]: int(row["erased_at_ms"]) for row in users},
+        frozenset(row["user_id"] for row in known_users),
+    )
+
+
+def brought_back(subject_id: str) -> HistoryEntry:
+    """Return the entry of world history for a record, or a user's scope, that an import brings back."""
+    return HistoryEntry(BROUGHT_BACK, subject_id, digest_of(BROUGHT_BACK, subject_id))
