@@ -84,7 +84,14 @@ def _shipped() -> str:
 def catalogue(
     *more: Mapping[str, Any], scripts: Sequence[Mapping[str, Any]] = (), functions: Mapping[str, str] | None = None
 ) -> AgentCatalogue:
-    """Return the agents in `agents/`, and more.
+    """Return the agents in `agents/`, and more, as `staged_agents` does."""
+    return AgentCatalogue.from_json(staged_agents(*more, scripts=scripts, functions=functions))
+
+
+def staged_agents(
+    *more: Mapping[str, Any], scripts: Sequence[Mapping[str, Any]] = (), functions: Mapping[str, str] | None = None
+) -> str:
+    """Return what staging writes of the agents in `agents/`, and of more.
 
     scripts: by their names, checked as staging checks them. functions: module of each further function tool.
     """
@@ -95,7 +102,7 @@ def catalogue(
     for script in scripts:
         staged["scripts"][script["name"]] = check_script(dict(script))
     staged["functions"] |= functions or {}
-    return AgentCatalogue.from_json(json.dumps(staged))
+    return json.dumps(staged)
 
 
 @dataclass

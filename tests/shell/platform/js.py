@@ -1,0 +1,124 @@
+"""`js`: the globals of the platform."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+from retain.host.clock import ManualClock
+from tests.shell.platform.ffi import Buffer, JsException, PlainObject, bytes_of
+from tests.shell.platform.http import AbortController, AbortSignal, Headers, Request, Response, fetch
+from tests.shell.platform.streams import ReadableStream, TransformStream, WritableStream
+from tests.shell.platform.webcrypto import crypto
+
+__all__ = [
+    "URL",
+    "AbortController",
+    "AbortSignal",
+    "Date",
+    "Headers",
+    "Intl",
+    "Object",
+    "ReadableStream",
+    "Request",
+    "Response",
+    "TextEncoder",
+    "TransformStream",
+    "Uint8Array",
+    "WritableStream",
+    "clock",
+    "crypto",
+    "fetch",
+]
+
+clock = ManualClock(1_700_000_000_000)
+"""What `Date.now` returns. A test moves it."""
+
+
+class Date:
+    """The time."""
+
+    @staticmethod
+    def now() -> float:
+        """Return epoch milliseconds."""
+        return float(clock())
+
+
+class Object:
+    """Plain objects."""
+
+    @staticmethod
+    def fromEntries(entries: Iterable[tuple[str, Any]]) -> PlainObject:
+        """Return an object with these properties."""
+        return PlainObject(dict(entries))
+
+
+class Uint8Array(Buffer):
+    """Bytes."""
+
+    @classmethod
+    def new(cls, source: int | Buffer) -> Uint8Array:
+        """Return zeros of a length, or a view of a buffer."""
+        return cls(bytes(source) if isinstance(source, int) else bytes_of(source))
+
+
+class TextEncoder:
+    """Encodes UTF-8."""
+
+    @classmethod
+    def new(cls) -> TextEncoder:
+        """Return an encoder."""
+        return cls()
+
+    def encode(self, text: str) -> Buffer:
+        """Return the text's bytes."""
+        return Buffer(text.encode())
+
+
+class URL:
+    """Addresses."""
+
+    @staticmethod
+    def canParse(url: str) -> bool:
+        """Return whether the text is an address."""
+        try:
+            parts = urlsplit(url)
+            return bool(parts.scheme and parts.hostname) and (parts.port or 0) >= 0
+        except ValueError:
+            return False
+
+
+class DateTimeFormat:
+    """Shows a time in a zone."""
+
+    def __init__(self, zone: ZoneInfo) -> None:
+        self._zone = zone
+
+    @classmethod
+    def new(cls, locale: str, *, timeZone: str, timeZoneName: str) -> DateTimeFormat:
+        """Return a format. Raises: JsException (RangeError) for an unknown zone."""
+        if (locale, timeZoneName) != ("en-US", "longOffset"):
+            raise JsException("another form of the offset than the shell reads", "RangeError")
+        try:
+            return cls(ZoneInfo(timeZone))
+        except (LookupError, ValueError, OSError):
+            raise JsException(f"Invalid time zone specified: {timeZone}", "RangeError") from None
+
+    def format(self, at_ms: int) -> str:
+        """Return the day and the offset: `11/14/2023, GMT+01:00`."""
+        at = datetime.fromtimestamp(at_ms / 1000, UTC).astimezone(self._zone)
+        offset = at.utcoffset()
+        assert offset is not None
+        seconds = int(offset.total_seconds())
+        sign, size = ("-", -seconds) if seconds < 0 else ("+", seconds)
+        shown = f"GMT{sign}{size // 3600:02}:{size % 3600 // 60:02}" if size else "GMT"
+        return f"{at:%m/%d/%Y}, {shown}" + (f":{size % 60:02}" if size % 60 else "")
+
+
+class Intl:
+    """What depends on a language or a place."""
+
+    DateTimeFormat = DateTimeFormat
