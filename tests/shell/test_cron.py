@@ -99,16 +99,18 @@ async def test_the_brief_says_what_was_done_and_counts_the_tables(worker: Worker
     }
 
 
-async def test_the_brief_demotes_items_that_nobody_uses(worker: Worker) -> None:
-    await worker.tenant()
-    item = "/admin/tenants/acme/items/shop/s-1/preferences/one"
-    assert (await worker.request("PUT", item, {"value": "x" * 2000})).content["tier"] == "warm"
-    worker.clock.advance(30 * DAY_MS)
-    assert (await briefed(worker))["items"]["moved"] == 1
-    [row] = await worker.rows("SELECT tier, value FROM memory_items")
-    assert (row["tier"], row["value"]) == ("cold", None)
-    assert [key for key in worker.cold.types if key.startswith("preferences/shop:acme:s-1:preferences:one@")]
-    assert (await worker.request("GET", item)).content["value"] == "x" * 2000
+async def test_the_brief_demotes_items_that_nobody_uses() -> None:
+    patient = {"preferences": {"tier": "warm", "prefix": "preferences/", "latency_ms": 5000}}
+    async with serving(MEMORY_PLACEMENTS=json.dumps(patient)) as worker:
+        await worker.tenant()
+        item = "/admin/tenants/acme/items/shop/s-1/preferences/one"
+        assert (await worker.request("PUT", item, {"value": "x" * 2000})).content["tier"] == "warm"
+        worker.clock.advance(30 * DAY_MS)
+        assert (await briefed(worker))["items"]["moved"] == 1
+        [row] = await worker.rows("SELECT tier, value FROM memory_items")
+        assert (row["tier"], row["value"]) == ("cold", None)
+        assert [key for key in worker.cold.types if key.startswith("preferences/shop:acme:s-1:preferences:one@")]
+        assert (await worker.request("GET", item)).content["value"] == "x" * 2000
 
 
 async def test_the_brief_removes_memories_that_have_expired(worker: Worker) -> None:

@@ -147,7 +147,7 @@ async def test_items_are_sealed_with_the_memory_key_and_the_previous_one_opens_t
 
 
 async def test_the_fields_of_pii_and_the_placements_are_the_deployment_s() -> None:
-    placements = json.dumps({"preferences": {"tier": "cold", "prefix": "elsewhere/"}})
+    placements = json.dumps({"preferences": {"tier": "cold", "prefix": "elsewhere/", "latency_ms": 5000}})
     async with serving(MEMORY_PII_FIELDS="iban", MEMORY_PLACEMENTS=placements) as worker:
         await worker.tenant()
         base = "/admin/tenants/acme/items/shop/s-1"
