@@ -82,6 +82,7 @@ async def test_the_brief_says_what_was_done_and_counts_the_tables(worker: Worker
     report = await briefed(worker)
     rows = {"tenants": 2, "agent_runs": 0, "run_events": 0, "memory_episodes": 0, "memory_records": 0}
     assert report.pop("pruned")["complete"] is True
+    assert report.pop("capacity")
     assert report == {
         "at_ms": worker.clock(),
         "rows": {**rows, "memory_outbox": 0, "outbox_failures": 0},

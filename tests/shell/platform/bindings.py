@@ -114,10 +114,11 @@ class D1(Binding):
 
 
 def _d1_result(result: SqlResult) -> dict[str, Any]:
+    size = float(result.database_bytes or 0)
     rows = [
         {name: list(value) if isinstance(value, bytes) else value for name, value in row.items()} for row in result.rows
     ]
-    return {"results": rows, "meta": {"changes": float(result.changes)}, "success": True}
+    return {"results": rows, "meta": {"changes": float(result.changes), "size_after": size}, "success": True}
 
 
 def _d1_error(error: RetainError) -> JsException:
@@ -256,7 +257,8 @@ class Vectorize(Binding):
     async def describe(self) -> PlainObject:
         """Return the index's size."""
         self._note("describe")
-        return PlainObject({"dimensions": float(await self.store.dimensions())})
+        dimensions, count = await self.store.dimensions(), await self.store.count()
+        return PlainObject({"dimensions": float(dimensions), "vectorCount": float(count)})
 
 
 def _metadata(vector: VectorEntry) -> dict[str, Any]:
