@@ -134,13 +134,15 @@ async def test_a_failed_run_teaches_nothing(deploy: Deploy, agents: Agents) -> N
     assert (await known(deployment), await report(deployment, run_id)) == ([], None)
 
 
-async def test_what_is_learned_again_changes_nothing(deploy: Deploy, agents: Agents) -> None:
+async def test_what_is_learned_again_only_adds_when_it_was_said(deploy: Deploy, agents: Agents) -> None:
     deployment = deploy(agents(clerk=CLERK), chat=SteppedChat())
     for number in range(3):
         await say(deployment, ANN, "I live in Lyon.", f"talk-{number}")
     rows = await deployment.rows("SELECT confidence FROM memory_records")
     assert [row["confidence"] for row in rows] == [0.9]
-    assert len(await deployment.rows("SELECT 1 FROM memory_events")) == 1
+    events = [(row["kind"], json.loads(row["data"])) for row in await deployment.rows("SELECT * FROM memory_events")]
+    assert [kind for kind, _ in events] == ["stored", "restored", "restored"]
+    assert all(data.keys() <= {"claims"} for kind, data in events if kind == "restored"), events
 
 
 async def test_a_change_of_name_changes_no_subject(deploy: Deploy, agents: Agents) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -180,6 +181,56 @@ def test_an_interrupted_job_resumes_when_it_is_read_and_by_the_daily_cron(
     rows = state.d1("SELECT state, stored FROM ingest_jobs WHERE tenant_id = ?", tenant_id)
     assert [tuple(row.values()) for row in rows] == [("completed", 1)] * 2
     assert len(state.d1("SELECT 1 FROM memory_records WHERE tenant_id = ? AND kind = 'event'", tenant_id)) == 2
+
+
+def test_a_failed_job_is_answered_with_an_error_and_the_same_request_resumes_it(
+    api: httpx.Client, tenant: Callable[[], str], state: LocalState
+) -> None:
+    tenant_id = tenant()
+    request = {"conversation": "c", "messages": turns("Bea: I live in Rome.")}
+    job = post(api, tenant_id, **request).json()
+    _interrupt(state, tenant_id)
+    with state.d1_transaction() as database:  # no request is stored so: its job stops
+        database.execute("UPDATE ingest_messages SET content = ' ' WHERE tenant_id = ?", (tenant_id,))
+    failed = post(api, tenant_id, **request)
+    answered = {name: failed.json()[name] for name in ("code", "job_id", "stage", "cause", "stored")}
+    assert (failed.status_code, answered) == (
+        503,
+        {"code": "ingest_failed", "job_id": job["job_id"], "stage": "storing", "cause": "empty_content", "stored": 0},
+    )
+    assert show(api, tenant_id, job["job_id"])["state"] == "failed"
+    _interrupt(state, tenant_id)
+    again = post(api, tenant_id, **request)
+    assert (again.status_code, again.json()["state"], again.json()["stored"]) == (200, "completed", 1)
+
+
+def test_conversations_of_one_tenant_are_ingested_at_once_and_none_is_lost(
+    api: httpx.Client, tenant: Callable[[], str]
+) -> None:
+    tenant_id = tenant()
+
+    def send(number: int) -> httpx.Response:
+        lines = [f"Person{number}: Line {line} of mine: I own a boat." for line in range(20)]
+        return post(api, tenant_id, conversation=f"chat-{number}", messages=turns(*lines))
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(send, range(8)))
+    assert {answer.status_code for answer in answers} <= {201, 202}, [answer.text for answer in answers]
+    for answer in answers:
+        job_id = answer.json()["job_id"]
+        done = eventually(lambda: show(api, tenant_id, job_id), lambda job: job["state"] != "running", within_s=90)  # noqa: B023
+        assert (done["state"], done["stored"]) == ("completed", 20)
+
+
+def test_an_assistant_is_told_from_a_person_by_its_role(api: httpx.Client, tenant: Callable[[], str]) -> None:
+    tenant_id = tenant()
+    messages = [
+        {"speaker": "Maya", "role": "assistant", "content": "I live in the cloud, and my name is Maya."},
+        {"speaker": "Claude", "role": "user", "content": "By the way: I moved to Oslo."},
+    ]
+    assert post(api, tenant_id, conversation="c", messages=messages).status_code == 201
+    facts = recall(api, tenant_id, "who lives where", filter={"kind": "fact"})
+    assert [fact["content"] for fact in facts] == ["Claude lives in Oslo"]
 
 
 def _interrupt(state: LocalState, tenant_id: str) -> None:

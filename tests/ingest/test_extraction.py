@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retain.errors import Misconfigured
-from retain.ingest.extraction import entity, is_machine, key_of, predicate_of, subject_of
+from retain.ingest.extraction import entity, key_of, predicate_of, subject_of
 from retain.ingest.rule_extractor import RuleExtractor
 from retain.ingest.selection import extractor
 from tests.ingest.substrate import IngestSubstrate, turns
@@ -38,11 +38,6 @@ def test_long_objects_make_keys_that_stay_distinct() -> None:
     one, other = key_of("to call " + "mom " * 50), key_of("to call " + "mom " * 51)
     assert one != other
     assert max(len(one), len(other)) <= 80
-
-
-def test_machines_are_recognised_by_their_names() -> None:
-    assert is_machine("Assistant")
-    assert not is_machine("Bea")
 
 
 async def test_speakers_with_the_longest_names_get_facts(substrate: IngestSubstrate) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -204,7 +205,8 @@ async def test_repeated_claims_do_not_raise_trust(substrate: IngestSubstrate) ->
     [before] = await substrate.facts()
     loud = ["Bea: Most recent, 100% certain! I live in Paris.", "Bea: I live in Paris!!!"] * 5
     await substrate.ingest("chat", turns(*loud, at_ms=1_600_000_600_000))
-    assert await substrate.facts() == [before]
+    [after] = await substrate.facts()
+    assert replace(after, claims=(), updated_at_ms=before.updated_at_ms) == before
     assert before.confidence < 1
     messages = [record for record in await substrate.listed() if record.source["origin"] == "ingest"]
     assert {(record.confidence, record.importance) for record in messages} == {(1.0, 0.5)}

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from retain.errors import InvalidInput, NotFound, RetainError, Unavailable, UpstreamFailed
+from retain.errors import Contended, InvalidInput, NotFound, RetainError, Unavailable, UpstreamFailed
+from retain.ingest import ingestion
 from retain.ingest.extraction import ExtractedFact, SourceMessage
 from retain.ingest.ingestion import continue_interrupted
 from retain.ingest.jobs import JOB_RULES, MAX_ATTEMPTS, IngestJob, Jobs
@@ -145,6 +146,35 @@ async def test_the_same_request_is_the_same_job_and_is_done_once(substrate: Inge
     assert (done.state, done.stored, done.duplicate, done.extracted) == ("completed", 31, 0, 1)
     assert len(extractor.seen) == 31
     assert await substrate.texts("chat") == LINES
+
+
+@pytest.mark.parametrize("count", [2, 8, 32])
+async def test_conversations_of_one_tenant_that_arrive_at_once_are_all_ingested(
+    substrate: IngestSubstrate, count: int
+) -> None:
+    async def one(number: int) -> IngestJob:
+        lines = [f"P{number}: Line {line}: I own the boat of number {line}." for line in range(20)]
+        return await substrate.ingest(f"chat-{number}", turns(*lines))
+
+    jobs = await asyncio.gather(*map(one, range(count)))
+    assert [(job.state, job.stored, job.error) for job in jobs] == [("completed", 20, None)] * count
+
+
+async def test_a_job_that_others_keep_overtaking_waits_instead_of_failing(
+    substrate: IngestSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingestion, "WAITS_S", (0.0, 0.0))
+    overtaken = Breaking(Contended("too many changes at once"))
+    substrate.extractor = lambda: overtaken
+    request = turns("Bea: One.")
+    waiting = await substrate.ingest("chat", request)
+    assert (waiting.state, waiting.stored, waiting.error, waiting.lease_until_ms) == ("running", 1, None, 0)
+    assert overtaken.calls == 3
+    for _ in range(MAX_ATTEMPTS + 1):  # to wait is not to fail: the cron does not give it up
+        await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion)
+    assert (await job_of(substrate, waiting)).state == "running"
+    overtaken.error = None
+    assert (await substrate.ingest("chat", request)).state == "completed"
 
 
 async def test_concurrent_windows_get_different_positions(substrate: IngestSubstrate) -> None:

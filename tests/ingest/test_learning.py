@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from retain.ingest.extraction import ExtractedFact
@@ -87,6 +89,38 @@ async def test_a_dislike_closes_the_like_of_the_same_thing_and_vice_versa(substr
     assert await substrate.true_facts() == ["Bea dislikes tea", "Bea likes coffee"]
     await say(substrate, 2, "Bea: I love tea!")
     assert await substrate.true_facts() == ["Bea likes coffee", "Bea likes tea"]
+
+
+async def test_a_statement_of_what_is_valid_anyway_outlasts_one_that_arrives_later(substrate: IngestSubstrate) -> None:
+    await say(substrate, 0, "Bea: I live in Paris.")
+    await say(substrate, 5, "Bea: I live in Paris.")
+    await say(substrate, 3, "Bea: I live in Rome.")
+    assert [
+        (record.content, record.valid_from_ms, record.valid_to_ms, record.gaps) for record in await substrate.facts()
+    ] == [
+        ("Bea lives in Paris", START, None, ((START + 3 * DAY, START + 5 * DAY),)),
+        ("Bea lives in Rome", START + 3 * DAY, START + 5 * DAY, ()),
+    ]
+
+
+async def test_the_same_fact_in_other_words_is_another_statement_of_it(substrate: IngestSubstrate) -> None:
+    learner = Learner(substrate.memory(), substrate.d1)
+    paris = _fact("lives_in", "Paris", 0)
+    await learner.learn([paris])
+    reworded = replace(paris.fact, content="Bea's home is Paris", object="paris")
+    await learner.learn([replace(paris, fact=reworded, at_ms=START + DAY)])
+    [record] = await substrate.listed()
+    assert (record.content, record.claims) == ("Bea lives_in Paris", ((START, None), (START + DAY, None)))
+
+
+async def test_what_a_person_wrote_gets_no_claims_of_others(substrate: IngestSubstrate) -> None:
+    await substrate.store(
+        "Bea lives in Paris", AGENT, PERSON, subject="speaker:bea", predicate="lives_in", object="Paris"
+    )
+    before = await substrate.listed()
+    substrate.clock.advance(DAY)
+    await substrate.ingest("chat", turns("Bea: I live in Paris."))
+    assert [record for record in await substrate.listed() if record.utterance is None] == before
 
 
 async def test_dislike_does_not_close_what_a_person_wrote(substrate: IngestSubstrate) -> None:

@@ -17,7 +17,7 @@ from tests.support.instances import migrated_d1
 GOOD: dict[str, Any] = {"speaker": "Bea", "content": "Hello"}
 BAD: dict[str, tuple[object, str]] = {
     "not an object": ("Hello", "invalid_message"),
-    "an unknown field": ({**GOOD, "role": "user"}, "invalid_message"),
+    "an unknown field": ({**GOOD, "rank": "user"}, "invalid_message"),
     "no content": ({"speaker": "Bea"}, "invalid_content"),
     "content that is not text": ({**GOOD, "content": ["Hello"]}, "invalid_content"),
     "blank content": ({**GOOD, "content": " \n"}, "empty_content"),

@@ -10,7 +10,7 @@ from retain.ingest.extraction import ExtractedFact, SourceMessage
 from retain.ingest.rule_extractor import RuleExtractor, facts_of
 from retain.ingest.rules import RULES
 from retain.ingest.rules.rule import ExtractionRule, compiled
-from retain.ingest.sentences import MAX_SENTENCE
+from retain.ingest.speech.sentences import MAX_SENTENCE
 
 FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # Names.
@@ -95,6 +95,13 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "Never call me before nine.",
         ("instruction:never_call_me_before_nine=Never call me before nine",),
     ),
+    # Heads that introduce the writer's words.
+    ("By the way: I moved to Oslo.", ("lives_in=Oslo",)),
+    ("Update: I live in Oslo.", ("lives_in=Oslo",)),
+    ("Quick Update: I live in Oslo.", ("lives_in=Oslo",)),
+    ("PS: I'm vegetarian.", ("diet=vegetarian",)),
+    ("One more thing: I live in Oslo.", ("lives_in=Oslo",)),
+    ("Thanks!\nFull disclosure: I work at Acme.", ("works_at=Acme",)),
     # What the other rules leave.
     ("I go by Max.", ("preferred_name=Max",)),
     ("My employer is Initech.", ("works_at=Initech",)),
@@ -165,6 +172,16 @@ NOTHING: tuple[str, ...] = (
     "They quoted the ad, and I love coffee.",
     "> I live in Paris.",
     "Anna: I live in Paris.",
+    "anna: I live in Paris.",
+    "**Anna**: I live in Paris.",
+    "ANNA: I live in Paris.",
+    "Dr. Bea Lang: I live in Paris.",
+    "Ludwig van Beethoven: I live in Bonn.",
+    "Speaker 1: I live in Paris.",
+    "Tom S. (9:41): I live in Paris.",
+    "Anna (Sales): I live in Rome.",
+    "user: I live in Paris.",
+    "Assistant: I live in Paris.",
     "Thanks!\n\nOn Mon, 3 Jun 2024, Tom wrote:\nI live in Paris.",
     "```\nmy name is Anna\n```",
     "In the song he is called Bob.",

@@ -148,6 +148,12 @@ class Unavailable(RetainError):
         super().__init__(message, code=code, **details)
 
 
+class Contended(Unavailable):
+    """Retry later, after a random pause: others kept changing the same thing first."""
+
+    code: UnavailableCode | ForeignCode = "contended"
+
+
 class StreamInterrupted(Unavailable):
     """Ask again, and drop the text that was delivered: the model's answer broke off after it."""
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
+from retain.ingest.speech.speakers import Role, is_machine
 from retain.memory.records.limits import MAX_PART_BYTES
 from retain.memory.records.record import Kind
 
@@ -25,19 +26,25 @@ FUNCTIONAL = frozenset(
 """Predicates that have one object at a time, so that a newer fact closes the older one."""
 
 _NOT_IN_KEYS = re.compile(r"[^\w]+")
-_MACHINES = frozenset(
-    {"assistant", "ai", "bot", "chatbot", "system", "tool", "function", "agent", "model", "developer"}
-)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceMessage:
-    """A message from which facts are extracted. id: of its record. at_ms: when it was uttered, if known."""
+    """A message from which facts are extracted.
+
+    id: of its record. at_ms: when it was uttered, if known. role: the speaker's, if known (`retain.ingest.speech.speakers`).
+    """
 
     id: str
     speaker: str
     content: str
     at_ms: int | None = None
+    role: Role | None = None
+
+    @property
+    def by_machine(self) -> bool:
+        """Whether the speaker is not a person."""
+        return is_machine(self.speaker, self.role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +111,6 @@ def key_of(text: str) -> str:
     if len(key) <= MAX_KEY_CHARACTERS:
         return key
     return f"{key[: MAX_KEY_CHARACTERS - 13]}_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
-
-
-def is_machine(speaker: str) -> bool:
-    """Return whether a speaker's name shows that it is not a person, so its statements about itself are not facts."""
-    return speaker.strip().casefold() in _MACHINES
 
 
 def _bounded(prefix: str, name: str) -> str:

@@ -32,14 +32,16 @@ ORDER BY position DESC LIMIT ?6
 _SPAN = f"SELECT MIN(position) AS low, MAX(position) AS high FROM ingest_messages WHERE {_HERE}"
 _INSERT = """
 INSERT INTO ingest_messages (tenant_id, scope_id, conversation, position, message, message_key, at_ms, state, speaker,
-  content, job_id, message_index)
-SELECT ?1, ?2, ?3, value ->> 0, value ->> 1, value ->> 2, value ->> 3, 'received', value ->> 4, value ->> 5, ?4, value ->> 6
+  content, job_id, message_index, role)
+SELECT ?1, ?2, ?3, value ->> 0, value ->> 1, value ->> 2, value ->> 3, 'received', value ->> 4, value ->> 5, ?4,
+  value ->> 6, value ->> 7
 FROM json_each(?5)
 """
 _MOVE = """
 INSERT INTO ingest_messages (tenant_id, scope_id, conversation, position, message, message_key, at_ms, state, speaker,
-  content, job_id, message_index)
-SELECT ?1, ?2, ?3, p.value ->> 0, u.message, u.message_key, u.at_ms, 'received', u.speaker, u.content, ?4, p.value ->> 1
+  content, job_id, message_index, role)
+SELECT ?1, ?2, ?3, p.value ->> 0, u.message, u.message_key, u.at_ms, 'received', u.speaker, u.content, ?4,
+  p.value ->> 1, u.role
 FROM json_each(?5) p LEFT JOIN ingest_uploads u ON u.upload_id = ?6 AND u.message_index = p.value ->> 1
 """
 """A missing uploaded message has no key, which the table refuses: then nothing is moved."""
@@ -63,12 +65,12 @@ UPDATE ingest_messages SET state = 'stored', speaker = NULL, content = NULL,
 WHERE job_id = ?1 AND state = 'received' AND position IN (SELECT value ->> 0 FROM json_each(?2))
 """
 _UNREAD = """
-SELECT m.position, m.record_id, r.speaker, r.content, r.said_at_ms FROM ingest_messages m
+SELECT m.position, m.record_id, m.role, r.speaker, r.content, r.said_at_ms FROM ingest_messages m
 LEFT JOIN memory_records r ON r.id = m.record_id
 WHERE m.job_id = ? AND m.state = 'stored' ORDER BY m.position LIMIT ?
 """
 _READ = """
-UPDATE ingest_messages SET state = 'extracted',
+UPDATE ingest_messages SET state = 'extracted', role = NULL,
   facts = (SELECT value ->> 1 FROM json_each(?2) WHERE value ->> 0 = position)
 WHERE job_id = ?1 AND state = 'stored' AND position IN (SELECT value ->> 0 FROM json_each(?2))
 """
@@ -163,7 +165,7 @@ class Inbox:
                 statements.append(self._insert(conversation, job_id, values))
                 values, size = [], 0
             size += length
-            values.append((position, one.id, one.key, one.at_ms, one.speaker, one.content, one.index))
+            values.append((position, one.id, one.key, one.at_ms, one.speaker, one.content, one.index, one.role))
         if values:
             statements.append(self._insert(conversation, job_id, values))
         return statements
@@ -202,9 +204,7 @@ class Inbox:
         return [
             (
                 int(row["position"]),
-                None
-                if row["content"] is None
-                else SourceMessage(row["record_id"], row["speaker"], row["content"], _time(row["said_at_ms"])),
+                None if row["content"] is None else _source_of(row),
             )
             for row in rows
         ]
@@ -235,6 +235,10 @@ class Inbox:
 
 def _facts(row: Row) -> tuple[ExtractedFact, ...]:
     return tuple(ExtractedFact(**fact) for fact in json.loads(row["facts"] or "[]"))
+
+
+def _source_of(row: Row) -> SourceMessage:
+    return SourceMessage(row["record_id"], row["speaker"], row["content"], _time(row["said_at_ms"]), row["role"])
 
 
 def _time(value: object) -> int | None:

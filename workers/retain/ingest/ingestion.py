@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from retain.errors import Conflict, Misconfigured, RetainError, Unavailable
+from retain.errors import Conflict, Contended, Misconfigured, RetainError
 from retain.ingest.extraction import ExtractedFact, Extractor
 from retain.ingest.inbox import Inbox, Unlearned
 from retain.ingest.intake import Intake
@@ -36,6 +37,8 @@ SMALL_BYTES = 64 * 1024
 MAX_TRIES = 20
 PAUSE_S = 0.02
 """Pause between slices in the background, in seconds: an isolate serves other requests only while this work waits."""
+WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0)
+"""Longest pauses before a slice is tried again that others' changes of the tenant's memory overtook."""
 
 _log = logging.getLogger(__name__)
 
@@ -90,12 +93,13 @@ class Ingestion:
                 created = True
             except Conflict:
                 continue  # somebody took a position, or sent the same request: try again
-        raise Unavailable("too many changes to the conversation at once; try again", code="contended")
+        raise Contended("too many changes to the conversation at once; try again")
 
     async def work(self, job_id: str, *, pause_s: float = 0.0) -> IngestJob:
-        """Process a job and return its state after that: also `failed`, or `running` when somebody else processes it.
+        """Process a job and return its state after that.
 
-        pause_s: pause between slices, in seconds.
+        It is `failed` when it stopped at an error, and `running` when somebody else processes it, or when so many others
+        change the tenant's memory that it waits: then the next call continues it. pause_s: pause between slices, in seconds.
         Raises: NotFound; Unavailable when not even the failure could be recorded.
         """
         job = await self._jobs.get(self._memory.scope.tenant_id, job_id)
@@ -105,15 +109,18 @@ class Ingestion:
             return job
         stage: Stage = "storing"
         try:
-            while await self._store(job):
+            while await _patiently(self._store, job):
                 await asyncio.sleep(pause_s)
             stage = "extraction"
-            while await self._extract(job):
+            while await _patiently(self._extract, job):
                 await asyncio.sleep(pause_s)
             stage = "learning"
-            while await self._learn(job):
+            while await _patiently(self._learn, job):
                 await asyncio.sleep(pause_s)
             await self._jobs.complete(job)
+        except Contended:
+            _log.info("ingest waits for other changes", extra={"job_id": job_id, "stage": stage})
+            await self._jobs.queue(job)
         except RetainError as error:
             _log.warning("ingest failed", extra={"job_id": job_id, "stage": stage, "code": error.code})
             await self._jobs.fail(job, stage, error)
@@ -198,6 +205,19 @@ async def continue_interrupted(
     if any(states.values()):
         _log.info("interrupted ingests continued", extra=states)
     return states
+
+
+async def _patiently(step: Callable[[IngestJob], Awaitable[bool]], job: IngestJob) -> bool:
+    """Return what the step returns, tried again after random pauses while others change the tenant's memory.
+
+    Raises: Contended after the last try; as the step.
+    """
+    for pause_s in WAITS_S:
+        try:
+            return await step(job)
+        except Contended:
+            await asyncio.sleep(random.uniform(0.5, 1) * pause_s)  # noqa: S311 -- spreads writers, hides nothing
+    return await step(job)
 
 
 def _source(one: Unlearned) -> RecordSource:

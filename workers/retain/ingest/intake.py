@@ -24,8 +24,9 @@ ABANDONED_MS = 3_600_000
 
 _SPILL = """
 INSERT INTO ingest_uploads
-  (tenant_id, upload_id, created_at_ms, message_index, message, message_key, at_ms, speaker, content)
-SELECT ?1, ?2, ?3, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5 FROM json_each(?4)
+  (tenant_id, upload_id, created_at_ms, message_index, message, message_key, at_ms, speaker, content, role)
+SELECT ?1, ?2, ?3, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6
+FROM json_each(?4)
 """
 _DISCARD = "DELETE FROM ingest_uploads WHERE upload_id = ?"
 
@@ -89,7 +90,7 @@ class Intake:
     async def _spill(self) -> None:
         """Move the held messages to D1."""
         self.upload_id = self.upload_id or new_id()
-        rows = [(one.index, one.id, one.key, one.at_ms, one.speaker, one.content) for one in self._held]
+        rows = [(one.index, one.id, one.key, one.at_ms, one.speaker, one.content, one.role) for one in self._held]
         listed = json.dumps(rows, ensure_ascii=False)
         self._held, self._held_bytes = [], 0
         await self._sql.run(_SPILL, self._tenant_id, self.upload_id, self._clock(), listed)

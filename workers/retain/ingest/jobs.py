@@ -13,7 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from retain.errors import InvalidInput, NotFound, RetainError
+from retain.errors import InvalidInput, NotFound, RetainError, Unavailable
+from retain.errors.codes import ForeignCode, UnavailableCode
 from retain.ingest.messages import Rejection
 from retain.jobs import LEASE_MS, Leases
 from retain.memory.scope import Scope
@@ -36,6 +37,9 @@ UPDATE ingest_jobs SET
   attempts = 0, lease_until_ms = ?, updated_at_ms = ?
 WHERE job_id = ?
 """
+_QUEUE = (
+    "UPDATE ingest_jobs SET lease_until_ms = 0, attempts = 0, updated_at_ms = ? WHERE job_id = ? AND state = 'running'"
+)
 _COMPLETE = """
 UPDATE ingest_jobs SET state = 'completed', error = NULL, lease_until_ms = 0, updated_at_ms = ?1, completed_at_ms = ?1
 WHERE job_id = ?2 AND state = 'running'
@@ -121,6 +125,26 @@ class Taken:
     rejections: tuple[Rejection, ...]
 
 
+class IngestFailed(Unavailable):
+    """Send the request again: its job stopped at an error, and resumes where it stopped.
+
+    details: `job_id`; `stage`, `cause` (a code) and `reason` of the error; `stored`, how many messages are stored.
+    """
+
+    code: UnavailableCode | ForeignCode = "ingest_failed"
+
+    def __init__(self, job: IngestJob) -> None:
+        stage, cause, reason = (str((job.error or {}).get(name)) for name in ("stage", "code", "message"))
+        super().__init__(
+            "the ingest stopped at an error; the same request sent again resumes it",
+            job_id=job.job_id,
+            stored=job.stored,
+            stage=stage,
+            cause=cause,
+            reason=reason,
+        )
+
+
 def job_id_of(scope: Scope, conversation: str, messages_digest: str) -> str:
     """Return the id of a request's job: a digest of tenant, scope and request, 32 hexadecimal digits."""
     request = json.dumps([scope.tenant_id, scope.scope_id, conversation, messages_digest])
@@ -190,6 +214,10 @@ class Jobs:
     async def complete(self, job: IngestJob) -> None:
         """Mark the job as completed, if all of it is done."""
         await self._sql.run(_COMPLETE, self._clock(), job.job_id)
+
+    async def queue(self, job: IngestJob) -> None:
+        """Give the lease up, so that the job is continued by whoever comes next. It does not count as a failed attempt."""
+        await self._sql.run(_QUEUE, self._clock(), job.job_id)
 
     async def fail(self, job: IngestJob, stage: Stage, error: RetainError) -> None:
         """Record that the job stopped at an error."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retain.ingest.extraction import ExtractedFact, key_of
 from retain.memory.records.claims import covers, spans_of
@@ -17,7 +17,7 @@ OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
 """Predicates that close each other for the same object."""
 
 _SAME = """
-SELECT r.subject, r.predicate, r.object, r.valid_from_ms, r.valid_to_ms, r.gaps, (
+SELECT r.subject, r.predicate, r.object, r.content, r.edited, r.valid_from_ms, r.valid_to_ms, r.gaps, (
   SELECT json_extract(e.source, '$.origin') FROM memory_events e
   WHERE e.record_id = r.id AND e.kind IN ('invalidated', 'superseded') ORDER BY e.event_id DESC LIMIT 1) AS closed_by
 FROM json_each(?3) wanted JOIN memory_records r
@@ -47,14 +47,16 @@ class Learner:
         self._sql = sql
 
     async def learn(self, facts: Sequence[SourcedFact]) -> None:
-        """Store the facts. Idempotent: a known fact changes nothing, so repetition does not raise its confidence.
+        """Store the facts. Idempotent: the same statement again changes nothing.
 
-        A fact that was valid before, and no longer is, becomes valid again when stated again, unless a person closed it.
+        A known fact keeps its words and its confidence; that it was stated at this time, too, is kept as a claim
+        (`retain.memory.records.claims`), so it outlasts whatever else was valid before. A fact that was valid before, and
+        no longer is, becomes valid again when stated again, unless a person closed it.
         Raises: as `SemanticMemory.store_all`; then the call may be repeated.
         """
         for wave in waves(facts):
             same = await self._same(wave)
-            news = [one for one in wave if _is_news(one, same[_about(one)])]
+            news = [new for one in wave if (new := _as_known(one, same[_about(one)])) is not None]
             await self._memory.store_all(
                 [_record_of(one) for one in news],
                 [one.source for one in news],
@@ -117,18 +119,26 @@ def _record_of(one: SourcedFact) -> NewRecord:
     )
 
 
-def _is_news(one: SourcedFact, same: Sequence[Row]) -> bool:
-    """Return whether the fact is not known to be valid at its time, and no person closed it before."""
+def _as_known(one: SourcedFact, same: Sequence[Row]) -> SourcedFact | None:
+    """Return the fact as it is to be stored: in the words of the record that is valid with the same object at its time.
+
+    None for a fact that a person closed before, and for a valid one that a person wrote.
+    """
     at_ms, key = one.at_ms, key_of(one.fact.object)
     equal = [row for row in same if row["object"] is not None and key_of(row["object"]) == key]
-    holds = any(
+    valid = next((row for row in equal if _is_valid(row, at_ms)), None)
+    if valid is not None:
+        return None if valid["edited"] else replace(one, fact=replace(one.fact, content=valid["content"]))
+    over = [row for row in equal if row["valid_to_ms"] is not None and row["valid_to_ms"] <= at_ms]
+    return None if any(row["closed_by"] == "person" for row in over) else one
+
+
+def _is_valid(row: Row, at_ms: int) -> bool:
+    return (
         row["valid_from_ms"] <= at_ms
         and (row["valid_to_ms"] or at_ms + 1) > at_ms
         and not covers(spans_of(json.loads(row["gaps"] or "[]")), at_ms)
-        for row in equal
     )
-    over = [row for row in equal if row["valid_to_ms"] is not None and row["valid_to_ms"] <= at_ms]
-    return not holds and not any(row["closed_by"] == "person" for row in over)
 
 
 def _about(one: SourcedFact) -> tuple[str, str]:

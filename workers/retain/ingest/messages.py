@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from retain.errors import InvalidInput, LimitExceeded
 from retain.errors.codes import Code, ForeignCode, InvalidInputCode
 from retain.ingest.request import Oversized
+from retain.ingest.speech.speakers import ROLES, Role
 from retain.memory.recalled import without_recalled
 from retain.memory.records.limits import MAX_PART_BYTES, check_content
 from retain.memory.records.record import content_hash
@@ -20,7 +21,7 @@ MAX_MESSAGE_BYTES = 32 * 1024
 """Largest content of one message, in bytes of UTF-8."""
 MAX_AT_MS = 253_402_300_799_999
 """The end of the year 9999: later times have no date."""
-FIELDS = ("id", "speaker", "content", "at_ms")
+FIELDS = ("id", "speaker", "content", "at_ms", "role")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class IncomingMessage:
     """One message that can be stored.
 
     index: its number in the request, from 0. id: the sender's, None without one. content: without recalled text.
-    at_ms: when it was uttered, None if unknown.
+    at_ms: when it was uttered, None if unknown. role: the speaker's, None if unknown.
     """
 
     index: int
@@ -36,6 +37,7 @@ class IncomingMessage:
     speaker: str
     content: str
     at_ms: int | None
+    role: Role | None = None
 
     @property
     def length(self) -> int:
@@ -102,7 +104,17 @@ def read_message(index: int, raw: object) -> IncomingMessage:
         raise InvalidInput("at_ms must be epoch milliseconds", code="invalid_at_ms")
     if message_id is not None:
         message_id = _name("id", message_id, "invalid_id")
-    return IncomingMessage(index, message_id, _name("speaker", raw.get("speaker"), "invalid_speaker"), own, at_ms)
+    speaker = _name("speaker", raw.get("speaker"), "invalid_speaker")
+    return IncomingMessage(index, message_id, speaker, own, at_ms, _role(raw.get("role")))
+
+
+def _role(value: object) -> Role | None:
+    if value is None:
+        return None
+    for role in ROLES:
+        if value == role:
+            return role
+    raise InvalidInput(f"role must be one of {', '.join(ROLES)}", code="invalid_role")
 
 
 def _too_large() -> LimitExceeded:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from retain.ingest.extraction import ExtractedFact, SourceMessage, is_machine, predicate_of, subject_of
+from retain.ingest.extraction import ExtractedFact, SourceMessage, predicate_of, subject_of
 from retain.ingest.rules import RULES
 from retain.ingest.rules.rule import ExtractionRule, compiled
-from retain.ingest.sentences import Clause, Statement, statements
+from retain.ingest.speech.sentences import Clause, Statement, statements
 
 MAX_OBJECT = 240
 """Largest length of an object; a longer one was not understood."""
@@ -57,7 +57,7 @@ class RuleExtractor:
 
     async def extract(self, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
         """Return the facts that people state plainly about themselves. Raises nothing."""
-        return [fact for message in messages if not is_machine(message.speaker) for fact in facts_of(message)]
+        return [fact for message in messages if not message.by_machine for fact in facts_of(message)]
 
 
 def facts_of(message: SourceMessage) -> list[ExtractedFact]:

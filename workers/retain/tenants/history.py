@@ -8,18 +8,23 @@ tenant's mutations are serialisable, whatever they read.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from retain.errors import Conflict, InvalidInput, Unavailable
+from retain.errors import Conflict, Contended, InvalidInput
 from retain.ports import Clock, Row, Sql, Statement
 
 GENESIS = "0" * 64
 """The previous hash of a tenant's first entry."""
 MAX_TRIES = 20
+FIRST_PAUSE_S = 0.005
+LONGEST_PAUSE_S = 0.5
+"""Bounds of the random pause before a mutation is tried again. It doubles with each try, so that many writers spread out."""
 
 _CURSOR = re.compile(r"(?P<seq>0|[1-9][0-9]{0,15})\.(?P<head>[0-9a-f]{64})(?:\.(?P<event>[0-9A-Z]{0,26}))?")
 _HEAD = "SELECT seq, hash, at_ms FROM world_history WHERE tenant_id = ? ORDER BY seq DESC LIMIT 1"
@@ -123,8 +128,8 @@ class WorldHistory:
 
         decide: reads what it needs and returns the change, or None. It may be called again, so it must not have
         side effects.
-        Raises: Conflict when a constraint forbids the change itself; Unavailable (code `contended`) when other
-            mutations kept committing first; what `decide` raises.
+        Raises: Conflict when a constraint forbids the change itself; Contended when other mutations kept committing first,
+            although each try waits for a random time; what `decide` raises.
         """
 
         async def decide_then(_: int) -> Change | None:
@@ -139,7 +144,7 @@ class WorldHistory:
         wrote it is ahead. So the order of times is the order of mutations. What a mutation writes is recorded at its time,
         so a read as of any time knows all of the mutation or nothing.
         """
-        for _ in range(MAX_TRIES):
+        for number in range(MAX_TRIES):
             head = await self._head(tenant_id)
             at_ms = max(self._clock(), head.at_ms)
             change = await decide(at_ms)
@@ -150,9 +155,10 @@ class WorldHistory:
             except Conflict:
                 if await self._head(tenant_id) == head:
                     raise
+                await asyncio.sleep(_pause_s(number))
                 continue
             return True
-        raise Unavailable("too many changes to the tenant's memory at once; try again", code="contended")
+        raise Contended("too many changes to the tenant's memory at once; try again")
 
     async def page(self, tenant_id: str, *, after: int, limit: int) -> list[Row]:
         """Return up to `limit` entries with numbers greater than `after`, in order."""
@@ -223,6 +229,11 @@ def _appended(tenant_id: str, last: _Last, entries: Sequence[HistoryEntry], at_m
         statements.append((_APPEND, values))
         previous = current
     return statements
+
+
+def _pause_s(tries: int) -> float:
+    """Return a random pause before the next try. tries: how many there were before."""
+    return random.uniform(0, min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**tries))  # noqa: S311 -- spreads writers, hides nothing
 
 
 def _problem_of(event: Row) -> str | None:

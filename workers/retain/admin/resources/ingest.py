@@ -13,7 +13,7 @@ from retain.errors import InvalidInput, RetainError, Unavailable
 from retain.http import Response, json_response
 from retain.ingest.ingestion import PAUSE_S, Ingestion
 from retain.ingest.intake import Intake
-from retain.ingest.jobs import JOB_ID, Jobs, check_job_id
+from retain.ingest.jobs import JOB_ID, IngestFailed, Jobs, check_job_id
 from retain.ingest.request import read_members
 from retain.routing.bodies import BodyModel, validated
 from retain.routing.parameters import PathParameter
@@ -37,8 +37,9 @@ class IngestBody(BodyModel):
 async def ingest(context: AdminContext, request: TypedRequest[AsyncIterator[bytes], None]) -> Response:
     """Store a conversation's messages and extract facts from them. The same request is the same job.
 
-    A small request is processed first: 201, or 200 when it was sent before. A larger one continues in the background:
-    202.
+    A small request is processed first: 201, or 200 when it was sent before. A larger one continues in the background, and
+    so does one that waits for other changes of the tenant's memory: 202.
+    Raises: IngestFailed; as `_read` and `Ingestion.accept`.
     """
     intake = Intake(context.sql, request.tenant_id, context.clock)
     try:
@@ -50,14 +51,15 @@ async def ingest(context: AdminContext, request: TypedRequest[AsyncIterator[byte
             await intake.discard()
         raise
     job = receipt.job
-    if job.state != "completed":
-        if receipt.small:
-            job = await ingestion.work(job.job_id)
-        else:
-            context.background(_work(ingestion, job.job_id))
-            job = replace(job, state="running", error=None)
-    status = 202 if job.state == "running" else 201 if receipt.created else 200
-    return json_response(job.to_json(), status)
+    if job.state != "completed" and receipt.small:
+        job = await ingestion.work(job.job_id)
+    elif job.state != "completed":
+        job = replace(job, state="running", error=None)
+    if job.state == "failed":
+        raise IngestFailed(job)
+    if job.state == "running":
+        context.background(_work(ingestion, job.job_id))
+    return json_response(job.to_json(), 202 if job.state == "running" else 201 if receipt.created else 200)
 
 
 async def _read(pieces: AsyncIterator[bytes], intake: Intake) -> IngestBody:
@@ -117,6 +119,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "invalid_scope",
                 "invalid_user",
                 "contended",
+                "ingest_failed",
             ),
         ),
         Route(

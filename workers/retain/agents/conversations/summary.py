@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from retain.ingest.sentences import statements
+from retain.ingest.speech.sentences import statements
 from retain.memory.conversations.thread import PastMessage, SummaryLine, Thread, ThreadQuery, ThreadSummary
 from retain.memory.recall.wording import normalised
 from retain.memory.recalled import without_recalled

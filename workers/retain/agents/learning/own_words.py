@@ -10,7 +10,7 @@ from retain.agents.calls.run_request import RunRequest
 from retain.agents.calls.user import User
 from retain.agents.definitions import Learning
 from retain.agents.tools.learn_fact import UNNAMED, names_of
-from retain.ingest.extraction import ExtractedFact, SourceMessage, entity, is_machine, subject_of
+from retain.ingest.extraction import ExtractedFact, SourceMessage, entity, subject_of
 from retain.ingest.selection import extractor
 from retain.json_text import Json
 from retain.memory.facts import user_subject
@@ -94,7 +94,7 @@ async def extract(run_id: str, request: RunRequest, method: str, model: Callable
 
     speaker = speaker_of(user)
     facts = await extractor("llm" if method == "model" else method, counted).extract(
-        [SourceMessage(run_id, speaker, text)]
+        [SourceMessage(run_id, speaker, text, role="user")]
     )
     kept = tuple(_of_user(facts[:MAX_FACTS], user, speaker))
     input_tokens = sum(one.input_tokens for one in metered)
@@ -103,7 +103,7 @@ async def extract(run_id: str, request: RunRequest, method: str, model: Callable
 
 def speaker_of(user: User) -> str:
     """Return how facts name the user."""
-    return UNNAMED if user.name is None or is_machine(user.name) else user.name.strip()
+    return UNNAMED if user.name is None else user.name.strip()
 
 
 def _of_user(facts: Sequence[ExtractedFact], user: User, speaker: str) -> list[ExtractedFact]:

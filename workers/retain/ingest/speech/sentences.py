@@ -19,10 +19,31 @@ _REPLIED_TO = re.compile(
     _FLAGS | re.DOTALL | re.MULTILINE,
 )
 _QUOTED_LINE = re.compile(r"^\s*(?:>|\||#{1,6}\s).*$", re.MULTILINE)
-_TRANSCRIPT_LINE = re.compile(
-    r"^\s*\**(?!(?:My|Our|I|From now on|Going forward|Please|Hi|Hello|Also)\b)[A-Z][\w .'-]{0,30}\**:\s.*$",
-    re.MULTILINE,
+_HEADED_LINE = re.compile(
+    r"^\s*\**(?P<head>[^\W_][\w .'()-]{0,40}?(?:\(\d{1,2}:\d\d[^)\n]{0,10}\))?)\**:(?:\**\s.*)?$", re.MULTILINE
 )
+"""A line with a head and a colon: of a transcript, if the head is a speaker (`_is_speaker`)."""
+_ROLES = frozenset(
+    {
+        "agent", "ai", "answer", "assistant", "bot", "caller", "client", "customer", "developer", "human",
+        "interviewer", "model", "operator", "question", "speaker", "support", "system", "tool", "user",
+    }
+)  # fmt: skip
+_HEADINGS = frozenset(
+    {
+        "a", "about", "actually", "address", "age", "allergies", "also", "anniversary", "announcement", "anyway",
+        "aside", "big", "birthday", "breaking", "btw", "by", "clarification", "clear", "context", "correction", "dear",
+        "disclaimer", "e-mail", "edit", "email", "employer", "exciting", "fact", "facts", "final", "first", "from",
+        "fun", "fyi", "general", "going", "good", "great", "happy", "heads", "hello", "hey", "hi", "home", "i",
+        "important", "in", "info", "information", "job", "just", "last", "me", "mobile", "my", "name", "nb", "new",
+        "news", "next", "note", "notice", "now", "oh", "on", "once", "one", "our", "p.s", "personal", "phone", "plan",
+        "please", "point", "postscript", "ps", "quick", "random", "recap", "reminder", "sad", "second", "short", "side",
+        "small", "so", "status", "still", "summary", "the", "then", "thing", "things", "third", "to", "today", "true",
+        "truth", "update", "updates", "we", "well", "work",
+    }
+)  # fmt: skip
+"""First words of heads that introduce the writer's words: "By the way:", "Quick update:", "My address:", "PS:"."""
+_NAME_WORD = re.compile(r"(?:[A-Z][\w.'-]*|\d+|(?:van|von|der|de|di|da|del|bin|al|la)|\(.*\))")
 _QUOTATION = re.compile(r'["«][^"«»]{1,2000}["»]')
 _MARKS = re.compile(r"""["«»]|(?<!\w)'(?=\w)""")
 _SENTENCE = re.compile(r"""(?<=[.!?…])["')\]]*\s+(?=\S)|\n+""")
@@ -98,12 +119,22 @@ def statements(text: str) -> Iterator[Statement]:
 def _own_words(text: str) -> str:
     """Return the text without code, quoted mails and lines of transcripts; quotations become a lone quotation mark."""
     text = text.translate(_PLAIN_MARKS).replace("\r\n", "\n")
-    for pattern in (_CODE, _REPLIED_TO, _QUOTED_LINE, _TRANSCRIPT_LINE):
+    for pattern in (_CODE, _REPLIED_TO, _QUOTED_LINE):
         text = pattern.sub("\n", text)
+    text = _HEADED_LINE.sub(lambda line: "\n" if _is_speaker(line["head"]) else line[0], text)
     if text.count('"') % 2:
         # A quotation is not closed: it is unknown which of these words are the speaker's own.
         text = "\n".join(part for part in re.split(r"\n\s*\n", text) if part.count('"') % 2 == 0)
     return _QUOTATION.sub(' " ', text)
+
+
+def _is_speaker(head: str) -> bool:
+    """Return whether the head of a line names somebody whose words follow, instead of introducing the writer's own."""
+    parts = head.split()
+    first = parts[0].casefold().rstrip(".")
+    if first in _ROLES:
+        return True
+    return first not in _HEADINGS and (len(parts) == 1 or all(_NAME_WORD.fullmatch(part) for part in parts))
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Who speaks in a message, and what they state plainly about themselves."""
