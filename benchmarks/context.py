@@ -93,7 +93,7 @@ async def measure(records: int, episodes: int, runs: int) -> dict[str, list[floa
     for number in range(runs):
         text = f"{words(chance, 6, rarer_than=_STOP_WORDS)} AB-{number * 7}"
         times = [time.perf_counter()]
-        recent = await last_episodes(sql, scope, Turns("agent", "main", None), 10)
+        recent = await last_episodes(sql, scope, Turns("agent", "desk", None), 10)
         times.append(time.perf_counter())
         hits = await memory.search(RecallQuery(text, 5))
         times.append(time.perf_counter())
@@ -101,7 +101,7 @@ async def measure(records: int, episodes: int, runs: int) -> dict[str, list[floa
             definition,
             text,
             Remembered(episodes=recent, records=hits, working={"order": "AB-1"}),
-            instance_id="main",
+            instance_id="desk",
         )
         times.append(time.perf_counter())
         assert len(context.episodes) == min(10, episodes)
