@@ -222,6 +222,21 @@ def test_conversations_of_one_tenant_are_ingested_at_once_and_none_is_lost(
         assert (done["state"], done["stored"]) == ("completed", 20)
 
 
+def test_what_is_over_is_closed_when_it_was_said(
+    api: httpx.Client, tenant: Callable[[], str], state: LocalState
+) -> None:
+    tenant_id, start, day = tenant(), 1_600_000_000_000, 86_400_000
+    for number, line in enumerate(("Bea: I'm vegetarian.", "Bea: I'm not vegetarian any more.")):
+        post(api, tenant_id, conversation="c", messages=turns(line, at_ms=start + number * day))
+    rows = state.d1(
+        "SELECT content, valid_to_ms FROM memory_records WHERE tenant_id = ? AND kind = 'fact' ORDER BY id", tenant_id
+    )
+    assert [tuple(row.values()) for row in rows] == [
+        ("Bea is vegetarian", start + day),
+        ("Bea is no longer vegetarian", None),
+    ]
+
+
 def test_an_assistant_is_told_from_a_person_by_its_role(api: httpx.Client, tenant: Callable[[], str]) -> None:
     tenant_id = tenant()
     messages = [

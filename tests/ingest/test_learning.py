@@ -123,6 +123,69 @@ async def test_what_a_person_wrote_gets_no_claims_of_others(substrate: IngestSub
     assert [record for record in await substrate.listed() if record.utterance is None] == before
 
 
+HISTORIES: tuple[tuple[str, tuple[tuple[int, str], ...], tuple[str, ...]], ...] = (
+    ("a diet ends", ((0, "I'm vegetarian."), (5, "I'm not vegetarian any more.")), ("Bea is no longer vegetarian",)),
+    ("a job ends", ((0, "I work at Acme."), (5, "I no longer work at Acme.")), ("Bea no longer works at Acme",)),
+    ("a home is left", ((0, "I live in Rome."), (5, "We moved out of Rome.")), ("Bea no longer lives in Rome",)),
+    ("a medicine is stopped", ((0, "I take ibuprofen daily."), (5, "I stopped taking ibuprofen.")),
+     ("Bea no longer takes ibuprofen",)),
+    ("a habit is quit", ((0, "I'm a smoker."), (5, "I quit smoking.")), ("Bea is no longer a smoker",)),
+    ("it used to be so", ((0, "I work as a nurse."), (5, "I used to work as a nurse.")), ("Bea's job is no longer nurse",)),
+    ("a thing is sold", ((0, "I own a boat."), (5, "I sold my boat.")), ("Bea no longer has a boat",)),
+    ("a denial stores nothing", ((0, "I'm vegetarian."), (5, "I'm not vegetarian.")), ()),
+    ("a taste ends", ((0, "I like jazz."), (5, "I used to like jazz.")), ("Bea no longer likes jazz",)),
+    ("another one ends", ((0, "I live in Rome."), (5, "I no longer live in Oslo.")),
+     ("Bea lives in Rome", "Bea no longer lives in Oslo")),
+    ("it begins again", ((0, "I live in Rome."), (5, "I no longer live in Rome."), (9, "I live in Rome.")),
+     ("Bea lives in Rome",)),
+    ("it moves on", ((0, "I live in Rome."), (5, "I just moved from Rome to Oslo.")),
+     ("Bea lives in Oslo", "Bea no longer lives in Rome")),
+    ("only something is denied", ((0, "I'm vegetarian."), (5, "I'm not only vegetarian but vegan.")), ("Bea is vegetarian",)),
+    ("a limit is no end", ((0, "I work at Acme."), (5, "I work no longer than eight hours.")), ("Bea works at Acme",)),
+    ("a part of it ends", ((0, "I work at Acme."), (5, "I don't work at Acme on Fridays.")), ("Bea works at Acme",)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["in order", "out of order"])
+@pytest.mark.parametrize(
+    ("statements", "valid"), [history[1:] for history in HISTORIES], ids=[one[0] for one in HISTORIES]
+)
+async def test_what_has_ended_is_closed_when_it_was_said_in_any_order_of_arrival(
+    substrate: IngestSubstrate, statements: tuple[tuple[int, str], ...], valid: tuple[str, ...], *, backwards: bool
+) -> None:
+    if backwards and valid == ():  # a denial stores nothing, so what arrives later does not meet it
+        valid = ("Bea is vegetarian",)
+    for day, text in reversed(statements) if backwards else statements:
+        await say(substrate, day, f"Bea: {text}")
+    assert await substrate.true_facts() == sorted(valid)
+
+
+async def test_an_ended_fact_is_closed_at_the_time_of_the_statement(substrate: IngestSubstrate) -> None:
+    await say(substrate, 0, "Bea: I'm vegetarian.")
+    await say(substrate, 5, "Bea: I'm not vegetarian any more.")
+    vegetarian, over = await substrate.facts()
+    assert (vegetarian.content, vegetarian.valid_from_ms, vegetarian.valid_to_ms) == (
+        "Bea is vegetarian",
+        START,
+        START + 5 * DAY,
+    )
+    assert (over.predicate, over.object, over.valid_from_ms) == (
+        "no_longer:diet:vegetarian",
+        "vegetarian",
+        START + 5 * DAY,
+    )
+    before = await substrate.rows("SELECT * FROM memory_events ORDER BY event_id")
+    await say(substrate, 5, "Bea: I'm not vegetarian any more.")
+    assert await substrate.rows("SELECT * FROM memory_events ORDER BY event_id") == before
+
+
+async def test_a_statement_ends_nothing_that_a_person_wrote(substrate: IngestSubstrate) -> None:
+    fields = {"subject": "speaker:bea", "predicate": "diet", "object": "vegetarian", "valid_from_ms": START}
+    await substrate.store("Bea is vegetarian", AGENT, PERSON, **fields)
+    await say(substrate, 5, "Bea: I'm not vegetarian any more.")
+    assert (await substrate.listed())[0].valid_to_ms is None
+
+
 async def test_dislike_does_not_close_what_a_person_wrote(substrate: IngestSubstrate) -> None:
     await substrate.store(
         "Bea likes tea", AGENT, PERSON, subject="speaker:bea", predicate="likes:tea", object="tea", valid_from_ms=START

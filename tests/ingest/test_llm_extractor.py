@@ -148,3 +148,11 @@ async def test_an_unavailable_model_fails_the_job_which_then_resumes(substrate: 
         done = await substrate.ingest("chat", request)
     assert (done.state, done.stored, done.extracted) == ("completed", 1, 1)
     assert await substrate.true_facts() == ["Bea lives in Paris."]
+
+
+def test_what_the_model_calls_ended_is_never_stored_as_valid() -> None:
+    ended = {**FACT, "state": "ended", "content": "Bea no longer lives in Paris."}
+    [fact] = read_facts(json.dumps({"facts": [ended]}), MESSAGES)
+    assert (fact.predicate, fact.content) == ("no_longer:lives_in:paris", "Bea no longer lives in Paris.")
+    with raises(UpstreamFailed, code="malformed_extraction"):
+        read_facts(json.dumps({"facts": [{**FACT, "state": "over"}]}), MESSAGES)

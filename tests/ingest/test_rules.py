@@ -123,19 +123,86 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )
 
+OVER: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("I'm not vegetarian any more.", ("no_longer:diet:vegetarian=vegetarian",)),
+    ("I'm not a vegetarian anymore, I eat meat now.", ("no_longer:diet:vegetarian=vegetarian",)),
+    ("I am no longer vegetarian.", ("no_longer:diet:vegetarian=vegetarian",)),
+    ("I no longer work at Acme.", ("no_longer:works_at:acme=Acme",)),
+    ("I don't work at Acme anymore.", ("no_longer:works_at:acme=Acme",)),
+    ("I no longer live in Rome.", ("no_longer:lives_in:rome=Rome",)),
+    ("I don't live in Paris anymore.", ("no_longer:lives_in:paris=Paris",)),
+    ("We moved out of Lyon.", ("no_longer:lives_in:lyon=Lyon",)),
+    ("I moved away from Lyon last year.", ("no_longer:lives_in:lyon=Lyon",)),
+    ("I just moved from Paris to Berlin.", ("lives_in=Berlin", "no_longer:lives_in:paris=Paris")),
+    ("I stopped taking metformin.", ("no_longer:takes:metformin=metformin",)),
+    ("I've stopped taking ibuprofen daily.", ("no_longer:takes:ibuprofen=ibuprofen",)),
+    ("I quit smoking.", ("no_longer:smokes:smoker=smoker",)),
+    ("I used to live in Madrid.", ("no_longer:lives_in:madrid=Madrid",)),
+    ("I used to be a nurse.", ("no_longer:works_as:nurse=nurse",)),
+    ("I used to work at Acme but I got fired.", ("no_longer:works_at:acme=Acme",)),
+    ("I quit my job at Acme.", ("no_longer:works_at:acme=Acme",)),
+    ("I left my position at Initech last month.", ("no_longer:works_at:initech=Initech",)),
+    ("I was laid off from Globex.", ("no_longer:works_at:globex=Globex",)),
+    ("I sold my boat.", ("no_longer:owns:a_boat=a boat",)),
+    ("I don't own a car any more.", ("no_longer:owns:a_car=a car",)),
+    ("I'm no longer married.", ("no_longer:marital_status:married=married",)),
+    ("My email is no longer anna@example.com.", ("no_longer:email:anna_example_com=anna@example.com",)),
+    ("My name isn't Bob any more.", ("no_longer:name:bob=Bob",)),
+    ("I no longer like jazz.", ("no_longer:likes:jazz=jazz",)),
+    ("I don't like jazz any more.", ("dislikes:jazz=jazz",)),
+    ("I used to love sushi.", ("no_longer:likes:sushi=sushi",)),
+    ("I stopped drinking coffee.", ("avoids:coffee=coffee",)),
+    ("I don't eat meat any more.", ("avoids:meat=meat",)),
+    ("I stopped working at Acme.", ("no_longer:works_at:acme=Acme",)),
+    ("I stopped being vegetarian.", ("no_longer:diet:vegetarian=vegetarian",)),
+    ("I'm not vegetarian.", ("not:diet:vegetarian=vegetarian",)),
+    ("I don't live in Paris.", ("not:lives_in:paris=Paris",)),
+    ("My favourite color is no longer red.", ("no_longer:favorite_color:red=red",)),
+    ("I no longer have a dog named Rex.", ("no_longer:has_dog:rex=Rex",)),
+    ("We no longer have a cat called Miso.", ("no_longer:has_cat:miso=Miso",)),
+    ("I'm not a doctor.", ("not:works_as:doctor=doctor",)),
+    ("I do not work at Acme.", ("not:works_at:acme=Acme",)),
+    ("I'm not a nurse.", ("not:works_as:nurse=nurse",)),
+    ("My name is not Bob.", ("not:name:bob=Bob",)),
+    ("I take metformin daily.", ("takes:metformin=metformin",)),
+    ("I'm a smoker.", ("smokes=smoker",)),
+)
+"""What has ended is `no_longer:`, what is denied `not:`."""
+
 NOTHING: tuple[str, ...] = (
     "I moved to Lyon in 2010 and left it a year later.",
     "When I was a child we moved to Lyon.",
     "He told me that I moved to Lyon.",
     "I moved to the next chapter.",
+    # Nothing is over.
+    "I'm not only vegetarian but vegan.",
+    "I work no longer than eight hours at Acme.",
+    "I live no longer than ten minutes from Paris.",
+    "I don't like it any more than you do.",
+    "I'm not a vegetarian any more than you are.",
+    "I don't have any more dogs.",
+    "I'm used to living in Paris.",
+    "I used to live in Paris, and I still do.",
+    "I used to work at Acme and still do.",
+    "I never stopped working at Acme.",
+    "I haven't quit my job at Acme.",
+    "I stopped by Acme.",
+    "I no longer doubt that I live in Paris.",
+    "If I no longer work at Acme, call me.",
+    "She no longer works at Acme.",
+    "Do I no longer work at Acme?",
+    "I might no longer live in Paris.",
+    "I don't work at Acme on Fridays.",
+    "He said I no longer work at Acme.",
+    "I'm not yet vegetarian.",
+    "I can't wait any longer.",
+    "I didn't stop taking metformin.",
+    "I stopped working at five.",
+    "I no longer work at Acme on Mondays.",
+    "I was not born in Paris.",
     # Negations.
-    "I don't live in Paris anymore.",
-    "My name is not Bob.",
-    "I'm not a doctor.",
     "I never liked jazz.",
     "I'm not allergic to anything.",
-    "I do not work at Acme.",
-    "I no longer live in Rome.",
     "Nobody calls me Bob.",
     "It's not true that I live in Paris.",
     # Questions.
@@ -154,7 +221,6 @@ NOTHING: tuple[str, ...] = (
     "I wish I lived in Rome.",
     "Imagine I work at Google.",
     "I might move to Berlin next year.",
-    "I used to live in Madrid.",
     "I guess I like opera.",
     "If all goes well, I live in Rome by then.",
     "Unless things change, I work at Acme.",
@@ -238,6 +304,17 @@ def test_a_plain_statement_yields_its_facts(text: str, expected: tuple[str, ...]
     assert sorted(f"{fact.predicate}={fact.object}" for fact in _facts(text)) == sorted(expected)
 
 
+@pytest.mark.parametrize(("text", "expected"), OVER, ids=[text for text, _ in OVER])
+def test_an_ended_or_denied_state_is_never_the_positive_fact(text: str, expected: tuple[str, ...]) -> None:
+    assert sorted(f"{fact.predicate}={fact.object}" for fact in _facts(text)) == sorted(expected)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
+def test_the_sentence_for_what_has_ended_says_so(rule: ExtractionRule) -> None:
+    if rule.can_end:
+        assert "no longer" in rule.ended_phrase
+
+
 @pytest.mark.parametrize("text", NOTHING)
 def test_what_is_not_plainly_stated_yields_no_facts(text: str) -> None:
     assert [fact.content for fact in _facts(text)] == []
@@ -246,7 +323,7 @@ def test_what_is_not_plainly_stated_yields_no_facts(text: str) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
 def test_every_rule_is_tested_and_is_never_certain(rule: ExtractionRule) -> None:
     assert 0 < rule.confidence < 1
-    texts = [text.replace("\u2019", "'").rstrip(".!") for text, _ in FACTS]
+    texts = [text.replace("\u2019", "'").rstrip(".!") for text, _ in (*FACTS, *OVER)]
     assert any(compiled(rule.pattern).search(text) for text in texts)
 
 

@@ -20,11 +20,15 @@ FUNCTIONAL = frozenset(
     {
         "name", "preferred_name", "pronouns", "age", "birthday", "birth_year", "born_in", "comes_from", "lives_in",
         "address", "email", "work_email", "phone", "work_phone", "works_at", "works_as", "job_title", "marital_status",
-        "diet", "anniversary",
+        "diet", "anniversary", "smokes",
     }
 )  # fmt: skip
 """Predicates that have one object at a time, so that a newer fact closes the older one."""
 
+ENDED = "no_longer:"
+"""Begins the predicate of a fact that has ended, as in `no_longer:lives_in:paris`."""
+DENIED = "not:"
+"""Begins the predicate of what somebody denied: it is not stored, and closes the fact that was valid."""
 _NOT_IN_KEYS = re.compile(r"[^\w]+")
 
 
@@ -61,6 +65,11 @@ class ExtractedFact:
     kind: Kind
     confidence: float
     message: str
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it becomes a record: what was denied only closes one."""
+        return not self.predicate.startswith(DENIED)
 
     def to_json(self) -> dict[str, str | float]:
         """Return the constructor's keywords, as which the fact is kept until it is stored."""
@@ -103,6 +112,16 @@ def predicate_of(name: str, object_text: str, *, functional: bool | None = None)
     """
     alone = name in FUNCTIONAL if functional is None else functional
     return name if alone else f"{name}:{key_of(object_text)}"
+
+
+def ending_of(prefix: str, name: str, object_text: str) -> str:
+    """Return the predicate of an ended or denied fact. prefix: `ENDED` or `DENIED`. name: the relation alone."""
+    return f"{prefix}{name}:{key_of(object_text)}"
+
+
+def is_functional(name: str) -> bool:
+    """Return whether a relation has one object at a time."""
+    return name in FUNCTIONAL or name.startswith(("favorite_", "birthday_of_"))
 
 
 def key_of(text: str) -> str:

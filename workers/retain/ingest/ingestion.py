@@ -187,7 +187,7 @@ class Ingestion:
         await self._learner.learn(
             [SourcedFact(fact, _source(one), min(_since(one, job), now)) for one in waiting for fact in one.facts]
         )
-        counts = {one.position: len(one.facts) for one in waiting}
+        counts = {one.position: sum(fact.is_stored for fact in one.facts) for one in waiting}
         await self._sql.batch([self._inbox.learned(job.job_id, counts), self._jobs.advanced(job.job_id)])
         return True
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from retain.ingest.extraction import ExtractedFact, key_of
+from retain.ingest.extraction import DENIED, ENDED, ExtractedFact, ending_of, is_functional, key_of
 from retain.memory.records.claims import covers, spans_of
 from retain.memory.records.record import NewRecord, RecordSource, content_hash
 from retain.memory.semantic import SemanticMemory
@@ -23,10 +23,9 @@ SELECT r.subject, r.predicate, r.object, r.content, r.edited, r.valid_from_ms, r
 FROM json_each(?3) wanted JOIN memory_records r
   ON r.tenant_id = ?1 AND r.scope_id = ?2 AND r.subject = wanted.value ->> 0 AND r.predicate = wanted.value ->> 1
 """
-_OPEN_OPPOSITES = """
-SELECT r.id, r.predicate FROM memory_records r
-WHERE r.tenant_id = ? AND r.scope_id = ? AND r.subject = ? AND r.predicate = ? AND r.valid_to_ms IS NULL
-  AND r.valid_from_ms <= ? AND r.edited = 0
+_OF_PREDICATES = """
+SELECT r.id, r.predicate, r.object, r.valid_from_ms, r.valid_to_ms, r.gaps, r.claims, r.edited FROM memory_records r
+WHERE r.tenant_id = ? AND r.scope_id = ? AND r.subject = ? AND r.predicate IN (SELECT value FROM json_each(?))
 """
 
 
@@ -47,22 +46,21 @@ class Learner:
         self._sql = sql
 
     async def learn(self, facts: Sequence[SourcedFact]) -> None:
-        """Store the facts. Idempotent: the same statement again changes nothing.
+        """Store the facts, and close those that they contradict. Idempotent: the same statement again changes nothing.
 
         A known fact keeps its words and its confidence; that it was stated at this time, too, is kept as a claim
         (`retain.memory.records.claims`), so it outlasts whatever else was valid before. A fact that was valid before, and
-        no longer is, becomes valid again when stated again, unless a person closed it.
+        no longer is, becomes valid again when stated again, unless a person closed it. What ended, or was denied, closes
+        the fact of the same object at the time of the statement, in whatever order both arrive.
         Raises: as `SemanticMemory.store_all`; then the call may be repeated.
         """
         for wave in waves(facts):
             same = await self._same(wave)
             news = [new for one in wave if (new := _as_known(one, same[_about(one)])) is not None]
-            await self._memory.store_all(
-                [_record_of(one) for one in news],
-                [one.source for one in news],
-            )
+            stored = [one for one in news if one.fact.is_stored]
+            await self._memory.store_all([_record_of(one) for one in stored], [one.source for one in stored])
             for one in news:
-                await self._close_opposite(one)
+                await self._close_opposites(one)
 
     async def _same(self, wave: Sequence[SourcedFact]) -> dict[tuple[str, str], list[Row]]:
         """Return the records with the same subject and predicate as the facts, keyed by both."""
@@ -73,14 +71,39 @@ class Learner:
             found[row["subject"], row["predicate"]].append(row)
         return found
 
-    async def _close_opposite(self, one: SourcedFact) -> None:
-        name, _, key = one.fact.predicate.partition(":")
-        if name not in OPPOSITES:
+    async def _close_opposites(self, one: SourcedFact) -> None:
+        """Let what the fact contradicts end when it was stated, and let it end itself where that was stated later."""
+        opposites = opposites_of(one.fact)
+        if not opposites:
             return
-        scope = self._memory.scope
-        values = (scope.tenant_id, scope.scope_id, one.fact.subject, f"{OPPOSITES[name]}:{key}", one.at_ms)
-        for row in (await self._sql.run(_OPEN_OPPOSITES, *values)).rows:
-            await self._memory.invalidate(row["id"], one.at_ms, one.source)
+        scope, fact = self._memory.scope, one.fact
+        names = json.dumps([*opposites, fact.predicate])
+        rows = (await self._sql.run(_OF_PREDICATES, scope.tenant_id, scope.scope_id, fact.subject, names)).rows
+        same = [row for row in rows if not row["edited"] and key_of(row["object"] or "") == key_of(fact.object)]
+        others = [row for row in same if row["predicate"] != fact.predicate]
+        for row in others:
+            if _is_valid(row, one.at_ms) and not any(begin > one.at_ms for begin in _begins(row)):
+                await self._memory.invalidate(row["id"], one.at_ms, one.source)
+        later = [begin for row in others for begin in _begins(row) if begin > one.at_ms]
+        for row in same:
+            if (
+                row["predicate"] == fact.predicate
+                and later
+                and _is_valid(row, min(later))
+                and max(_begins(row)) < min(later)
+            ):
+                await self._memory.invalidate(row["id"], min(later), one.source)
+
+
+def opposites_of(fact: ExtractedFact) -> list[str]:
+    """Return the predicates of the facts about the same object that cannot be valid together with this one."""
+    for prefix in (ENDED, DENIED):
+        if fact.predicate.startswith(prefix):
+            relation = fact.predicate.removeprefix(prefix)
+            return [relation, relation.partition(":")[0]]
+    name = fact.predicate.partition(":")[0]
+    key = key_of(fact.object)
+    return [ending_of(ENDED, name, fact.object), *([f"{OPPOSITES[name]}:{key}"] if name in OPPOSITES else [])]
 
 
 def waves(facts: Iterable[SourcedFact]) -> list[list[SourcedFact]]:
@@ -101,9 +124,9 @@ def waves(facts: Iterable[SourcedFact]) -> list[list[SourcedFact]]:
 
 
 def _topic(predicate: str) -> str:
-    """Return the predicate, or the same text for both of two opposites."""
-    name, colon, key = predicate.partition(":")
-    return min(name, OPPOSITES.get(name, name)) + colon + key
+    """Return the predicate, or the same text for all that contradict each other."""
+    name, colon, key = predicate.removeprefix(ENDED).removeprefix(DENIED).partition(":")
+    return name if is_functional(name) else min(name, OPPOSITES.get(name, name)) + colon + key
 
 
 def _record_of(one: SourcedFact) -> NewRecord:
@@ -139,6 +162,11 @@ def _is_valid(row: Row, at_ms: int) -> bool:
         and (row["valid_to_ms"] or at_ms + 1) > at_ms
         and not covers(spans_of(json.loads(row["gaps"] or "[]")), at_ms)
     )
+
+
+def _begins(row: Row) -> list[int]:
+    """Return when the record's claims begin."""
+    return [begin for begin, _ in spans_of(json.loads(row["claims"] or "[]"))] or [row["valid_from_ms"]]
 
 
 def _about(one: SourcedFact) -> tuple[str, str]:

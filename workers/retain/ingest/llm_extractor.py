@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from retain.errors import UpstreamFailed
-from retain.ingest.extraction import ExtractedFact, SourceMessage, entity, predicate_of, subject_of
+from retain.ingest.extraction import ENDED, ExtractedFact, SourceMessage, ending_of, entity, predicate_of, subject_of
 from retain.memory.records.record import Kind
 from retain.models.chat import ChatMessage, ChatModel, ChatRequest
 
@@ -29,7 +29,9 @@ makes it no more certain.
 
 subject is the speaker's name for a fact about the speaker, else the name of what the fact is about. predicate is in snake
 case and names the relation alone, as lives_in, works_at, email, birthday, likes, has_daughter. object is its value, in few
-words. content is the fact as one sentence that can be understood by itself, with names instead of pronouns. kind is fact,
+words. state is "ended" for what the speaker says is no longer so ("I moved out of Rome", "I stopped taking it"), with the
+predicate that it had, and content says so; else it is "holds". What is denied is never a fact that holds.
+content is the fact as one sentence that can be understood by itself, with names instead of pronouns. kind is fact,
 event (something that happens at a time), task (something to be done) or instruction (how others shall behave). message is
 the number of the message that states it.
 
@@ -50,6 +52,7 @@ class _Fact(_StrictAnswer):
     content: Annotated[str, Field(min_length=1, max_length=1000)]
     kind: Kind
     confidence: Annotated[float, Field(ge=0, le=1, strict=False)]
+    state: Literal["holds", "ended"] = "holds"
 
 
 class _Answer(_StrictAnswer):
@@ -124,7 +127,9 @@ def read_facts(answer: str, messages: Sequence[SourceMessage]) -> list[Extracted
         own = fact.subject.strip().casefold() == source.speaker.strip().casefold()
         new = ExtractedFact(
             subject_of(source.speaker) if own else entity(fact.subject),
-            predicate_of(fact.predicate, fact.object),
+            ending_of(ENDED, fact.predicate, fact.object)
+            if fact.state == "ended"
+            else predicate_of(fact.predicate, fact.object),
             fact.object.strip(),
             fact.content.strip(),
             fact.kind,

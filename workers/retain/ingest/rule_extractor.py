@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from retain.ingest.extraction import ExtractedFact, SourceMessage, predicate_of, subject_of
+from retain.ingest.extraction import DENIED, ENDED, ExtractedFact, SourceMessage, ending_of, predicate_of, subject_of
 from retain.ingest.rules import RULES
 from retain.ingest.rules.rule import ExtractionRule, compiled
-from retain.ingest.speech.sentences import Clause, Statement, statements
+from retain.ingest.speech.endings import endings
+from retain.ingest.speech.sentences import Clause, Statement, clause_of, statements
 
 MAX_OBJECT = 240
 """Largest length of an object; a longer one was not understood."""
@@ -47,6 +48,15 @@ _DEFINITE = re.compile(
 _POINTING = re.compile(
     r"\b(?:you|your|yours|it|its|this|these|those|them|him|her|us|me|myself|here|there|one|ones)\b", re.IGNORECASE
 )
+_AFTER_ENDED = re.compile(
+    r"\s*(?:$|[.,;:!)(]|-\s|\b(?:and|but|since|now|because|so|as of|after|due|though|either|at all|"
+    r"currently|daily|to|any ?more|"
+    r"last|this|yesterday|today|recently|(?:a|an|one|two|three|some) \w+ ago|in (?:\d|January|February|March|April|May|June|"
+    r"July|August|September|October|November|December)|"
+    r"any longer|for my|against my)\b)",
+    re.IGNORECASE,
+)
+"""What may follow the object of a fact that is over."""
 _WORDS = re.compile(r"[\w'&/+.-]+")
 
 
@@ -70,33 +80,60 @@ def facts_of(message: SourceMessage) -> list[ExtractedFact]:
 
 
 def _of_statement(statement: Statement, message: SourceMessage) -> Iterator[ExtractedFact]:
-    for clause, whole in ((statement.whole, True), *((clause, False) for clause in statement.clauses)):
+    for rule in RULES:
+        if rule.whole and _reads(rule, statement.whole):
+            yield from _of_clause(rule, statement.whole, message)
+    for clause in statement.clauses:
+        denies = False
         for rule in RULES:
-            if rule.whole == whole and _reads(rule, clause):
-                yield from _of_clause(rule, clause, message)
+            if not rule.whole and _reads(rule, clause):
+                for fact in _of_clause(rule, clause, message):
+                    denies = denies or rule.denial == "required"
+                    yield fact
+        if not denies:  # "I don't eat meat any more" states something that has begun
+            yield from _ended(clause, statement.whole.text, message)
+
+
+def _ended(clause: Clause, sentence: str, message: SourceMessage) -> Iterator[ExtractedFact]:
+    """Yield what a clause ends or denies."""
+    for ending in endings(clause.text, sentence):
+        positive = clause_of(ending.positive)
+        prefix = ENDED if ending.kind == "ended" else DENIED
+        for rule in RULES:
+            if rule.can_end and _reads(rule, positive):
+                yield from _of_clause(rule, positive, message, prefix)
 
 
 def _reads(rule: ExtractionRule, clause: Clause) -> bool:
     return rule.denial == "either" or (rule.denial == "required") == clause.negated
 
 
-def _of_clause(rule: ExtractionRule, clause: Clause, message: SourceMessage) -> Iterator[ExtractedFact]:
+def _of_clause(
+    rule: ExtractionRule, clause: Clause, message: SourceMessage, ending: str = ""
+) -> Iterator[ExtractedFact]:
+    """Yield the facts that a rule finds in a clause. ending: the prefix of their predicates, if they are over."""
     pattern = compiled(rule.pattern)
     for match in pattern.finditer(clause.text) if rule.anywhere else filter(None, [pattern.match(clause.text)]):
         found = _object(rule, match["object"])
-        if found is None:
+        if found is None or (ending and not _is_all(clause.text[match.end("object") :])):
             continue
         groups = {name: text or "" for name, text in match.groupdict().items() if name != "object"}
-        predicate = rule.predicate.format(**{name: _name(text) for name, text in groups.items()})
+        name = rule.predicate.format(**{name: _name(text) for name, text in groups.items()})
+        phrase = rule.ended_phrase if ending else rule.phrase
         yield ExtractedFact(
             subject_of(message.speaker),
-            predicate_of(predicate, found, functional=rule.functional),
+            ending_of(ending, name, found) if ending else predicate_of(name, found, functional=rule.functional),
             found,
-            rule.phrase.format(speaker=message.speaker, object=found, **groups),
+            phrase.format(speaker=message.speaker, object=found, **groups),
             rule.kind,
             rule.confidence,
             message.id,
         )
+
+
+def _is_all(rest: str) -> bool:
+    """Return whether the end of a clause leaves what is over whole: "on Fridays" would not."""
+    return _AFTER_ENDED.match(rest) is not None
 
 
 def _object(rule: ExtractionRule, text: str) -> str | None:

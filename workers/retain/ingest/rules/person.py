@@ -40,6 +40,7 @@ RULES: tuple[ExtractionRule, ...] = (
         "age",
         "{speaker} is {object} years old",
         0.85,
+        lasting=True,
     ),
     ExtractionRule(
         "lives in",
@@ -57,6 +58,13 @@ RULES: tuple[ExtractionRule, ...] = (
         0.85,
     ),
     ExtractionRule(
+        "moved from one place to another",
+        r"<WE>(?:'ve| have)?(?: just| recently| now)? (?:moved|relocated) from <PLACE> to (?P<object><PLACE>)<END>",
+        "lives_in",
+        "{speaker} lives in {object}",
+        0.85,
+    ),
+    ExtractionRule(
         "moved there at some time",
         r"<WE> moved to (?P<object><PLACE>)<STOP>",
         "lives_in",
@@ -69,9 +77,15 @@ RULES: tuple[ExtractionRule, ...] = (
         "comes_from",
         "{speaker} comes from {object}",
         0.8,
+        lasting=True,
     ),
     ExtractionRule(
-        "grew up in", r"<WE> grew up in (?P<object><PLACE>)<END>", "grew_up_in", "{speaker} grew up in {object}", 0.85
+        "grew up in",
+        r"<WE> grew up in (?P<object><PLACE>)<END>",
+        "grew_up_in",
+        "{speaker} grew up in {object}",
+        0.85,
+        lasting=True,
     ),
     ExtractionRule(
         "born in a place",
@@ -79,6 +93,7 @@ RULES: tuple[ExtractionRule, ...] = (
         "born_in",
         "{speaker} was born in {object}",
         0.9,
+        lasting=True,
     ),
     ExtractionRule(
         "works at",
@@ -139,6 +154,7 @@ RULES: tuple[ExtractionRule, ...] = (
         "birthday",
         "{speaker}'s birthday is {object}",
         0.95,
+        lasting=True,
     ),
     ExtractionRule(
         "born in a year",
@@ -146,6 +162,7 @@ RULES: tuple[ExtractionRule, ...] = (
         "birth_year",
         "{speaker} was born in {object}",
         0.95,
+        lasting=True,
     ),
     ExtractionRule(
         "e-mail",

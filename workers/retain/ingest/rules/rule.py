@@ -24,7 +24,7 @@ class ExtractionRule:
     vocabulary's parts as `<PART>`. predicate: of the fact; `predicate_of` adds the object unless `functional`.
     functional: the predicate has one object at a time; None looks it up in `extraction.FUNCTIONAL`. phrase: the fact as
     a sentence. confidence: below 1. whole: read sentences instead of clauses. anywhere: try the pattern at every
-    position.
+    position. lasting: what it finds cannot end, as a birthplace.
     """
 
     name: str
@@ -38,6 +38,25 @@ class ExtractionRule:
     denial: Denial = "refused"
     whole: bool = False
     anywhere: bool = False
+    lasting: bool = False
+
+    @property
+    def can_end(self) -> bool:
+        """Whether what the rule finds can end or be denied."""
+        return self.kind == "fact" and self.denial == "refused" and not (self.lasting or self.whole or self.anywhere)
+
+    @property
+    def ended_phrase(self) -> str:
+        """The sentence for a fact that has ended."""
+        return _ENDED.sub(_no_longer, self.phrase, count=1)
+
+
+_ENDED = re.compile(r"^(?P<subject>\{speaker\}(?:'s (?:[\w-]+|\{what\}) ?(?:[\w-]+|\{what\})?)?) (?P<verb>\w+)")
+
+
+def _no_longer(found: re.Match[str]) -> str:
+    verb = found["verb"]
+    return f"{found['subject']} is no longer" if verb == "is" else f"{found['subject']} no longer {verb}"
 
 
 @cache

@@ -55,6 +55,33 @@ TASTES: tuple[ExtractionRule, ...] = (
         denial="required",
     ),
     ExtractionRule(
+        "stopped eating",
+        r"<I>(?:'ve| have)?(?: just| recently| finally)? (?:stopped|quit|gave up|given up) (?P<deed>eat|drink)ing "
+        r"(?P<object>.+)$",
+        "avoids",
+        "{speaker} does not {deed} {object}",
+        0.8,
+        reading="thing",
+        lasting=True,
+    ),
+    ExtractionRule(
+        "takes",
+        r"(?:<I> <ADV>take|<IM> <ADV>taking) (?P<object>(?:\d+ ?m[cg]g? (?:of )?)?"
+        r"(?!(?:it|them|this|that|care|part|place)\b)"
+        r"[A-Za-z][\w-]+(?: (?:tablets|pills|supplements))?)"
+        r"(?= (?:daily|every (?:day|morning|evening|night)|once a|twice a|\d+ ?mc?g|for my|against my)\b)",
+        "takes",
+        "{speaker} takes {object}",
+        0.8,
+    ),
+    ExtractionRule(
+        "smoker",
+        r"<IM> <ADV>an? (?:heavy |chain |regular |occasional )*(?P<object>smoker)<STOP>",
+        "smokes",
+        "{speaker} is a {object}",
+        0.85,
+    ),
+    ExtractionRule(
         "favourite",
         r"<MY> (?:all[- ]time |absolute )?favou?rite (?P<what>[a-z]+(?: [a-z]+)?) (?:is|are) (?P<object>.+)$",
         "favorite_{what}",
@@ -150,6 +177,7 @@ PEOPLE: tuple[ExtractionRule, ...] = (
         "The birthday of {who}, {speaker}'s {relation}, is {object}",
         0.9,
         functional=True,
+        lasting=True,
     ),
     ExtractionRule(
         "married to",
@@ -171,6 +199,7 @@ PEOPLE: tuple[ExtractionRule, ...] = (
         "anniversary",
         "{speaker}'s wedding anniversary is {object}",
         0.9,
+        lasting=True,
     ),
     ExtractionRule(
         "has some",

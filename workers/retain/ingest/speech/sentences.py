@@ -56,8 +56,9 @@ _ASKING = re.compile(
 _HEDGED = re.compile(
     r"\b(?:if|unless|whether|would|wouldn't|could|couldn't|might|maybe|perhaps|probably|possibly|wish|wished|hope|"
     r"suppose|supposing|imagine|pretend|pretending|hypothetically|assume|assuming|let's say|guess|doubt|kidding|joking|"
-    r"joke|sarcasm|dreamt|dreamed|what if|as though|in case|used to|not sure|unsure|supposedly|allegedly|fictional|"
-    r"character|lyrics|novel|role-?play|for example|e\.g|for instance|template|placeholder)\b|\bmay\b(?! \d)|\bI'd\b",
+    r"joke|sarcasm|dreamt|dreamed|what if|as though|in case|not sure|unsure|supposedly|allegedly|fictional|"
+    r"(?<!\bI )(?<!\bwe )used to|character|lyrics|novel|role-?play|for example|e\.g|for instance|template|"
+    r"placeholder)\b|\bmay\b(?! \d)|\bI'd\b",
     _FLAGS,
 )
 _PERSONAL = re.compile(
@@ -112,8 +113,8 @@ def statements(text: str) -> Iterator[Statement]:
     """Yield what the text states plainly about its speaker, in order. What is not plain is left out."""
     for sentence in _sentences(_own_words(text)):
         if _is_plain(sentence):
-            pieces = tuple(_clause(piece) for piece in _pieces(sentence))
-            yield Statement(_clause(sentence), tuple(piece for piece in pieces if piece.text))
+            pieces = tuple(clause_of(piece) for piece in _pieces(sentence))
+            yield Statement(clause_of(sentence), tuple(piece for piece in pieces if piece.text))
 
 
 def _own_words(text: str) -> str:
@@ -170,7 +171,8 @@ def _pieces(sentence: str) -> Iterator[str]:
     yield sentence[start:]
 
 
-def _clause(text: str) -> Clause:
+def clause_of(text: str) -> Clause:
+    """Return a piece of a statement as a clause."""
     lead = _LEAD.match(text)
     rest = text[lead.end() :] if lead else text
     rest = rest.strip().rstrip(".!…;,: ")
