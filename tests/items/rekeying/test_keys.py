@@ -47,7 +47,10 @@ def test_whatever_is_parsed_is_written_unchanged(kind: type[Namespace] | type[It
 
 @pytest.mark.parametrize(
     "text",
-    ["crm-support-assistance:tenant-acme:s-8f21a:conversation:turn-001", "cart:tenant-contoso:s-21ab9:cart:active"],
+    [
+        "crm-support-assistance:tenant-acme:s-8f21a:conversation:turn-001",
+        "ecommerce-cart-intelligence:tenant-contoso:s-21ab9:cart:active",
+    ],
 )
 def test_the_documented_examples_are_valid_keys(text: str) -> None:
     assert str(ItemKey.parse(text)) == text
