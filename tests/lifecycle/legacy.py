@@ -59,7 +59,7 @@ async def backfilled(world: World) -> dict[str, int]:
     world.clock.advance(SETTLE_MS)
     sources: dict[str, LegacySource] = {
         "warm": WarmSource(world.sql, world.clock, SEALER),
-        "cold": AdoptingSource(world.sql, world.objects_store, world.clock),
+        "cold": AdoptingSource(world.sql, world.objects_store, world.clock, flags(True, True)),
     }
     backfill = Backfill(world.sql, world.clock, flags(True, True), sources)
     await backfill.again()

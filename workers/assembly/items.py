@@ -61,7 +61,7 @@ class ItemParts:
         sql, objects, sealer = self._platform.sql, self._platform.objects, self._root.lifecycle.sealer
         sources: dict[str, LegacySource] = {
             "warm": WarmSource(sql, bindings.now_ms, sealer),
-            "cold": AdoptingSource(sql, objects, bindings.now_ms, sealer.fields),
+            "cold": AdoptingSource(sql, objects, bindings.now_ms, self._namespacing, self._placements, sealer.fields),
         }
         return Backfill(sql, bindings.now_ms, self._namespacing, sources)
 

@@ -61,7 +61,7 @@ async def test_the_backfill_lets_rows_point_to_objects_under_legacy_keys(deploym
     isolate, kv = await deployment.to_phase_2(), SqliteKv.open(deployment.clock)
     sources: dict[str, LegacySource] = {
         "warm": WarmSource(deployment.sql, deployment.clock),
-        "cold": AdoptingSource(deployment.sql, deployment.objects, deployment.clock),
+        "cold": AdoptingSource(deployment.sql, deployment.objects, deployment.clock, isolate.flags),
     }
     backfill = Backfill(deployment.sql, deployment.clock, isolate.flags, sources)
     for _ in range(2):

@@ -26,7 +26,8 @@ ORDER BY expires_at_ms, tenant_id, key LIMIT ?
 """
 _ENTRIES = """
 SELECT json_extract(value, '$[0]') AS tenant_id, json_extract(value, '$[1]') AS key, json_extract(value, '$[2]') AS version,
-  json_extract(value, '$[3]') AS hidden, json_extract(value, '$[4]') AS cold FROM json_each(?1)
+  json_extract(value, '$[3]') AS hidden, json_extract(value, '$[4]') AS asked_later, json_extract(value, '$[5]') AS cold
+FROM json_each(?1)
 """
 _REMOVE = (
     f"DELETE FROM memory_items WHERE (tenant_id, key, version) IN (SELECT tenant_id, key, version FROM ({_ENTRIES}))"
@@ -36,7 +37,7 @@ _REMOVE_HIDDEN = f"""
 DELETE FROM memory_items WHERE (tenant_id, key) IN (
   SELECT h.tenant_id, h.key FROM ({_ENTRIES}) e
   JOIN memory_items i ON i.tenant_id = e.tenant_id AND i.key = e.key AND i.version = e.version
-  JOIN memory_items h ON h.tenant_id = e.tenant_id AND h.key = e.hidden AND h.version <= i.version)
+  JOIN memory_items h ON h.tenant_id = e.tenant_id AND h.key = e.hidden AND h.version <= i.version WHERE e.asked_later)
 """
 _NOTE_HIDDEN = f"""
 INSERT OR IGNORE INTO memory_item_objects (object_key, tenant_id, key, noted_at_ms)
@@ -74,8 +75,14 @@ class Removal:
         return results[-1].changes
 
     def _hidden(self, row: Row) -> Iterable[list[SqlValue]]:
-        """Return the keys whose values the row hides, and whether an object of the item may be under them."""
-        placement = self._matrix.get(row["kind"])
+        """Return the legacy keys of the row's item: whether reads ask them later, and whether an object may be under them.
+
+        An object that no row knows is older than the row, whichever legacy key it is under.
+        """
+        tenant_id, key = row["tenant_id"], row["key"]
+        later, item = self._namespacing.hidden_by(tenant_id, key), self._namespacing.item_of(key)
+        placement = self._matrix.get(row["kind"] if item is None else item.data_type)
         cold = row["object_key"] is not None or placement is None or bool(placement.prefix)
-        for key in self._namespacing.hidden_by(row["tenant_id"], row["key"]):
-            yield [row["tenant_id"], row["key"], int(row["version"]), key, int(cold)]
+        for other in self._namespacing.keys_of(tenant_id, key):
+            if other in later or (cold and self._namespacing.is_legacy(other)):
+                yield [tenant_id, key, int(row["version"]), other, int(other in later), int(cold)]

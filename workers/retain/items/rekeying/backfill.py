@@ -96,7 +96,7 @@ class Backfill:
         except (InvalidInput, LimitExceeded) as error:
             _log.warning("a legacy value cannot be copied", extra={"tier": tier, "code": error.code})
             return "refused"
-        return "copied" if repair is Repair.COPIED else "present"
+        return {Repair.COPIED: "copied", Repair.PRESENT: "present", Repair.GONE: "skipped"}[repair]
 
 
 class _Unwatched:

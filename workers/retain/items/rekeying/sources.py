@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Protocol
 
-from retain.errors import InvalidInput, Unavailable
+from retain.errors import ConstraintViolated, InvalidInput, Unavailable
+from retain.items.placement import MATRIX, Matrix
 from retain.items.rekeying.compatible import Keyed
+from retain.items.rekeying.flags import Namespacing
 from retain.limits.storage import utf8_bytes
 from retain.namespace import ItemKey
-from retain.ports import Clock, KeyPage, Objects, Sql
+from retain.ports import Clock, KeyPage, Objects, Sql, SqlValue
 from retain.sealing.pii import FIELDS, Sealer, refuse_declared
 
 TRIES = 5
@@ -19,6 +22,10 @@ _LIST = """
 SELECT DISTINCT key FROM memory_items WHERE key >= ?1 AND key < ?2 AND key > ?3 AND NOT deleted ORDER BY key LIMIT ?4
 """
 _EXISTS = "SELECT 1 FROM memory_items WHERE tenant_id = ? AND key = ? AND (NOT deleted OR NOT ?)"
+_HINDERED = """
+SELECT 1 FROM memory_items WHERE tenant_id = ?1 AND key = ?2
+UNION ALL SELECT 1 FROM erased_tenants WHERE tenant_id = ?1 AND closed
+"""
 _ADD = """
 INSERT INTO memory_items
   (tenant_id, key, namespace_key, kind, tier, value, version, size_bytes, created_at_ms, updated_at_ms, key_id)
@@ -37,12 +44,15 @@ ON CONFLICT (tenant_id, key) DO NOTHING
 """
 
 
-# An object that is noted belonged to an item that was removed, and is about to be removed as well.
+# An object that is noted belonged to an item that was removed, and is about to be removed as well. A row under any key
+# of the item, even a tombstone or an expired one, is newer than an object that no row knows.
 _ADOPT = """
 INSERT INTO memory_items
   (tenant_id, key, namespace_key, kind, tier, object_key, version, size_bytes, created_at_ms, updated_at_ms)
 SELECT ?1, ?2, ?3, ?4, 'cold', ?5, ?6, ?7, ?6, ?6
-WHERE NOT EXISTS (SELECT 1 FROM memory_item_objects WHERE object_key = ?5) ON CONFLICT (tenant_id, key) DO NOTHING
+WHERE NOT EXISTS (SELECT 1 FROM memory_item_objects WHERE object_key = ?5)
+  AND NOT EXISTS (SELECT 1 FROM memory_items WHERE tenant_id = ?1 AND key IN (SELECT value FROM json_each(?8)))
+ON CONFLICT (tenant_id, key) DO NOTHING
 """
 
 
@@ -74,7 +84,7 @@ class SqlItems:
         """Write the value to a canonical key that has no row; return whether it was written. Raises: as `copy`."""
         where = (self._tenant_id, key, *self._place(key))
         text, key_id = await self._sealed(key, "warm", value)
-        return (await self._sql.run(_ADD, *where, text, self._clock(), utf8_bytes(value), key_id)).changes > 0
+        return await self._inserted(_ADD, *where, text, self._clock(), utf8_bytes(value), key_id)
 
     async def copy(self, old_key: str, canonical: str) -> bool:
         """Copy a legacy row to its canonical key, if that has no row; return whether it was copied.
@@ -91,9 +101,9 @@ class SqlItems:
             value, key_id = row["value"], row["key_id"]
             if value is not None and key_id is None:
                 value, key_id = await self._sealed(canonical, row["tier"], value)
-            if (await self._sql.run(_COPY, *where, int(row["version"]), value, key_id)).changes:
+            if await self._inserted(_COPY, *where, int(row["version"]), value, key_id):
                 return True
-            if (await self._sql.run(_EXISTS, self._tenant_id, canonical, False)).rows:
+            if (await self._sql.run(_HINDERED, self._tenant_id, canonical)).rows:
                 return False
         raise Unavailable("the item is written all the time", code="contended")
 
@@ -106,10 +116,14 @@ class SqlItems:
             return value, None
         return await self._sealer.seal(key, value), self._sealer.key_id()
 
-    async def adopt(self, object_key: str, canonical: str, size_bytes: int) -> bool:
-        """Write a row for a canonical key that has none, pointing to an object in the cold tier; return whether it did."""
+    async def adopt(self, object_key: str, canonical: str, size_bytes: int, keys: Sequence[str]) -> bool:
+        """Write a row for a canonical key, pointing to an object in the cold tier; return whether it did.
+
+        keys: all keys of the item; if one of them has a row, nothing is written.
+        """
         where = (self._tenant_id, canonical, *self._place(canonical))
-        return (await self._sql.run(_ADOPT, *where, object_key, self._clock(), size_bytes)).changes > 0
+        values = (object_key, self._clock(), size_bytes, json.dumps(list(keys)))
+        return await self._inserted(_ADOPT, *where, *values)
 
     async def read(self, key: str) -> str | None:
         """Return "" when a legacy key has a row to copy, or a canonical key has any row; None otherwise."""
@@ -120,6 +134,12 @@ class SqlItems:
         else:
             legacy = False
         return "" if (await self._sql.run(_EXISTS, self._tenant_id, key, legacy)).rows else None
+
+    async def _inserted(self, sql: str, *values: SqlValue) -> bool:
+        try:
+            return (await self._sql.run(sql, *values)).changes > 0
+        except ConstraintViolated:  # the tenant was erased: its values are about to be removed, and not copied
+            return False
 
     def _place(self, key: str) -> tuple[str, str]:
         item = ItemKey.parse(key)
@@ -188,11 +208,22 @@ class AdoptingSource:
     """Implements `LegacySource` on objects under legacy keys, for a warm tier that is the cold one's catalogue.
 
     An object is not copied: the canonical key gets a row that points to it. Until then no read finds the object. One that
-    contains PII is refused: it cannot be sealed in the cold tier.
+    contains PII is refused: it cannot be sealed in the cold tier. One whose data type is never in the cold tier is skipped:
+    such an item expires, and the object cannot tell when it should have.
     """
 
-    def __init__(self, sql: Sql, objects: Objects, clock: Clock, pii_fields: Sequence[str] = FIELDS) -> None:
+    def __init__(
+        self,
+        sql: Sql,
+        objects: Objects,
+        clock: Clock,
+        namespacing: Namespacing,
+        matrix: Matrix = MATRIX,
+        pii_fields: Sequence[str] = FIELDS,
+    ) -> None:
         self._sql = sql
+        self._namespacing = namespacing
+        self._matrix = matrix
         self._pii_fields = pii_fields
         self._objects = ColdSource(objects)
         self._clock = clock
@@ -202,17 +233,25 @@ class AdoptingSource:
         items = SqlItems(self._sql, tenant_id, self._clock)
 
         async def read(key: str) -> str | None:
-            return await self._objects.read(key) if await items.read(key) is None else ""
+            if await items.read(key) is not None:
+                return ""
+            return await self._objects.read(key) if self._may_be_cold(key) else None
 
         async def copy(old_key: str, canonical: str, value: str) -> bool:
             refuse_declared(value, self._pii_fields)
-            return await items.adopt(old_key, canonical, utf8_bytes(value))
+            keys = self._namespacing.keys_of(tenant_id, canonical)
+            return await items.adopt(old_key, canonical, utf8_bytes(value), keys)
 
         return Keyed(read, _not_here, _nor_this, copy)
 
     async def list(self, prefix: str, *, cursor: str | None, limit: int) -> KeyPage:
         """See the protocol."""
         return await self._objects.list(prefix, cursor=cursor, limit=limit)
+
+    def _may_be_cold(self, key: str) -> bool:
+        item = self._namespacing.item_of(key)
+        placement = None if item is None else self._matrix.get(item.data_type)
+        return placement is None or bool(placement.prefix)
 
 
 async def _not_here(key: str, value: str) -> None:
