@@ -131,3 +131,24 @@ async def test_nothing_is_cleared_before_d1_has_it(deploy: Deploy) -> None:
     await deployment.fire_alarms()
     assert len(await deployment.rows("SELECT 1 FROM run_events")) == len(log) > 0
     assert deployment.local(DESK, "SELECT 1 FROM turn_state") == []
+
+
+async def test_a_working_value_that_kv_did_not_take_is_copied_by_the_alarm(deploy: Deploy) -> None:
+    noted = calls(("set_working_memory", {"key": "order", "value": "AB-1"}))
+    deployment = deploy(chat=SteppedChat(noted, says("done")))
+    deployment.faults.down.add("kv")
+    assert (await deployment.run("sdr", "hello"))["status"] == "completed"
+    await deployment.settled()
+    due = await deployment.next_alarm_ms()
+    assert due is not None
+    assert due - deployment.clock() <= 2000
+    deployment.clock.set(due)
+    await deployment.fire_alarms()
+    assert deployment.alarm_failures == [], "an alarm does not fail because KV does"
+    deployment.faults.down.clear()
+    due = await deployment.next_alarm_ms()
+    assert due is not None
+    deployment.clock.set(due)
+    await deployment.fire_alarms()
+    assert await deployment.kv.get("agent_working:acme:main:sdr.order") == '"AB-1"'
+    assert await deployment.next_alarm_ms() == deployment.clock() + DAY_MS - 6000

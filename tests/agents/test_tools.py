@@ -27,7 +27,7 @@ from retain.agents.tools.proxied import ProxiedTool
 from retain.errors import Conflict, LimitExceeded, QuotaExceeded, RetainError, Unavailable
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
-from retain.memory.working import SCHEMA, WorkingMemory
+from retain.memory.working import COPIES_SCHEMA, SCHEMA, WorkingMemory
 from retain.models.chat import ToolSpec
 from tests.support.faults import Crash
 from tests.support.instances import Deployment, Upstream, shipped_embedder
@@ -53,6 +53,7 @@ async def memory_tools(tenant: str = "acme", agent: str = "sdr") -> AsyncIterato
     """Give the built-in tools of an agent on real stores."""
     storage = ObjectStorage()
     storage.run(SCHEMA)
+    storage.run(COPIES_SCHEMA)
     with closing(Deployment()) as deployment:
         semantic = SemanticMemory(
             Scope(tenant, agent), deployment.sql, deployment.index, shipped_embedder(), deployment.clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -16,7 +16,7 @@ from retain.errors import InvalidInput, LimitExceeded, Unavailable
 from retain.host.clock import ManualClock
 from retain.host.kv import SqliteKv
 from retain.host.object_sql import SqliteObjectSql
-from retain.memory.working import MAX_TOTAL_BYTES, SCHEMA, WorkingMemory
+from retain.memory.working import COPIES_SCHEMA, MAX_TOTAL_BYTES, SCHEMA, WorkingMemory
 from retain.sealing.pii import FIELDS, declared_in
 
 HOUR_MS = 3_600_000
@@ -41,6 +41,7 @@ class Desk:
         self.kv = kv or SqliteKv.open(self.clock)
         self.local = SqliteObjectSql.open()
         self.local.run(SCHEMA)
+        self.local.run(COPIES_SCHEMA)
         self.memory = WorkingMemory(self.local, self.kv, self.clock, tenant, agent, instance, _declared)
 
     def close(self) -> None:
@@ -176,19 +177,84 @@ async def test_any_other_key_is_refused(desk: Desk, key: str) -> None:
     assert (await desk.kv.list("")).keys == []
 
 
-async def test_the_value_is_readable_even_if_kv_fails_and_the_call_may_be_repeated(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def fail(key: str, value: str, *, ttl_s: int | None = None) -> None:
-        raise Unavailable("KV is down")
+KEY = "agent_working:acme:main:sdr.k"
 
-    with monkeypatch.context() as patch:
-        patch.setattr(desk.kv, "put", fail)
-        with pytest.raises(Unavailable):
-            await desk.memory.set("k", 1)
-    assert desk.memory.get("k") == 1
+
+@pytest.fixture
+def kv_down(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Let KV fail, and return what lets it answer again."""
+
+    async def fail(key: str, value: str = "", *, ttl_s: int | None = None) -> None:
+        raise Unavailable("429: too many requests", code="kv_unavailable")
+
+    monkeypatch.setattr(desk.kv, "put", fail)
+    monkeypatch.setattr(desk.kv, "delete", fail)
+    return monkeypatch.undo
+
+
+async def test_a_copy_that_kv_does_not_take_is_owed_and_paid_with_the_newest_value(
+    desk: Desk, kv_down: Callable[[], None]
+) -> None:
     await desk.memory.set("k", 1)
-    assert await desk.kv.get("agent_working:acme:main:sdr.k") == "1"
+    assert desk.memory.get("k") == 1, "a tool that sets one key twice in a second does not fail"
+    await desk.memory.set("k", 2)
+    assert desk.memory.next_due_ms() == desk.clock() + 2000
+    kv_down()
+    desk.clock.advance(1999)
+    await desk.memory.settle()
+    assert await desk.kv.get(KEY) is None, "it is not due yet"
+    desk.clock.advance(1)
+    await desk.memory.settle()
+    assert (await desk.kv.get(KEY), desk.memory.next_due_ms()) == ("2", None)
+    desk.clock.advance(HOUR_MS - 2001)
+    assert await desk.kv.get(KEY) == "2"
+    desk.clock.advance(1)
+    assert await desk.kv.get(KEY) is None, "it lives as long as the value, not an hour from the copy"
+
+
+async def test_owed_copies_wait_longer_after_each_failure_up_to_five_minutes(
+    desk: Desk, kv_down: Callable[[], None]
+) -> None:
+    await desk.memory.set("k", 1)
+    waits = []
+    for _ in range(9):
+        due = desk.memory.next_due_ms()
+        assert due is not None
+        waits.append(due - desk.clock())
+        desk.clock.advance(waits[-1])
+        await desk.memory.settle()
+    assert waits == [2000, 4000, 8000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000]
+    kv_down()
+
+
+async def test_what_expired_or_became_pii_while_its_copy_was_owed_is_removed_from_kv(desk: Desk) -> None:
+    for key, late in (("gone", 1), ("email", "ann@example.com")):
+        await desk.memory.set("k", "old")
+        with pytest.MonkeyPatch.context() as patch:
+
+            async def fail(key: str, value: str = "", *, ttl_s: int | None = None) -> None:
+                raise Unavailable("KV is down")
+
+            patch.setattr(desk.kv, "put", fail)
+            patch.setattr(desk.kv, "delete", fail)
+            await desk.memory.set("k", {key: late})
+        desk.clock.advance(HOUR_MS - 59_000 if key == "gone" else 2000)
+        await desk.memory.settle()
+        assert (await desk.kv.get(KEY), desk.memory.next_due_ms()) == (None, None)
+
+
+async def test_clearing_and_erasing_reach_keys_whose_copy_is_owed(desk: Desk, kv_down: Callable[[], None]) -> None:
+    await desk.memory.set("ann", 1)
+    await desk.memory.set("bob", 2)
+    kv_down()
+    await desk.memory.erase(lambda text: "ann" in text)
+    desk.clock.advance(2000)
+    await desk.memory.settle()
+    assert (await desk.kv.list("")).keys == ["agent_working:acme:main:sdr.bob"]
+    desk.local.run("INSERT INTO working_copies_owed VALUES ('bob', 1, 0, 0)")
+    await desk.memory.clear()
+    await desk.memory.settle()
+    assert ((await desk.kv.list("")).keys, desk.memory.next_due_ms()) == ([], None)
 
 
 async def test_clearing_removes_this_instance_s_keys_and_no_other_s(desk: Desk) -> None:

@@ -65,7 +65,7 @@ class Instance:
         self.identity = identity
         self._ports = ports
         self._active = False
-        for schema in (*tables.SCHEMA, outbox_module.SCHEMA, working_module.SCHEMA):
+        for schema in (*tables.SCHEMA, outbox_module.SCHEMA, working_module.SCHEMA, working_module.COPIES_SCHEMA):
             ports.local.run(schema)
         scope = identity.scope
         self._outbox = Outbox(ports.local, ports.sql, tables.STATEMENTS, ports.clock, identity.key)
@@ -205,10 +205,11 @@ class Instance:
         )
 
     async def on_alarm(self) -> None:
-        """Finish what a crash interrupted, write what is owed to D1, forget what is old, and set the next alarm."""
+        """Finish what a crash interrupted, write what is owed to KV and D1, forget what is old, and set the next alarm."""
         self._control.resume_due()
         await self._resume()
         await self._execution.learning.work()
+        await self._working.settle()
         if await self._outbox.flush():
             if self._idle():
                 await self._working.clear()
@@ -368,7 +369,7 @@ class Instance:
         waiting = self._journal.runs.next_due_ms()
         if waiting is not None:
             due.append(max(waiting, now + 1000))
-        owed = (self._outbox.next_due_ms(), self._journal.pending.next_due_ms())
+        owed = (self._outbox.next_due_ms(), self._working.next_due_ms(), self._journal.pending.next_due_ms())
         due += [max(soonest, now + 1000) for soonest in owed if soonest is not None]
         newest = self._journal.runs.newest(1)
         if newest and not due:

@@ -4,21 +4,32 @@ The object's SQLite answers reads, because KV may lag its own writes; KV has the
 `agent_working:{tenant}:{instance_id}:{key}` for readers outside the object. There the key begins with the agent type and
 a dot, because instances of two agents may have the same id. A value with PII is not copied to KV, where it would be in the
 clear: it is in the instance alone.
+
+A copy is owed from the write on, and paid at once. KV takes one write per second to a key, and may be down: then the copy
+stays owed, and the instance's alarm pays it, with what the key has by then.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from retain.errors import InvalidInput, LimitExceeded
+from retain.errors import InvalidInput, LimitExceeded, Unavailable
 from retain.json_text import Json
+from retain.limits.storage import MIN_KV_TTL_S
 from retain.ports import Clock, Kv, ObjectSql
 
 TTL_S = 3600
+RETRY_MS = 2000
+"""How long an owed copy waits after the first failure; twice as long after each further one.
+
+Source: https://developers.cloudflare.com/kv/platform/limits/ (one write per second to the same key)
+"""
+MAX_RETRY_MS = 300_000
 MAX_TOTAL_BYTES = 128 * 1024
 """Largest total size of one instance's keys and values."""
 _log = logging.getLogger(__name__)
@@ -32,6 +43,21 @@ CREATE TABLE IF NOT EXISTS working_memory (
   expires_at_ms INTEGER NOT NULL
 )
 """
+COPIES_SCHEMA = """
+CREATE TABLE IF NOT EXISTS working_copies_owed (
+  key TEXT PRIMARY KEY,
+  change INTEGER NOT NULL,   -- grows with every write of the key, so that paying one does not pay the next
+  attempts INTEGER NOT NULL,
+  due_at_ms INTEGER NOT NULL
+)
+"""
+_OWE = """
+INSERT INTO working_copies_owed VALUES (?1, 1, 0, ?2)
+ON CONFLICT (key) DO UPDATE SET change = change + 1, attempts = 0, due_at_ms = ?2
+"""
+_PAID = "DELETE FROM working_copies_owed WHERE key = ? AND change = ?"
+_FAILED = "UPDATE working_copies_owed SET attempts = attempts + 1, due_at_ms = ? WHERE key = ?"
+_KEYS = "SELECT key FROM working_memory UNION SELECT key FROM working_copies_owed"
 
 
 class WorkingMemory:
@@ -53,13 +79,14 @@ class WorkingMemory:
         self._clock = clock
         self._declared = declared
         self._prefix = f"agent_working:{tenant_id}:{instance_id}:{agent_type}."  # an agent type has no dot
+        self._one_at_a_time = asyncio.Lock()  # so that an older value never reaches KV after a newer one
 
     async def set(self, key: str, value: Json) -> None:
         """Write a JSON value for an hour, replacing any earlier one. One with PII, or whose key names PII, is not in KV.
 
+        Durable in the instance when this returns. A copy that KV did not take stays owed.
         Raises: InvalidInput for a key outside `[A-Za-z0-9_.-]{1,64}` or a value that is not JSON; LimitExceeded (code
-            `working_memory_full`) when the instance would have more than 128 KiB; Unavailable when KV failed, in which
-            case the instance can read the value and the call may be repeated.
+            `working_memory_full`) when the instance would have more than 128 KiB.
         """
         if _KEY.fullmatch(key) is None:
             raise InvalidInput(f"a working key must match {_KEY.pattern}", code="invalid_working_key")
@@ -67,7 +94,6 @@ class WorkingMemory:
             text = json.dumps(value, separators=(",", ":"), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise InvalidInput("a working value must be JSON", code="invalid_working_value") from error
-        declared = self._declared(f"{{{json.dumps(key)}: {text}}}")
         size = len(key.encode()) + len(text.encode())
         self._forget_expired()
         others = self._local.run("SELECT COALESCE(SUM(bytes), 0) AS total FROM working_memory WHERE key <> ?", key)
@@ -78,11 +104,19 @@ class WorkingMemory:
         self._local.run(
             "INSERT OR REPLACE INTO working_memory VALUES (?, ?, ?, ?)", key, text, size, self._clock() + TTL_S * 1000
         )
-        if declared:
-            _log.warning("a working value with PII is not copied to KV", extra={"fields": ", ".join(declared)})
-            await self._kv.delete(self._prefix + key)
-            return
-        await self._kv.put(self._prefix + key, text, ttl_s=TTL_S)
+        self._local.run(_OWE, key, self._clock() + RETRY_MS)
+        await self._pay(key)
+
+    async def settle(self) -> None:
+        """Write the owed copies that are due. One that KV does not take stays owed, and is due later."""
+        due = self._local.run("SELECT key FROM working_copies_owed WHERE due_at_ms <= ? ORDER BY key", self._clock())
+        for row in due.rows:
+            await self._pay(row["key"])
+
+    def next_due_ms(self) -> int | None:
+        """Return when the next owed copy is due, or None when there is none."""
+        [row] = self._local.run("SELECT MIN(due_at_ms) AS due FROM working_copies_owed").rows
+        return None if row["due"] is None else int(row["due"])
 
     def get(self, key: str) -> Any:
         """Return the value, or None when the key was not set in the last hour."""
@@ -100,16 +134,50 @@ class WorkingMemory:
 
     async def clear(self) -> None:
         """Remove every key, also from KV."""
-        for row in self._local.run("SELECT key FROM working_memory").rows:
-            await self._kv.delete(self._prefix + row["key"])
-        self._local.run("DELETE FROM working_memory")
+        async with self._one_at_a_time:
+            for row in self._local.run(_KEYS).rows:
+                await self._kv.delete(self._prefix + row["key"])
+            self._local.run("DELETE FROM working_memory")
+            self._local.run("DELETE FROM working_copies_owed")
 
     async def erase(self, names: Callable[[str], bool]) -> None:
         """Remove the keys whose name or value mentions what is to be erased, also from KV. names: whether a text does."""
-        for row in self._local.run("SELECT key, value FROM working_memory").rows:
-            if names(row["key"]) or names(row["value"]):
-                await self._kv.delete(self._prefix + row["key"])
-                self._local.run("DELETE FROM working_memory WHERE key = ?", row["key"])
+        async with self._one_at_a_time:
+            values = {row["key"]: row["value"] for row in self._local.run("SELECT key, value FROM working_memory").rows}
+            for row in self._local.run(_KEYS).rows:
+                if names(row["key"]) or names(values.get(row["key"], "")):
+                    await self._kv.delete(self._prefix + row["key"])
+                    self._local.run("DELETE FROM working_memory WHERE key = ?", row["key"])
+                    self._local.run("DELETE FROM working_copies_owed WHERE key = ?", row["key"])
+
+    async def _pay(self, key: str) -> None:
+        """Make KV agree with the instance about a key. A failure is logged, and the copy stays owed."""
+        async with self._one_at_a_time:
+            owed = self._local.run("SELECT change, attempts FROM working_copies_owed WHERE key = ?", key).rows
+            if not owed:
+                return
+            try:
+                await self._copy(key)
+            except Unavailable as error:
+                attempts = int(owed[0]["attempts"])
+                _log.warning("a working value is not in KV yet", extra={"code": error.code, "attempts": attempts + 1})
+                wait_ms = min(RETRY_MS << min(attempts, 20), MAX_RETRY_MS)
+                self._local.run(_FAILED, self._clock() + wait_ms, key)
+                return
+            self._local.run(_PAID, key, int(owed[0]["change"]))
+
+    async def _copy(self, key: str) -> None:
+        """Write the key's value to KV for as long as it lives, or remove it there. Raises: Unavailable."""
+        rows = self._local.run("SELECT value, expires_at_ms FROM working_memory WHERE key = ?", key).rows
+        text = rows[0]["value"] if rows else ""
+        left_s = -(-(int(rows[0]["expires_at_ms"]) - self._clock()) // 1000) if rows else 0
+        declared = self._declared(f"{{{json.dumps(key)}: {text}}}") if rows else []
+        if declared:
+            _log.warning("a working value with PII is not copied to KV", extra={"fields": ", ".join(declared)})
+        if declared or left_s < MIN_KV_TTL_S:
+            await self._kv.delete(self._prefix + key)
+        else:
+            await self._kv.put(self._prefix + key, text, ttl_s=left_s)
 
     def _forget_expired(self) -> None:
         self._local.run("DELETE FROM working_memory WHERE expires_at_ms <= ?", self._clock())
