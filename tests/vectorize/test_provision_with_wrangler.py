@@ -48,8 +48,8 @@ def test_the_account_is_read_and_a_missing_metadata_index_created(served: Accoun
     served.results[f"/vectorize/v2/indexes/{SPECIFIED.name}/metadata_index/list"] = {
         "metadataIndexes": [{"propertyName": one.property, "indexType": one.type} for one in present]
     }
-    said: list[object] = []
-    apply(SPECIFIED, run_wrangler, said.append)
+    reported: list[object] = []
+    apply(SPECIFIED, run_wrangler, reported.append)
     assert served.sent == [
         (
             "POST",
@@ -57,4 +57,4 @@ def test_the_account_is_read_and_a_missing_metadata_index_created(served: Accoun
             {"propertyName": missing.property, "indexType": missing.type},
         )
     ]
-    assert len(said) == 2, "the command, and the advice to reindex"
+    assert len(reported) == 2, "the command, and the advice to reindex"
