@@ -237,6 +237,18 @@ def test_what_is_over_is_closed_when_it_was_said(
     ]
 
 
+def test_the_message_of_a_superseded_fact_comes_after_the_new_fact(
+    api: httpx.Client, tenant: Callable[[], str]
+) -> None:
+    tenant_id = tenant()
+    for number, line in enumerate(("Bea: I live in Paris.", "Bea: I just moved to Berlin.")):
+        post(api, tenant_id, conversation="c", messages=turns(line, at_ms=1_600_000_000_000 + number))
+    found = recall(api, tenant_id, "Where does Bea live?", explain=True)
+    assert found[0]["content"] == "Bea lives in Berlin"
+    [old] = [memory for memory in found if memory["content"] == "I live in Paris."]
+    assert old["components"]["outdated"] < 0
+
+
 def test_an_assistant_is_told_from_a_person_by_its_role(api: httpx.Client, tenant: Callable[[], str]) -> None:
     tenant_id = tenant()
     messages = [

@@ -12,6 +12,7 @@
           + exact      * share of the query's exact terms that the record has
           + importance * (importance - 0.5)
           + confidence * (confidence - 1)
+          + outdated   * share of a message's facts that are over (`retain.memory.recall.outdated`)
 
 `s` (shortness) is 1 up to 400 characters and falls with the square of the length: a short turn means little without its
 neighbours, a long text covers too much to lend them its words. `covered` is the share of the query's words, weighed by
@@ -61,6 +62,7 @@ class Weights:
     exact: float = 9.0
     importance: float = 1.0
     confidence: float = 1.0
+    outdated: float = -2.0
     before: tuple[float, ...] = (0.9, 0.7, 0.5)
     after: tuple[float, ...] = (0.6, 0.4, 0.3)
     short: int = 400

@@ -15,6 +15,7 @@ from retain.memory.recall import candidates as sources
 from retain.memory.recall.as_of import as_known
 from retain.memory.recall.candidates import CANDIDATES, Statistics, Visible, read_statistics
 from retain.memory.recall.evidence import Evidence, candidates_of, estimated
+from retain.memory.recall.outdated import demote, facts_of_messages, read_facts
 from retain.memory.recall.preparation import signature
 from retain.memory.recall.query import Query, analyse
 from retain.memory.recall.ranking import BM25_K1, Candidate, Weights, distinct, rank
@@ -145,14 +146,20 @@ class Recall:
     ) -> list[Candidate]:
         """Return the candidates and their neighbours, best first, each content once."""
         chosen = self._first_choice(evidence, sum(idf.values()) or 1.0)
-        sql, values = sources.with_neighbours(visible, sorted(chosen))
-        rows = _listed(await self._sql.run(sql, *values))
+        known_at_ms = visible.at_ms if visible.past else None
+        found, stated = await self._sql.batch(
+            [
+                sources.with_neighbours(visible, sorted(chosen)),
+                facts_of_messages(visible.tenant_id, sorted(chosen), visible.at_ms, known_at_ms),
+            ]
+        )
+        rows = _listed(found)
         candidates, turns = candidates_of(rows, query, chosen, evidence)
         ranked = rank(query, candidates, turns, idf, self._weights)
         once = distinct(ranked)
         if len(once) < len(ranked):  # copies in several scopes must not raise each other's scores, nor crowd out others
-            return rank(query, once, turns, idf, self._weights)
-        return ranked
+            ranked = rank(query, once, turns, idf, self._weights)
+        return demote(ranked, read_facts(_listed(stated)), self._weights.outdated)
 
     async def _reranked(self, reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits in the reranker's order, ties in the old one; its relevance becomes the component `rerank`."""

@@ -1,0 +1,117 @@
+"""Outdated messages: those that state what is no longer so, by the facts that were extracted from them.
+
+A message is never closed, since it was said. But once all or some of its facts are over, recall must not put it before what
+replaced them: "I live in Paris." comes after "Bea lives in Berlin".
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retain.memory.recall.ranking import Candidate
+from retain.memory.records.rows import outside_gaps
+from retain.ports import Statement
+
+_STEP = 0.001
+"""How far below what replaced it a message is ranked, and below the message before it."""
+_VALID = (
+    "{r}.valid_from_ms <= ?3 AND ({r}.valid_to_ms IS NULL OR {r}.valid_to_ms > ?3)"
+    " AND ({r}.expires_at_ms IS NULL OR {r}.expires_at_ms > ?3)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StatedFact:
+    """A fact that a message stated.
+
+    valid: whether it is so at the time of the recall. instead: the fact that is valid instead of it, and what closed it: a
+    fact or a message. Empty for a valid one.
+    """
+
+    message_id: str
+    fact_id: str
+    valid: bool
+    instead: tuple[str, ...]
+
+
+def facts_of_messages(tenant_id: str, ids: Sequence[str], at_ms: int, known_at_ms: int | None) -> Statement:
+    """Return the statement for the facts that these records stated, as `read_facts` reads them: one JSON array.
+
+    known_at_ms: leaves out facts that changed after that time, None for none.
+    """
+    current = outside_gaps("?3").replace("r.gaps", "g.gaps")
+    return (
+        f"""
+        SELECT json_group_array(json_array(message_id, fact_id, valid, current, closer)) AS found FROM (
+          SELECT DISTINCT m.id AS message_id, r.id AS fact_id,
+            {_VALID.format(r="r")} AND {outside_gaps("?3")} AS valid,
+            (SELECT g.id FROM memory_records g INDEXED BY memory_records_by_fact
+             WHERE g.tenant_id = r.tenant_id AND g.scope_id = r.scope_id AND g.subject = r.subject
+               AND g.predicate = r.predicate AND g.id <> r.id AND {_VALID.format(r="g")} AND {current} LIMIT 1) AS current,
+            (SELECT json_extract(x.source, '$.record_id') FROM memory_events x
+             WHERE x.record_id = r.id AND x.kind IN ('invalidated', 'superseded')
+             ORDER BY x.event_id DESC LIMIT 1) AS closer
+          FROM json_each(?2) wanted
+          CROSS JOIN memory_records m ON m.id = wanted.value AND m.conversation IS NOT NULL
+          CROSS JOIN memory_events e INDEXED BY memory_events_derived ON json_extract(e.source, '$.record_id') = wanted.value
+          CROSS JOIN memory_records r ON r.id = e.record_id
+          WHERE e.tenant_id = ?1 AND r.tenant_id = ?1 AND r.subject IS NOT NULL AND r.predicate IS NOT NULL
+            AND e.kind IN ('stored', 'edited', 'restored') AND (?4 IS NULL OR r.updated_at_ms <= ?4)
+        )
+        """,
+        (tenant_id, json.dumps(list(ids)), at_ms, known_at_ms),
+    )
+
+
+def read_facts(rows: Sequence[Sequence[Any]]) -> list[StatedFact]:
+    """Return the facts that `facts_of_messages` found."""
+    return [
+        StatedFact(message, fact, bool(valid), () if valid else tuple(one for one in (current, closer) if one))
+        for message, fact, valid, current, closer in rows
+    ]
+
+
+def demote(ranked: Sequence[Candidate], facts: Sequence[StatedFact], weight: float) -> list[Candidate]:
+    """Return the candidates in order, after each outdated message lost score: the component `outdated`.
+
+    It loses `weight` times the share of its facts that are over, and is ranked below what is so instead, unless a fact of
+    the message that is still valid comes before that: then the query is about this one.
+    """
+    stated: dict[str, list[StatedFact]] = defaultdict(list)
+    for fact in facts:
+        stated[fact.message_id].append(fact)
+    if all(fact.valid for fact in facts):
+        return list(ranked)
+    score = {one.id: one.score for one in ranked}
+    lowered = 0
+    for candidate in ranked:
+        own = stated.get(candidate.id, [])
+        over = [fact for fact in own if not fact.valid]
+        if not over:
+            continue
+        loss = weight * len(over) / len(own)
+        limit = _limit(own, stated, score)
+        if limit is not None:
+            lowered += 1
+            loss = min(loss, limit - _STEP * lowered - candidate.score)
+        candidate.components["outdated"] = loss
+        candidate.score += loss
+    return sorted(ranked, key=lambda one: (-one.score, one.id))
+
+
+def _limit(
+    own: Sequence[StatedFact], stated: Mapping[str, Sequence[StatedFact]], score: Mapping[str, float]
+) -> float | None:
+    """Return the score of the best fact that is so instead of what a message stated, or else of the message that ended it.
+
+    None if neither is a candidate, or if the query is about what is still so.
+    """
+    closing = {one for fact in own if not fact.valid for one in fact.instead}
+    facts = closing - stated.keys() | {fact.fact_id for one in closing for fact in stated.get(one, ()) if fact.valid}
+    found = [score[one] for one in facts if one in score] or [score[one] for one in closing if one in score]
+    valid = [score[fact.fact_id] for fact in own if fact.valid and fact.fact_id in score]
+    return None if not found or max(valid, default=float("-inf")) > max(found) else max(found)
