@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from adapters.web import Headers, arriving, discarded, platform_response
+from adapters.body import ArrivingBody
+from adapters.web import Headers, platform_response
 from assembly.root import Assembly, assembly_of
 from bindings import now_ms
 from durable_objects.agent_runtime import AgentRuntime
@@ -23,9 +24,6 @@ from retain.routing.router import Match, admitting
 from workers import WorkerEntrypoint
 
 __all__ = ["AgentRuntime", "Default"]
-
-MAX_DISCARDED_BYTES = 100 * 1024 * 1024
-"""Largest body that is received and discarded, so that its sender reads the answer instead of a broken connection."""
 
 _log = logging.getLogger("retain.entry")
 
@@ -74,27 +72,23 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Respons
     match = _match(assembly, method, url.path)
     parameters = parse_qsl(url.query, keep_blank_values=True)
     query = dict(parameters)
-    bodiless = match.streamed or method in ("GET", "HEAD")
+    body = None if method in ("GET", "HEAD") else ArrivingBody(incoming.js_object, match.max_body_bytes)
     request = Request(
         method=method,
         path=url.path,
         query=query,
         headers=Headers(incoming.js_object.headers),
-        body="" if bodiless else await _body(incoming, match.max_body_bytes),
+        body="",
         host=url.netloc,
         request_id=request_id,
-        arriving=arriving(incoming.js_object, match.max_body_bytes) if match.streamed else None,
+        arriving=body,
         repeated=() if len(query) == len(parameters) else _repeated([name for name, _ in parameters]),
     )
-    if request.arriving is None:
-        return await _guarded(assembly, match, request)
-    await _announced(incoming, match.max_body_bytes)
     try:
         return await _guarded(assembly, match, request)
-    except errors.RetainError:
-        await request.arriving.aclose()
-        await discarded(incoming.js_object)
-        raise
+    finally:
+        if body is not None:
+            await body.discard_rest()
 
 
 def _repeated(names: list[str]) -> list[str]:
@@ -126,21 +120,3 @@ async def _guarded(assembly: Assembly, match: Match, request: Request) -> Respon
 
     identity = await authorise(request, assembly.access.settings, assembly.access.verifier)
     return await match.answer(replace(request, caller=identity.name))
-
-
-async def _announced(incoming: Any, limit: int) -> None:
-    """Raise LimitExceeded when the declared length is over the limit."""
-    announced = incoming.js_object.headers.get("content-length")
-    if isinstance(announced, str) and announced.isdecimal() and int(announced) > limit:
-        if int(announced) <= MAX_DISCARDED_BYTES:
-            await discarded(incoming.js_object)
-        raise errors.LimitExceeded("the body is too large", code="body_too_large", limit_bytes=limit)
-
-
-async def _body(incoming: Any, limit: int) -> str:
-    """Return the request's text. Raises: LimitExceeded, before reading if the declared length is over the limit."""
-    await _announced(incoming, limit)
-    text: str = await incoming.js_object.text()
-    if len(text) > limit or len(text.encode("utf-8", "replace")) > limit:
-        raise errors.LimitExceeded("the body is too large", code="body_too_large", limit_bytes=limit)
-    return text

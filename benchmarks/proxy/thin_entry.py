@@ -22,7 +22,7 @@ from retain.gateway.routes import Gateway
 from retain.gateway.settings import GatewaySettings
 from retain.http import Request, problem
 from retain.identifiers import new_id
-from retain.ports import HttpResponse
+from retain.ports import MAX_RESPONSE_BYTES, HttpResponse
 from workers import WorkerEntrypoint  # noqa: TID251
 
 _isolate: dict[str, Gateway] = {}
@@ -81,7 +81,13 @@ class _Crypto:
 
 
 async def _fetch(
-    method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    body: str | None,
+    timeout_ms: int,
+    limit_bytes: int = MAX_RESPONSE_BYTES,  # noqa: ARG001 -- the leanest client reads whole answers
 ) -> HttpResponse:
     sent = js.Headers.new()
     for name, value in headers.items():

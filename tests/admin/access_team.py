@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from retain.admin.access import AccessSettings
 from retain.host.fetch import HostFetch
-from retain.ports import HttpResponse
+from retain.ports import MAX_RESPONSE_BYTES, HttpResponse
 
 ISSUER = "https://acme.cloudflareaccess.com"
 AUDIENCE = "32eafc7626e974616deaf0dc3ce63d7bcbed58a2731e84d06bc3cdf1b53c4228"
@@ -73,7 +73,14 @@ class TeamFetch:
         self._team = team
 
     async def __call__(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: str | None,
+        timeout_ms: int,
+        limit_bytes: int = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:
         assert url.startswith(ISSUER + "/"), url
         local = self._team.origin + url.removeprefix(ISSUER)

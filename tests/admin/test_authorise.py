@@ -13,7 +13,7 @@ from retain.errors import Forbidden, Misconfigured, RetainError, Unauthenticated
 from retain.host.clock import ManualClock
 from retain.host.crypto import HostCrypto
 from retain.http import Request
-from retain.ports import HttpResponse
+from retain.ports import MAX_RESPONSE_BYTES, HttpResponse
 from tests.admin.access_team import AUDIENCE, NOW_S, SETTINGS, Sign
 
 
@@ -62,7 +62,14 @@ async def test_a_request_through_access_is_its_users(verifier: AccessVerifier, s
 
 class _NoFetch:
     async def __call__(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: str | None,
+        timeout_ms: int,
+        limit_bytes: int = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:
         raise Unavailable("there is no network", code="upstream_unreachable")
 

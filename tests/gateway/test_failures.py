@@ -226,7 +226,7 @@ async def test_an_invalid_argument_is_named_by_its_path_and_its_value_is_not_sho
 async def test_a_client_that_quotes_the_url_in_its_error_does_not_leak_the_credential(setting: Setting) -> None:
     await setting.add_tool(auth={"kind": "query", "name": "token"})
 
-    async def failing(method: str, url: str, *, headers: object, body: str | None, timeout_ms: int) -> Any:
+    async def failing(method: str, url: str, **options: object) -> Any:
         raise Unavailable(f"could not reach {url}", code="upstream_unreachable")
 
     with pytest.raises(Unavailable) as refused:

@@ -9,9 +9,19 @@ import gzip
 import json
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@cache
+def _bomb() -> list[bytes]:
+    """Return half a gigabyte of zeros, compressed to half a megabyte."""
+    squeeze = zlib.compressobj(wbits=31)
+    pieces = [squeeze.compress(bytes(1024 * 1024)) for _ in range(512)]
+    return [piece for piece in (*pieces, squeeze.flush()) if piece]
 
 
 class EchoServer(ThreadingHTTPServer):
@@ -42,6 +52,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def _chunked(self, pieces: Iterable[bytes], **headers: str) -> None:
+        self.send_response(200)
+        for name, value in {"Transfer-Encoding": "chunked", **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        with suppress(OSError):  # the client may give up
+            for piece in pieces:
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            self.wfile.write(b"0\r\n\r\n")
+
     def _echo(self, body: bytes) -> None:
         echoed = {
             "method": self.command,
@@ -62,6 +82,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(302, b"", Location="/echo")
         elif path == "/gzip":
             self._answer(200, gzip.compress(b"squeezed " * 100), Content_Encoding="gzip")
+        elif path.startswith("/chunked/"):
+            self._chunked([b"x" * int(path.removeprefix("/chunked/"))])
+        elif path == "/bomb":
+            self._chunked(_bomb(), Content_Encoding="gzip")
         elif path == "/cookie":
             self._answer(200, b"", Set_Cookie="session=1; Path=/")
         elif path == "/silent":

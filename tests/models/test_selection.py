@@ -10,7 +10,7 @@ from retain.errors import Misconfigured
 from retain.models.chat import ChatMessage, ChatRequest
 from retain.models.requests import model_requests_allowed
 from retain.models.selection import ChatPorts, chat_model, chosen_chat, embedder, reranker
-from retain.ports import HttpResponse
+from retain.ports import MAX_RESPONSE_BYTES, HttpResponse
 from retain.settings import ModelSettings, read_settings
 from tests.support.workers_ai import WorkersAiStandIn
 
@@ -34,7 +34,14 @@ class Sent:
         self.requests: list[tuple[str, Mapping[str, str]]] = []
 
     async def __call__(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: str | None,
+        timeout_ms: int,
+        limit_bytes: int = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:
         self.requests.append((url, headers))
         return HttpResponse(401, {}, b"")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from retain.errors import Unavailable
+from retain.errors import Unavailable, UpstreamFailed
 from retain.ports import Fetch, HttpResponse
 from tests.ports import raises
 
@@ -50,6 +50,29 @@ async def check_header_names_of_the_answer_are_lower_case(fetch: Fetch, origin: 
 
 async def check_every_byte_of_the_body_is_kept(fetch: Fetch, origin: str) -> None:
     assert (await _get(fetch, f"{origin}/bytes")).body == bytes(range(256))
+
+
+async def check_a_body_of_exactly_the_limit_is_read(fetch: Fetch, origin: str) -> None:
+    for path in ("/bytes", "/chunked/256"):
+        answer = await fetch("GET", origin + path, headers={}, body=None, timeout_ms=10_000, limit_bytes=256)
+        assert len(answer.body) == 256
+
+
+async def check_a_body_over_the_limit_is_abandoned(fetch: Fetch, origin: str) -> None:
+    for path in ("/bytes", "/chunked/256"):
+        with raises(UpstreamFailed, code="response_too_large"):
+            await fetch("GET", origin + path, headers={}, body=None, timeout_ms=10_000, limit_bytes=255)
+
+
+async def check_the_limit_holds_for_what_decoding_makes_of_a_body(fetch: Fetch, origin: str) -> None:
+    """The server sends half a megabyte that decodes to half a gigabyte."""
+    with raises(UpstreamFailed, code="response_too_large"):
+        await fetch("GET", f"{origin}/bomb", headers={}, body=None, timeout_ms=10_000, limit_bytes=1_000_000)
+
+
+async def check_an_announced_body_over_the_limit_is_not_waited_for(fetch: Fetch, origin: str) -> None:
+    with raises(UpstreamFailed, code="response_too_large"):
+        await fetch("GET", f"{origin}/endless", headers={}, body=None, timeout_ms=10_000, limit_bytes=1_000_000)
 
 
 async def check_error_statuses_are_answers(fetch: Fetch, origin: str) -> None:

@@ -8,15 +8,21 @@ from __future__ import annotations
 import json
 from contextlib import AbstractAsyncContextManager
 
-from retain.errors import InvalidInput, Unavailable
-from retain.ports import FetchStream, StreamedResponse
+from retain.errors import InvalidInput, Unavailable, UpstreamFailed
+from retain.ports import MAX_STREAM_BYTES, FetchStream, StreamedResponse
 from tests.ports import raises
 
 
 def _get(
-    stream: FetchStream, url: str, *, silence_ms: int = 10_000, timeout_ms: int = 10_000
+    stream: FetchStream,
+    url: str,
+    *,
+    silence_ms: int = 10_000,
+    timeout_ms: int = 10_000,
+    limit_bytes: int = MAX_STREAM_BYTES,
 ) -> AbstractAsyncContextManager[StreamedResponse]:
-    return stream("GET", url, headers={}, body=None, silence_ms=silence_ms, timeout_ms=timeout_ms)
+    limits = {"silence_ms": silence_ms, "timeout_ms": timeout_ms, "limit_bytes": limit_bytes}
+    return stream("GET", url, headers={}, body=None, **limits)
 
 
 async def _read(answer: StreamedResponse) -> bytes:
@@ -49,6 +55,16 @@ async def check_a_compressed_answer_is_decoded(stream: FetchStream, origin: str)
     async with _get(stream, f"{origin}/gzip") as answer:
         assert await _read(answer) == b"squeezed " * 100
         assert not {"content-encoding", "content-length", "transfer-encoding"} & set(answer.headers)
+
+
+async def check_the_limit_ends_a_stream_that_goes_on(stream: FetchStream, origin: str) -> None:
+    for path, limit_bytes in (("/bytes", 255), ("/chunked/256", 255), ("/bomb", 1_000_000)):
+        received = 0
+        with raises(UpstreamFailed, code="response_too_large"):
+            async with _get(stream, origin + path, limit_bytes=limit_bytes) as answer:
+                async for piece in answer.chunks:
+                    received += len(piece)
+        assert received <= limit_bytes
 
 
 async def check_what_was_sent_is_there_before_the_answer_ends(stream: FetchStream, origin: str) -> None:

@@ -6,15 +6,15 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from typing import TypeVar
 
 import js
 from pyodide.ffi import JsException, JsProxy, to_js
 
 from retain import errors
-from retain.http import Response
-from retain.ports import HttpResponse, StreamedResponse
+from retain.http import Response, response_too_large
+from retain.ports import MAX_RESPONSE_BYTES, MAX_STREAM_BYTES, HttpResponse, StreamedResponse
 from workers import wait_until
 
 _T = TypeVar("_T")
@@ -93,49 +93,14 @@ def _streamed(pieces: AsyncIterator[str]) -> js.ReadableStream:
     return pipe.readable
 
 
-async def discarded(request: js.Request) -> None:
-    """Receive and discard the rest of a request's body. A sender that gives up meanwhile is not an error."""
-    if not request.body:
-        return
-    with contextlib.suppress(JsException):
-        await request.body.pipeTo(js.WritableStream.new())
-
-
-PIECE_BYTES = 64 * 1024
-"""Largest piece of a body that is read at once."""
-
-
-async def arriving(request: js.Request, limit_bytes: int) -> AsyncGenerator[bytes, None]:
-    """Yield a request's body as it arrives, in pieces. When reading stops early, the rest is left unread.
-
-    One buffer serves all pieces: new ones would stay in memory until JavaScript collects them.
-    Raises: LimitExceeded (code `body_too_large`) when more arrives; Unavailable (code `body_interrupted`) when the
-        sender disconnects.
-    """
-    if not request.body:
-        return
-    reader = request.body.getReader(mode="byob")
-    view, received = js.Uint8Array.new(PIECE_BYTES), 0
-    try:
-        while True:
-            try:
-                piece = await reader.read(view)
-            except JsException as error:
-                raise errors.Unavailable("the body did not arrive completely", code="body_interrupted") from error
-            if piece.done:
-                return
-            content = piece.value.to_bytes()
-            view = js.Uint8Array.new(piece.value.buffer)
-            received += len(content)
-            if received > limit_bytes:
-                raise errors.LimitExceeded("the body is too large", code="body_too_large", limit_bytes=limit_bytes)
-            yield content
-    finally:
-        reader.releaseLock()
-
-
 async def fetch(
-    method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    body: str | None,
+    timeout_ms: int,
+    limit_bytes: int = MAX_RESPONSE_BYTES,
 ) -> HttpResponse:
     """Send one request and read the whole answer: the port `Fetch`."""
     options: dict[str, object] = {
@@ -148,15 +113,44 @@ async def fetch(
         options["body"] = body
     try:
         response = await js.fetch(url, converted(options))
-        content = (await response.arrayBuffer()).to_bytes()
+        content = await _bounded(response, limit_bytes)
     except JsException as error:
         raise _failed(url, error) from error
     return HttpResponse(int(response.status), ReceivedHeaders(response.headers), content)
 
 
+async def _bounded(response: js.Response, limit_bytes: int) -> bytes:
+    """Return a response's decoded body. Raises: UpstreamFailed (code `response_too_large`), after at most a piece more."""
+    length = response.headers.get("content-length")
+    encoded = response.headers.get("content-encoding")
+    if isinstance(length, str) and length.isdecimal() and not isinstance(encoded, str):
+        if int(length) <= limit_bytes:  # the platform gives no more bytes than were announced
+            return bytes((await response.arrayBuffer()).to_bytes())
+        if response.body:
+            await response.body.cancel()
+        raise response_too_large(limit_bytes)
+    if not response.body:
+        return b""
+    reader, pieces, received = response.body.getReader(), [], 0
+    while not (piece := await reader.read()).done:
+        received += int(piece.value.byteLength)
+        if received > limit_bytes:
+            await reader.cancel()
+            raise response_too_large(limit_bytes)
+        pieces.append(piece.value.to_bytes())
+    return b"".join(pieces)
+
+
 @contextlib.asynccontextmanager
 async def fetch_stream(
-    method: str, url: str, *, headers: Mapping[str, str], body: str | None, silence_ms: int, timeout_ms: int
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    body: str | None,
+    silence_ms: int,
+    timeout_ms: int,
+    limit_bytes: int = MAX_STREAM_BYTES,
 ) -> AsyncIterator[StreamedResponse]:
     """Send one request and pass on the answer as it arrives: the port `FetchStream`."""
     given_up = js.AbortController.new()
@@ -175,17 +169,21 @@ async def fetch_stream(
             raise _failed(url, error) from error
         reader = response.body.getReader() if response.body else None
         yield StreamedResponse(
-            int(response.status), ReceivedHeaders(response.headers), stream_chunks(reader, silence_ms)
+            int(response.status), ReceivedHeaders(response.headers), stream_chunks(reader, silence_ms, limit_bytes)
         )
     finally:
         given_up.abort()
 
 
-async def stream_chunks(reader: js.StreamReader | None, silence_ms: int) -> AsyncIterator[bytes]:
+async def stream_chunks(
+    reader: js.StreamReader | None, silence_ms: int, limit_bytes: int = MAX_STREAM_BYTES
+) -> AsyncIterator[bytes]:
     """Yield what the reader of a ReadableStream reads, nothing without one.
 
-    Raises: Unavailable (code `upstream_timeout`, `upstream_unreachable`) when the stream breaks off.
+    Raises: Unavailable (code `upstream_timeout`, `upstream_unreachable`) when the stream breaks off; UpstreamFailed
+        (code `response_too_large`) when it holds more than `limit_bytes`.
     """
+    received = 0
     while reader is not None:
         try:
             piece = await _soon(reader.read(), silence_ms)
@@ -193,6 +191,9 @@ async def stream_chunks(reader: js.StreamReader | None, silence_ms: int) -> Asyn
             raise _broken(error) from error
         if piece.done:
             return
+        received += int(piece.value.byteLength)
+        if received > limit_bytes:
+            raise response_too_large(limit_bytes)
         content = piece.value.to_bytes()
         if content:
             yield content

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from retain import errors
 from retain.json_text import read_json
@@ -17,13 +17,29 @@ _SUSPECT = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]|NaN|Infinity|[eE]\+?[0
 """What every body has that Python reads as JSON although it holds no valid text or number; others may have it, too."""
 
 
+class Arriving(Protocol):
+    """A body of which nothing has been read. It is read once, whole or in pieces, and never further than its limit."""
+
+    def check_length(self) -> None:
+        """Raises: LimitExceeded (code `body_too_large`) when the sender announces more than the limit."""
+        ...
+
+    async def text(self) -> str:
+        """Return the whole. Raises: LimitExceeded (code `body_too_large`); Unavailable (code `body_interrupted`)."""
+        ...
+
+    def pieces(self) -> AsyncGenerator[bytes, None]:
+        """Yield it piece by piece. Raises: as `text`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request.
 
     path: percent-encoded, without the query. headers: names in lower case. body: the whole text, "" when there is none.
     query: its parameters. repeated: the names of those that it has more than once, of which `query` has the last value.
-    arriving: the body's pieces instead, for a route that reads it as it arrives; they can be read once.
+    arriving: the body instead, as long as it has not been read.
     caller: who is asking, as Cloudflare Access names them; "" where Access was not asked.
     """
 
@@ -34,16 +50,26 @@ class Request:
     body: str
     host: str
     request_id: str
-    arriving: AsyncGenerator[bytes, None] | None = None
+    arriving: Arriving | None = None
     caller: str = ""
     repeated: Sequence[str] = ()
+
+    async def received(self, *, streamed: bool) -> Request:
+        """Return the request with its body read, or ready to be read in pieces when it is `streamed`.
+
+        Raises: LimitExceeded (code `body_too_large`); Unavailable (code `body_interrupted`).
+        """
+        if self.arriving is None:
+            return self
+        self.arriving.check_length()
+        return self if streamed else replace(self, body=await self.arriving.text(), arriving=None)
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the body piece by piece, whether it is whole or arriving."""
         if self.arriving is None:
             yield self.body.encode("utf-8", "surrogatepass")
         else:
-            async for piece in self.arriving:
+            async for piece in self.arriving.pieces():
                 yield piece
 
     def json(self) -> Any:
@@ -69,6 +95,12 @@ class Response:
     body: str | bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: AsyncIterator[str] | None = None
+
+
+def response_too_large(limit_bytes: int) -> errors.UpstreamFailed:
+    """Return the error for a server's answer with more bytes than are read."""
+    message = f"the server answered with more than {limit_bytes} bytes"
+    return errors.UpstreamFailed(message, code="response_too_large", limit_bytes=limit_bytes)
 
 
 def idempotency_key(request: Request) -> str | None:

@@ -215,15 +215,30 @@ class HttpResponse:
     body: bytes
 
 
+MAX_RESPONSE_BYTES = 10 * 1024 * 1024
+"""Most bytes of an answer's decoded body that are read where the caller names no limit of its own."""
+MAX_STREAM_BYTES = 32 * 1024 * 1024
+"""The same for an answer that is passed on as it arrives."""
+
+
 class Fetch(Protocol):
     """An HTTP client."""
 
     async def __call__(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: str | None,
+        timeout_ms: int,
+        limit_bytes: int = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:
         """Send one request and read the whole answer. Redirects are not followed.
 
-        Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) when no complete answer arrived.
+        limit_bytes: most bytes of the decoded body. The answer is abandoned as soon as there are more.
+        Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) when no complete answer arrived;
+            UpstreamFailed (code `response_too_large`); InvalidInput (code `invalid_url`).
         """
         ...
 
@@ -252,13 +267,16 @@ class FetchStream(Protocol):
         body: str | None,
         silence_ms: int,
         timeout_ms: int,
+        limit_bytes: int = MAX_STREAM_BYTES,
     ) -> AbstractAsyncContextManager[StreamedResponse]:
         """Send one request; enter when the answer begins. Leaving abandons the rest of it. Redirects are not followed.
 
         silence_ms: longest wait for the beginning and for each further piece. timeout_ms: for the whole exchange.
+        limit_bytes: most bytes of the decoded body.
 
         Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) on entering when no answer begins, and
-            from `chunks` when the answer breaks off; InvalidInput (code `invalid_url`).
+            from `chunks` when the answer breaks off; UpstreamFailed (code `response_too_large`) from `chunks`;
+            InvalidInput (code `invalid_url`).
         """
         ...
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import jwt
 
-from retain.errors import Forbidden, Misconfigured, Unauthenticated, Unavailable
+from retain.errors import Forbidden, Misconfigured, Unauthenticated, Unavailable, UpstreamFailed
 from retain.http import Request
 from retain.json_text import read_json
 from retain.ports import Clock, Crypto, Fetch
@@ -27,6 +27,7 @@ LEEWAY_S = 60
 """How far the clocks of Access and this isolate may differ."""
 MAX_TOKEN_BYTES = 16_384
 _FETCH_TIMEOUT_MS = 5_000
+_MAX_KEYS_BYTES = 1024 * 1024
 
 _TEAM_DOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?\.cloudflareaccess\.com")
 _LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?")
@@ -153,8 +154,10 @@ class AccessVerifier:
         self._tried_at_ms = now_ms
         url = f"{issuer}/cdn-cgi/access/certs"
         try:
-            answer = await self._fetch("GET", url, headers={}, body=None, timeout_ms=_FETCH_TIMEOUT_MS)
-        except Unavailable as error:
+            answer = await self._fetch(
+                "GET", url, headers={}, body=None, timeout_ms=_FETCH_TIMEOUT_MS, limit_bytes=_MAX_KEYS_BYTES
+            )
+        except (Unavailable, UpstreamFailed) as error:
             raise _keys_unavailable(error.code) from error
         if answer.status != 200:
             raise _keys_unavailable(f"status {answer.status}")

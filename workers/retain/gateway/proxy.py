@@ -144,7 +144,15 @@ class ToolProxy:
                 headers=request.headers,
                 body=request.body,
                 timeout_ms=config.timeout_ms,
+                limit_bytes=config.max_response_bytes,
             )
+        except UpstreamFailed:
+            raise UpstreamFailed(
+                "the tool's upstream answered more than its configuration allows",
+                code="response_too_large",
+                tool=tool_name,
+                limit_bytes=config.max_response_bytes,
+            ) from None
         except Unavailable as error:
             # A new message and no cause: the client's own text may quote the URL, which may contain the credential.
             raise Unavailable("the tool's upstream did not answer", code=error.code, tool=tool_name) from None
@@ -154,13 +162,6 @@ class ToolProxy:
                 code="upstream_redirected",
                 tool=tool_name,
                 upstream_status=response.status,
-            )
-        if len(response.body) > config.max_response_bytes:
-            raise UpstreamFailed(
-                "the tool's upstream answered more than its configuration allows",
-                code="response_too_large",
-                tool=tool_name,
-                limit_bytes=config.max_response_bytes,
             )
         return response
 

@@ -11,7 +11,8 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 import httpx
 
 from retain.errors import InvalidInput, Unavailable
-from retain.ports import HttpResponse, StreamedResponse
+from retain.http import response_too_large
+from retain.ports import MAX_RESPONSE_BYTES, MAX_STREAM_BYTES, HttpResponse, StreamedResponse
 
 _TRANSPORT_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
@@ -27,18 +28,37 @@ class HostFetch:
         self._client: httpx.AsyncClient | None = None
 
     async def __call__(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: str | None, timeout_ms: int
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: str | None,
+        timeout_ms: int,
+        limit_bytes: int = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:
         """Send one request and read the whole response. See the port.
 
         timeout_ms: for the whole exchange.
-        Raises: Unavailable (code `upstream_timeout`, `upstream_unreachable`); InvalidInput (code `invalid_url`,
-            `unsupported_value`).
+        Raises: Unavailable (code `upstream_timeout`, `upstream_unreachable`); UpstreamFailed (code
+            `response_too_large`); InvalidInput (code `invalid_url`, `unsupported_value`).
         """
+        content = bytearray()
         with _classed():
+            client = self._opened()
+            request = client.build_request(method, url, headers=dict(headers), content=body)
             async with asyncio.timeout(timeout_ms / 1000):
-                answer = await self._opened().request(method, url, headers=dict(headers), content=body)
-        return HttpResponse(answer.status_code, _received(answer), answer.content)
+                answer = await client.send(request, stream=True)
+                try:
+                    if "content-encoding" not in answer.headers and _announced(answer) > limit_bytes:
+                        raise response_too_large(limit_bytes)
+                    async for piece in answer.aiter_bytes():
+                        content += piece
+                        if len(content) > limit_bytes:
+                            raise response_too_large(limit_bytes)
+                finally:
+                    await answer.aclose()
+        return HttpResponse(answer.status_code, _received(answer), bytes(content))
 
     @asynccontextmanager
     async def stream(
@@ -50,6 +70,7 @@ class HostFetch:
         body: str | None,
         silence_ms: int,
         timeout_ms: int,
+        limit_bytes: int = MAX_STREAM_BYTES,
     ) -> AsyncIterator[StreamedResponse]:
         """Send one request and stream the response as it arrives: the port `FetchStream`.
 
@@ -67,7 +88,7 @@ class HostFetch:
                 answer = await client.send(request, stream=True)
 
         async def chunks() -> AsyncIterator[bytes]:
-            pieces = answer.aiter_bytes()
+            pieces, received = answer.aiter_bytes(), 0
             while True:
                 with _classed():
                     try:
@@ -75,6 +96,9 @@ class HostFetch:
                             piece = await anext(pieces)
                     except StopAsyncIteration:
                         return
+                received += len(piece)
+                if received > limit_bytes:
+                    raise response_too_large(limit_bytes)
                 if piece:
                     yield piece
 
@@ -118,3 +142,8 @@ def _classed() -> Iterator[None]:
 
 def _received(answer: httpx.Response) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if name not in _TRANSPORT_HEADERS}
+
+
+def _announced(answer: httpx.Response) -> int:
+    length = answer.headers.get("content-length", "0")
+    return int(length) if length.isdecimal() else 0

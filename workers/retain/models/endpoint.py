@@ -28,6 +28,8 @@ WireObject = Mapping[str, object]
 """A JSON object as a provider sends or takes it. Its values are checked where they are read."""
 
 EVENT_STREAM = "text/event-stream"
+MAX_ANSWER_BYTES = 8 * 1024 * 1024
+"""Most bytes of an answer that is not streamed: above what a hundred texts' vectors take as JSON."""
 MAX_ERROR_BYTES = 65_536
 """Most bytes of an error's body that are read."""
 
@@ -84,9 +86,9 @@ class Endpoint:
         Raises: Misconfigured (code `model_credentials` for 401 and 403; `model_endpoint` when address or key is
             not valid for HTTP; `model_requests_forbidden`); Unavailable (codes `model_rate_limited`,
             `model_unavailable`, `upstream_unreachable`, `upstream_timeout`) when attempts are used up; UpstreamFailed
-            (codes `model_quota`, `model_refused`) for what retrying will not fix; UnusableAnswer (code
-            `malformed_answer`). Errors carry `status`, the server's own error code as `upstream_code`, and its
-            message without secrets as `upstream_message`.
+            (codes `model_quota`, `model_refused`, `response_too_large`) for what retrying will not fix;
+            UnusableAnswer (code `malformed_answer`). Errors carry `status`, the server's own error code as
+            `upstream_code`, and its message without secrets as `upstream_message`.
         """
         url = self._url(path)
 
@@ -98,6 +100,7 @@ class Endpoint:
                     headers=self._headers("application/json"),
                     body=_body(payload),
                     timeout_ms=self.timeout_ms,
+                    limit_bytes=MAX_ANSWER_BYTES,
                 )
             except InvalidInput as error:  # address and key are the deployment's, not the caller's
                 raise _cannot_be_addressed() from error

@@ -40,13 +40,13 @@ class TenantRegister(Protocol):
 class Match:
     """What a method and a path match.
 
-    guard: who may ask. answer: to be called after "Access" was checked; raises why the request is refused, even for
-    an unknown route, so that only those who may ask learn which routes exist.
+    guard: who may ask. max_body_bytes: largest body that is read.
+    answer: to be called after "Access" was checked; raises why the request is refused, even for an unknown route,
+    so that only those who may ask learn which routes exist.
     """
 
     guard: Guard
     max_body_bytes: int
-    streamed: bool
     answer: Callable[[Request], Awaitable[Response]]
 
 
@@ -74,13 +74,12 @@ class Router(Generic[Context]):
         try:
             route, given = self._found(method, path)
         except RetainError as error:
-            return Match(self._guard, MAX_BODY_BYTES, streamed=False, answer=_refusal(error))
+            return Match(self._guard, MAX_BODY_BYTES, _refusal(error))
 
         async def answer(request: Request) -> Response:
             return await self._answer(route, given, request, admit)
 
-        streamed = route.body is not None and route.body.streamed
-        return Match(route.guard, route.max_body_bytes, streamed, answer)
+        return Match(route.guard, route.max_body_bytes, answer)
 
     async def handle(self, context: Context, request: Request) -> Response:
         """Answer a request whose caller has been admitted. Raises: what the route and its handler raise."""
@@ -112,7 +111,10 @@ class Router(Generic[Context]):
         path = route.check_path(given)
         context = await admit(request)
         query = _query_of(route, request)
-        body = None if route.body is None else route.body.read(request)
+        body = None
+        if route.body is not None:  # nothing of it has been read before: the caller may have no right to send it
+            request = await request.received(streamed=route.body.streamed)
+            body = route.body.read(request)
         if route.requires_tenant and self._tenants is not None:
             await self._tenants(context).require(path["tenant"])
         return await route.handle(context, TypedRequest(request, path, query, body))

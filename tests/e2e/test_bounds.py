@@ -1,0 +1,58 @@
+"""Bounds that are checked before bytes are kept, seen from outside: in the memory of the running server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+
+from tests.e2e.process_memory import Growth
+from tools.local_server import LocalServer
+
+pytestmark = pytest.mark.workerd
+
+MIB = 1024 * 1024
+ISOLATE_BYTES = 128 * MIB
+"""What an isolate may take. Source: https://developers.cloudflare.com/workers/platform/limits/#memory"""
+HUGE_BYTES = 64 * MIB
+
+PLACES = {
+    "a tool call without a key": ("/api/v1/tools/echo", 401, "missing_api_key"),
+    "a route that does not exist": ("/nowhere", 404, "no_such_route"),
+    "a run": ("/v1/agents/acme/order_triage/run", 413, "body_too_large"),
+}
+
+
+def _zeros(size: int) -> Iterator[bytes]:
+    for _ in range(size // (64 * 1024)):
+        yield bytes(64 * 1024)
+
+
+@pytest.mark.parametrize(("path", "status", "code"), PLACES.values(), ids=list(PLACES))
+def test_a_huge_body_without_a_length_is_never_in_memory(
+    api: httpx.Client, server: LocalServer, path: str, status: int, code: str
+) -> None:
+    with Growth(server.process.pid) as growth:
+        answer = api.post(path, content=_zeros(HUGE_BYTES), timeout=120)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert growth.peak_bytes < ISOLATE_BYTES
+
+
+def test_a_hundred_bodies_without_a_length_at_once_are_never_in_memory(api: httpx.Client, server: LocalServer) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for piece in _zeros(4 * MIB):
+            yield piece
+
+    async def send() -> list[httpx.Response]:
+        limits = httpx.Limits(max_connections=100)
+        async with httpx.AsyncClient(base_url=server.base_url, timeout=120, limits=limits) as client:
+            path = PLACES["a run"][0]
+            return await asyncio.gather(*(client.post(path, content=pieces()) for _ in range(100)))
+
+    with Growth(server.process.pid) as growth:
+        answers = asyncio.run(send())
+    assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(413, "body_too_large")}
+    print(growth.peak_bytes / MIB)
+    assert growth.peak_bytes < ISOLATE_BYTES

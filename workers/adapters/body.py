@@ -1,0 +1,89 @@
+"""The body of a request while it arrives."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator
+
+import js
+from pyodide.ffi import JsException
+
+from retain.errors import LimitExceeded, Unavailable
+
+PIECE_BYTES = 64 * 1024
+"""Largest piece of a body that is read at once."""
+MAX_DISCARDED_BYTES = 100 * 1024 * 1024
+"""Most bytes of an unwanted body that are received, so that its sender reads the answer and not a broken connection."""
+
+
+class ArrivingBody:
+    """Implements `retain.http.Arriving`. limit_bytes: most bytes that are kept."""
+
+    def __init__(self, request: js.Request, limit_bytes: int) -> None:
+        self._request = request
+        self._limit_bytes = limit_bytes
+        self._announced = _announced(request)
+        self._is_read = False
+
+    def check_length(self) -> None:
+        if self._announced is not None and self._announced > self._limit_bytes:
+            raise self._too_large()
+
+    async def text(self) -> str:
+        if self._announced is not None:  # the platform gives no more bytes than were announced
+            self._is_read = True
+            try:
+                return str(await self._request.text())
+            except JsException as error:
+                raise _interrupted() from error
+        content = bytearray()
+        async for piece in self.pieces():
+            content += piece
+        return content.decode("utf-8-sig", "replace")  # as the platform reads text
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        # One buffer serves all pieces: new ones would stay in memory until JavaScript collects them.
+        if not self._request.body:
+            return
+        reader = self._request.body.getReader(mode="byob")
+        view, received = js.Uint8Array.new(PIECE_BYTES), 0
+        try:
+            while True:
+                try:
+                    piece = await reader.read(view)
+                except JsException as error:
+                    self._is_read = True
+                    raise _interrupted() from error
+                if piece.done:
+                    self._is_read = True
+                    return
+                received += int(piece.value.byteLength)
+                if received > self._limit_bytes:
+                    raise self._too_large()
+                content = piece.value.to_bytes()
+                view = js.Uint8Array.new(piece.value.buffer)
+                yield content
+        finally:
+            reader.releaseLock()
+
+    async def discard_rest(self) -> None:
+        """Receive and discard what was not read, unless it is huge. A sender that gives up meanwhile is not an error."""
+        if self._is_read or not self._request.body or (self._announced or 0) > MAX_DISCARDED_BYTES:
+            return
+        self._is_read = True
+        rest = ArrivingBody(self._request, MAX_DISCARDED_BYTES)
+        with contextlib.suppress(LimitExceeded, Unavailable):
+            async for _ in rest.pieces():
+                pass
+
+    def _too_large(self) -> LimitExceeded:
+        return LimitExceeded("the body is too large", code="body_too_large", limit_bytes=self._limit_bytes)
+
+
+def _announced(request: js.Request) -> int | None:
+    length = request.headers.get("content-length")
+    return int(length) if isinstance(length, str) and length.isdecimal() else None
+
+
+def _interrupted() -> Unavailable:
+    return Unavailable("the body did not arrive completely", code="body_interrupted")
