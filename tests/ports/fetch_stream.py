@@ -57,7 +57,7 @@ async def check_a_compressed_answer_is_decoded(stream: FetchStream, origin: str)
         assert not {"content-encoding", "content-length", "transfer-encoding"} & set(answer.headers)
 
 
-async def check_the_limit_ends_a_stream_that_goes_on(stream: FetchStream, origin: str) -> None:
+async def check_the_limit_ends_a_stream_that_continues(stream: FetchStream, origin: str) -> None:
     for path, limit_bytes in (("/bytes", 255), ("/chunked/256", 255), ("/bomb", 1_000_000)):
         received = 0
         with raises(UpstreamFailed, code="response_too_large"):

@@ -37,6 +37,7 @@ from tools.stage import read_config
 
 install()
 entry: Any = import_module("entry")
+request_bodies: Any = import_module("adapters.body")
 bindings: Any = import_module("bindings")
 root: Any = import_module("assembly.root")
 

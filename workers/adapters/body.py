@@ -24,6 +24,7 @@ class ArrivingBody:
         self._limit_bytes = limit_bytes
         self._announced = _announced(request)
         self._is_read = False
+        self._reading: AsyncGenerator[bytes, None] | None = None
 
     def check_length(self) -> None:
         if self._announced is not None and self._announced > self._limit_bytes:
@@ -41,7 +42,11 @@ class ArrivingBody:
             content += piece
         return content.decode("utf-8-sig", "replace")  # as the platform reads text
 
-    async def pieces(self) -> AsyncGenerator[bytes, None]:
+    def pieces(self) -> AsyncGenerator[bytes, None]:
+        self._reading = self._read()
+        return self._reading
+
+    async def _read(self) -> AsyncGenerator[bytes, None]:
         # One buffer serves all pieces: new ones would stay in memory until JavaScript collects them.
         if not self._request.body:
             return
@@ -68,6 +73,8 @@ class ArrivingBody:
 
     async def discard_rest(self) -> None:
         """Receive and discard what was not read, unless it is huge. A sender that gives up meanwhile is not an error."""
+        if self._reading is not None:
+            await self._reading.aclose()
         if self._is_read or not self._request.body or (self._announced or 0) > MAX_DISCARDED_BYTES:
             return
         self._is_read = True

@@ -62,6 +62,11 @@ class Buffer(JsProxy):
     def __init__(self, content: bytes) -> None:
         self.content = content
 
+    @property
+    def byteLength(self) -> int:
+        """Return how many bytes it has."""
+        return len(self.content)
+
     def to_bytes(self) -> bytes:
         """Return the bytes."""
         return self.content

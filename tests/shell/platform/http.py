@@ -50,15 +50,13 @@ class Request:
         self.url = url
         self.headers = Headers(headers.items())
         self.body = None if pieces is None else ReadableStream(_arriving(pieces))
-        self.read = 0
 
     async def text(self) -> str:
         """Return the whole body."""
-        self.read += 1
         pieces = []
         while self.body is not None and (piece := await self.body.take(None)) is not None:
             pieces.append(piece)
-        return b"".join(pieces).decode("utf-8", "replace")
+        return b"".join(pieces).decode("utf-8-sig", "replace")
 
 
 class Response:

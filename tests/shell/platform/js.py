@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from retain.host.clock import ManualClock
 from tests.shell.platform.ffi import Buffer, JsException, PlainObject, bytes_of
 from tests.shell.platform.http import AbortController, AbortSignal, Headers, Request, Response, fetch
-from tests.shell.platform.streams import ReadableStream, TransformStream, WritableStream
+from tests.shell.platform.streams import ReadableStream, TransformStream
 from tests.shell.platform.webcrypto import crypto
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "TextEncoder",
     "TransformStream",
     "Uint8Array",
-    "WritableStream",
     "clock",
     "crypto",
     "fetch",

@@ -18,13 +18,14 @@ class Piece:
 
 
 class ReadableStream:
-    """Pieces that arrive. It can be read once."""
+    """Pieces that arrive. It can be read once. received: how many bytes of them were read."""
 
     def __init__(self, pieces: AsyncIterator[bytes]) -> None:
         self._pieces = pieces
         self._kept = b""
         self.locked = False
         self.cancelled = False
+        self.received = 0
 
     def getReader(self, *, mode: str = "default") -> Reader:
         """Lock the stream for one reader."""
@@ -33,15 +34,9 @@ class ReadableStream:
         self.locked = True
         return Reader(self, mode)
 
-    async def pipeTo(self, target: WritableStream) -> None:
-        """Write everything that is left into another stream."""
-        if self.locked:
-            raise JsException("the stream is locked", "TypeError")
-        while True:
-            piece = await self.take(None)
-            if piece is None:
-                return
-            target.received += len(piece)
+    async def cancel(self) -> None:
+        """Abandon the stream."""
+        self.cancelled = True
 
     async def take(self, most: int | None) -> bytes | None:
         """Return the next bytes, at most so many, or None at the end."""
@@ -51,6 +46,7 @@ class ReadableStream:
             except StopAsyncIteration:
                 return None
         taken, self._kept = (self._kept, b"") if most is None else (self._kept[:most], self._kept[most:])
+        self.received += len(taken)
         return taken
 
 
@@ -89,21 +85,6 @@ class View(Buffer):
     @property
     def buffer(self) -> Buffer:
         return Buffer(bytes(self._size))
-
-
-class WritableStream:
-    """Discards what is written, and counts it."""
-
-    opened: list[WritableStream] = []  # noqa: RUF012
-
-    def __init__(self) -> None:
-        self.received = 0
-
-    @classmethod
-    def new(cls) -> WritableStream:
-        """Return an empty one."""
-        cls.opened.append(cls())
-        return cls.opened[-1]
 
 
 class TransformStream:
