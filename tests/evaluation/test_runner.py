@@ -93,7 +93,7 @@ async def test_an_evaluation_leaves_only_its_results(world: EvaluationWorld) -> 
         return {
             table: [row for row in rows if any(value == TENANT for value in row)]
             for table, rows in world.everything().items()
-            if not table.startswith("d1/eval_")
+            if not table.startswith(("d1/eval_", "d1/mutation_"))
         }
 
     before = kept()

@@ -24,6 +24,8 @@ from tests.lifecycle.world import PERSON, Snapshot, World, living
 
 ANN = "ann@shop.example"
 MAIL = f"From {ANN}: I want a refund of order AB-1003."
+HISTORY = ("world_history", "mutation_log")
+"""What stays of a tenant after its erasure: no content, and no names."""
 
 
 @cache
@@ -115,6 +117,6 @@ def rows_of(world: World, tenant: str, without: tuple[str, ...] = ()) -> dict[st
     return {
         table: mine
         for table, rows in world.everything().items()
-        if table.partition("/")[2] not in ("world_history", "erasure_receipts", "erased_tenants", *without)
+        if table.partition("/")[2] not in (*HISTORY, "erasure_receipts", "erased_tenants", *without)
         if (mine := [row for row in rows if any(tenant in str(value) for value in row)])
     }

@@ -168,7 +168,7 @@ def _rows(state: LocalState, tenant: str) -> list[dict[str, Any]]:
     """Return all rows of a tenant in D1 except those that an erasure keeps."""
     tables = state.d1(
         "SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'tenant_id'"
-        " AND m.name NOT IN ('tenants', 'world_history', 'erasure_receipts', 'erased_tenants')"
+        " AND m.name NOT IN ('tenants', 'world_history', 'mutation_log', 'erasure_receipts', 'erased_tenants')"
     )
     return [row for table in tables for row in state.d1(f"SELECT * FROM {table['name']} WHERE tenant_id = ?", tenant)]
 
@@ -195,3 +195,33 @@ def test_the_daily_brief_consolidates_and_stores_the_heads_that_the_command_comp
         database.execute("DELETE FROM world_history WHERE tenant_id = ?", (name,))
         database.execute("DELETE FROM memory_events WHERE tenant_id = ?", (name,))
     assert main(arguments) == 1
+
+
+def test_what_happens_to_an_item_is_listed_sealed_and_verified(
+    api: httpx.Client, tenant: Tenant, state: LocalState
+) -> None:
+    name = tenant()
+    item = f"/admin/tenants/{name}/items/shop/s-1/order_history/o-1"
+    for value in ("one", "two"):
+        assert api.put(item, json={"value": value}).status_code == 200
+    key = f"shop:{name}:s-1:order_history:o-1"
+    history = f"/admin/tenants/{name}/history"
+
+    def listed(**only: str | int) -> tuple[list[str], str | None]:
+        page = api.get(f"{history}/mutations", params=only).json()
+        return [entry["kind"] for entry in page["entries"]], page["cursor"]
+
+    assert listed(thing="item", key=key) == (["item_written", "item_written"], None)
+    assert listed(limit=1) == (["tenant_registered"], "1")
+    assert listed(limit=1, after=1, kind="item_written") == (["item_written"], "2")
+    assert api.get(f"{history}/mutations", params={"thing": "item"}).json()["code"] == "invalid_filter"
+    assert api.delete(item).status_code in (200, 204)
+    assert listed(thing="item", key=key)[0][2:] == ["item_deleted"]
+    assert api.get("/cdn-cgi/handler/scheduled", params={"cron": "0 4 * * *"}).text == "ok"
+    [seal] = [entry for entry in api.get(history).json()["entries"] if entry["kind"] == "mutations_sealed"]
+    assert seal["subject_id"] == "1-4"
+    assert api.get(f"{history}/verify").json()["problem"] is None
+    with state.d1_transaction() as database:
+        database.execute("UPDATE mutation_log SET kind = 'item_moved' WHERE tenant_id = ? AND number = 2", (name,))
+    verdict = api.get(f"{history}/verify").json()
+    assert (verdict["problem"], verdict["broken_at"]) == ("mutations_changed", seal["seq"])

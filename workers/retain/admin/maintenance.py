@@ -30,6 +30,7 @@ from retain.memory.scope import Scope
 from retain.ports import Clock, Objects, Sql
 from retain.retention import DAY_MS, Pruned, RetentionRule
 from retain.retention import prune as remove_old
+from retain.tenants.mutation_log import MutationLog
 
 _log = logging.getLogger(__name__)
 
@@ -96,6 +97,7 @@ async def keep_up(stores: Stores) -> dict[str, object]:
         "erasures": await _done("erasures", _erasures(stores)),
         "reindexings": await _done("reindexings", _reindexings(stores)),
         "documents": await _done("documents", _documents(stores)),
+        "mutations": await _done("sealing of mutations", MutationLog(stores.sql, stores.clock).seal_all()),
         "histories_that_lost_their_head": await _done("history heads", keep_heads(stores)),
     }
 

@@ -19,6 +19,7 @@ ROWS = 200
 _EXPIRED = """
 DELETE FROM memory_items WHERE (tenant_id, key) IN (
   SELECT tenant_id, key FROM memory_items WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)
+RETURNING 1
 """
 _LOOK_EXPIRED = """
 SELECT tenant_id, key, kind, version, object_key FROM memory_items WHERE expires_at_ms <= ?
@@ -30,7 +31,8 @@ SELECT json_extract(value, '$[0]') AS tenant_id, json_extract(value, '$[1]') AS 
 FROM json_each(?1)
 """
 _REMOVE = (
-    f"DELETE FROM memory_items WHERE (tenant_id, key, version) IN (SELECT tenant_id, key, version FROM ({_ENTRIES}))"
+    "DELETE FROM memory_items WHERE (tenant_id, key, version) IN"
+    f" (SELECT tenant_id, key, version FROM ({_ENTRIES})) RETURNING 1"
 )
 # A value under a legacy key that is newer than the row was not hidden by it: a write to both keys is under way.
 _REMOVE_HIDDEN = f"""
@@ -58,7 +60,7 @@ class Removal:
     async def remove_expired(self, limit: int) -> int:
         """Remove up to `limit` items that have expired, those first that expired first; return how many."""
         if not self._namespacing.patterns:
-            return (await self._sql.run(_EXPIRED, self._clock(), limit)).changes
+            return len((await self._sql.run(_EXPIRED, self._clock(), limit)).rows)
         rows = (await self._sql.run(_LOOK_EXPIRED, self._clock(), limit)).rows
         return sum([await self.remove(rows[start : start + ROWS]) for start in range(0, len(rows), ROWS)])
 
@@ -72,7 +74,7 @@ class Removal:
         statements: list[Statement] = [(_NOTE_HIDDEN, (hidden, self._clock())), (_REMOVE_HIDDEN, (hidden,))]
         removing: Statement = (_REMOVE, (removed,))
         results = await self._sql.batch([*(statements if hidden != "[]" else []), removing])
-        return results[-1].changes
+        return len(results[-1].rows)
 
     def _hidden(self, row: Row) -> Iterable[list[SqlValue]]:
         """Return the legacy keys of the row's item: whether reads ask them later, and whether an object may be under them.

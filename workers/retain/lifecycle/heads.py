@@ -14,6 +14,7 @@ from typing import Any
 from retain.lifecycle.stores import Stores
 from retain.ports import Objects, Sql
 from retain.tenants.history import ChainVerdict
+from retain.tenants.mutation_log import MutationLog, seals_cursor, with_log
 
 LATEST = "history_heads/latest.json"
 PAGE = 1000
@@ -62,10 +63,13 @@ async def keep_heads(stores: Stores) -> list[str]:
 async def verified(
     stores: Stores, tenant_id: str, kept: Head | None = None, *, cursor: str | None = None
 ) -> ChainVerdict:
-    """Verify a tenant's history, at the end also against the stored head and, if given, one that the caller kept.
+    """Verify a tenant's history: the chain, the stored head and, if given, one that the caller kept; then the mutations.
 
     cursor: from the verdict of the call before, None for the first. Raises: InvalidInput (code `invalid_cursor`).
     """
+    log, sealed = MutationLog(stores.sql, stores.clock), seals_cursor(cursor)
+    if sealed is not None:
+        return await with_log(log, tenant_id, sealed[1], sealed[0])
     verdict = await stores.history().verify(tenant_id, cursor)
     if verdict.problem is not None or verdict.cursor is not None:
         return verdict
@@ -76,7 +80,7 @@ async def verified(
         rows = (await stores.sql.run(_AT, tenant_id, head.seq)).rows
         if not rows or rows[0]["hash"] != head.hash:
             return ChainVerdict(verdict.entries, verdict.head, "head_differs", head.seq)
-    return verdict
+    return await with_log(log, tenant_id, verdict)
 
 
 async def _heads(sql: Sql) -> dict[str, Head]:

@@ -23,6 +23,7 @@ from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import MAX_LIMIT, Cursor, Flag, PageLimit, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TextBody, TypedRequest
 from retain.routing.route import Answer, ErrorGroup, Resource, Route
+from retain.tenants.mutation_log import MutationFilter, MutationLog
 
 _HEAD = re.compile(r"([0-9]{1,15}):([0-9a-f]{64})")
 _NUMBER = re.compile(r"[0-9]{1,15}")
@@ -77,6 +78,14 @@ class HistoryQuery(QueryModel):
 
     after: Annotated[int, BeforeValidator(_number)] = Field(default=0, description="`cursor` of the previous page")
     limit: PageLimit = MAX_LIMIT
+
+
+class MutationQuery(HistoryQuery):
+    """Which entries of the mutation log to list."""
+
+    kind: str | None = Field(default=None, description="only entries of this [kind](lifecycle.md#the-mutation-log)")
+    thing: str | None = Field(default=None, description="with `key`: only entries about this thing, while it exists")
+    key: str | None = Field(default=None, description="the thing's [key](lifecycle.md#the-mutation-log)")
 
 
 class HeadQuery(QueryModel):
@@ -154,6 +163,16 @@ async def show_history(context: AdminContext, request: TypedRequest[None, Histor
     rows = await context.stores.history().page(request.tenant_id, after=query.after, limit=query.limit)
     cursor = str(rows[-1]["seq"]) if len(rows) == query.limit else None
     return json_response({"entries": [dict(row) for row in rows], "cursor": cursor})
+
+
+async def show_mutations(context: AdminContext, request: TypedRequest[None, MutationQuery]) -> Response:
+    """List the entries of the mutation log after a number, oldest first, even for an erased tenant."""
+    await _require_tenant_or(context, request.tenant_id, _has_history)
+    query, log = request.query, MutationLog(context.sql, context.stores.clock)
+    only = MutationFilter(query.kind, query.thing, query.key)
+    page = await log.page(request.tenant_id, after=query.after, limit=query.limit, only=only)
+    cursor = None if page.cursor is None else str(page.cursor)
+    return json_response({"entries": [dict(row) for row in page.entries], "cursor": cursor})
 
 
 async def verify_history(context: AdminContext, request: TypedRequest[None, HeadQuery]) -> Response:
@@ -282,6 +301,21 @@ RESOURCE: Resource[AdminContext] = Resource(
                 ),
             ),
             errors=("invalid_limit", "invalid_cursor"),
+        ),
+        Route(
+            "GET",
+            f"{_TENANT}/history/mutations",
+            show_mutations,
+            query=QueryString(MutationQuery),
+            tenant="any",
+            answers=(
+                Answer(
+                    200,
+                    '`{"entries", "cursor"}`, oldest first: [what they say](lifecycle.md#the-mutation-log). A page looks at'
+                    " 5,000 entries, so with a filter it may be empty and still have a `cursor`. Works for an erased tenant",
+                ),
+            ),
+            errors=("invalid_limit", "invalid_cursor", "invalid_filter"),
         ),
         Route(
             "GET",
