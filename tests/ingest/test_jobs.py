@@ -255,14 +255,14 @@ async def test_completed_jobs_are_deleted_after_90_days_and_their_messages_stay_
     substrate: IngestSubstrate,
 ) -> None:
     broken = Breaking(Unavailable("the model is away", code="model_unavailable"))
-    [rule] = JOB_RULES
+    rule = JOB_RULES[0]
     for number in range(rule.rows + 2):
         await substrate.ingest(f"chat-{number}", turns("Bea: One."))
     substrate.extractor = lambda: broken
     failed = await substrate.ingest("failed", turns("Bea: Two."))
     for after_ms, lost in ((TEXT_KEPT_MS, 0), (1, rule.rows + 2), (0, 0)):
         substrate.clock.advance(after_ms)
-        pruned = await prune(substrate.sql, substrate.clock(), JOB_RULES)
+        pruned = await prune(substrate.sql, substrate.clock(), [rule])
         assert sum(pruned.by_rule["ingest_jobs"].values()) == lost
     assert [row["job_id"] for row in await substrate.rows("SELECT job_id FROM ingest_jobs")] == [failed.job_id]
     orphans = "SELECT 1 FROM ingest_messages WHERE job_id NOT IN (SELECT job_id FROM ingest_jobs)"
@@ -272,3 +272,32 @@ async def test_completed_jobs_are_deleted_after_90_days_and_their_messages_stay_
     assert (again.state, again.stored, again.duplicate) == ("completed", 1, 1)
     same = await substrate.ingest("chat-1", turns("Bea: One."))
     assert (same.state, same.stored, same.duplicate) == ("completed", 0, 1)
+
+
+async def test_the_text_of_a_failed_job_is_removed_90_days_after_the_last_attempt(substrate: IngestSubstrate) -> None:
+    broken = Breaking(UpstreamFailed("the model talks nonsense", code="malformed_extraction"))
+    substrate.extractor = lambda: broken
+    extracting = turns("Bea: I live in Paris.")
+    assert (await substrate.ingest("extracting", extracting)).state == "failed"
+    storing = turns("Bea: The word is quokka.")
+    receipt = await substrate.ingestion().receive("storing", storing)  # its Worker died at once
+    substrate.clock.advance(TEXT_KEPT_MS)
+    await prune(substrate.sql, substrate.clock(), JOB_RULES)
+    assert len(await substrate.rows("SELECT 1 FROM ingest_jobs")) == 2
+    substrate.clock.advance(1)
+    pruned = await prune(substrate.sql, substrate.clock(), JOB_RULES)
+    assert sum(pruned.by_rule["waiting_ingests"].values()) == 2
+    assert await substrate.rows("SELECT 1 FROM ingest_jobs") == []
+    [left] = await substrate.rows("SELECT * FROM ingest_messages")
+    assert (left["conversation"], left["state"], left["content"], left["facts"]) == (
+        "extracting",
+        "learned",
+        None,
+        None,
+    )
+    # What was stored is known, and what was not is stored by the same request.
+    substrate.extractor = RuleExtractor
+    again = await substrate.ingest("extracting", extracting)
+    assert (again.state, again.stored, again.duplicate) == ("completed", 0, 1)
+    resumed = await substrate.ingest("storing", storing)
+    assert (resumed.job_id, resumed.state, resumed.stored) == (receipt.job.job_id, "completed", 1)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from retain.errors import InvalidInput, Misconfigured
 from retain.host.crypto import HostCrypto
@@ -41,6 +44,55 @@ PLACE = "shop:acme:s-1:preferences:ann"
 )
 def test_declared_fields_are_found_at_any_depth(value: str, found: list[str]) -> None:
     assert declared_in(value, FIELDS) == found
+
+
+OWNERS = ["", "user", "home", "billing", "primary", "customer"]
+STYLES: dict[str, Callable[[list[str]], str]] = {
+    "snake": "_".join,
+    "kebab": "-".join,
+    "dotted": ".".join,
+    "spaced": " ".join,
+    "screaming": lambda words: "_".join(words).upper(),
+    "camel": lambda words: words[0] + "".join(word.capitalize() for word in words[1:]),
+    "pascal": lambda words: "".join(word.capitalize() for word in words),
+    "flat": "".join,
+    "shouted": lambda words: "".join(words).upper(),
+    "wide": lambda words: "".join(chr(ord(letter) + 0xFEE0) for letter in "".join(words)),
+}
+SPELLINGS = {
+    "email": (["email"], ["e", "mail"]),
+    "phone": (["phone"],),
+    "address": (["address"],),
+    "payment_method": (["payment", "method"],),
+}
+
+
+@given(
+    field=st.sampled_from(sorted(SPELLINGS)),
+    data=st.data(),
+    owner=st.sampled_from(OWNERS),
+    rest=st.sampled_from([[], ["address"], ["number"], ["numbers"], ["2"], ["line", "1"], ["no"]]),
+    style=st.sampled_from(sorted(STYLES)),
+)
+def test_a_declared_field_is_found_in_every_style_of_names(
+    field: str, data: st.DataObject, owner: str, rest: list[str], style: str
+) -> None:
+    words = data.draw(st.sampled_from(SPELLINGS[field]))
+    name = STYLES[style]([*([owner] if owner else []), *words, *rest])
+    assert field in declared_in(json.dumps({"deep": [{name: "x"}]}), FIELDS), name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["headphones", "emailed", "emailVerified", "email_hash", "microphone", "mailing", "addressee", "method", "payment"],
+)
+@pytest.mark.parametrize("style", ["snake", "pascal", "screaming"])
+def test_other_fields_are_not_declared_in_any_style(name: str, style: str) -> None:
+    assert declared_in(json.dumps({STYLES[style]([name]): "x"}), FIELDS) == []
+
+
+def test_a_long_name_is_read_in_linear_time() -> None:
+    assert declared_in(json.dumps({"email" + "1" * 100_000 + "x": "y", "user" * 50_000 + "x": "y"}), FIELDS) == []
 
 
 def test_a_value_too_deep_to_be_searched_is_refused() -> None:

@@ -60,6 +60,9 @@ WHERE state = 'running' AND lease_until_ms <= ? AND attempts >= ?
 _OLD_JOBS = """
 SELECT job_id FROM ingest_jobs WHERE state = 'completed' AND completed_at_ms < ? ORDER BY completed_at_ms, job_id LIMIT ?
 """
+_GIVEN_UP = """
+SELECT job_id FROM ingest_jobs WHERE state <> 'completed' AND updated_at_ms < ? ORDER BY updated_at_ms, job_id LIMIT ?
+"""
 JOB_RULES = (
     RetentionRule(
         "ingest_jobs",
@@ -71,8 +74,21 @@ JOB_RULES = (
         ),
         100,
     ),
+    RetentionRule(
+        "waiting_ingests",
+        TEXT_KEPT_MS,
+        (
+            # A message that was not stored loses its position, too: the same request stores it after all.
+            f"DELETE FROM ingest_messages WHERE state = 'received' AND job_id IN ({_GIVEN_UP})",
+            "UPDATE ingest_messages SET state = 'learned', facts = NULL, role = NULL, job_id = NULL, message_index = NULL"
+            f" WHERE job_id IN ({_GIVEN_UP})",
+            f"DELETE FROM ingest_jobs WHERE job_id IN ({_GIVEN_UP}) RETURNING tenant_id",
+        ),
+        20,
+    ),
 )
-"""What jobs stored stays, and so do the positions of their messages. A failed job stays: its messages may still wait."""
+"""What jobs stored stays, and so do the positions of their messages. What was not stored until long after the last attempt
+is removed: its text, and facts that were not stored."""
 
 
 @dataclass(frozen=True, slots=True)

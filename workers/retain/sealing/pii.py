@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from retain.errors import InvalidInput, Misconfigured
@@ -40,6 +42,12 @@ _SAME = {
     "country",
 }
 """Words after a field's name that leave it the same field, as in `phoneNumber`; `email_draft` is another one."""
+_OWNERS = {
+    "account", "alternate", "backup", "billing", "business", "buyer", "cell", "client", "contact", "customer", "delivery",
+    "employee", "guest", "home", "mailing", "member", "mobile", "my", "office", "owner", "patient", "person", "personal",
+    "postal", "primary", "private", "recipient", "secondary", "seller", "sender", "shipping", "tele", "user", "work", "your",
+}  # fmt: skip
+"""Words before a field's name in names without marks between words: `useremail`, `telephone`. With marks any word may be."""
 
 
 def read_fields(text: str) -> tuple[str, ...]:
@@ -76,18 +84,25 @@ def spelled(name: str, declared: str) -> bool:
     """Return whether a field's name is a spelling of a declared one. declared: its words, in lower case and without gaps.
 
     A name spells the field if some of its words do, together and perhaps in the plural, and only words such as "address",
-    "number" or a digit follow them: `e-mail`, `userEmail`, `phoneNumber`, `addresses`, `address_line_2`.
+    "number" or a digit follow them: `e-mail`, `userEmail`, `phoneNumber`, `addresses`, `address_line_2`. Without marks
+    between the words only some may precede them: `useremail`, `telephone`.
     """
     words = _words(name)
     for start in range(len(words)):
         for end in range(start + 1, len(words) + 1):
             if "".join(words[start:end]) in (declared, f"{declared}s", f"{declared}es"):
-                return all(word in _SAME or word.isdigit() for word in words[end:])
-    return False
+                return all(word.removesuffix("s") in _SAME or word in _SAME or word.isdigit() for word in words[end:])
+    return _without_marks(declared).fullmatch("".join(words)) is not None
+
+
+@cache
+def _without_marks(declared: str) -> re.Pattern[str]:
+    """Return the pattern of the declared name in a name without marks between its words."""
+    return re.compile(rf"(?:{'|'.join(_OWNERS)})*{re.escape(declared)}(?:e?s)?(?:(?:{'|'.join(_SAME)})s?|\d)*")
 
 
 def _words(name: str) -> list[str]:
-    return [word.casefold() for word in _WORDS.findall(_HUMPS.sub(" ", name))]
+    return [word.casefold() for word in _WORDS.findall(_HUMPS.sub(" ", unicodedata.normalize("NFKC", name)))]
 
 
 def refuse_declared(value: str, fields: Sequence[str]) -> None:
