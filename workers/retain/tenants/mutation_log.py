@@ -1,6 +1,6 @@
 """The mutation log: the part of world history that is not about records.
 
-Triggers write an entry for each mutation in the mutation's own transaction (migrations/0027_mutations.sql), so no program
+Triggers write an entry for each mutation in the mutation's own transaction (migrations/0029_mutations.sql), so no program
 can forget one, and writers of one tenant do not wait for each other. Entries name things by numbers. What a number means
 is in `mutation_subjects` while the thing exists, and removed with it: an erasure leaves entries that point to nothing.
 The daily work seals new entries: an entry of the hash chain has the digest of a range of them.

@@ -36,7 +36,8 @@ END;
 
 CREATE TRIGGER items_written_first AFTER INSERT ON memory_items BEGIN
   INSERT INTO mutations VALUES
-    (new.tenant_id, CASE WHEN new.deleted THEN 'item_deleted' ELSE 'item_written' END, 'item', new.key, new.version, new.tier);
+    (new.tenant_id, CASE WHEN new.deleted THEN 'item_deleted' ELSE 'item_written' END, 'item', new.key, new.version,
+     new.tier);
 END;
 CREATE TRIGGER items_written AFTER UPDATE OF version, deleted, tier ON memory_items
 WHEN new.version <> old.version OR new.deleted <> old.deleted OR new.tier <> old.tier BEGIN
@@ -141,7 +142,8 @@ CREATE TRIGGER datasets_stored AFTER INSERT ON eval_datasets BEGIN
 END;
 CREATE TRIGGER datasets_changed AFTER UPDATE OF current ON eval_datasets WHEN new.current <> old.current BEGIN
   INSERT INTO mutations VALUES (
-    new.tenant_id, CASE WHEN new.current THEN 'dataset_stored' ELSE 'dataset_superseded' END, 'dataset', new.name || ' ' || new.version,
+    new.tenant_id, CASE WHEN new.current THEN 'dataset_stored' ELSE 'dataset_superseded' END, 'dataset',
+    new.name || ' ' || new.version,
     NULL, NULL);
 END;
 CREATE TRIGGER datasets_removed AFTER DELETE ON eval_datasets BEGIN
