@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from retain.agents.execution.control import EXPIRY
+from retain.agents.execution.parked import ask_for_overdue
 from retain.agents.runs import owed
 from retain.errors import Conflict, NotFound, Unavailable
 from retain.models.chat import ChatReply, ChatRequest, OnText
@@ -18,7 +19,7 @@ from tests.agents.test_approval import ANN, CLERK, SteadyChat, answer
 from tests.agents.test_crash_points import different
 from tests.agents.test_waiting_delegates import chat as office_chat
 from tests.support.faults import Crash, Fault
-from tests.support.instances import HOUR_MS, Deployment, Upstream, catalogue
+from tests.support.instances import HOUR_MS, Deployment, LocalInstances, Upstream, catalogue
 
 NAME = "clerk:acme:main"
 SUE = {"user": {"id": "sue"}}
@@ -239,3 +240,36 @@ async def test_a_run_that_is_too_large_for_a_copy_waits_without_one(monkeypatch:
         assert await one.parked() == []
         await answer(one.deployment, run_id)
         assert (await one.show(run_id))["status"] == "completed"
+
+
+async def test_the_daily_work_asks_for_runs_whose_alarm_was_lost_with_their_storage() -> None:
+    async with desk() as one:
+        run_id = await one.ask()
+        other = await one.deployment.run("clerk", "pay AB-2", instance="kept")
+        await one.deployment.settled()
+        await one.deployment.lose(NAME)
+        instances = LocalInstances(one.deployment)
+
+        async def asked() -> dict[str, int]:
+            return await ask_for_overdue(one.deployment.sql, instances, one.deployment.clock)
+
+        assert await asked() == {"asked": 0, "failed": 0}
+        one.deployment.clock.advance(26 * HOUR_MS)
+        await one.deployment.fire_alarms()  # of the instance that has its own
+        assert await asked() == {"asked": 1, "failed": 0}
+        one.deployment.clock.advance(2_000)
+        await one.deployment.fire_alarms()
+        assert (await one.show(run_id))["status"] == "completed"
+        assert one.pay.asked == []
+        assert (await one.parked(), await asked()) == ([], {"asked": 0, "failed": 0})
+        assert other["status"] == "waiting"
+
+
+async def test_a_run_that_cannot_be_rebuilt_is_counted_and_does_not_stop_the_daily_work() -> None:
+    async with desk() as one:
+        await one.ask()
+        await one.deployment.lose(NAME)
+        await one.deployment.rows("DELETE FROM run_events")
+        one.deployment.clock.advance(26 * HOUR_MS)
+        counts = await ask_for_overdue(one.deployment.sql, LocalInstances(one.deployment), one.deployment.clock)
+        assert counts == {"asked": 0, "failed": 1}

@@ -134,3 +134,11 @@ def test_each_run_and_each_episode_is_in_d1_once_and_no_outbox_owes_anything(ste
     assert Counter((row["run_id"], row["turn"]) for row in episodes) == Counter(
         (run_id, turn) for run_id, last in turns.items() for turn in range(1, last + 1)
     )
+
+
+def test_the_resumption_of_a_run_after_the_crash_is_in_its_timeline(steered: Steered, crash: Crash) -> None:
+    [delegated] = json.loads(crash.retried["output"])
+    for run_id in (crash.retried["run_id"], delegated["run_id"]):
+        events = timeline(steered.api, crash.tenant_id, run_id)
+        [recovered] = [event for event in events if event["kind"] == "run_recovered"]
+        assert recovered["data"]["times"] == 1

@@ -118,6 +118,8 @@ _DAILY_WORK = {
     "histories_that_lost_their_head",
     "ingests",
     "items",
+    "mutations",
+    "overdue_runs",
     "pruned",
     "reindexings",
 }

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from retain.admin.capacity import Capacity
+from retain.agents.execution.parked import ask_for_overdue
 from retain.agents.retention import run_rules
 from retain.contracts.stored.document_index import DocumentIndex
 from retain.errors import RetainError
@@ -88,7 +89,7 @@ async def pruned(sql: Sql, clock: Clock, runs_kept_days: int) -> object:
 
 
 async def keep_up(stores: Stores) -> dict[str, object]:
-    """Consolidate memories, continue erasures and reindexings, and keep the heads of histories; return what was done.
+    """Consolidate memories, continue erasures and reindexings, seal mutations and keep heads; return what was done.
 
     Bounded; the next day continues. A part that fails is logged and reported, and does not stop the rest.
     """
@@ -97,6 +98,7 @@ async def keep_up(stores: Stores) -> dict[str, object]:
         "erasures": await _done("erasures", _erasures(stores)),
         "reindexings": await _done("reindexings", _reindexings(stores)),
         "documents": await _done("documents", _documents(stores)),
+        "overdue_runs": await _done("overdue runs", ask_for_overdue(stores.sql, stores.instances, stores.clock)),
         "mutations": await _done("sealing of mutations", MutationLog(stores.sql, stores.clock).seal_all()),
         "histories_that_lost_their_head": await _done("history heads", keep_heads(stores)),
     }

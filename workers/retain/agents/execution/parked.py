@@ -10,14 +10,15 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from retain.agents.identity import InstanceIdentity, claimed, require_claimed
+from retain.agents.calls.client import InstanceClient
+from retain.agents.identity import InstanceIdentity, claimed, instance_of, require_claimed
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
-from retain.errors import Unavailable
+from retain.errors import RetainError, Unavailable
 from retain.json_text import Json
 from retain.outbox import Outbox
-from retain.ports import ObjectSql, Row, Sql
+from retain.ports import AgentInstances, Clock, ObjectSql, Row, Sql
 
 # The rows of an erased user or tenant are gone only when the erasure reaches them.
 _OF_INSTANCE = """
@@ -29,6 +30,13 @@ FROM parked_runs p WHERE tenant_id = ? AND agent_type = ? AND instance_id = ?
 _RUN = f"SELECT * {_OF_INSTANCE} AND run_id = ?"
 _BY_KEY = f"SELECT run_id {_OF_INSTANCE} AND idempotency_key = ?"
 _EVENTS = "SELECT seq, turn, kind, data, at_ms FROM run_events WHERE tenant_id = ? AND run_id = ? ORDER BY seq"
+
+_OVERDUE = """
+SELECT run_id, tenant_id, agent_type, instance_id FROM parked_runs WHERE due_at_ms < ? ORDER BY due_at_ms, run_id LIMIT ?
+"""
+LATE_MS = 3_600_000
+"""How long after a wait should have ended the daily work asks the instance for it."""
+OVERDUE_A_DAY = 50
 
 _log = logging.getLogger(__name__)
 
@@ -108,6 +116,23 @@ async def require_known(ports: InstancePorts, identity: InstanceIdentity, run_id
         return
     if not isinstance(run_id, str) or not (await ports.sql.run(_RUN, *_place(identity), run_id)).rows:
         require_claimed(ports.local)
+
+
+async def ask_for_overdue(sql: Sql, instances: AgentInstances, clock: Clock) -> dict[str, int]:
+    """Ask the instances for runs whose wait should have ended an hour ago; return how many were asked for, and failed.
+
+    An instance that has lost its storage has lost its alarm as well: asked for the run, it rebuilds both.
+    """
+    counts = {"asked": 0, "failed": 0}
+    for row in (await sql.run(_OVERDUE, clock() - LATE_MS, OVERDUE_A_DAY)).rows:
+        client = InstanceClient(instances, instance_of(row["tenant_id"], row["agent_type"], row["instance_id"]))
+        try:
+            await client.show(row["run_id"])
+            counts["asked"] += 1
+        except RetainError as error:
+            _log.warning("a run that is overdue was not shown", extra={"run_id": row["run_id"], "code": error.code})
+            counts["failed"] += 1
+    return counts
 
 
 def _place(identity: InstanceIdentity) -> tuple[str, str, str]:
