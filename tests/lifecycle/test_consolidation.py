@@ -346,3 +346,33 @@ def _made(content: str) -> Record:
         predicate=None, object=None, confidence=1, importance=1, valid_from_ms=0, valid_to_ms=None, expires_at_ms=None,
         recorded_at_ms=0, updated_at_ms=0, superseded_by=None, edited=False, utterance=None, source={},
     )  # fmt: skip
+
+
+async def test_an_expired_fact_that_is_deleted_leaves_no_gap_in_the_one_that_it_had_replaced(world: World) -> None:
+    begun = world.clock()
+    older = await world.store("Ann lives in Oslo.", subject="ann", predicate="lives_in")
+    world.clock.advance(1000)
+    expires = world.clock() + HOUR_MS
+    await world.store("Ann lives in Rome.", subject="ann", predicate="lives_in", expires_at_ms=expires)
+    world.clock.advance(2 * HOUR_MS)
+    assert (await consolidate(world.stores())).deleted == 1
+    record = await _record(world, older)
+    assert (record.valid_from_ms, record.valid_to_ms, record.gaps, record.superseded_by) == (begun, None, (), None)
+    assert (await verify_page(world.stores(), "acme", None, repair=False)).drift == {}
+
+
+@pytest.mark.parametrize("kind", ["fact", "task"])
+async def test_what_the_rules_closed_stays_closed_when_it_is_edited(world: World, kind: Any) -> None:
+    later, expires = world.clock() + 2000, world.clock() + HOUR_MS if kind == "task" else None
+    fields: dict[str, Any] = {"kind": kind, "expires_at_ms": expires, "subject": "ann", "predicate": "owes"}
+    if kind == "fact":
+        await world.store("Ann owes Bob", subject="ann")
+        fields |= {"predicate": None}
+    twice = await world.store("Ann owes Bob.", **fields)
+    await world.store("Ann owes Bob.", **fields, valid_from_ms=later)  # two claims
+    world.clock.advance(2 * HOUR_MS)
+    await consolidate(world.stores())
+    ended = (await _record(world, twice)).valid_to_ms
+    assert ended == expires or ended == world.clock()
+    await world.memory().edit(twice, {"predicate": "owed", "expires_at_ms": None}, AGENT)
+    assert (await _record(world, twice)).valid_to_ms == ended

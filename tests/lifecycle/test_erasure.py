@@ -20,6 +20,7 @@ from retain.gateway.credentials import credential_name
 from retain.gateway.keys import STORED_PREFIX
 from retain.gateway.tool_config import tool_name_in_kv
 from retain.lifecycle.erasure.eraser import Erasure
+from retain.lifecycle.verification import verify_page
 from retain.models.chat import ChatMessage
 from retain.namespace import Namespace
 from retain.tenant_tables import TENANT_TABLES
@@ -280,3 +281,30 @@ def test_the_gateways_keys_are_found_by_the_prefixes_that_the_gateway_uses(world
     assert tool_name_in_kv("acme", "ship").startswith("gateway_tool:acme:")
     assert credential_name("acme", "ship").startswith("gateway_credential:acme:")
     assert STORED_PREFIX == "gateway_key:"
+
+
+async def test_a_fact_that_is_erased_replaces_no_other(world: World) -> None:
+    begun = world.clock()
+    older = await world.store("Bob lives in Oslo.", tenant="rival", subject="bob", predicate="lives_in")
+    world.clock.advance(1000)
+    await world.store("Bob lives with Lupus.", tenant="rival", subject="bob", predicate="lives_in")
+    while (await Erasure(world.stores()).erase_subject("rival", "lupus", "mention")).retry_after_ms is not None:
+        await world.rest()
+    record, _ = await world.memory("rival").get(older)
+    assert (record.valid_from_ms, record.valid_to_ms, record.superseded_by) == (begun, None, None)
+    assert [hit.record.id for hit in await world.recall("Where does Bob live?", tenant="rival")] == [older]
+    assert (await verify_page(world.stores(), "rival", None, repair=False)).drift == {}
+    assert (await world.stores().history().verify("rival")).problem is None
+
+
+async def test_a_fact_whose_past_is_erased_is_valid_again_when_the_one_that_replaced_it_is_erased(world: World) -> None:
+    older = await world.store("Bob lives with Lupus.", tenant="rival", subject="bob", predicate="lives_in")
+    await world.memory("rival").edit(older, {"content": "Bob lives in Oslo."}, PERSON)
+    world.clock.advance(1000)
+    await world.store("Bob lives where Lupus lives.", tenant="rival", subject="bob", predicate="lives_in")
+    while (await Erasure(world.stores()).erase_subject("rival", "lupus", "mention")).retry_after_ms is not None:
+        await world.rest()
+    record, events = await world.memory("rival").get(older)
+    assert (record.content, record.valid_to_ms, record.superseded_by) == ("Bob lives in Oslo.", None, None)
+    assert [event.kind for event in events] == ["stored", "restored"]
+    assert (await verify_page(world.stores(), "rival", None, repair=False)).drift == {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -17,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from retain.memory.records.record import NewRecord, Record
 from tests.memory.semantic.agreement import check_agreement
+from tests.memory.semantic.stated import Model, Statements
 from tests.memory.semantic.substrate import AGENT_SOURCE, PERSON, Substrate
 
 START = 1_700_000_000_000
@@ -24,83 +24,6 @@ START = 1_700_000_000_000
 CITIES = ("Berlin", "Lyon", "Paris", "Rome")
 HOME, WORK = "lives_in", "works_in"
 HORIZON = range(-12, 90)
-
-
-@dataclass
-class Statements:
-    """What was stated of a city. since: when, each with until when. order: equal beginnings go by it."""
-
-    order: str
-    about: str
-    since: dict[int, int | None]
-    expires: int | None = None
-    closed_by_person: bool = False
-
-
-@dataclass
-class Model:
-    """All that was stated and not taken back, by city."""
-
-    stated: dict[str, Statements] = field(default_factory=dict)
-
-    def valid(self, about: str, at: int) -> str | None:
-        """Return the city that is valid at an instant."""
-        begun = [
-            (begin, one.order, city, end)
-            for city, one in self.stated.items()
-            if one.about == about and (one.expires is None or at < one.expires)
-            for begin, end in one.since.items()
-            if begin <= at and (end is None or begin < end)
-        ]
-        if not begun:
-            return None
-        _, _, city, end = max(begun)
-        return city if end is None or at < end else None
-
-    def tell(self, city: str, since: int, expires: int | None, now: int, *, timed: bool, person: bool) -> None:
-        """Say again what was said before. timed: with the time from which it is valid."""
-        one = self.stated[city]
-        if not person and one.closed_by_person and max(one.since.items())[1] is not None:
-            return
-        gone = one.expires is not None and one.expires <= now
-        if gone:
-            if expires is not None and expires <= now:
-                return
-            if one.expires is not None and since >= one.expires:
-                self.end(one, one.expires)
-            one.expires = expires
-        elif one.expires is not None and expires is not None and expires > one.expires:
-            one.expires = expires
-        if gone or timed or self.valid(one.about, since) != city:
-            self.begin(one, since)
-            if not timed:
-                self.come_first(city, since)
-
-    def come_first(self, city: str, at: int) -> None:
-        """Take back what was said of other cities from that very instant."""
-        for other in self.stated.values():
-            if other is not self.stated[city] and other.about == self.stated[city].about and at in other.since:
-                others = {begin: end for begin, end in other.since.items() if begin != at}
-                other.since = others or {at: at}
-
-    @staticmethod
-    def begin(one: Statements, since: int) -> None:
-        begun = {begin: end for begin, end in one.since.items() if end is None or begin < end}
-        if since not in begun:
-            open_then = [end for begin, end in begun.items() if begin <= since and (end is None or since < end)]
-            begun[since] = open_then[-1] if open_then else None
-        one.since = dict(sorted(begun.items()))
-
-    @staticmethod
-    def end(one: Statements, at: int) -> None:
-        kept = {begin: end for begin, end in one.since.items() if begin < at and (end is None or begin < end)}
-        if not kept:
-            one.since = {min(one.since): at}
-            return
-        last = max(kept)
-        one.since = {
-            begin: at if begin == last else end if end is None else min(end, at) for begin, end in kept.items()
-        }
 
 
 times = st.integers(-10, 60)
@@ -150,13 +73,10 @@ class LifeOfFacts(RuleBasedStateMachine):
             self.ids[city] = result.id
             self.model.stated[city] = Statements(result.id, HOME, {begins: None}, expires)
         elif not (persons and begins < min(known.since)):  # no rule lets begin earlier what a person wrote
-            lasts = expires if not persons or self.is_gone(known) else known.expires
+            lasts = expires if not persons or known.is_gone(self.now) else known.expires
             self.model.tell(city, begins, lasts, self.now, timed=since is not None, person=person)
         again = self.run(self.substrate.memory().store(new, PERSON if person else AGENT_SOURCE))
         assert (again.id, again.created, again.merged) == (result.id, False, ())
-
-    def is_gone(self, one: Statements) -> bool:
-        return one.expires is not None and one.expires <= self.now
 
     def record(self, city: str) -> Record:
         record: Record = self.run(self.substrate.record(self.ids[city]))
@@ -175,13 +95,7 @@ class LifeOfFacts(RuleBasedStateMachine):
     def restore(self, number: int) -> None:
         city = self.one(number)
         self.run(self.substrate.memory().restore(self.ids[city], PERSON))
-        one = self.model.stated[city]
-        one.since = dict.fromkeys(one.since)
-        gone = one.expires is not None and one.expires <= self.now
-        if min(one.since) <= self.now and not gone:
-            if self.model.valid(one.about, self.now) != city:
-                self.model.begin(one, self.now)
-            self.model.come_first(city, self.now)
+        self.model.restore(city, self.now)
 
     @precondition(lambda self: self.model.stated)
     @rule(number=st.integers(0, 3))

@@ -252,3 +252,17 @@ async def test_invariant_6_a_history_of_calls_repeated_whole_changes_nothing(sev
         assert record.confidence == several[0].get("confidence", 1.0)
     finally:
         substrate.close()
+
+
+async def test_a_later_expiry_counts_from_the_earlier_one_even_if_the_fact_is_stated_for_later_as_well(
+    substrate: Substrate,
+) -> None:
+    now = substrate.clock()
+    home: dict[str, Any] = {"subject": "ann", "predicate": "lives_in", "valid_from_ms": now}
+    await substrate.store("Ann lives in Paris.", **home)
+    await substrate.store("Ann lives in Berlin.", **home, expires_at_ms=now + 6_000)
+    again = home | {"valid_from_ms": now + 36_000, "expires_at_ms": now + 56_000}
+    await substrate.store("Ann lives in Berlin.", **again)
+    for later_ms, valid in ((5_000, "Berlin"), (5_000, "Berlin"), (40_000, "Berlin"), (10_000, "Paris")):
+        substrate.clock.advance(later_ms)
+        assert await substrate.found("Where does Ann live?") == [f"Ann lives in {valid}."]

@@ -26,9 +26,19 @@ from retain.identifiers import new_id
 from retain.lifecycle.stores import Stores
 from retain.memory.indexer import remove_rows
 from retain.memory.recall.words import fold, stem
+from retain.memory.records.claims import closed as closed_claims
 from retain.memory.records.events import EventKind, KnownRecord, LearningEvent, apply
 from retain.memory.records.record import Record
-from retain.memory.records.rows import LAST_EVENT, append_event, known_of, remove_record, write_record
+from retain.memory.records.rows import (
+    LAST_EVENT,
+    Written,
+    append_event,
+    change_of,
+    known_of,
+    remove_record,
+    write_record,
+)
+from retain.memory.records.supersession import Supersession
 from retain.ports import Row, Statement
 from retain.tenants.history import Change, HistoryEntry
 
@@ -137,52 +147,50 @@ def _stems(content: str) -> list[str]:
 
 async def _expire(stores: Stores, tenant_id: str, ids: Sequence[str], done: Consolidated) -> None:
     indexer = stores.indexer()
-    counted = (0, 0)
     deleted: list[str] = []
     closed: list[str] = []
+    debts: dict[str, Statement] = {}
 
     async def decide(now: int) -> Change | None:
-        nonlocal counted
+        nonlocal debts
         deleted.clear()
         closed.clear()
-        statements: list[Statement] = []
-        entries: list[HistoryEntry] = []
-        rows = (await stores.sql.run(_RECORDS, tenant_id, json.dumps(ids))).rows
-        for row in rows:
-            known = known_of(row)
-            record = known.record
-            ended = record.expires_at_ms
-            if ended is None or ended > now:
-                continue
-            if record.kind == "task":
-                if record.valid_to_ms is None or record.valid_to_ms > ended:
-                    _note(known, "invalidated", {"valid_to_ms": ended}, "expired", now, statements, entries)
-                    statements.append(indexer.owe(record, 0))
-                    closed.append(record.id)
-                continue
-            _note(known, "deleted", {}, "expired", now, statements, entries)
+        rows = {row["id"]: row for row in (await stores.sql.run(_RECORDS, tenant_id, json.dumps(ids))).rows}
+        over = [known for known in map(known_of, rows.values()) if _has_expired(known.record, now)]
+        gone = [known for known in over if known.record.kind != "task"]
+        supersession = Supersession(stores.sql, now)
+        await supersession.remove(*[known.record for known in gone])
+        for known in map(supersession.now, over):
+            ended = known.record.expires_at_ms
+            if known.record.kind == "task" and ended is not None and (known.record.valid_to_ms or ended + 1) > ended:
+                await supersession.close(known, ended, {"origin": "rule", "rule": "expired"})
+                closed.append(known.record.id)
+        parts: list[Written | Statement] = [*supersession.parts]
+        for known in gone:
+            record, vectors = known.record, int(rows[known.record.id]["parts"])
+            event = LearningEvent(new_id(), record.id, "deleted", {}, {"origin": "rule", "rule": "expired"}, now)
+            parts += [append_event(tenant_id, known.follow(event)), *remove_rows(record.id), remove_record(record.id)]
+            parts.append(indexer.owe(record, vectors))
             deleted.append(record.id)
-            statements += [
-                *remove_rows(record.id), remove_record(record.id), indexer.owe(record, int(row["parts"]))
-            ]  # fmt: skip
-        counted = (len(entries) - len(deleted), len(deleted))
-        return Change(statements, entries) if entries else None
+        debts = indexer.debts(supersession.changes)
+        parts += debts.values()
+        return change_of(parts) if parts else None
 
     if await stores.history().transact_at(tenant_id, decide):
-        done.closed += counted[0]
-        done.deleted += counted[1]
-        await indexer.try_to_settle(*deleted, *closed, still_fresh=True)
+        done.closed += len(closed)
+        done.deleted += len(deleted)
+        await indexer.try_to_settle(*deleted, *sorted(debts), still_fresh=True)
 
 
 async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Consolidated) -> None:
     """Compare new records, and supersede duplicates, in the transaction that marks the records as compared."""
     indexer = stores.indexer()
     counted = 0
-    closed: list[str] = []
+    merged: list[str] = []
 
     async def decide(now: int) -> Change | None:
         nonlocal counted
-        closed.clear()
+        merged.clear()
         rows = (await stores.sql.run(_RECORDS, tenant_id, json.dumps(ids))).rows
         new = [known_of(row).record for row in rows]
         keys = {record.id: likeness(record) for record in new}
@@ -200,17 +208,23 @@ async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Conso
             kept, *others = sorted(group, key=lambda one: (not _persons(one), one.recorded_at_ms, one.id))
             for other in others:
                 if not _persons(other):
-                    data = {"by": kept.id, "valid_to_ms": now}
+                    data: dict[str, Any] = {"by": kept.id, "valid_to_ms": now}
+                    if other.claims:
+                        data["claims"] = closed_claims(other.claims, now)
                     _note(seen[other.id], "superseded", data, "near_duplicate", now, statements, entries)
                     statements.append(indexer.owe(other, 0))
-                    closed.append(other.id)
+                    merged.append(other.id)
         counted = len(entries)
         return Change(statements, entries) if statements else None
 
     await stores.history().transact_at(tenant_id, decide)
     done.compared += len(ids)
     done.superseded += counted
-    await indexer.try_to_settle(*closed, still_fresh=True)
+    await indexer.try_to_settle(*merged, still_fresh=True)
+
+
+def _has_expired(record: Record, now: int) -> bool:
+    return record.expires_at_ms is not None and record.expires_at_ms <= now
 
 
 def _persons(record: Record) -> bool:

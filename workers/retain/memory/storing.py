@@ -15,11 +15,12 @@ from retain.errors import QuotaExceeded, RetainError
 from retain.identifiers import new_id
 from retain.json_text import JsonObject
 from retain.memory.indexer import Indexed, Indexer
+from retain.memory.records.derived import restated
 from retain.memory.records.events import KnownRecord
 from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource
 from retain.memory.records.retelling import additions, outcome
 from retain.memory.records.rows import LAST_EVENT, change_of, known_of
-from retain.memory.records.supersession import Supersession, restated
+from retain.memory.records.supersession import Supersession
 from retain.memory.scope import Scope, registration
 from retain.ports import Clock, Sql
 from retain.tenants.history import Change, WorldHistory

@@ -11,9 +11,10 @@ from retain.lifecycle.erasure.slices import Slice
 from retain.lifecycle.stores import Stores
 from retain.limits.vectorize import GRACE_MS
 from retain.memory.indexer import remove_rows
-from retain.memory.records.events import LearningEvent
+from retain.memory.records.events import KnownRecord, LearningEvent
 from retain.memory.records.record import Record
-from retain.memory.records.rows import append_event, record_of, remove_record
+from retain.memory.records.rows import Written, append_event, change_of, record_of, remove_record
+from retain.memory.records.supersession import Supersession
 from retain.ports import Statement
 from retain.tenants.history import Change, HistoryEntry, digest_of
 
@@ -47,15 +48,21 @@ async def erase_records_by_id(
     """Erase these records with their events, in one mutation of the tenant that also notes the job's progress.
 
     named: whether a record's fields are still to be erased; if not, its present state stays, and its past is erased.
+    A fact that is erased replaces no other one.
     """
     sql, indexer = stores.sql, stores.indexer()
     listed = json.dumps(ids)
 
-    async def decide() -> Change | None:
+    debts: dict[str, Statement] = {}
+
+    async def decide(at_ms: int) -> Change | None:
+        nonlocal debts
         rows = (await sql.run(_RECORDS, job.tenant_id, listed)).rows
         known = {row["id"]: (record_of(row), int(row["parts"])) for row in rows}
-        parts: list[Statement] = []
+        parts: list[Written | Statement] = []
         entries: list[HistoryEntry] = []
+        kept: list[KnownRecord] = []
+        gone: list[Record] = []
         counts = {"vectorize": 0, "d1.memory_records": 0}
         for record_id in ids:
             entries.append(HistoryEntry("record_erased", record_id, digest_of(job.receipt.receipt_id, record_id)))
@@ -67,21 +74,26 @@ async def erase_records_by_id(
                 parts += [*remove_rows(record_id), remove_record(record_id), gave_up, indexer.owe(record, vectors)]
                 counts["vectorize"] += vectors
                 counts["d1.memory_records"] += 1
+                gone.append(record)
             else:
-                kept = append_event(job.tenant_id, _kept(record))
-                parts += kept.statements
-                entries.append(kept.entry)
+                first = _kept(record)
+                parts.append(append_event(job.tenant_id, first))
+                kept.append(KnownRecord(record, first.event_id))
+        supersession = Supersession(sql, at_ms)
+        await supersession.reconcile(kept, gone)
+        debts = indexer.debts(supersession.changes)
         count = "SELECT COUNT(*) FROM memory_events WHERE record_id IN (SELECT value FROM json_each(?3))"
-        gone = "DELETE FROM memory_events WHERE record_id IN (SELECT value FROM json_each(?))"
-        statements = [
+        past = "DELETE FROM memory_events WHERE record_id IN (SELECT value FROM json_each(?))"
+        statements: list[Statement] = [
             *job.moved(stores.clock(), counts, cursor=cursor),
             job.counted("d1.memory_events", count, listed),
-            (gone, (listed,)),
-            *parts,
+            (past, (listed,)),
         ]
-        return Change(statements, entries)
+        after = change_of([*statements, *parts, *supersession.parts, *debts.values()])
+        return Change(after.statements, [*entries, *after.entries])
 
-    await stores.history().transact(job.tenant_id, decide)
+    await stores.history().transact_at(job.tenant_id, decide)
+    await indexer.try_to_settle(*sorted(debts), still_fresh=True)
 
 
 def _kept(record: Record) -> LearningEvent:

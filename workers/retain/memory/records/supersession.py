@@ -8,26 +8,22 @@ or edited leaves no trace in the others. Each change of another record is an eve
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from retain.identifiers import new_id
-from retain.memory.records.claims import (
-    MAX_CLAIMS,
-    Claimed,
-    Span,
-    Spans,
-    closed,
-    common,
-    covers,
-    first_overlap,
-    joined,
-    opened,
-    since,
-    stated,
-    until,
-    validity,
-    without,
+from retain.memory.records.claims import Spans, closed, covers, first_overlap, opened, stated, without
+from retain.memory.records.derived import (
+    about,
+    claims_of,
+    competes,
+    counts_as,
+    derived_with,
+    first_difference,
+    has_expired,
+    rederived,
+    restated,
+    spans_of_record,
 )
 from retain.memory.records.events import EventData, EventKind, KnownRecord, LearningEvent
 from retain.memory.records.record import Record, RecordSource
@@ -39,11 +35,11 @@ _CLOSED_BY = """
 SELECT json_extract(source, '$.origin') AS origin FROM memory_events
 WHERE record_id = ? AND kind = 'invalidated' ORDER BY event_id DESC LIMIT 1
 """
-_COMPETING = (
-    f"SELECT r.*, {LAST_EVENT} FROM memory_records r"
-    " WHERE tenant_id = ? AND scope_id = ? AND subject = ? AND predicate = ?"
-    " AND id NOT IN (SELECT value FROM json_each(?)) AND (valid_to_ms IS NULL OR valid_to_ms > ?)"
-)
+_COMPETING = f"""
+SELECT r.*, {LAST_EVENT} FROM json_each(?1) fact CROSS JOIN memory_records r ON r.tenant_id = ?2
+  AND r.scope_id = fact.value ->> 0 AND r.subject = fact.value ->> 1 AND r.predicate = fact.value ->> 2
+WHERE r.id NOT IN (SELECT value FROM json_each(?3)) AND (r.valid_to_ms IS NULL OR r.valid_to_ms > ?4)
+"""
 _EVERYTHING = -1
 _STATE = ("valid_from_ms", "valid_to_ms", "superseded_by", "gaps", "claims")
 """The fields that follow from claims."""
@@ -64,6 +60,10 @@ class Supersession:
         self.changes: dict[str, tuple[Record, Record]] = {}
         self.parts: list[Written | Statement] = []
 
+    def now(self, known: KnownRecord) -> KnownRecord:
+        """Return a record as this mutation has left it. known: as it was before."""
+        return self._changed.get(known.record.id, known)
+
     async def add(self, record: Record, indexes: Sequence[Statement]) -> KnownRecord:
         """Store content that is not known; return the record as stored: recorded at the mutation's time.
 
@@ -71,7 +71,7 @@ class Supersession:
         """
         record = replace(record, recorded_at_ms=self.at_ms, updated_at_ms=self.at_ms)
         others = await self._competing(record, record.valid_from_ms)
-        settled = _settled(record, claims_of(record), others, record.valid_from_ms, only_ends=True)
+        settled = derived_with(record, claims_of(record), others, record.valid_from_ms, only_ends=True)
         new = settled.pop(record.id)
         event = LearningEvent(new_id(), new.id, "stored", new.to_json(), new.source, self.at_ms)
         known = self._write(record, new, event)
@@ -87,7 +87,7 @@ class Supersession:
         this mutation. statement: the content as a new record. since_ms: when it became valid as the caller said, if it did.
         """
         now = self.at_ms
-        known = self._changed.get(known.record.id, known)
+        known = self.now(known)
         before = known.record
         if statement.source.get("origin") != "person" and await self._is_closed_by_person(before):
             return before, before
@@ -95,14 +95,14 @@ class Supersession:
         if added:
             known = self._append(known, "edited", added, statement.source)
         claims = restated(known.record, statement, since_ms, now)
-        if claims is None and _counts_as(known.record) == _counts_as(before):
+        if claims is None and counts_as(known.record) == counts_as(before):
             return before, known.record
         again = known.record
         if has_expired(again, now) and claims is not None:
             again = replace(again, expires_at_ms=statement.expires_at_ms)
         kept = claims_of(again) if claims is None else claims
         wins_ms = statement.valid_from_ms if since_ms is None and claims is not None else None
-        known = await self._settle(known, again, kept, "restored", statement.source, wins_ms=wins_ms)
+        known = await self._settle(known, again, kept, "restored", statement.source, wins_ms=wins_ms, as_it_was=before)
         if claims is None:  # a fact that began later may have closed it: the statement is newer
             claims = restated(known.record, statement, since_ms, now)
             if claims is not None:
@@ -120,7 +120,7 @@ class Supersession:
         now = self.at_ms
         claims = opened(claims_of(known.record))
         others = await self._competing(known.record, _EVERYTHING)
-        settled = _settled(known.record, claims, others, _EVERYTHING)[known.record.id]
+        settled = derived_with(known.record, claims, others, _EVERYTHING)[known.record.id]
         is_due = covers(claims, now) and not has_expired(known.record, now)
         if is_due and not covers(spans_of_record(settled), now):
             claims = stated(claims, now)
@@ -134,18 +134,25 @@ class Supersession:
         claims = claims_of(before)
         record, following = known.after(event)
         known = self._write(before, record, following)
-        if _counts_as(record) == _counts_as(before):
+        if counts_as(record) == counts_as(before):
             return known
-        if _about(record) != _about(before):
+        if about(record) != about(before):
             await self.remove(before)
             self._removed.discard(record.id)
         return await self._settle(known, record, claims, "restored", following.source)
 
-    async def remove(self, record: Record) -> None:
-        """Let the other facts be valid as if this one had never been stated."""
-        self._removed.add(record.id)
-        others = await self._competing(record, _EVERYTHING)
-        self._note(_rederived({one.record.id: one for one in others}, {}, record.valid_from_ms), others, None)
+    async def remove(self, *records: Record) -> None:
+        """Let the other facts be valid as if these records of one tenant had never been stated."""
+        self._removed |= {record.id for record in records}
+        begins: dict[tuple[str | None, ...], int] = {}
+        for record in filter(competes, records):
+            begins[about(record)] = min(record.valid_from_ms, begins.get(about(record), record.valid_from_ms))
+        if not begins:
+            return
+        facts = await self._facts(records[0].tenant_id, list(begins), _EVERYTHING)
+        for fact, since_ms in begins.items():
+            others = [one for one in facts if about(one.record) == fact]
+            self._note(rederived({one.record.id: one for one in others}, {}, since_ms), others, None)
 
     async def reconcile(self, known: Iterable[KnownRecord], removed: Iterable[Record]) -> None:
         """Make facts that were written by other means agree with those that compete with them.
@@ -155,15 +162,13 @@ class Supersession:
         self._changed |= {one.record.id: one for one in known}
         gone = list(removed)
         self._removed |= {record.id for record in gone}
-        for record in gone:
-            if record.id not in self._changed:
-                await self.remove(record)
-        abouts = {_about(one.record): one.record for one in self._changed.values() if _competes(one.record)}
+        await self.remove(*[record for record in gone if record.id not in self._changed])
+        abouts = {about(one.record): one.record for one in self._changed.values() if competes(one.record)}
         for record in abouts.values():
             facts = await self._competing(record, _EVERYTHING, whole=True)
             overlap = first_overlap({one.record.id: spans_of_record(one.record) for one in facts})
             if overlap is not None:
-                self._note(_rederived({one.record.id: one for one in facts}, {}, overlap), facts, None)
+                self._note(rederived({one.record.id: one for one in facts}, {}, overlap), facts, None)
 
     async def _settle(
         self,
@@ -175,18 +180,20 @@ class Supersession:
         *,
         always: bool = False,
         wins_ms: int | None = None,
+        as_it_was: Record | None = None,
     ) -> KnownRecord:
         """Write the record with these claims and with what follows from them, and what follows for its competitors.
 
         always: with an event even if nothing changes. wins_ms: a beginning at which no other fact comes before this one.
+        as_it_was: the record before this mutation, if that has already changed when it counts.
         """
         before = known.record
         others = await self._competing(record, _EVERYTHING)
-        at_ms = _first_difference(before, record, claims)
+        at_ms = first_difference(as_it_was or before, record, claims)
         lost = {one.record.id: without(claims_of(one.record), wins_ms) for one in others} if wins_ms is not None else {}
         known_by_id = {one.record.id: one for one in others} | {record.id: KnownRecord(record, "")}
         at_ms = at_ms if wins_ms is None else min(at_ms, wins_ms)
-        settled = _rederived(known_by_id, {**lost, record.id: claims}, at_ms)
+        settled = rederived(known_by_id, {**lost, record.id: claims}, at_ms)
         after = settled.pop(record.id)
         data = _changes(before, after)
         if always or (_state(before), before.expires_at_ms) != (_state(after), after.expires_at_ms):
@@ -229,137 +236,21 @@ class Supersession:
 
     async def _competing(self, record: Record, since_ms: int, *, whole: bool = False) -> list[KnownRecord]:
         """Return the facts that compete with the record and may be valid after a time. whole: with the record itself."""
-        if not _competes(record):
+        if not competes(record):
             return []
-        changed = [*self._changed, *self._removed, record.id]  # D1 does not show this mutation yet
-        values = (record.tenant_id, record.scope_id, record.subject, record.predicate, json.dumps(changed), since_ms)
-        rows = (await self._sql.run(_COMPETING, *values)).rows
+        facts = await self._facts(record.tenant_id, [about(record)], since_ms)
+        return [one for one in facts if whole or one.record.id != record.id]
+
+    async def _facts(
+        self, tenant_id: str, abouts: Sequence[tuple[str | None, ...]], since_ms: int
+    ) -> list[KnownRecord]:
+        """Return the facts about these things that may be valid after a time, as this mutation has left them."""
+        changed = [*self._changed, *self._removed]  # D1 does not show this mutation yet
+        rows = (await self._sql.run(_COMPETING, json.dumps(abouts), tenant_id, json.dumps(changed), since_ms)).rows
         own = [
-            one
-            for one in self._changed.values()
-            if _about(one.record) == _about(record)
-            and one.record.id not in self._removed
-            and (whole or one.record.id != record.id)
+            one for one in self._changed.values() if about(one.record) in abouts and one.record.id not in self._removed
         ]
         return [*own, *map(known_of, rows)]
-
-
-def claims_of(record: Record) -> Spans:
-    """Return the spans for which the record was stated, in order."""
-    if record.claims:
-        return record.claims
-    ends = record.superseded_by is None or not _competes(record)
-    return ((record.valid_from_ms, record.valid_to_ms if ends else None),)
-
-
-def spans_of_record(record: Record) -> Spans:
-    """Return the spans in which the record is valid, in order."""
-    spans: list[tuple[int, int | None]] = []
-    begin = record.valid_from_ms
-    for start, end in record.gaps:
-        if begin < start:
-            spans.append((begin, start))
-        begin = begin if end is None else end
-    ends = [end for end in (record.valid_to_ms, record.expires_at_ms) if end is not None]
-    end = min(ends, default=None)
-    bounded = [(start, stop if end is None else min(stop or end, end)) for start, stop in [*spans, (begin, None)]]
-    return tuple((start, stop) for start, stop in bounded if stop is None or start < stop)
-
-
-def is_over(record: Record, at_ms: int) -> bool:
-    """Return whether the record is closed (even at a later time), has expired, or is in a gap of its validity."""
-    return record.valid_to_ms is not None or has_expired(record, at_ms) or covers(record.gaps, at_ms)
-
-
-def has_expired(record: Record, at_ms: int) -> bool:
-    """Return whether the record has expired by then."""
-    return record.expires_at_ms is not None and record.expires_at_ms <= at_ms
-
-
-def restated(record: Record, statement: Record, since_ms: int | None, now_ms: int) -> Spans | None:
-    """Return the record's claims after it was stated again; None when they stay as they are."""
-    claims, begins = claims_of(record), statement.valid_from_ms
-    if record.edited and statement.source.get("origin") != "person" and begins < claims[0][0]:
-        return None
-    if has_expired(record, now_ms):
-        if has_expired(statement, now_ms):
-            return None
-        ended = record.expires_at_ms or 0
-        return stated(closed(claims, ended) if begins >= ended else claims, begins)
-    if since_ms is None and covers(spans_of_record(record), begins):
-        return None
-    if covers(spans_of_record(record), begins) and len(claims) >= MAX_CLAIMS:
-        return None
-    again = stated(claims, begins)
-    if again == claims and (since_ms is not None or covers(spans_of_record(record), begins)):
-        return None
-    return again
-
-
-def _settled(
-    record: Record, claims: Spans, others: Sequence[KnownRecord], since_ms: int, *, only_ends: bool = False
-) -> dict[str, Record]:
-    """Return the record with these claims and its competitors, each with the validity that follows from then on.
-
-    only_ends: the others may be valid less than before, and not more, since not all of them are given.
-    """
-    known = {one.record.id: one for one in others} | {record.id: KnownRecord(record, "")}
-    return _rederived(
-        known, {record.id: claims}, since_ms, bounded=[one.record.id for one in others] if only_ends else ()
-    )
-
-
-def _rederived(
-    known: Mapping[str, KnownRecord], claims: Mapping[str, Spans], since_ms: int, bounded: Collection[str] = ()
-) -> dict[str, Record]:
-    """Return the competing records by id, valid as follows from their claims since a time, and as they were before.
-
-    bounded: those that are not valid where they were not before.
-    """
-    own = {name: claims.get(name) or claims_of(one.record) for name, one in known.items()}
-    derived = validity({name: Claimed(own[name], one.record.expires_at_ms) for name, one in known.items()})
-    later = {name: since(spans, since_ms) for name, spans in derived.items()}
-    later |= {name: common(later[name], spans_of_record(known[name].record)) for name in bounded}
-    starts = {begin: name for name, spans in later.items() for begin, _ in spans}
-    return {
-        name: _with_spans(
-            one.record, own[name], joined(until(spans_of_record(one.record), since_ms), later[name]), starts
-        )
-        for name, one in known.items()
-    }
-
-
-def _with_spans(record: Record, claims: Spans, spans: Spans, starts: Mapping[int, str]) -> Record:
-    """Return the record with these claims and spans of validity. starts: which fact becomes valid when."""
-    begin = claims[0][0]
-    end = spans[-1][1] if spans else (claims[-1][1] if _never(claims) else begin)
-    own_end = claims[-1][1]
-    if end is not None and end == record.expires_at_ms and end != own_end:
-        end = None
-    by = None if end is None or end == own_end else starts.get(end)
-    if by in (None, record.id) and end == record.valid_to_ms:
-        by = record.superseded_by
-    gaps: list[Span] = []
-    shown = begin
-    for start, stop in spans:
-        if shown < start:
-            gaps.append((shown, start))
-        shown = start if stop is None else stop
-    after = replace(record, valid_from_ms=begin, valid_to_ms=end, superseded_by=by, gaps=tuple(gaps), claims=())
-    return after if claims_of(after) == claims else replace(after, claims=claims)
-
-
-def _never(claims: Spans) -> bool:
-    return all(end is not None and end <= begin for begin, end in claims)
-
-
-def _first_difference(before: Record, record: Record, claims: Spans) -> int:
-    """Return the first time from which the change may make a difference to competing facts."""
-    old, new = claims_of(before), claims
-    if _counts_as(before) != _counts_as(record):
-        return min(old[0][0], new[0][0])
-    changed = set(old) ^ set(new)
-    return min((edge for span in changed for edge in span if edge is not None), default=new[0][0])
 
 
 def _state(record: Record) -> tuple[object, ...]:
@@ -382,15 +273,3 @@ def _without_none(data: Mapping[str, object]) -> dict[str, object]:
 
 def _without(data: Mapping[str, object], name: str) -> dict[str, object]:
     return {other: value for other, value in data.items() if other != name}
-
-
-def _competes(record: Record) -> bool:
-    return record.subject is not None and record.predicate is not None
-
-
-def _about(record: Record) -> tuple[str | None, ...]:
-    return record.scope_id, record.subject, record.predicate
-
-
-def _counts_as(record: Record) -> tuple[object, ...]:
-    return _about(record), record.expires_at_ms
