@@ -47,6 +47,7 @@ class Default(WorkerEntrypoint):
     async def scheduled(self, controller: Any, env: Any = None, ctx: Any = None) -> None:  # noqa: ARG002
         """Do the work of the cron expression. An expression without work is an error."""
         from retain.admin import maintenance
+        from retain.limits.d1_calls import budget
 
         assembly = assembly_of(self.env)
         platform = assembly.platform
@@ -54,16 +55,24 @@ class Default(WorkerEntrypoint):
             case maintenance.PRUNE | maintenance.PRUNE_IN_CRON:
                 await maintenance.prune(platform.sql, now_ms, platform.settings.runs_retention_days)
             case maintenance.BRIEF:
-                kept_up = await maintenance.keep_up(assembly.lifecycle.stores)
-                kept_up["pruned"] = await maintenance.pruned(
-                    platform.sql, now_ms, platform.settings.runs_retention_days
-                )
-                kept_up["ingests"] = await maintenance.ingests(assembly.lifecycle.stores, assembly.memory.ingestion)
-                kept_up["evaluations"] = await maintenance.evaluations(assembly.evaluation.runner())
-                kept_up["items"] = await maintenance.demoted(assembly.items.demotion)
+                with budget(maintenance.WORK_CALLS):
+                    kept_up = await _kept_up(assembly)
                 await maintenance.brief(platform.sql, platform.objects, assembly.memory.indexer(), now_ms, kept_up)
             case other:
                 raise errors.Misconfigured(f"there is no work for the schedule '{other}'", code="unknown_schedule")
+
+
+async def _kept_up(assembly: Assembly) -> dict[str, object]:
+    """Do the work of the daily brief; return what was done, by part."""
+    from retain.admin import maintenance
+
+    platform = assembly.platform
+    done = await maintenance.keep_up(assembly.lifecycle.stores)
+    done["pruned"] = await maintenance.pruned(platform.sql, now_ms, platform.settings.runs_retention_days)
+    done["ingests"] = await maintenance.ingests(assembly.lifecycle.stores, assembly.memory.ingestion)
+    done["evaluations"] = await maintenance.evaluations(assembly.evaluation.runner())
+    done["items"] = await maintenance.demoted(assembly.items.demotion)
+    return done
 
 
 async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Response:

@@ -222,3 +222,59 @@ async def test_a_step_that_fails_stops_no_other_and_is_in_the_brief(
     assert report["items"] == {"error": "invalid_legacy_pattern"}
     assert report["evaluations"] == {}
     assert "demotion failed" in capsys.readouterr().out
+
+
+async def test_a_brief_whose_work_uses_up_its_calls_is_written_and_the_next_one_continues(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with serving() as worker:
+        await worker.tenant()
+        await stored(worker, *(f"Ann owns book number {number}." for number in range(30)))
+        await worker.rows("UPDATE memory_outbox SET state = 'owed', due_at_ms = 0")
+        worker.clock.advance(DAY_MS)
+        with monkeypatch.context() as patch:
+            patch.setattr("retain.admin.maintenance.WORK_CALLS", 10)
+            patch.setattr("retain.admin.maintenance.SETTLING_CALLS", 3)
+            short = await briefed(worker)
+        stopped = {"error": "d1_calls_used_up"}
+        assert [short[part] for part in ("pruned", "ingests", "evaluations", "items")] == [stopped] * 4
+        assert 0 < short["vector_outbox"]["settled"] < 30
+        assert short["rows"]["memory_records"] == 30
+        worker.clock.advance(DAY_MS)
+        whole = await briefed(worker)
+        assert all(whole[part] != stopped for part in ("pruned", "ingests", "evaluations", "items"))
+        assert short["vector_outbox"]["settled"] + whole["vector_outbox"]["settled"] >= 30
+
+
+async def test_a_brief_makes_no_more_calls_of_d1_than_an_invocation_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving() as worker:
+        await worker.tenant()
+        await stored(worker, "Ann owns a book.")
+        await worker.rows(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)"
+            " INSERT INTO memory_outbox (record_id, tenant_id, scope_id, parts, state, at_ms, due_at_ms)"
+            " SELECT 'lost-' || i, 'acme', 'tenant', 1, 'owed', 0, 0 FROM n"
+        )
+        worker.clock.advance(DAY_MS)
+        calls: list[str] = []
+        for method in ("all", "batch"):
+            counted(monkeypatch, worker.db, method, calls)
+        worker.vectors.down = True  # each debt fails on its own, and its failure is noted
+        await briefed(worker)
+        assert 300 < len(calls) < 1000
+        del calls[:]
+        worker.vectors.down = False
+        worker.clock.advance(DAY_MS)
+        assert (await briefed(worker))["vector_outbox"] == {"settled": 500, "failed": 0}
+        assert len(calls) < 200, "debts are settled in groups"
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, binding: object, method: str, calls: list[str]) -> None:
+    """Note every call of a binding's method."""
+    call = getattr(binding, method)
+
+    async def noting(*arguments: object) -> object:
+        calls.append(method)
+        return await call(*arguments)
+
+    monkeypatch.setattr(binding, method, noting)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyodide.ffi import JsException, create_proxy, jsnull, to_js
 
 from adapters.failures import sql_error
+from retain.limits.d1_calls import spend
 from retain.limits.storage import check_statement
 from retain.ports import Row, SqlResult, SqlValue, Statement
 
@@ -25,6 +26,7 @@ class D1:
         self._db = binding
 
     async def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        spend()
         try:
             return _d1_result(await self._prepare(sql, values).all())
         except JsException as error:
@@ -33,6 +35,7 @@ class D1:
     async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
         if not statements:
             return []
+        spend()
         try:
             results = await self._db.batch([self._prepare(sql, values) for sql, values in statements])
         except JsException as error:

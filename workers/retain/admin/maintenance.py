@@ -24,6 +24,7 @@ from retain.lifecycle.erasure.user import USER_RULES
 from retain.lifecycle.heads import keep_heads
 from retain.lifecycle.reindexing import Reindexing
 from retain.lifecycle.stores import Stores
+from retain.limits.d1_calls import budget
 from retain.memory.conversations.statements import CONVERSATION_RULES
 from retain.memory.episodes import EPISODE_RULES, WARN_PER_TENANT
 from retain.memory.indexer import Indexer
@@ -47,6 +48,10 @@ BRIEF = "0 4 * * *"
 
 REFUSALS_SHOWN_MS = 7 * DAY_MS
 """How long the briefs report that a tenant's episodes were refused."""
+WORK_CALLS = 650
+"""Calls of D1 that the work of one brief may make; those of `brief` come in addition. An invocation has 1,000."""
+SETTLING_CALLS = 300
+"""Calls of D1 that writing what the vector index is owed may make."""
 JOBS_A_DAY = 10
 """Open jobs of each kind that one brief continues."""
 
@@ -187,7 +192,8 @@ async def brief(
     kept_up: what `keep_up` returned, included in the brief.
     The object is `briefs/{epoch day}.json`; a second brief on the same day replaces the first.
     """
-    settled = await indexer.reconcile()
+    with budget(SETTLING_CALLS):
+        settled = await indexer.reconcile()
     now = clock()
     counts = await sql.batch([(f"SELECT COUNT(*) AS n FROM {table}", ()) for table in _COUNTED])  # noqa: S608
     full = await sql.run(

@@ -213,6 +213,7 @@ UnavailableCode = Literal[
     "agent_instance_unavailable",
     "body_interrupted",
     "contended",
+    "d1_calls_used_up",
     "d1_unavailable",
     "database_failed",
     "database_full",

@@ -26,7 +26,7 @@ Source: https://developers.cloudflare.com/d1/platform/limits/,
 https://developers.cloudflare.com/durable-objects/platform/limits/
 """
 MAX_QUERIES = 1000
-"""Statements that one invocation of a Worker may send to D1, on the paid plan; 50 on the free one.
+"""Calls of D1 that one invocation of a Worker may make, on the paid plan; 50 on the free one. A batch is one.
 
 Source: https://developers.cloudflare.com/d1/platform/limits/
 """

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.errors import RetainError, Unavailable
+from retain.limits.d1_calls import used_up
 from retain.memory import index_debts
 from retain.memory.index_debts import Owed, changed_since, crossed_out, owed_of, reading
 from retain.memory.recall.preparation import PreparedRecord, prepare, signature
@@ -24,6 +25,7 @@ from retain.ports import Clock, MetadataValue, Sql, Statement, Vector, VectorEnt
 UPSERT_LIMIT = 500
 """Vectors per call. Vectorize takes 1,000 from a Worker."""
 DELETE_LIMIT = 1000
+SETTLED_TOGETHER = 20
 """Ids per call."""
 MAX_TRIES = 5
 """How often settling is tried while the record keeps changing."""
@@ -206,11 +208,28 @@ class Indexer:
         """Settle the debts older than the grace time, and delete those whose vectors the index shows by now.
 
         Up to `limit` records, those due for longest first. One that failed is retried after a pause that doubles with
-        each failure, up to an hour, so records that cannot be settled do not hold up others.
+        each failure, up to an hour, so records that cannot be settled do not hold up others: those of a group that fails
+        are settled one by one. It ends with the calls of D1 that the invocation may make, if these are limited.
         """
         _, due, _ = await self._sql.batch(index_debts.due(self._clock(), limit))
-        worked = [await self.try_to_settle(row["record_id"], still_fresh=True) for row in due.rows]
-        return Settled(sum(worked), len(worked) - sum(worked))
+        ids = [str(row["record_id"]) for row in due.rows]
+        settled = failed = 0
+        for start in range(0, len(ids), SETTLED_TOGETHER):
+            group = ids[start : start + SETTLED_TOGETHER]
+            try:
+                await self.settle_all(group, still_fresh=frozenset(group))
+                settled += len(group)
+                continue
+            except RetainError as error:
+                _log.warning("records are settled one by one", extra={"records": len(group), "code": error.code})
+            for record_id in group:
+                if not used_up() and await self.try_to_settle(record_id, still_fresh=True):
+                    settled += 1
+                elif not used_up():
+                    failed += 1
+            if used_up():
+                break
+        return Settled(settled, failed)
 
     async def _note_failure(self, record_ids: Sequence[str], error: RetainError) -> None:
         _log.warning("vector index not settled", extra={"record_ids": record_ids, "code": error.code})

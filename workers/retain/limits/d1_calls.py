@@ -1,0 +1,44 @@
+"""How many calls of D1 an invocation of the Worker may still make.
+
+Work that has no natural end within one invocation runs inside `budget`: past it D1 is not called any more, so that what
+follows in the same invocation still can. Without a budget nothing is counted. A batch is one call, whatever it holds: the
+binding sends it as one request, and the platform's limit is one of requests.
+
+Source: https://developers.cloudflare.com/d1/platform/limits/ (queries per Worker invocation, which are subrequests)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from retain.errors import Unavailable
+
+_left: ContextVar[list[int] | None] = ContextVar("d1_calls_left", default=None)
+
+
+@contextmanager
+def budget(calls: int) -> Iterator[None]:
+    """Allow this many calls inside the block, in all its tasks together. An inner budget counts on its own."""
+    token = _left.set([calls])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def spend() -> None:
+    """Count a call that is about to be made. Raises: Unavailable (code `d1_calls_used_up`); then it is not made."""
+    left = _left.get()
+    if left is None:
+        return
+    if left[0] <= 0:
+        raise Unavailable("the invocation has used up its calls of D1; the next one continues", code="d1_calls_used_up")
+    left[0] -= 1
+
+
+def used_up() -> bool:
+    """Return whether the budget is used up."""
+    left = _left.get()
+    return left is not None and left[0] <= 0
