@@ -1,6 +1,6 @@
 """How many calls of D1 an invocation of the Worker may still make.
 
-Work that has no natural end within one invocation runs inside `budget`: past it D1 is not called any more, so that what
+Work that has no natural end within one invocation runs inside `budget`: when it is used up, D1 is not called, so that what
 follows in the same invocation still can. Without a budget nothing is counted. A batch is one call, whatever it holds: the
 binding sends it as one request, and the platform's limit is one of requests.
 
