@@ -64,6 +64,11 @@ UNUSABLE: dict[str, tuple[ChatReply | Exception, str, str]] = {
         "answer_cut",
         "reached its limit of 1024 tokens",
     ),
+    "too many calls": (
+        ChatReply("", tuple(ToolCall(f"c{number}", NOTE[0], {}) for number in range(33)), Usage(5, 1)),
+        "too_many_tool_calls",
+        "more tools at once than 32",
+    ),
     "not in the format": (UnusableAnswer("what?", input_tokens=5, output_tokens=1), "malformed_answer", ""),
 }
 
@@ -96,6 +101,16 @@ async def test_a_model_that_never_gives_a_usable_answer_fails_the_run(
     await deployment.settled()
     [row] = await deployment.rows("SELECT input_tokens, output_tokens FROM agent_runs")
     assert dict(row) == {"input_tokens": 5 * MAX_ANSWERS, "output_tokens": MAX_ANSWERS}
+
+
+async def test_as_many_calls_as_the_limit_allows_are_made(deploy: Deploy, agents: Agents) -> None:
+    chat = SteppedChat(calls(*[NOTE] * 3), calls(*[NOTE] * 4), says("done"))
+    deployment = deploy(agents(clerk={"limits": {"max_tool_calls": 3}}), chat=chat)
+    result = await deployment.run("clerk", "hello")
+    assert result["output"] == "done"
+    assert len(await data_of(deployment, "tool_called")) == 3
+    [dropped] = await data_of(deployment, "answer_dropped")
+    assert dropped["message"] == "the model called 4 tools at once"
 
 
 async def test_dropped_answers_count_against_the_budget_of_the_run(deploy: Deploy, agents: Agents) -> None:

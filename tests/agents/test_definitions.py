@@ -37,6 +37,7 @@ def test_a_definition_needs_type_description_and_instructions_and_has_defaults_f
     }
     assert definition.limits.model_dump() == {
         "max_turns": 8,
+        "max_tool_calls": 32,
         "context_tokens": 16_000,
         "run_tokens": None,
         "max_delegations": 20,

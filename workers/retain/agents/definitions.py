@@ -111,6 +111,7 @@ class ModelConfig(_StrictDefinition):
 class Limits(_StrictDefinition):
     """The limits of a run.
 
+    max_tool_calls: how many calls of tools one answer of the model may contain.
     context_tokens: estimated tokens of the whole prompt. run_tokens: tokens that the run and all its delegates may read
     and write together, as the models count them; None for no bound. max_delegations: how many runs the run and all its
     delegates may start. approval_hours: after how many hours an unanswered request for approval counts as rejected.
@@ -118,6 +119,7 @@ class Limits(_StrictDefinition):
     """
 
     max_turns: int = Field(default=8, ge=1, le=50)
+    max_tool_calls: int = Field(default=32, ge=1, le=128)
     context_tokens: int = Field(default=16_000, ge=500, le=1_000_000)
     run_tokens: int | None = Field(default=None, ge=1)
     max_delegations: int = Field(default=20, ge=0, le=1_000)

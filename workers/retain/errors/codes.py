@@ -315,6 +315,7 @@ ReportedCode = Literal[
     "rejected",
     "resumed_too_often",
     "token_budget",
+    "too_many_tool_calls",
     "turn_limit",
 ]
 """Codes that answers and run events contain, but no error is raised with."""

@@ -33,6 +33,7 @@ MAX_DROPPED_CHARACTERS = 16 * 1024
 REMINDERS = {
     "answer_cut": "Your last answer reached its limit of {limit} tokens before it was complete. Answer again, briefly.",
     "empty_answer": "Your last answer was empty. Answer again.",
+    "too_many_tool_calls": "Your last answer called more tools at once than {calls}, and none was called. Call fewer.",
 }
 """What the model reads after an answer that was dropped for this reason."""
 
@@ -107,8 +108,10 @@ class Asking:
         """Return what the model reads about its last answer, if that was dropped."""
         dropped = dropped_in(state, turn)
         words = REMINDERS.get(dropped[-1].code) if dropped else None
-        limit = self._definition.model.max_output_tokens
-        return () if words is None else (ChatMessage("user", words.format(limit=limit)),)
+        if words is None:
+            return ()
+        limit, calls = self._definition.model.max_output_tokens, self._definition.limits.max_tool_calls
+        return (ChatMessage("user", words.format(limit=limit, calls=calls)),)
 
     async def _complete(self, run: OpenRun, turn: int, request: ChatRequest) -> ChatReply:
         """Return the model's answer. Raises: as the model; _Stopped as soon as the run is cancelled."""
@@ -148,6 +151,9 @@ class Asking:
         usage = reply.usage
         if not reply.tool_calls and not reply.content.strip():
             return self._dropped(run, turn, "empty_answer", "the model answered nothing", usage)
+        if len(reply.tool_calls) > self._definition.limits.max_tool_calls:
+            message = f"the model called {len(reply.tool_calls)} tools at once"
+            return self._dropped(run, turn, "too_many_tool_calls", message, usage)
         answer = ModelAnswered(
             turn, reply.content, reply.tool_calls, usage.input_tokens, usage.output_tokens, reply.finish_reason
         )
