@@ -118,13 +118,32 @@ async def test_the_vectors_of_closed_records_are_repaired(migrated: World) -> No
     old = {name: value for name, value in entry.metadata.items() if name not in ends}
     await migrated.index.upsert([replace(entry, metadata=old)])
     assert (await verify_page(migrated.stores(), "acme", None, repair=False)).drift == {}
-    assert [one["record_id"] for one in migrated.sql_now("SELECT * FROM memory_outbox")] == [closed["id"]]
+    assert closed["id"] in [one["record_id"] for one in migrated.sql_now("SELECT * FROM memory_outbox")]
     for _ in range(2):  # the first time the index is sent them, and the second time it shows them
         await migrated.rest()
     [entry] = await migrated.index.get_by_ids([f"{closed['id']}#0"])
     assert entry.metadata == {**old, **ends}
     assert migrated.sql_now("SELECT * FROM memory_outbox") == []
     assert (await verify_page(migrated.stores(), "acme", None, repair=False)).drift == {}
+
+
+async def test_the_earlier_texts_of_edited_records_are_indexed(migrated: World) -> None:
+    query = (
+        "SELECT record_id, at_ms, data ->> 'content' AS content FROM memory_events WHERE data ->> 'content' IS NOT NULL"
+    )
+    edits = [row for row in migrated.sql_now(f"{query} AND kind = 'edited' ORDER BY event_id") if row["content"]]
+    assert edits
+    for _ in range(2):
+        await migrated.rest()
+    for edit in edits:
+        [stored] = migrated.sql_now(f"{query} AND kind = 'stored' AND record_id = ?", edit["record_id"])
+        [earlier] = migrated.sql_now("SELECT * FROM memory_earlier WHERE record_id = ?", edit["record_id"])
+        assert (earlier["from_ms"], earlier["until_ms"]) == (stored["at_ms"], edit["at_ms"])
+        [words] = migrated.sql_now("SELECT content FROM memory_earlier_text WHERE rowid = ?", earlier["number"])
+        assert len(words["content"].split()) == earlier["words"] == len(stored["content"].split())
+    assert {row["record_id"] for row in migrated.sql_now("SELECT * FROM memory_earlier")} == {
+        edit["record_id"] for edit in edits
+    }
 
 
 async def test_the_conversations_are_whole_and_continue(migrated: World) -> None:

@@ -222,7 +222,8 @@ def _connection(adapter: object) -> sqlite3.Connection:
 def _tables(connection: sqlite3.Connection) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
     names = connection.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'memory_text_%'"
-        " AND name NOT IN ('memory_occurrences', 'd1_migrations') ORDER BY name"
+        " AND name NOT LIKE 'memory_earlier_text_%'"
+        " AND name NOT IN ('memory_occurrences', 'memory_earlier_occurrences', 'd1_migrations') ORDER BY name"
     ).fetchall()
     for (name,) in names:
         yield name, connection.execute(f'SELECT * FROM "{name}"').fetchall()

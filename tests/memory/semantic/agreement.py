@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
+from itertools import pairwise
 
 from retain.memory.recall.preparation import prepare, signature
 from retain.memory.recall.words import indexed_text
@@ -18,6 +20,7 @@ async def check_agreement(substrate: Substrate, *, settled: bool = True) -> None
     """Check the whole substrate. settled: no index debt is left, so the vector index must agree as well."""
     records = await check_records(substrate)
     await check_search_rows(substrate, records)
+    await check_earlier_texts(substrate, records)
     await check_counters(substrate)
     await check_history(substrate)
     if settled:
@@ -63,6 +66,42 @@ async def check_search_rows(substrate: Substrate, records: list[Record]) -> None
             "embedding_model": substrate.embedder.model,
         }
         assert {name: row[name] for name in expected} == expected
+
+
+async def check_earlier_texts(substrate: Substrate, records: list[Record]) -> None:
+    """Check that each text that a record had before an edit is indexed as the present ones are, and nothing else is."""
+    places = {record.id: record for record in records}
+    events = [event_of(row) for row in await substrate.rows("SELECT * FROM memory_events ORDER BY event_id")]
+    expected: dict[str, tuple[Record, int, int]] = {}
+    for record in records:
+        texts = [event for event in events if event.record_id == record.id and "content" in event.data]
+        for event, following in pairwise(texts):
+            then = replace(record, content=event.data["content"])
+            expected[event.event_id] = (then, event.at_ms, following.at_ms)
+    rows = await substrate.rows(
+        "SELECT e.*, t.content FROM memory_earlier e LEFT JOIN memory_earlier_text t ON t.rowid = e.number"
+    )
+    assert {row["event_id"] for row in rows} == expected.keys()
+    assert len(await substrate.rows("SELECT rowid FROM memory_earlier_text")) == len(rows)
+    for row in rows:
+        then, from_ms, until_ms = expected[row["event_id"]]
+        prepared = prepare(then.content, then.utterance)
+        wanted = {
+            "record_id": then.id,
+            "tenant_id": places[then.id].tenant_id,
+            "scope_id": places[then.id].scope_id,
+            "from_ms": from_ms,
+            "until_ms": until_ms,
+            "length": prepared.length,
+            "words": len(prepared.stems),
+            "terms": prepared.terms,
+            "names_time": prepared.names_time,
+            "asking": prepared.asking,
+            "signature": signature(await vectors_of(substrate, then)),
+            "embedding_model": substrate.embedder.model,
+            "content": indexed_text(then.tenant_id, then.scope_id, list(prepared.stems)),
+        }
+        assert {name: row[name] for name in wanted} == wanted
 
 
 async def check_counters(substrate: Substrate) -> None:

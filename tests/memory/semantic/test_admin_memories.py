@@ -147,6 +147,37 @@ def test_a_newer_fact_supersedes_and_the_past_is_readable(memories: Memories) ->
     shown = memories.get(old)
     assert (shown["superseded_by"], shown["valid_to_ms"]) == (new, memories.get(new)["valid_from_ms"])
     assert [event["kind"] for event in shown["events"]] == ["stored", "superseded"]
+    replaced_at_ms = memories.get(new)["recorded_at_ms"]
+    assert shown["events"][-1]["at_ms"] == replaced_at_ms
+    stated_at_ms = memories.get(new)["valid_from_ms"]
+    for at_ms, known in ((stated_at_ms, [BERLIN]), (replaced_at_ms - 1, [BERLIN]), (replaced_at_ms, [MUNICH])):
+        if stated_at_ms < replaced_at_ms or known == [MUNICH]:
+            assert memories.recalled("Where does Ann live?", as_of_ms=at_ms) == known
+
+
+def test_what_was_known_before_an_edit_is_found_by_the_text_that_it_had(memories: Memories) -> None:
+    record_id = memories.store("The doctor prescribed antibiotics to Ann.")
+    memories.store(BERLIN)
+    memories.store("The doctor prescribed antibiotics to Ann.", agent_type="sdr")
+    before = memories.get(record_id)["recorded_at_ms"]
+    assert memories.patch(record_id, {"content": "The invoice was paid."}).status_code == 200
+    for query in ("antibiotics", "Which medicine did the physician order?"):
+        [hit] = memories.hits(query, as_of_ms=before, top_k=1)
+        assert (hit["id"], hit["content"]) == (record_id, "The doctor prescribed antibiotics to Ann.")
+    assert memories.recalled("invoice", as_of_ms=before, top_k=1) != ["The invoice was paid."]
+    assert memories.recalled("antibiotics", agent_type="sdr", top_k=1) == ["The doctor prescribed antibiotics to Ann."]
+    assert memories.recalled("invoice", top_k=1) == ["The invoice was paid."]
+
+
+def test_what_was_valid_in_another_year_is_recalled_and_listed(memories: Memories) -> None:
+    memories.store(BERLIN, valid_from_ms=1_600_000_000_000, **CITY)
+    before = memories.get(memories.page(all="true")["memories"][0]["id"])["recorded_at_ms"]
+    memories.store(MUNICH, valid_from_ms=1_700_000_000_000, **CITY)
+    for at_ms, expected in ((1_599_999_999_999, []), (1_650_000_000_000, [BERLIN]), (1_700_000_000_000, [MUNICH])):
+        assert memories.recalled("Where does Ann live?", valid_at_ms=at_ms) == expected
+        assert memories.contents(valid_at_ms=str(at_ms)) == expected
+    now = memories.recalled("Where does Ann live?", valid_at_ms=1_700_000_000_000, as_of_ms=before)
+    assert now == [BERLIN], "what was then known of that time"
 
 
 def test_a_recall_is_explained_filtered_and_bounded(memories: Memories) -> None:
@@ -235,6 +266,9 @@ def test_another_tenant_cannot_reach_it(memories: Memories, tenant: Callable[[],
         ("POST", "/recall", {"query": ""}, 400, "empty_query"),
         ("POST", "/recall", {"query": "x" * 8_193}, 413, "query_too_large"),
         ("POST", "/recall", {"query": "x", "top_k": 51}, 400, "invalid_top_k"),
+        ("POST", "/recall", {"query": "x", "valid_at_ms": -1}, 400, "invalid_valid_at"),
+        ("GET", "?valid_at_ms=soon", None, 400, "invalid_valid_at"),
+        ("GET", "?valid_at_ms=1&all=true", None, 400, "invalid_valid_at"),
         ("POST", "/recall", {"query": "x", "as_of_ms": -1}, 400, "invalid_as_of"),
         ("POST", "/recall", {"query": "x", "filter": {"a": {"$like": 1}}}, 400, "invalid_filter"),
         ("POST", "/recall", {"query": "x", "filter": {"a": "x" * 2_048}}, 413, "filter_too_large"),

@@ -161,6 +161,19 @@ def is_valid(record: Record, at_ms: int) -> bool:
     )
 
 
+async def test_a_later_expiry_in_a_new_statement_ends_what_was_valid_after_the_earlier_one(
+    substrate: Substrate,
+) -> None:
+    """Rome is valid when Lyon has expired; then Lyon is stated again from a later time on, with an expiry after that."""
+    city: dict[str, Any] = {"subject": "ann", "predicate": HOME}
+    rome = await substrate.store("Ann is in Rome.", **city)
+    lyon = await substrate.store("Ann is in Lyon.", expires_at_ms=START + 18, **city)
+    await substrate.store("Ann is in Lyon.", valid_from_ms=START + 51, expires_at_ms=START + 87, **city)
+    for at, expected in ((17, lyon), (18, lyon), (52, lyon), (87, rome)):
+        valid = [record.id for record in await substrate.listed() if is_valid(record, START + at)]
+        assert valid == [expected], f"at {at}"
+
+
 TestLifeOfFacts = LifeOfFacts.TestCase
 TestLifeOfFacts.settings = settings(
     max_examples=20,

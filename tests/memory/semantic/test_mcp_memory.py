@@ -54,6 +54,11 @@ async def test_a_memory_is_remembered_recalled_edited_and_forgotten(
             ["stored", "edited"],
         )
         assert shown["source"] == {"origin": "person"}
+        [then] = (await called(client, "recall", query="green", as_of_ms=shown["recorded_at_ms"]))["memories"]
+        assert then["content"] == "Ann likes green tea."
+        for tool, asked in (("recall", {"query": "tea"}), ("list", {})):
+            for at_ms, count in ((shown["valid_from_ms"], 1), (shown["valid_from_ms"] - 1, 0)):
+                assert len((await called(client, tool, **asked, valid_at_ms=at_ms))["memories"]) == count
         listed = (await called(client, "list", filter={"checked": True}, limit=5))["memories"]
         assert [memory["id"] for memory in listed] == [made["id"]]
         await called(client, "forget", id=made["id"])

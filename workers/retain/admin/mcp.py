@@ -44,6 +44,7 @@ class OwnerQuery(QueryModel):
 class RecallArguments(BodyModel):
     """What to look for. filter: metadata conditions in Vectorize's syntax. as_of_ms: recall what was known then.
 
+    valid_at_ms: recall what was or will be valid then, as far as is known now, or was known at as_of_ms.
     min_score: leave out what is less relevant, 0 to 1.
     """
 
@@ -51,15 +52,17 @@ class RecallArguments(BodyModel):
     top_k: int = Field(default=5, ge=1, le=50)
     min_score: float = Field(default=0, ge=0, le=1)
     as_of_ms: int | None = None
+    valid_at_ms: int | None = None
     filter: dict[str, Json] = Field(default_factory=dict)
     explain: bool = False
 
 
 class ListArguments(BodyModel):
-    """A page of memories. all: include those that are no longer valid."""
+    """A page of memories. all: include those that are not valid. valid_at_ms: those that were or will be valid then."""
 
     filter: dict[str, Json] = Field(default_factory=dict)
     all: bool = False
+    valid_at_ms: int | None = None
     limit: int = Field(default=50, ge=1, le=200)
     cursor: str | None = None
 
@@ -86,6 +89,7 @@ async def _recall(desk: MemoryDesk, owner: Owner, given: RecallArguments) -> Map
         given.query,
         top_k=given.top_k,
         as_of_ms=given.as_of_ms,
+        valid_at_ms=given.valid_at_ms,
         conditions=given.filter,
         min_score=given.min_score,
     )
@@ -93,7 +97,14 @@ async def _recall(desk: MemoryDesk, owner: Owner, given: RecallArguments) -> Map
 
 
 async def _list(desk: MemoryDesk, owner: Owner, given: ListArguments) -> Mapping[str, object]:
-    page = await desk.list(owner, conditions=given.filter, closed_too=given.all, limit=given.limit, cursor=given.cursor)
+    page = await desk.list(
+        owner,
+        conditions=given.filter,
+        closed_too=given.all,
+        valid_at_ms=given.valid_at_ms,
+        limit=given.limit,
+        cursor=given.cursor,
+    )
     return page.to_json()
 
 

@@ -99,15 +99,20 @@ class MemoryDesk:
         *,
         conditions: JsonObject,
         closed_too: bool = False,
+        valid_at_ms: int | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> RecordPage:
         """Return memories at or below the owner's scope, oldest first; of a user without an agent, from all their scopes.
 
-        conditions: as a recall's filter. closed_too: include those that are no longer valid.
-        Raises: NotFound (code `unknown_scope`) for a house with no stored memory and no agent that has run, as `recall`.
+        conditions: as a recall's filter. closed_too: include those that are not valid. valid_at_ms: those that were or will
+        be valid then, instead of now.
+        Raises: InvalidInput (code `invalid_valid_at`), also for a time together with `closed_too`; NotFound (code
+            `unknown_scope`) for a house with no stored memory and no agent that has run, as `recall`.
         """
-        held_at_ms = None if closed_too else self._context.clock()
+        if valid_at_ms is not None and closed_too:
+            raise InvalidInput("valid_at_ms asks for those that are valid then, not for all", code="invalid_valid_at")
+        held_at_ms = None if closed_too else self._context.clock() if valid_at_ms is None else valid_at_ms
         wanted = Listing(filter=conditions, held_at_ms=held_at_ms, cursor=cursor, limit=limit)
         page = RecordPage(*await list_records(self._context.sql, self._place(owner), wanted))
         if not page.records and owner.house is not None:
@@ -147,18 +152,28 @@ class MemoryDesk:
         *,
         top_k: int = 5,
         as_of_ms: int | None = None,
+        valid_at_ms: int | None = None,
         conditions: JsonObject | None = None,
         min_score: float = 0.0,
     ) -> Recalled:
-        """Recall as the owner would, or over every memory of the tenant. min_score: the least relevance, 0 to 1.
+        """Recall as the owner would, or over every memory of the tenant.
 
+        as_of_ms, valid_at_ms, min_score: as `RecallQuery`.
         Of a user with an agent: what a run of the agent for that user sees. Of a user alone: all their scopes, and what is
         visible from them.
         Raises: NotFound (code `unknown_scope`) for a house with no stored memory and no agent that has run; LimitExceeded
             (code `too_many_scopes`).
         """
         whole = owner == WHOLE_TENANT
-        wanted = RecallQuery(query, top_k, as_of_ms, conditions or {}, below=whole, min_score=min_score)
+        wanted = RecallQuery(
+            query,
+            top_k=top_k,
+            as_of_ms=as_of_ms,
+            valid_at_ms=valid_at_ms,
+            filter=conditions or {},
+            below=whole,
+            min_score=min_score,
+        )
         # An agent is in the catalogue and the tenant registered; a house may be misspelt.
         register = owner.house is None
         memory = self._context.semantic(await self._view(owner))

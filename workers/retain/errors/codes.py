@@ -73,6 +73,7 @@ InvalidInputCode = Literal[
     "invalid_ttl",
     "invalid_url",
     "invalid_user",
+    "invalid_valid_at",
     "invalid_valid_from_ms",
     "invalid_working_key",
     "invalid_working_value",

@@ -70,7 +70,10 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line], *, incl
     indexer = stores.indexer()
     plan = await plan_import(stores.sql, tenant_id, lines, include_erased=include_erased)
     records = plan.records
-    indexed = dict(zip([record.id for record in records], await indexer.read(records), strict=True)) if records else {}
+    texts = [text for step in plan.acting for text in step.earlier_texts]
+    read = await indexer.read([*records, *(text.record for text in texts)]) if records else []
+    indexed = {record.id: one for record, one in zip(records, read, strict=False)}
+    earlier = indexer.earlier_rows(texts, read[len(records) :])
     subjects = [record.id for record in plan.subjects]
     await stores.sql.batch(plan.debts(indexer, indexed, await _parts(stores.sql, subjects)))
 
@@ -85,7 +88,7 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line], *, incl
         await supersession.reconcile(now.known, now.removed)
         replaced = {record.id for record in now.replaced}  # whose debts are recorded before
         debts = indexer.debts({name: one for name, one in supersession.changes.items() if name not in replaced})
-        return now.change(indexer, tenant_id, indexed, [*supersession.parts, *debts.values()])
+        return now.change(indexer, tenant_id, indexed, [*earlier, *supersession.parts, *debts.values()])
 
     try:
         await indexer.write([(record, indexed[record.id]) for record in records])

@@ -16,6 +16,7 @@ from retain.errors import InvalidInput, RetainError
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.surplus import remove_surplus, search_surplus, text_surplus, wrong_counts
 from retain.limits.vectorize import GRACE_MS, MAX_GET_IDS
+from retain.memory.earlier_texts import missing
 from retain.memory.indexer import Indexer
 from retain.memory.recall.preparation import PreparedRecord, prepare
 from retain.memory.recall.words import indexed_text
@@ -102,6 +103,8 @@ async def verify_page(stores: Stores, tenant_id: str, cursor: str | None, *, rep
     checked = [await _checked(indexer, row) for row in rows]
     drifted = {one.record.id: one for one in checked if _check_rows(indexer, one, report)}
     settled = [one for one in checked if not one.row["pending"]]
+    for one in await _check_earlier_texts(stores, indexer, settled, report):
+        drifted[one.record.id] = one
     for one in await _check_vectors(stores, indexer, settled, report):
         drifted[one.record.id] = one
     if len(rows) == PAGE_RECORDS:
@@ -168,6 +171,18 @@ def _check_rows(indexer: Indexer, one: _Checked, report: Report) -> bool:
     for kind in found:
         report.note(kind, record.id)
     return bool(found)
+
+
+async def _check_earlier_texts(
+    stores: Stores, indexer: Indexer, settled: Sequence[_Checked], report: Report
+) -> list[_Checked]:
+    """Look for texts that records had before an edit and that are not indexed; return the records that drifted."""
+    statement, values = missing([one.record.id for one in settled], indexer.model)
+    found = {row["id"] for row in (await stores.sql.run(statement, *values)).rows}
+    drifted = [one for one in settled if one.record.id in found]
+    for one in drifted:
+        report.note("earlier_text_missing", one.record.id)
+    return drifted
 
 
 async def _check_vectors(

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 
 from retain.errors import RetainError, Unavailable
 from retain.limits.d1_calls import used_up
-from retain.memory import index_debts
+from retain.memory import earlier_texts, index_debts
+from retain.memory.earlier_texts import EarlierText
 from retain.memory.index_debts import Owed, changed_since, crossed_out, owed_of, reading
 from retain.memory.recall.preparation import PreparedRecord, prepare, signature
 from retain.memory.recall.words import indexed_text
 from retain.memory.records.record import Record
 from retain.memory.vector_names import vector_id, vector_namespace
 from retain.models.embedding import Embedder
-from retain.ports import Clock, MetadataValue, Sql, Statement, Vector, VectorEntry, VectorIndex
+from retain.ports import Clock, MetadataValue, Row, Sql, Statement, Vector, VectorEntry, VectorIndex
 
 UPSERT_LIMIT = 500
 """Vectors per call. Vectorize takes 1,000 from a Worker."""
@@ -136,6 +137,14 @@ class Indexer:
             ),
         ]
 
+    def earlier_rows(self, texts: Sequence[EarlierText], indexed: Sequence[Indexed]) -> list[Statement]:
+        """Return the statements that index earlier texts; they must run after those that write their records and events."""
+        return [
+            part
+            for text, one in zip(texts, indexed, strict=True)
+            for part in earlier_texts.add(text, one.prepared, one.vectors, self.model)
+        ]
+
     async def write(self, records: Sequence[tuple[Record, Indexed]]) -> None:
         """Send the records' vectors to the vector index. Idempotent. Raises: as the index."""
         entries = [
@@ -160,12 +169,22 @@ class Indexer:
         still_fresh: records whose debt stays as `sent`, since the index may not show them yet.
         Raises: as the ports, and Unavailable (code `contended`); the debts stay.
         """
-        owed = owed_of(*await self._sql.batch(reading(record_ids)))
+        missing = earlier_texts.missing(record_ids, self.model)
+        *read, earlier = await self._sql.batch([*reading(record_ids), missing])
+        await self._index_earlier(missing, earlier.rows)
+        owed = owed_of(*read)
         for _ in range(MAX_TRIES):
             if not owed:
                 return
             owed = await self._settle_once(owed, still_fresh)
         raise Unavailable("a memory kept changing; try again", code="contended")
+
+    async def _index_earlier(self, missing: Statement, rows: Sequence[Row]) -> None:
+        """Index the earlier texts that are missing, some at a time. missing: the statement for them. rows: the first."""
+        while rows:
+            texts = earlier_texts.texts_of(rows)
+            added = self.earlier_rows(texts, await self.read([text.record for text in texts]))
+            rows = (await self._sql.batch([*added, missing]))[-1].rows
 
     async def _settle_once(self, owed: Sequence[Owed], still_fresh: frozenset[str]) -> list[Owed]:
         """Settle these debts; return those that are still owed because their record changed meanwhile."""

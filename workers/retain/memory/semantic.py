@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from retain.errors import Conflict, InvalidInput, NotFound, RetainError, UnknownScope
 from retain.identifiers import check_id, new_id
+from retain.memory.earlier_texts import keep
 from retain.memory.indexer import Indexer, remove_rows
 from retain.memory.recall.recall import Hit, Recall, RecallQuery
 from retain.memory.records.events import EventData, EventKind, KnownRecord, LearningEvent, changed
@@ -144,7 +145,8 @@ class SemanticMemory:
             record = (await supersession.edit(known, event)).record
             same = record.content == edited.content
             now = indexed if same else (await self._indexer.read([record]))[0]
-            return record, [*supersession.parts, *self._indexer.rows(record, now)]
+            kept = keep(record_id) if "content" in changes else []
+            return record, [*supersession.parts, *kept, *self._indexer.rows(record, now)]
 
         meant = edited.content != before.content
         await self._sql.batch([self._indexer.owe(edited, len(indexed.vectors), changed=meant)])

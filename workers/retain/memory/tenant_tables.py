@@ -7,6 +7,7 @@ from retain.tenants.tables import TenantTable, Texts
 TENANT_TABLES = (
     TenantTable("memory_records", ("id",), "step", users="step"),
     TenantTable("memory_outbox", ("record_id",), "step", users="step"),
+    TenantTable("memory_earlier", ("number",), "step", users="step"),
     TenantTable("memory_events", ("event_id",)),
     TenantTable("memory_episodes", ("episode_id",), texts=Texts(("content", "instance_id")), users="instance and user"),
     TenantTable(

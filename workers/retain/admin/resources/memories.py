@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
@@ -20,6 +21,8 @@ from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import Flag, PageLimit, PageQuery, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, ErrorGroup, Resource, Route
+
+_TIME = re.compile(r"[0-9]{1,16}")
 
 
 @with_fields_of(NewRecord, omit=("utterance",))
@@ -59,7 +62,8 @@ class EditBody(BaseModel):
 class RecallBody(BodyModel):
     """What to recall. Without agent, house and user, every memory of the tenant is searched.
 
-    min_score: leave out what is less relevant, 0 to 1.
+    min_score: leave out what is less relevant, 0 to 1. as_of_ms: what was known then. valid_at_ms: what was or will be valid
+    then, as far as is known now or was known at `as_of_ms`.
     """
 
     query: str
@@ -69,6 +73,7 @@ class RecallBody(BodyModel):
     house: str | None = None
     user_id: str | None = None
     as_of_ms: int | None = None
+    valid_at_ms: int | None = None
     filter: dict[str, JsonValue] = Field(default_factory=dict)
     explain: bool = False
 
@@ -83,6 +88,12 @@ def _conditions(text: str) -> JsonObject:
     return wanted
 
 
+def _time(text: str) -> int:
+    if _TIME.fullmatch(text) is None:
+        raise InvalidInput("valid_at_ms must be epoch milliseconds", code="invalid_valid_at")
+    return int(text)
+
+
 class ListQuery(PageQuery):
     """Which memories to list."""
 
@@ -95,7 +106,10 @@ class ListQuery(PageQuery):
     filter: Annotated[dict[str, JsonValue], BeforeValidator(_conditions)] = Field(
         default_factory=dict, description="conditions on metadata and fields, as JSON: [memory.md](memory.md#recall)"
     )
-    all: Flag = Field(default=False, description="`true`: include those that are no longer valid")
+    all: Flag = Field(default=False, description="`true`: include those that are not valid; not with `valid_at_ms`")
+    valid_at_ms: Annotated[int | None, BeforeValidator(_time)] = Field(
+        default=None, description="those that were, or will be, valid at this time, as far as is known now"
+    )
 
 
 async def seed(context: AdminContext, request: TypedRequest[SeedBody, None]) -> Response:
@@ -129,6 +143,7 @@ async def list_memories(context: AdminContext, request: TypedRequest[None, ListQ
         Owner(query.agent_type, query.house, query.user_id),
         conditions=query.filter,
         closed_too=query.all,
+        valid_at_ms=query.valid_at_ms,
         limit=query.limit,
         cursor=query.cursor,
     )
@@ -177,6 +192,7 @@ async def recall(context: AdminContext, request: TypedRequest[RecallBody, None])
         body.query,
         top_k=body.top_k,
         as_of_ms=body.as_of_ms,
+        valid_at_ms=body.valid_at_ms,
         conditions=body.filter,
         min_score=body.min_score,
     )
@@ -231,6 +247,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "filter_too_large",
                 "invalid_limit",
                 "invalid_cursor",
+                "invalid_valid_at",
                 "unknown_scope",
                 *OF_A_SCOPE,
             ),
@@ -265,6 +282,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "invalid_top_k",
                 "invalid_min_score",
                 "invalid_as_of",
+                "invalid_valid_at",
                 "invalid_filter",
                 "filter_too_large",
                 "too_many_scopes",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from retain.lifecycle.transfer.erased import KnownErasures, brought_back, erased_of, reading
 from retain.lifecycle.transfer.lines import Line, RecordLine, ScopeLine, UserLine, bad_line
 from retain.lifecycle.transfer.renaming import without_import
+from retain.memory.earlier_texts import EarlierText, earlier_of
 from retain.memory.indexer import Indexed, Indexer, remove_rows
 from retain.memory.records.events import KnownRecord, LearningEvent, fold
 from retain.memory.records.record import Record
@@ -65,6 +66,11 @@ class ImportStep:
     after: Record | None
     events: Sequence[LearningEvent]
     last_event_id: str
+
+    @property
+    def earlier_texts(self) -> list[EarlierText]:
+        """The texts that a new record had before its present one. Those of a known record are added by settling it."""
+        return [] if self.before is not None or self.after is None else earlier_of(self.after, self.events)
 
     @property
     def subject(self) -> Record | None:

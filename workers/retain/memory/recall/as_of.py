@@ -6,27 +6,66 @@ import json
 from collections.abc import Mapping, Sequence
 
 from retain.memory.recall.candidates import Visible
-from retain.memory.records.events import fold
+from retain.memory.records.events import LearningEvent, fold
 from retain.memory.records.record import Record
-from retain.memory.records.rows import event_of
-from retain.ports import Sql
+from retain.memory.records.rows import event_of, record_of
+from retain.ports import Row, Sql
 
+JUDGED_AT_ONCE = 100
+"""Records of which it is decided together whether they were known and valid. Each further group is twice as large …"""
+MAX_JUDGED = 3000
+"""… up to this many records in one recall."""
+_RECORDS = "SELECT r.* FROM json_each(?) c CROSS JOIN memory_records r ON r.id = c.value"
 _EVENTS = """
 SELECT * FROM memory_events WHERE record_id IN (SELECT value FROM json_each(?)) AND at_ms <= ? ORDER BY event_id
 """
 
 
-async def as_known(sql: Sql, records: Mapping[str, Record], visible: Visible) -> dict[str, Record]:
-    """Return the records, by id, as they were known at the time of `visible`.
+async def read_records(sql: Sql, ids: Sequence[str], visible: Visible) -> dict[str, Record]:
+    """Return those of the records that may be seen, by id, in the state that was known."""
+    where, values = visible.where()
+    rows = (await sql.run(f"{_RECORDS} WHERE {where}", json.dumps(list(ids)), *values)).rows
+    records = {row["id"]: record_of(row) for row in rows}
+    known_at_ms = visible.known_at_ms
+    return records if known_at_ms is None else await _as_known(sql, records, visible, known_at_ms)
 
-    Leaves out those that were not valid then or did not meet the condition then.
+
+async def best_known(sql: Sql, ids: Sequence[str], visible: Visible, count: int) -> dict[str, Record]:
+    """Return the first `count` of the records that were known and valid, by id. ids: best first."""
+    found: dict[str, Record] = {}
+    start, size = 0, JUDGED_AT_ONCE
+    while start < min(len(ids), MAX_JUDGED) and len(found) < count:
+        group = ids[start : start + size]
+        judged = await read_records(sql, group, visible)
+        found |= {record_id: judged[record_id] for record_id in group if record_id in judged}
+        start, size = start + size, 2 * size
+    return dict(list(found.items())[:count])
+
+
+def as_then(row: Row, record: Record) -> Row:
+    """Return a search row with the values that its record had. record: as it was known."""
+    place = record.utterance
+    uttered_ms = None if place is None else place.at_ms
+    return {
+        **row,
+        "content_hash": record.content_hash,
+        "importance": record.importance,
+        "confidence": record.confidence,
+        "at_ms": record.valid_from_ms if uttered_ms is None else uttered_ms,
+    }
+
+
+async def _as_known(sql: Sql, records: Mapping[str, Record], visible: Visible, known_at_ms: int) -> dict[str, Record]:
+    """Return the records, by id, as they were known at a time.
+
+    Leaves out those that were not known then, that were not valid as far as known, or did not meet the condition.
     """
-    changed = [record.id for record in records.values() if record.updated_at_ms > visible.at_ms]
-    earlier = await _earlier(sql, changed, visible.at_ms)
+    changed = [record.id for record in records.values() if record.updated_at_ms > known_at_ms]
+    earlier = await _earlier(sql, changed, known_at_ms)
     valid = {
         record_id: record
         for record_id, record in {**records, **earlier}.items()
-        if record is not None and record.holds_at(visible.at_ms)
+        if record is not None and record.recorded_at_ms <= known_at_ms and record.is_valid_at(visible.at_ms)
     }
     judged = [valid[record_id] for record_id in changed if record_id in valid]
     if not judged:
@@ -38,5 +77,9 @@ async def as_known(sql: Sql, records: Mapping[str, Record], visible: Visible) ->
 
 async def _earlier(sql: Sql, record_ids: Sequence[str], at_ms: int) -> dict[str, Record | None]:
     """Return the fold of each record's events until a time; None for one that did not exist then."""
-    events = [event_of(row) for row in (await sql.run(_EVENTS, json.dumps(record_ids), at_ms)).rows]
-    return {record_id: fold(event for event in events if event.record_id == record_id) for record_id in record_ids}
+    if not record_ids:
+        return {}
+    events: dict[str, list[LearningEvent]] = {record_id: [] for record_id in record_ids}
+    for row in (await sql.run(_EVENTS, json.dumps(record_ids), at_ms)).rows:
+        events[row["record_id"]].append(event_of(row))
+    return {record_id: fold(own) for record_id, own in events.items()}

@@ -19,6 +19,8 @@ from retain.memory.records.rows import outside_gaps
 from retain.memory.scope import BELOW, CHAIN, Reach, Scope, View, reach_of
 from retain.ports import Sql, SqlValue, Statement
 
+_TEXT_COLUMNS = ("length", "terms", "names_time", "asking", "signature")
+"""What ranking reads of a text."""
 _PLACE_FIELDS = ("conversation", "speaker")
 TEXT_CANDIDATES = 200
 """The most candidates found by words."""
@@ -33,6 +35,8 @@ POSTINGS_LIMIT = 3000
 """… as long as they occur together in at most this many records; the three rarest always."""
 FRESH_LIMIT = 500
 """The most recently written records, whose vectors the index may not show yet, that are ranked by their signatures."""
+EARLIER_LIMIT = 1000
+"""The most texts that were known at a time in the past, and edited since, that are ranked by their signatures."""
 MAX_SCOPES = 32
 """The most scopes that one recall searches."""
 _COUNTS = f"""
@@ -45,16 +49,40 @@ HAVING SUM(records) > 0
 
 
 @dataclass(frozen=True, slots=True)
-class Visible:
-    """What may be seen: the scopes within reach, the time in question, and a condition on `memory_records r`.
+class TextIndex:
+    """Where texts are indexed: full text, occurrences of its tokens, search rows `s`, and how a number leads to a record."""
 
-    past: the time is an earlier one. Records that changed since then pass `where`, and are filtered later, in the state that
-    their events give for that time: `meeting` asks whether it meets the condition.
+    full_text: str
+    occurrences: str
+    rows: str
+    records: str
+
+
+PRESENT = TextIndex(
+    "memory_text", "memory_occurrences", "memory_search", "JOIN memory_records r ON r.number = {number}"
+)
+"""The texts that records have now."""
+EARLIER = TextIndex(
+    "memory_earlier_text",
+    "memory_earlier_occurrences",
+    "memory_earlier",
+    "JOIN memory_earlier e ON e.number = {number} JOIN memory_records r ON r.id = e.record_id",
+)
+"""The texts that records had earlier (`retain.memory.earlier_texts`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """What may be seen: the scopes within reach, the time for which it is valid, and a condition on `memory_records r`.
+
+    known_at_ms: a time in the past, to see what was known then; None for what is known now. Records that changed since then
+    pass `where`, and are filtered later, in the state that their events give for that time: `meeting` asks whether it meets
+    the condition.
     """
 
     reach: Reach
     at_ms: int
-    past: bool
+    known_at_ms: int | None
     condition: str
     condition_values: tuple[SqlValue, ...]
 
@@ -68,22 +96,32 @@ class Visible:
         """The scopes within reach."""
         return self.reach.scope_ids
 
-    def where(self) -> tuple[str, tuple[SqlValue, ...]]:
-        """Return the condition that a row of `memory_records r` must meet, and its values."""
+    @property
+    def texts(self) -> tuple[TextIndex, ...]:
+        """Where the texts are found that may be seen."""
+        return (PRESENT,) if self.known_at_ms is None else (PRESENT, EARLIER)
+
+    def where(self, texts: TextIndex | None = None) -> tuple[str, tuple[SqlValue, ...]]:
+        """Return the condition that a row of `memory_records r` must meet, and its values.
+
+        texts: where the row's text was found; then it must be the one that was known.
+        """
         within, scopes = self.reach.predicate("r")
+        valid = (
+            "(r.valid_to_ms IS NULL OR r.valid_to_ms > ?) AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?)"
+            f" AND r.valid_from_ms <= ? AND {outside_gaps(str(self.at_ms))} AND {self.condition}"
+        )
+        values = (*[self.at_ms] * 3, *self.condition_values)
+        known = self.known_at_ms
+        if known is None:
+            return f"{within} AND {valid}", (*scopes, *values)
+        then = earlier_then("e", known)
+        was_known = f" AND {then}" if texts is EARLIER else ""
+        if texts is PRESENT:
+            was_known = f" AND NOT EXISTS (SELECT 1 FROM memory_earlier e WHERE e.record_id = r.id AND {then})"
         return (
-            f"{within} AND (NOT ? OR r.recorded_at_ms <= ?)"
-            " AND (((r.valid_to_ms IS NULL OR r.valid_to_ms > ?) AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?)"
-            f" AND r.valid_from_ms <= ? AND {outside_gaps(str(self.at_ms))} AND {self.condition})"
-            " OR (? AND r.updated_at_ms > ?))",
-            (
-                *scopes,
-                int(self.past),
-                *[self.at_ms] * 4,
-                *self.condition_values,
-                int(self.past),
-                self.at_ms,
-            ),
+            f"{within} AND r.recorded_at_ms <= ? AND (({valid}) OR r.updated_at_ms > ?){was_known}",
+            (*scopes, known, *values, known),
         )
 
     def meeting(self, records: Sequence[Record]) -> Statement:
@@ -102,6 +140,11 @@ class Visible:
             f" WHERE {self.condition}",
             (json.dumps(given), *self.condition_values),
         )
+
+
+def earlier_then(table: str, at_ms: int) -> str:
+    """Return the condition that a row of `memory_earlier` has the text that was known at a time."""
+    return f"{table}.from_ms <= {at_ms:d} AND {table}.until_ms > {at_ms:d}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +177,10 @@ class Statistics:
         return found
 
 
-async def read_statistics(sql: Sql, view: View, query: Query, *, below: bool) -> Statistics:
+async def read_statistics(sql: Sql, view: View, query: Query, *, below: bool, past: bool = False) -> Statistics:
     """Return the statistics of what is visible in a view. One round trip, two when `below`.
+
+    past: with the words of earlier texts.
 
     Visible are the chains of the view's scopes, walked over `parent_id` in the same round trip. The words are looked up
     under the tags of the paths that the runtime made; the chains that D1 has must equal them. below: the scopes at and
@@ -148,12 +193,13 @@ async def read_statistics(sql: Sql, view: View, query: Query, *, below: bool) ->
         raise _too_many()
     tags = {scope_tag(view.tenant_id, scope_id): scope_id for scope_id in path}
     terms = [tag + stem for tag in tags for stem in query.stems]
-    scopes, vocabulary = await sql.batch(
+    vocabularies = ("memory_vocabulary", "memory_earlier_vocabulary") if past else ("memory_vocabulary",)
+    scopes, *found = await sql.batch(
         [
             (_COUNTS if below else CHAIN, (view.tenant_id, json.dumps(path))),
-            (
-                "SELECT term, doc FROM memory_vocabulary WHERE term IN (SELECT value FROM json_each(?))",
-                (json.dumps(terms),),
+            *(
+                (f"SELECT term, doc FROM {name} WHERE term IN (SELECT value FROM json_each(?))", (json.dumps(terms),))
+                for name in vocabularies
             ),
         ]
     )
@@ -161,14 +207,14 @@ async def read_statistics(sql: Sql, view: View, query: Query, *, below: bool) ->
     whole = below and view.scope.kind == "tenant"
     reach = Reach(view.tenant_id, tuple(known), whole=whole) if below else reach_of(view, scopes.rows)
     having: dict[str, int] = {}
-    for row in vocabulary.rows:
+    for row in (row for vocabulary in found for row in vocabulary.rows):
         tag, stem = row["term"][:8], row["term"][8:]
         if tags[tag] in known:
             having[stem] = having.get(stem, 0) + int(row["doc"])
     return Statistics(
         reach,
         tuple(scope_tag(view.tenant_id, scope_id) for scope_id in reach.scope_ids),
-        sum(int(row["records"]) for row in known.values()),
+        max([sum(int(row["records"]) for row in known.values()), *having.values()]),
         sum(int(row["words"]) for row in known.values()),
         having,
     )
@@ -195,7 +241,7 @@ def _too_many() -> LimitExceeded:
     return LimitExceeded("too many scopes to search at once; name an agent, a house or a user", code="too_many_scopes")
 
 
-def full_text(visible: Visible, statistics: Statistics, query: Query) -> Statement:
+def full_text(visible: Visible, statistics: Statistics, query: Query, texts: TextIndex) -> Statement:
     """Return the statement for [id, bm25] of the best records by BM25 over the visible scopes' own statistics, as JSON.
 
     FTS5's `bm25()` would count every tenant's records; here another tenant's writes change nothing.
@@ -205,22 +251,22 @@ def full_text(visible: Visible, statistics: Statistics, query: Query) -> Stateme
     sought = statistics.sought(query)
     weighed = [[tag + stem, idf[stem]] for tag in statistics.tags for stem in sought]
     average = max(statistics.words / max(statistics.records, 1), 1.0)
-    where, values = visible.where()
+    where, values = visible.where(texts)
     return (
         f"""
         WITH wanted (term, idf) AS (
           SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)
         ), found (number, term, idf, frequency) AS (
-          SELECT o.doc, o.term, w.idf, COUNT(*) FROM wanted w CROSS JOIN memory_occurrences o ON o.term = w.term
+          SELECT o.doc, o.term, w.idf, COUNT(*) FROM wanted w CROSS JOIN {texts.occurrences} o ON o.term = w.term
           GROUP BY o.doc, o.term
         ), scored (number, bm25) AS (
           SELECT f.number,
                  SUM(f.idf * f.frequency * {BM25_K1 + 1}
                      / (f.frequency + {BM25_K1} * ({1 - BM25_B} + {BM25_B} * s.words / ?)))
-          FROM found f JOIN memory_search s ON s.number = f.number GROUP BY f.number
+          FROM found f JOIN {texts.rows} s ON s.number = f.number GROUP BY f.number
         )
         SELECT json_group_array(json_array(id, bm25)) AS found FROM (
-          SELECT r.id, c.bm25 FROM scored c JOIN memory_records r ON r.number = c.number
+          SELECT r.id, c.bm25 FROM scored c {texts.records.format(number="c.number")}
           WHERE {where} ORDER BY c.bm25 DESC, r.id LIMIT {TEXT_CANDIDATES}
         )
         """,
@@ -228,13 +274,13 @@ def full_text(visible: Visible, statistics: Statistics, query: Query) -> Stateme
     )
 
 
-def exact_term(visible: Visible, statistics: Statistics, phrase: Sequence[str]) -> Statement:
+def exact_term(visible: Visible, statistics: Statistics, phrase: Sequence[str], texts: TextIndex) -> Statement:
     """Return the statement for the ids of records that contain a phrase word for word."""
-    where, values = visible.where()
+    where, values = visible.where(texts)
     match = " OR ".join(f'"{" ".join(tag + stem for stem in phrase)}"' for tag in statistics.tags) or '""'
     return (
-        "SELECT r.id FROM memory_text t JOIN memory_records r ON r.number = t.rowid"
-        f" WHERE t.memory_text MATCH ? AND {where} ORDER BY r.id LIMIT 50",
+        f"SELECT r.id FROM {texts.full_text} t {texts.records.format(number='t.rowid')}"
+        f" WHERE t.{texts.full_text} MATCH ? AND {where} ORDER BY r.id LIMIT 50",
         (match, *values),
     )
 
@@ -262,6 +308,20 @@ def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
     )
 
 
+def earlier(visible: Visible, model: str) -> Statement:
+    """Return the statement for [id, signature] of the texts that were known and are no longer, as one JSON array.
+
+    Those that were replaced first come first. They have no vectors in the index. model: whose signatures to read.
+    """
+    return (
+        "SELECT json_group_array(json_array(record_id, signature)) AS found FROM ("
+        "SELECT e.record_id, e.signature FROM memory_earlier e WHERE e.tenant_id = ?"
+        f" AND {earlier_then('e', visible.known_at_ms or 0)} AND (? OR e.scope_id IN (SELECT value FROM json_each(?)))"
+        " AND e.embedding_model = ? AND e.signature <> '0' ORDER BY e.until_ms, e.number LIMIT ?)",
+        (visible.tenant_id, int(visible.reach.whole), json.dumps(visible.scope_ids), model, EARLIER_LIMIT),
+    )
+
+
 def matching(visible: Visible) -> Statement:
     """Return the statement for the newest records that meet the condition, so that a narrow filter finds any at all."""
     where, values = visible.where()
@@ -277,6 +337,9 @@ def with_neighbours(visible: Visible, ids: Sequence[str]) -> Statement:
     The Worker gets one text instead of some hundred rows: converting each value costs more than finding it.
     """
     where, values = visible.where()
+    known = visible.known_at_ms
+    then = "" if known is None else f"LEFT JOIN memory_earlier e ON e.record_id = r.id AND {earlier_then('e', known)}"
+    text = {name: f"n.{name}" if known is None else f"COALESCE(e.{name}, n.{name})" for name in _TEXT_COLUMNS}
     # The condition applies to neighbours as well: a record that is not visible or is filtered out lends no words.
     return (
         f"""
@@ -294,9 +357,10 @@ def with_neighbours(visible: Visible, ids: Sequence[str]) -> Statement:
           'id', r.id, 'content_hash', r.content_hash, 'number', r.number, 'importance', r.importance,
           'confidence', r.confidence, 'speaker', r.speaker, 'at_ms', COALESCE(r.said_at_ms, r.valid_from_ms),
           'scope_id', n.scope_id, 'conversation', n.conversation, 'position', n.position,
-          'length', n.length, 'terms', n.terms, 'names_time', n.names_time, 'asking', n.asking, 'signature', n.signature
+          {", ".join(f"'{name}', {column}" for name, column in text.items())},
+          'earlier', {"0" if known is None else "e.number IS NOT NULL"}
         )) AS found
-        FROM around a JOIN memory_search n ON n.number = a.number JOIN memory_records r ON r.number = a.number
+        FROM around a JOIN memory_search n ON n.number = a.number JOIN memory_records r ON r.number = a.number {then}
         WHERE {where}
         """,
         (json.dumps(ids), *values, *values),

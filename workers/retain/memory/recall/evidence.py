@@ -33,7 +33,12 @@ class Evidence:
     matching: Sequence[str] = ()
 
     def nearness(self, row: Row) -> float:
-        """Return the cosine of a search row's record, estimated from its signature when no source found it."""
+        """Return the cosine of a search row's record, estimated from its signature when no source found it.
+
+        An earlier text has no vectors, and those that the index has of its record are of another text.
+        """
+        if row["earlier"]:
+            return estimated(self.query_signature, row["signature"]) if self.query_signature else 0.0
         known = self.cosine.get(row["id"])
         if known is not None:
             return known

@@ -6,13 +6,12 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import nlargest
 from typing import Any
 
 from retain.errors import InvalidInput
 from retain.memory.filters import compile_filter
 from retain.memory.recall import candidates as sources
-from retain.memory.recall.as_of import as_known
+from retain.memory.recall.as_of import as_then, best_known, read_records
 from retain.memory.recall.candidates import CANDIDATES, Statistics, Visible, read_statistics
 from retain.memory.recall.evidence import Evidence, candidates_of, estimated
 from retain.memory.recall.outdated import demote, facts_of_messages, read_facts
@@ -20,8 +19,8 @@ from retain.memory.recall.preparation import signature
 from retain.memory.recall.query import Query, analyse
 from retain.memory.recall.ranking import BM25_K1, Candidate, Weights, distinct, rank
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
+from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import Record, content_hash
-from retain.memory.records.rows import record_of
 from retain.memory.scope import View
 from retain.memory.vector_names import record_id_of, vector_namespace
 from retain.models.embedding import Embedder
@@ -52,7 +51,8 @@ class Hit:
 class RecallQuery:
     """What to recall.
 
-    top_k: 1 to 50. as_of_ms: recall what was known and valid then, None for now. filter: on metadata and fields, see
+    top_k: 1 to 50. as_of_ms: recall what was known then, None for now. valid_at_ms: recall what was or will be valid
+    then, as far as known; None for what was valid at `as_of_ms`, or is now. filter: on metadata and fields, see
     `retain.memory.filters`. below: search the scopes at and below, as an administrator does, instead of those visible.
     min_score: leave out records whose relevance is lower, 0 to 1; 0 leaves out none.
 
@@ -62,6 +62,7 @@ class RecallQuery:
     text: str
     top_k: int = 5
     as_of_ms: int | None = None
+    valid_at_ms: int | None = None
     filter: Mapping[str, object] = field(default_factory=dict)
     below: bool = False
     min_score: float = 0.0
@@ -69,8 +70,10 @@ class RecallQuery:
     def __post_init__(self) -> None:
         if not 1 <= self.top_k <= MAX_TOP_K:
             raise InvalidInput(f"top_k must be 1 to {MAX_TOP_K}", code="invalid_top_k")
-        if self.as_of_ms is not None and not 0 <= self.as_of_ms < 2**53:
+        if self.as_of_ms is not None and not 0 <= self.as_of_ms < END_OF_NUMBERS:
             raise InvalidInput("as_of_ms must be epoch milliseconds", code="invalid_as_of")
+        if self.valid_at_ms is not None and not 0 <= self.valid_at_ms < END_OF_NUMBERS:
+            raise InvalidInput("valid_at_ms must be epoch milliseconds", code="invalid_valid_at")
         if not 0 <= self.min_score <= 1:
             raise InvalidInput("min_score must be 0 to 1", code="invalid_min_score")
 
@@ -100,24 +103,28 @@ class Recall:
     async def search(self, wanted: RecallQuery) -> list[Hit]:
         """Return the best records, best first, ties by id. Four round trips to D1, one to the vector index.
 
+        What was known in the past takes two or three more: the candidates are judged in the state that they had then.
         With a reranker, the best `2 * top_k` are put into its order.
         A record can be found as soon as its write was answered. One found by its words is never dropped for its vector;
         what `min_score` leaves out, the caller asked to leave out, and words count for it too.
         Raises: InvalidInput, LimitExceeded for the query or its filter; NotFound (code `unknown_scope`) for a scope that
             D1 does not have, or has with other ancestors; Unavailable, UpstreamFailed.
         """
-        at_ms = self._clock() if wanted.as_of_ms is None else wanted.as_of_ms
-        query = analyse(wanted.text, at_ms)
+        known_at_ms = wanted.as_of_ms
+        now = self._clock() if known_at_ms is None else known_at_ms
+        at_ms = now if wanted.valid_at_ms is None else wanted.valid_at_ms
+        query = analyse(wanted.text, now)
         condition, values = compile_filter(wanted.filter)
         vector, unrelated = await embedded(self._embedder, query.text)
-        statistics = await read_statistics(self._sql, self._view, query, below=wanted.below)
-        visible = Visible(statistics.reach, at_ms, wanted.as_of_ms is not None, condition, tuple(values))
+        past = known_at_ms is not None
+        statistics = await read_statistics(self._sql, self._view, query, below=wanted.below, past=past)
+        visible = Visible(statistics.reach, at_ms, known_at_ms, condition, tuple(values))
         evidence = await self._find(wanted, query, vector, statistics, visible)
         idf = statistics.idf(query)
         telling = rarity(query, idf, statistics.records)
         scale = Relevance(unrelated, telling, obscure(query.text, vector), self._weights)
-        ranked = _above(wanted.min_score, await self._rank(query, evidence, idf, visible), scale)
-        hits = await self._hydrate(ranked, wanted, visible)
+        ranked, known = await self._rank(query, evidence, idf, visible)
+        hits = await self._hydrate(_above(wanted.min_score, ranked, scale), wanted, visible, known)
         if self._reranker is not None:
             hits = await self._reranked(self._reranker, wanted.text, hits)
         return hits[: wanted.top_k]
@@ -133,7 +140,7 @@ class Recall:
         finally:
             cosine, floor = await nearest
         return Evidence(
-            cosine={**found.fresh, **cosine, **found.changed},
+            cosine={**found.fresh, **cosine, **found.changed, **found.earlier},
             floor=floor,
             query_signature=query_signature,
             bm25=found.bm25,
@@ -143,23 +150,36 @@ class Recall:
 
     async def _rank(
         self, query: Query, evidence: Evidence, idf: Mapping[str, float], visible: Visible
-    ) -> list[Candidate]:
-        """Return the candidates and their neighbours, best first, each content once."""
-        chosen = self._first_choice(evidence, sum(idf.values()) or 1.0)
-        known_at_ms = visible.at_ms if visible.past else None
+    ) -> tuple[list[Candidate], Mapping[str, Record] | None]:
+        """Return the candidates and their neighbours, best first, each content once; and, in the past, their records.
+
+        There the records are read first: which of two equal contents was valid, or what a record said, is in its events.
+        """
+        first = self._first_choice(evidence, sum(idf.values()) or 1.0)
+        known: dict[str, Record] | None = None
+        if visible.known_at_ms is None:
+            chosen = frozenset(first[:KEEP]) | frozenset(evidence.matching)
+        else:
+            known = await best_known(self._sql, first, visible, KEEP)
+            known |= await read_records(self._sql, [one for one in evidence.matching if one not in known], visible)
+            chosen = frozenset(known)
         found, stated = await self._sql.batch(
             [
                 sources.with_neighbours(visible, sorted(chosen)),
-                facts_of_messages(visible.tenant_id, sorted(chosen), visible.at_ms, known_at_ms),
+                facts_of_messages(visible.tenant_id, sorted(chosen), visible.at_ms, visible.known_at_ms),
             ]
         )
         rows = _listed(found)
+        if known is not None:
+            neighbours = [row["id"] for row in rows if row["id"] not in known]
+            known |= await read_records(self._sql, neighbours, visible) if neighbours else {}
+            rows = [as_then(row, known[row["id"]]) for row in rows if row["id"] in known]
         candidates, turns = candidates_of(rows, query, chosen, evidence)
         ranked = rank(query, candidates, turns, idf, self._weights)
         once = distinct(ranked)
         if len(once) < len(ranked):  # copies in several scopes must not raise each other's scores, nor crowd out others
             ranked = rank(query, once, turns, idf, self._weights)
-        return demote(ranked, read_facts(_listed(stated)), self._weights.outdated)
+        return demote(ranked, read_facts(_listed(stated)), self._weights.outdated), known
 
     async def _reranked(self, reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits in the reranker's order, ties in the old one; its relevance becomes the component `rerank`."""
@@ -191,18 +211,22 @@ class Recall:
     async def _in_d1(
         self, query: Query, statistics: Statistics, visible: Visible, query_signature: int, *, filtered: bool
     ) -> _Found:
-        phrases = list(query.exact)
+        model = self._embedder.model
+        phrases = [(phrase, texts) for phrase in query.exact for texts in visible.texts]
         statements = [
-            sources.full_text(visible, statistics, query),
-            sources.fresh(visible, self._clock() - FRESH_MS, self._embedder.model),
-            *[sources.exact_term(visible, statistics, phrase) for phrase in phrases],
+            sources.fresh(visible, self._clock() - FRESH_MS, model),
+            *[sources.full_text(visible, statistics, query, texts) for texts in visible.texts],
+            *[sources.exact_term(visible, statistics, phrase, texts) for phrase, texts in phrases],
+            *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
+            *([sources.matching(visible)] if filtered else []),
         ]
-        if filtered:
-            statements.append(sources.matching(visible))
-        text, fresh, *rest = await self._sql.batch(statements)
+        fresh, *rest = await self._sql.batch(statements)
+        matching = [row["id"] for row in rest.pop().rows] if filtered else []
+        earlier = [] if visible.known_at_ms is None else _listed(rest.pop())
+        bm25 = {found[0]: float(found[1]) for texts in visible.texts for found in _listed(rest.pop(0))}
         whole = sum(query.exact.values())
         exact: dict[str, float] = {}
-        for phrase, result in zip(phrases, rest, strict=False):
+        for (phrase, _), result in zip(phrases, rest, strict=True):
             for row in result.rows:
                 exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
         lately = [
@@ -210,15 +234,16 @@ class Recall:
             for record_id, bits, changed in (_listed(fresh) if query_signature else [])
         ]
         return _Found(
-            bm25={record_id: float(bm25) for record_id, bm25 in _listed(text)},
+            bm25=bm25,
             exact=exact,
             fresh={record_id: cosine for record_id, cosine, _ in lately},
             changed={record_id: cosine for record_id, cosine, changed in lately if changed},
-            matching=[row["id"] for row in rest[-1].rows] if filtered else [],
+            earlier={one: estimated(query_signature, bits) for one, bits in earlier} if query_signature else {},
+            matching=matching,
         )
 
-    def _first_choice(self, evidence: Evidence, whole: float) -> frozenset[str]:
-        """Return the ids of the best by a first score and those that match a filter. whole: the sum of the query's idf."""
+    def _first_choice(self, evidence: Evidence, whole: float) -> list[str]:
+        """Return the ids of what was found, best first by a first score. whole: the sum of the query's idf."""
         weights = self._weights
 
         def first(record_id: str) -> tuple[float, str]:
@@ -230,16 +255,22 @@ class Recall:
             return score, record_id
 
         everything = {*evidence.bm25, *evidence.cosine, *evidence.exact}
-        return frozenset(nlargest(KEEP, everything, key=first)) | frozenset(evidence.matching)
+        return sorted(everything, key=first, reverse=True)
 
-    async def _hydrate(self, ranked: Sequence[Candidate], wanted: RecallQuery, visible: Visible) -> list[Hit]:
-        """Return the best `2 * top_k` with their records; more are read only when too few of these were valid then."""
+    async def _hydrate(
+        self, ranked: Sequence[Candidate], wanted: RecallQuery, visible: Visible, known: Mapping[str, Record] | None
+    ) -> list[Hit]:
+        """Return the best `2 * top_k` with their records; more are read only when too few of these are left.
+
+        known: the records, if they are read already.
+        """
         hits: list[Hit] = []
         seen: set[str] = set()
         start, count = 0, 2 * wanted.top_k
         while start < len(ranked) and len(hits) < wanted.top_k:
             best = ranked[start : start + count]
-            records = await self._records([candidate.id for candidate in best], visible)
+            ids = [candidate.id for candidate in best]
+            records = await read_records(self._sql, ids, visible) if known is None else known
             for candidate in best:
                 record = records.get(candidate.id)
                 if record is None:
@@ -251,28 +282,19 @@ class Recall:
             start, count = start + count, 4 * count
         return hits
 
-    async def _records(self, ids: Sequence[str], visible: Visible) -> dict[str, Record]:
-        """Return the visible ones of these records, by id."""
-        where, values = visible.where()
-        rows = (
-            await self._sql.run(
-                f"SELECT r.* FROM json_each(?) c CROSS JOIN memory_records r ON r.id = c.value WHERE {where}",
-                json.dumps(list(ids)),
-                *values,
-            )
-        ).rows
-        records = {row["id"]: record_of(row) for row in rows}
-        return await as_known(self._sql, records, visible) if visible.past else records
-
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What D1 found. fresh: cosines estimated from signatures. changed: those that may be wrong in the index."""
+    """What D1 found. fresh: cosines estimated from signatures. changed: those that may be wrong in the index.
+
+    earlier: those of texts that were known in the past, and that the index does not have.
+    """
 
     bm25: dict[str, float]
     exact: dict[str, float]
     fresh: dict[str, float]
     changed: dict[str, float]
+    earlier: dict[str, float]
     matching: list[str]
 
 

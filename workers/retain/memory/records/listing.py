@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from retain.errors import InvalidInput
 from retain.memory.filters import compile_filter
+from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import Record
 from retain.memory.records.rows import outside_gaps, record_of
 from retain.memory.scope import Scope, UserPlace, holding
@@ -33,6 +34,8 @@ class Listing:
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= MAX_LIMIT:
             raise InvalidInput(f"limit must be 1 to {MAX_LIMIT}", code="invalid_limit")
+        if self.held_at_ms is not None and not 0 <= self.held_at_ms < END_OF_NUMBERS:
+            raise InvalidInput("valid_at_ms must be epoch milliseconds", code="invalid_valid_at")
         if self.cursor is not None and not (
             self.cursor.isascii() and self.cursor.isdecimal() and len(self.cursor) < 17
         ):

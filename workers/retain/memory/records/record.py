@@ -153,9 +153,12 @@ class Record(EditableFields):
 
     def holds_at(self, at_ms: int) -> bool:
         """Return whether the record is valid at a time, not expired by then, and not recorded later."""
+        return self.recorded_at_ms <= at_ms and self.is_valid_at(at_ms)
+
+    def is_valid_at(self, at_ms: int) -> bool:
+        """Return whether the record is valid at a time and not expired by then, whenever it was recorded."""
         return (
-            self.recorded_at_ms <= at_ms
-            and self.valid_from_ms <= at_ms
+            self.valid_from_ms <= at_ms
             and (self.valid_to_ms is None or at_ms < self.valid_to_ms)
             and (self.expires_at_ms is None or at_ms < self.expires_at_ms)
             and not covers(self.gaps, at_ms)
