@@ -62,6 +62,24 @@ async def test_a_newer_fact_replaces_the_older_one_of_this_user_only(deploy: Dep
     assert (row["subject"], row["object"], source["origin"], source["step"]) == ("user:ann", "Lyon", "agent", 1)
 
 
+async def test_the_vector_of_a_learned_fact_carries_its_parts_and_the_run(deploy: Deploy, agents: Agents) -> None:
+    fact = {"subject": "contact:c-100", "predicate": "works_at", "object": "Harbour Ltd"}
+    deployment, _, [answer] = await learn(deploy, agents, (None, fact))
+    [run] = await deployment.rows("SELECT run_id FROM agent_runs")
+    [vector] = await deployment.index.get_by_ids([f"{answer['id']}#0"])
+    assert vector.namespace == "agent_memory_semantic:acme"
+    named = {
+        **fact,
+        "fact_id": answer["id"],
+        "tenant_id": "acme",
+        "agent_type": "clerk",
+        "confidence": 1.0,
+        "learned_from_run_id": run["run_id"],
+    }
+    assert {name: vector.metadata.get(name) for name in named} == named
+    assert isinstance(vector.metadata["created_at"], int)
+
+
 async def test_only_a_relation_of_one_value_replaces_and_the_model_may_say_that_it_is_one(
     deploy: Deploy, agents: Agents
 ) -> None:
