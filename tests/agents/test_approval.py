@@ -230,33 +230,41 @@ async def steady_desk(fault: Fault | None = None) -> AsyncIterator[Deployment]:
         yield deployment
 
 
-async def play(deployment: Deployment) -> dict[str, Any]:
-    """Run, answer and ask for the result, each as often as needed; return the result."""
+async def play(deployment: Deployment) -> tuple[dict[str, Any], int]:
+    """Run, answer and ask for the result, each as often as needed.
+
+    Return the result, and how many points were reached up to the second answer: a fault at any of them happens.
+    """
     for _ in range(2):
         with suppress(Crash, RetainError):
             waiting = await deployment.run("clerk", "hello", key="k")
             assert waiting["status"] in ("waiting", "completed")
-        await deployment.settled()
-        await deployment.recover()
+        with suppress(Crash):
+            await deployment.settled()
+            await deployment.recover(planned=True)
     [run_id] = [row["run_id"] for row in deployment.local("clerk:acme:main", "SELECT run_id FROM turn_state")]
     for _ in range(2):
         with suppress(Crash):
             await answer(deployment, run_id)
         with suppress(Crash):
             await deployment.settled()
-        await deployment.recover()
-    return await deployment.ask("clerk", "show", run_id=run_id)
+        reached = len(deployment.faults.trace)
+        with suppress(Crash):
+            await deployment.recover(planned=True)
+    assert not deployment.faults.pending
+    await deployment.recover()
+    return await deployment.ask("clerk", "show", run_id=run_id), reached
 
 
 async def test_a_crash_at_any_point_of_asking_and_answering_loses_neither() -> None:
     async with steady_desk() as deployment:
-        undisturbed = await play(deployment)
-        points = different(list(deployment.faults.trace))
+        undisturbed, reached = await play(deployment)
+        points = different(deployment.faults.trace[:reached])
         memory = await remembered(deployment)
         assert undisturbed["output"] == "it is done"
     for number, point in points:
         async with steady_desk(Fault(Crash(), number)) as deployment:
-            result = await play(deployment)
+            result, _ = await play(deployment)
             assert (result["status"], result["output"]) == ("completed", "it is done"), point
             assert len({key for _, key in deployment.upstreams["pay"].asked}) == 1, point
             asked = deployment.local("clerk:acme:main", "SELECT 1 FROM run_log WHERE kind = 'approval_requested'")

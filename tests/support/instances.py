@@ -271,10 +271,14 @@ class Deployment:
             await asyncio.wait(self._calls)
         await self.background.settled()
 
-    async def restart(self) -> None:
-        """Wait until the dead have noticed. Every object that died starts again when it is next called."""
+    async def restart(self, *, planned: bool = False) -> None:
+        """Wait until the dead have noticed. Every object that died starts again when it is next called.
+
+        planned: faults that were planned and did not happen yet stay planned.
+        """
         await self.settled()
-        self.faults.cancel()
+        if not planned:
+            self.faults.cancel()
         for name in self._unheard:
             await self._ring_again(name)
         self._unheard.clear()
@@ -330,9 +334,9 @@ class Deployment:
         times = [await storage.alarm.get() for storage in self.storages.values()]
         return min((at_ms for at_ms in times if at_ms is not None), default=None)
 
-    async def recover(self) -> None:
+    async def recover(self, *, planned: bool = False) -> None:
         """Restart, and fire alarms until what is left is due in an hour or later, which is only idleness."""
-        await self.restart()
+        await self.restart(planned=planned)
         for _ in range(100):
             at_ms = await self.next_alarm_ms()
             if at_ms is None or at_ms > self.clock() + HOUR_MS:
