@@ -8,7 +8,7 @@ export PYTHONPATH := workers:.
 export WRANGLER_SEND_METRICS := false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-host test-workerd soak coverage check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run lock clean
+.PHONY: help setup demo dev test test-host test-workerd soak coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test-host: setup ## run the tests that need no workerd
 
 coverage: setup ## run the host tests and count the branches that they take; below the gate it fails
 	$(VENV) -m pytest -n 2 -m "not workerd" --cov --cov-report=term
+
+mutants: setup ## cut the wires between the parts, and see which cut no test notices: make mutants [MODULES="entry brief"] [SAMPLE=60] [BY_HAND=1]
+	@$(VENV) -m tools.mutants $(MODULES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(BY_HAND),--by-hand)
 
 test-workerd: setup ## run the tests that need workerd
 	$(VENV) -m pytest -n 2 --dist loadscope -m workerd

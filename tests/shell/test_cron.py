@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from retain.errors import Misconfigured
+from tests.shell.test_requests import logged
 from tests.shell.worker import Worker, serving
 
 PRUNE, BRIEF, DAY_MS = "0 3 * * SUN", "0 4 * * *", 86_400_000
@@ -51,7 +52,9 @@ async def state_of(worker: Worker, path: str) -> str:
 
 
 @pytest.mark.parametrize("schedule", [PRUNE, "0 3 * * 0", BRIEF])
-async def test_every_schedule_prunes_as_long_as_the_setting_says(schedule: str) -> None:
+async def test_every_schedule_prunes_once_and_as_long_as_the_setting_says(
+    schedule: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     async with serving(RUNS_RETENTION_DAYS="100") as worker:
         await worker.tenant()
         now = worker.clock()
@@ -62,6 +65,7 @@ async def test_every_schedule_prunes_as_long_as_the_setting_says(schedule: str) 
         await worker.cron(schedule)
         left = await worker.rows("SELECT episode_id AS id FROM memory_episodes UNION SELECT run_id FROM agent_runs")
         assert {row["id"] for row in left} == {"episode-1", "run-1"}
+        assert len(logged(capsys.readouterr().out, "pruned")) == 1
 
 
 @pytest.mark.parametrize("schedule", ["9 9 * * *", "", "0 4 * * SUN"])

@@ -183,6 +183,26 @@ async def test_facts_are_extracted_by_the_model_that_the_settings_name(server: M
         assert [asked.body["model"] for asked in server.received] == ["gpt-9"]
 
 
+def script(name: str, answer: object) -> dict[str, Any]:
+    rule = {"rule": "answer", "when": {"last": "user"}, "reply": {"text": json.dumps(answer)}}
+    return {"name": name, "rules": [rule]}
+
+
+async def test_answers_are_judged_and_facts_extracted_by_the_scripts_of_these_names() -> None:
+    scripts = [script("judge", {"score": 0.75, "reason": "polite"}), script("extraction", {"facts": []})]
+    async with serving(agents=staged_agents(scripts=scripts), EVAL_JUDGE="chat", EXTRACTOR="llm") as worker:
+        await worker.tenant()
+        case = {"id": "one", "input": "Good morning!", "expected": {"judge": {"criteria": "Polite."}}}
+        dataset = {"target": {"agent": "order_triage"}, "cases": [case]}
+        assert (await worker.request("PUT", "/admin/tenants/acme/evals/datasets/set", dataset)).status == 201
+        run = (await worker.request("POST", "/admin/tenants/acme/evals/runs", {"dataset": "set"})).content["run"]
+        [result] = run["results"]
+        assert [(score["name"], score["value"]) for score in result["scores"]] == [("judge", 0.75)]
+        conversation = {"conversation": "c", "messages": [{"speaker": "Ann", "content": "I moved to Oslo."}]}
+        ingested = await worker.request("POST", "/admin/tenants/acme/memories/ingest", conversation)
+        assert (ingested.content["state"], ingested.content["extracted"]) == ("completed", 0), ingested.content
+
+
 def _storage() -> Any:
     from tests.shell.platform.objects import Storage
 

@@ -261,3 +261,12 @@ async def test_a_stream_is_sent_piece_by_piece(worker: Worker) -> None:
 
 async def test_the_worker_exports_its_entrypoint_and_its_durable_objects() -> None:
     assert entry.__all__ == ["AgentRuntime", "Default"]
+
+
+async def test_who_cancels_a_run_is_recorded(worker: Worker) -> None:
+    await worker.tenant()
+    ran = await worker.run("acme", "order_triage", "hello", instance_id="one")
+    path = f"/v1/agents/acme/order_triage/instances/one/runs/{ran['run_id']}/cancel"
+    await worker.request("POST", path, {})
+    name, method, asked = worker.agents.requests[-1]
+    assert (name, method, json.loads(asked)["by"]) == ("order_triage:acme:one", "cancel", "developer")

@@ -18,7 +18,7 @@ from tests.gateway.setting import config
 from tests.host.echo_server import echo_server
 from tests.shell.platform.objects import Storage
 from tests.shell.worker import KEY, Worker, bindings, root, serving
-from tests.support.instances import catalogue
+from tests.support.instances import staged_agents
 
 BINDINGS = {"kv": "KV", "sql": "DB", "objects": "COLD", "index": "VECTORIZE", "instances": "AGENT_RUNTIME", "ai": "AI"}
 
@@ -206,12 +206,30 @@ async def test_an_administrator_s_routes_share_the_isolate_s_parts(worker: Worke
     assert (context.stores, context.clock) == (parts.lifecycle.stores, bindings.now_ms)
     assert context.background is bindings.in_background
     assert [context.house_of(agent) for agent in ("refund_decision", "sdr")] == ["orders", None]
-    assert [context.shares_users(agent) for agent in ("refund_decision", "support")] == [
-        catalogue().agent(agent).memory_config.user == "shared" for agent in ("refund_decision", "support")
-    ]
+    assert not context.shares_users("refund_decision")
     agents = parts.agents
     assert (agents.tenants, agents.catalogue) == (directory.tenants, directory.catalogue)
     assert (agents.instances, agents.sql) == (parts.platform.instances, parts.platform.sql)
+
+
+async def test_an_agent_that_shares_its_users_says_so() -> None:
+    texts = {"description": "d", "instructions": "i"}
+    sharing = {"type": "poet", **texts, "memory_config": {"long_term_enabled": True, "user": "shared"}}
+    async with serving(agents=staged_agents(sharing, {"type": "clerk", **texts})) as worker:
+        context = parts_of(worker).admin
+        assert [context.shares_users(agent) for agent in ("poet", "clerk")] == [True, False]
+
+
+async def test_an_administrator_reads_no_hot_copy_that_is_older_than_d1(worker: Worker) -> None:
+    await worker.tenant()
+    path, key = "/admin/tenants/acme/items/shop/s-1/cart/active", "shop:acme:s-1:cart:active"
+    await worker.request("PUT", path, {"value": "old"})
+    stale = await worker.kv.store.get(key)
+    assert stale is not None
+    await worker.request("PUT", path, {"value": "new"})
+    await worker.kv.store.put(key, stale)
+    worker.restart()
+    assert (await worker.request("GET", path)).content["value"] == "new"
 
 
 async def test_the_stores_of_a_tenant_are_the_platform_s(worker: Worker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -16,6 +17,7 @@ from retain.memory.scope import Scope
 from tests.memory.semantic.notes import LONG, NOTES, fill
 from tests.memory.semantic.substrate import AGENT, AGENT_SOURCE, HOUSE, INSTANCE, PERSON, TENANT, Substrate
 from tests.support.faults import Faults
+from tests.support.instances import shipped_embedder
 
 COMPONENTS = {
     "vector", "words", "recency", "related", "following", "temporal", "dated", "speaker", "asking", "exact",
@@ -38,6 +40,34 @@ async def test_the_components_sum_to_the_score_and_have_documented_names(substra
             assert hit.components.keys() <= COMPONENTS
             seen |= hit.components.keys()
     assert seen == COMPONENTS
+
+
+class CountingEmbedder:
+    """The shipped model, which notes what it is asked to embed."""
+
+    model = "counted"
+    dimensions = shipped_embedder().dimensions
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self.asked.append(list(texts))
+        return await shipped_embedder().embed(texts)
+
+
+async def test_a_recall_and_a_write_ask_the_embedding_model_once(substrate: Substrate) -> None:
+    substrate.embedder = model = CountingEmbedder()
+    await substrate.store("Ann has a bicycle.")
+    assert model.asked == [["Ann has a bicycle."]]
+    model.asked.clear()
+    for _ in range(3):
+        await substrate.hits("Who has a bicycle?")
+    first, *others = model.asked
+    assert (first[0], len(first) > 1) == ("Who has a bicycle?", True), (
+        "with it, what the model thinks of unrelated texts"
+    )
+    assert others == [["Who has a bicycle?"]] * 2
 
 
 async def test_hits_are_ordered_best_first(substrate: Substrate) -> None:
