@@ -85,6 +85,7 @@ def bounds(model: type[BaseModel]) -> dict[str, tuple[Bound, ...]]:
             definitions.Limits,
             {
                 "max_turns": (8, 1, 50),
+                "max_tool_calls": (32, 1, 128),
                 "context_tokens": (16_000, 500, 1_000_000),
                 "run_tokens": (None, 1, None),
                 "max_delegations": (20, 0, 1_000),
