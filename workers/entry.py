@@ -46,6 +46,7 @@ class Default(WorkerEntrypoint):
 
     async def scheduled(self, controller: Any, env: Any = None, ctx: Any = None) -> None:  # noqa: ARG002
         """Do the work of the cron expression. An expression without work is an error."""
+        from assembly.scheduled import steps_of
         from retain.admin import maintenance
         from retain.limits.d1_calls import budget
 
@@ -56,23 +57,10 @@ class Default(WorkerEntrypoint):
                 await maintenance.prune(platform.sql, now_ms, platform.settings.runs_retention_days)
             case maintenance.BRIEF:
                 with budget(maintenance.WORK_CALLS):
-                    kept_up = await _kept_up(assembly)
+                    kept_up = {name: await step() for name, step in steps_of(assembly).items()}
                 await maintenance.brief(platform.sql, platform.objects, assembly.memory.indexer(), now_ms, kept_up)
             case other:
                 raise errors.Misconfigured(f"there is no work for the schedule '{other}'", code="unknown_schedule")
-
-
-async def _kept_up(assembly: Assembly) -> dict[str, object]:
-    """Do the work of the daily brief; return what was done, by part."""
-    from retain.admin import maintenance
-
-    platform = assembly.platform
-    done = await maintenance.keep_up(assembly.lifecycle.stores)
-    done["pruned"] = await maintenance.pruned(platform.sql, now_ms, platform.settings.runs_retention_days)
-    done["ingests"] = await maintenance.ingests(assembly.lifecycle.stores, assembly.memory.ingestion)
-    done["evaluations"] = await maintenance.evaluations(assembly.evaluation.runner())
-    done["items"] = await maintenance.demoted(assembly.items.demotion)
-    return done
 
 
 async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Response:
@@ -128,4 +116,5 @@ async def _guarded(assembly: Assembly, match: Match, request: Request) -> Respon
     from retain.admin.access import authorise
 
     identity = await authorise(request, assembly.access.settings, assembly.access.verifier)
-    return await match.answer(replace(request, caller=identity.name))
+    with assembly.changes_of(identity.name):
+        return await match.answer(replace(request, caller=identity.name))

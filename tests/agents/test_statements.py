@@ -13,12 +13,13 @@ import pytest
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import instance_of
+from retain.agents.ledgers.statements import LogDecision, LogDecisionMemories, NoteKvChange, ParkTrouble
 from retain.agents.pending_learnings import NoteLearning
 from retain.agents.runs import owed, tables
 from retain.agents.runs.context import AssembledContext
 from retain.agents.runs.events import CancelRequested, ModelAnswered, ModelAsked, RunCompleted
 from retain.agents.runs.journal import Journal
-from retain.agents.runs.open_run import OpenRun
+from retain.agents.runs.open_run import Basis, OpenRun
 from retain.agents.runs.owed import (
     AppendEvent,
     CloseRun,
@@ -54,7 +55,10 @@ OWED: list[type[OwedStatement]] = [
     *(StartRun, MeetUser, WaitRun, CountRun, ContinueRun, CloseRun, AppendEvent, NoteLearning, ParkRun, UnparkRun),
     *(AppendEpisode, BeginProcedure, RecordOutcome),
     *(OpenConversation, MarkConversation, SummariseConversation, AppendMessage),
+    LogDecision,
 ]
+OF_LEDGERS: list[type[OwedStatement]] = [ParkTrouble, NoteKvChange, LogDecisionMemories]
+"""Statements of the ledgers, whose values are not one for each column. tests/ledgers writes them to D1 and reads them."""
 
 
 class CountedSql:
@@ -87,7 +91,7 @@ class Desk:
         outbox = Outbox(local, self._remote, tables.STATEMENTS, clock, CLERK.key)
         self.journal = Journal(local, outbox, clock, CLERK)
         context = AssembledContext((ChatMessage("user", "hello"),), (), (), {})
-        self.run = self.journal.open("run-1", RunRequest("hello"), context, model="stepped")
+        self.run = self.journal.open("run-1", RunRequest("hello"), context, basis=Basis(0, "stepped", "v"))
         local.statements.clear()
 
     def close(self) -> None:
@@ -193,4 +197,4 @@ def test_an_owed_statement_has_a_field_for_each_parameter_by_the_name_of_its_col
 
 def test_every_owed_statement_is_known_to_an_instance_s_outbox() -> None:
     earlier = {**owed.EARLIER, **episodes.EARLIER}
-    assert {**earlier, **{kind.NAME: kind.SQL for kind in OWED}} == tables.STATEMENTS
+    assert {**earlier, **{kind.NAME: kind.SQL for kind in (*OWED, *OF_LEDGERS)}} == tables.STATEMENTS

@@ -517,19 +517,19 @@ async def test_a_run_whose_dataset_names_a_person_still_cleans_up_after_the_pers
 async def test_the_daily_cron_resumes_what_was_left(world: EvaluationWorld) -> None:
     run_id = await world.started(dataset(*PLENTY, agent="refund_decision"))
     for _ in range(10):
-        done = await evaluations(world.runner())
+        done = await evaluations(world.stores(), world.runner())
         await world.settled()
         world.clock.advance(LEASE_MS)
         if done == {"completed": 1}:
             break
     assert (await world.runs().get(TENANT, run_id)).state == "completed"
-    assert await evaluations(world.runner()) == {}
+    assert await evaluations(world.stores(), world.runner()) == {}
 
 
 async def test_the_cron_names_an_evaluation_that_stopped(world: EvaluationWorld) -> None:
     await world.started(dataset(APPROVED, agent="refund_decision"))
     world.faults.plan(Fault(Unavailable("down"), point="sql.batch", owner="lifecycle"))
-    assert await evaluations(world.runner()) == {"stopped": 1}
+    assert await evaluations(world.stores(), world.runner()) == {"stopped": 1}
 
 
 async def test_an_erased_case_is_errored(world: EvaluationWorld) -> None:

@@ -65,8 +65,10 @@ async def _end_state(world: World) -> dict[str, Any]:
     found = {
         name: sorted(str(row[1:] if name == "d1/mutation_subjects" else row) for row in rows)  # without their numbers
         for name, rows in world.everything().items()
-        if name.partition("/")[2] not in (*HISTORY, "memory_events", "erasure_receipts", "erased_tenants", "agent_runs")
+        if name.partition("/")[2]
+        not in (*HISTORY, "memory_events", "erasure_receipts", "erased_tenants", "agent_runs", "error_ledger")
     }
+    assert [row for row in world.sql_now("SELECT * FROM error_ledger") if row["state"] != "replayed"] == []
     receipts = world.sql_now("SELECT state, kind, counts FROM erasure_receipts")
     entries = {row["kind"] for row in world.sql_now("SELECT kind FROM world_history WHERE tenant_id = 'acme'")}
     return {

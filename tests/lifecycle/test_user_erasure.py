@@ -228,7 +228,7 @@ def test_every_table_with_a_column_that_could_name_a_user_declares_how_theirs_ar
             case "instance":
                 assert {"agent_type", "instance_id"} <= of_tables[table.name]
                 assert "user_id" not in of_tables[table.name]
-            case "instance and user":
+            case "instance and user" | "served":
                 assert {"user_id", "agent_type", "instance_id"} <= of_tables[table.name]
             case "owed":
                 assert {"instance_key", "parameters"} <= of_tables[table.name]

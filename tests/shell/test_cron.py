@@ -100,6 +100,7 @@ async def test_the_brief_says_what_was_done_and_counts_the_tables(worker: Worker
         "overdue_runs": {"asked": 0, "failed": 0},
         "mutations": {"sealed": 1, "removed": 0},
         "histories_that_lost_their_head": [],
+        "abandoned_uploads": 0,
         "ingests": {"completed": 0, "running": 0, "failed": 0},
         "evaluations": {},
         "items": {"expired": 0, "objects": 0},
@@ -225,7 +226,7 @@ async def test_a_step_that_fails_stops_no_other_and_is_in_the_brief(
     report = await briefed(worker)
     assert report["items"] == {"error": "invalid_legacy_pattern"}
     assert report["evaluations"] == {}
-    assert "demotion failed" in capsys.readouterr().out
+    assert "items failed" in capsys.readouterr().out
 
 
 async def test_a_brief_whose_work_uses_up_its_calls_is_written_and_the_next_one_continues(

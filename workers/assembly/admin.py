@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import bindings
+from assembly.scheduled import steps_of
 from retain.admin.context import AdminContext
+from retain.admin.replaying import Replaying, ReplayPorts
+from retain.errors import Conflict
+from retain.json_text import JsonObject
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
@@ -27,4 +31,30 @@ def admin_context(root: Assembly) -> AdminContext:
         migration=lambda: root.items.migration(),
         backfill=lambda: root.items.backfill(),
         evaluation=lambda: root.evaluation.runner(),
+        replaying=lambda: replaying_of(root),
+    )
+
+
+def replaying_of(root: Assembly) -> Replaying:
+    """Return what replays parked errors, with every part that may own one."""
+
+    async def step(name: str) -> object:
+        known = steps_of(root)
+        if name not in known:
+            raise Conflict("the daily brief has no such step any more", code="not_replayable")
+        return await known[name]()
+
+    async def call_tool(tenant_id: str, name: str, arguments: JsonObject, key: str) -> tuple[int, bytes]:
+        answer = await root.gateway.tools.call(tenant_id, name, arguments, idempotency_key=key)
+        return answer.status, answer.body
+
+    return Replaying(
+        ReplayPorts(
+            stores=root.lifecycle.stores,
+            ingestion=root.memory.ingestion,
+            evaluation=root.evaluation.runner,
+            demotion=root.items.demotion,
+            step=step,
+            call_tool=call_tool,
+        )
     )

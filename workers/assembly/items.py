@@ -20,7 +20,9 @@ from retain.items.rules import HotReads
 from retain.items.tiers.protocols import ItemCatalogue
 from retain.items.tiers.sql_warm import SqlWarm
 from retain.items.tiers.stores import KvHot, ObjectsCold
+from retain.ledgers.kv_audit import AuditedKv, KvOwner, noting
 from retain.namespace import Namespace
+from retain.ports import Kv
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
@@ -37,7 +39,7 @@ class ItemParts:
         """Return the tiered memory of a namespace."""
         return (
             MemoryBuilder(namespace, bindings.now_ms)
-            .with_hot(KvHot(self._platform.kv))
+            .with_hot(KvHot(self._kv(namespace)))
             .with_warm(self._catalogue(namespace.tenant_id))
             .with_cold(ObjectsCold(self._platform.objects))
             .with_rules(read_fallback=True, promote_on_read=True, write_through=True, hot_reads=hot_reads)
@@ -45,6 +47,10 @@ class ItemParts:
             .with_pii(self._root.lifecycle.sealer)
             .build()
         )
+
+    def _kv(self, namespace: Namespace) -> Kv:
+        owner = KvOwner(namespace.tenant_id)
+        return AuditedKv(self._platform.kv, lambda: owner, bindings.now_ms, noting(self._root.write_changes))
 
     def demotion(self) -> Demotion:
         """Return the demotion of items, by the built-in policy."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from retain.admin.context import AdminContext
     from retain.agents.context import AgentsContext
     from retain.gateway.routes import Gateway
+    from retain.ledgers.kv_audit import KvChange
 
 _isolate: dict[str, Assembly] = {}
 
@@ -54,6 +57,18 @@ class Assembly:
         from assembly.access import AccessParts
 
         return AccessParts(self.platform)
+
+    def changes_of(self, person: str) -> AbstractContextManager[None]:
+        """Collect the changes in KV that a person's request makes, and write them to the audit when it has its answer."""
+        from retain.ledgers.kv_audit import changes_of
+
+        return changes_of(person, self.write_changes)
+
+    def write_changes(self, changes: Sequence[KvChange]) -> None:
+        """Write changes in KV to the audit, through waitUntil."""
+        from retain.ledgers.kv_audit import write_changes
+
+        bindings.in_background(write_changes(self.platform.sql, changes))
 
     @cached_property
     def admin(self) -> AdminContext:

@@ -16,6 +16,7 @@ from itertools import takewhile
 from typing import ClassVar
 
 from retain.errors import Misconfigured, RetainError, Unavailable
+from retain.ledgers.errors import Trouble, park
 from retain.ports import Clock, ObjectSql, Row, Sql, SqlValue, Statement
 
 SCHEMA = """
@@ -160,7 +161,21 @@ class Outbox:
             _log.warning("outbox entry not put aside", extra={"entry_id": row["entry_id"], "code": failure.code})
             return False
         _log.error("outbox entry put aside", extra={"entry_id": row["entry_id"], "code": error.code})
+        await park(self._remote, self._trouble(row, error))
         return True
+
+    def _trouble(self, row: Row, error: RetainError) -> Trouble:
+        agent_type, tenant_id, instance_id = self._instance_key.split(":", 2)
+        return Trouble(
+            "outbox",
+            f"{self._instance_key}#{row['entry_id']}",
+            error.code,
+            self._clock(),
+            tenant_id,
+            agent_type,
+            instance_id,
+            attempts=row["attempts"],
+        )
 
     def _cross_out(self, first: int, last: int) -> None:
         self._local.run("DELETE FROM outbox WHERE entry_id BETWEEN ? AND ?", first, last)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from retain.admin.replaying import Replaying
 from retain.errors import InvalidInput
 from retain.evaluation.runner import Runner
 from retain.identifiers import check_agent_type
@@ -35,7 +36,8 @@ class AdminContext:
     what others that say so know of their users, raising alike. semantic: returns the semantic memory of a view, which
     stores into the view's scope. ingestion: returns the ingest of a scope. stores: every store that holds data of a
     tenant. items: returns the tiered memory of a namespace. migration, backfill: of its keys; all three raise
-    Misconfigured for invalid legacy patterns. evaluation: returns what advances evaluations.
+    Misconfigured for invalid legacy patterns. evaluation: returns what advances evaluations. replaying: returns what replays
+    parked errors.
     """
 
     tenants: Tenants
@@ -51,6 +53,7 @@ class AdminContext:
     migration: Callable[[], Migration]
     backfill: Callable[[], Backfill]
     evaluation: Callable[[], Runner]
+    replaying: Callable[[], Replaying]
 
     def scope(
         self, tenant_id: str, agent_type: str | None = None, house: str | None = None, user_id: str | None = None

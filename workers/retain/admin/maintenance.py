@@ -17,6 +17,7 @@ from retain.ingest.intake import forget_abandoned
 from retain.ingest.jobs import JOB_RULES
 from retain.items.demotion import Demotion
 from retain.jobs import Continued, continue_open
+from retain.ledgers.errors import Trouble, park, settle
 from retain.lifecycle.consolidation import consolidate
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.erasure.receipts import ErasureReceipt
@@ -33,6 +34,7 @@ from retain.ports import Clock, Objects, Sql
 from retain.retention import DAY_MS, Pruned, RetentionRule
 from retain.retention import prune as remove_old
 from retain.tenants.mutation_log import MutationLog
+from retain.tenants.retention import ledger_rules
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +70,8 @@ _COUNTED = (
 
 def retention_rules(runs_kept_days: int) -> tuple[RetentionRule, ...]:
     """Return every rule of a deployment. runs_kept_days: how long the row of a run is kept."""
-    return (*EPISODE_RULES, *CONVERSATION_RULES, *run_rules(runs_kept_days * DAY_MS), *JOB_RULES, *USER_RULES)
+    runs = (*run_rules(runs_kept_days * DAY_MS), *ledger_rules(runs_kept_days * DAY_MS))
+    return (*EPISODE_RULES, *CONVERSATION_RULES, *runs, *JOB_RULES, *USER_RULES)
 
 
 async def prune(sql: Sql, clock: Clock, runs_kept_days: int) -> Pruned:
@@ -90,7 +93,7 @@ async def pruned(sql: Sql, clock: Clock, runs_kept_days: int) -> object:
     async def run() -> object:
         return (await prune(sql, clock, runs_kept_days)).to_json()
 
-    return await _done("pruning", run())
+    return await _done("pruned", run(), sql, clock)
 
 
 async def keep_up(stores: Stores) -> dict[str, object]:
@@ -98,27 +101,26 @@ async def keep_up(stores: Stores) -> dict[str, object]:
 
     Bounded; the next day continues. A part that fails is logged and reported, and does not stop the rest.
     """
-    return {
-        "consolidation": await _done("consolidation", _consolidated(stores)),
-        "erasures": await _done("erasures", _erasures(stores)),
-        "reindexings": await _done("reindexings", _reindexings(stores)),
-        "documents": await _done("documents", _documents(stores)),
-        "overdue_runs": await _done("overdue runs", ask_for_overdue(stores.sql, stores.instances, stores.clock)),
-        "mutations": await _done("sealing of mutations", MutationLog(stores.sql, stores.clock).seal_all()),
-        "histories_that_lost_their_head": await _done("history heads", keep_heads(stores)),
-    }
+    return {name: await keep_up_step(name, stores) for name in KEEPING_UP}
+
+
+async def keep_up_step(name: str, stores: Stores) -> object:
+    """Do one of the steps of `KEEPING_UP`; return what was done."""
+    return await _done(name, KEEPING_UP[name](stores), stores.sql, stores.clock)
+
+
+async def abandoned_uploads(stores: Stores) -> object:
+    """Forget uploads without a job; return how many messages they had."""
+    return await _done("abandoned_uploads", forget_abandoned(stores.sql, stores.clock()), stores.sql, stores.clock)
 
 
 async def ingests(stores: Stores, ingestion: Callable[[Scope], Ingestion]) -> object:
-    """Forget uploads without a job, and continue ingests that were interrupted or failed.
-
-    Returns the number of ingests per state.
-    """
-    await _done("abandoned uploads", forget_abandoned(stores.sql, stores.clock()))
-    return await _done("ingests", continue_interrupted(stores.sql, stores.clock, ingestion, limit=JOBS_A_DAY))
+    """Continue ingests that were interrupted or failed; return the number per state."""
+    sql, clock = stores.sql, stores.clock
+    return await _done("ingests", continue_interrupted(sql, clock, ingestion, limit=JOBS_A_DAY), sql, clock)
 
 
-async def evaluations(runner: Runner) -> object:
+async def evaluations(stores: Stores, runner: Runner) -> object:
     """Continue evaluations that are not completed; return the number per state."""
 
     async def call(run: tuple[str, str]) -> Continued:
@@ -132,24 +134,28 @@ async def evaluations(runner: Runner) -> object:
     async def run() -> object:
         return await continue_open(await runner.open(JOBS_A_DAY), call)
 
-    return await _done("evaluations", run())
+    return await _done("evaluations", run(), stores.sql, stores.clock)
 
 
-async def demoted(demotion: Callable[[], Demotion]) -> object:
+async def demoted(stores: Stores, demotion: Callable[[], Demotion]) -> object:
     """Demote and remove items of tiered memory as the policy decides; return the counts."""
 
     async def run() -> object:
         return await demotion().run()
 
-    return await _done("demotion", run())
+    return await _done("items", run(), stores.sql, stores.clock)
 
 
-async def _done(what: str, work: Awaitable[object]) -> object:
+async def _done(step: str, work: Awaitable[object], sql: Sql, clock: Clock) -> object:
+    """Return what a step of the daily brief did. One that fails is logged, parked in the error ledger, and reported."""
     try:
-        return await work
+        done = await work
     except RetainError as error:
-        _log.error("%s failed", what, extra={"code": error.code})
+        _log.error("%s failed", step, extra={"code": error.code})
+        await park(sql, Trouble("cron", step, error.code, clock()))
         return {"error": error.code}
+    await settle(sql, clock(), ("", "cron", step))
+    return done
 
 
 async def _consolidated(stores: Stores) -> dict[str, int]:
@@ -182,6 +188,30 @@ async def _reindexings(stores: Stores) -> dict[str, int]:
 
     tenants = (await reindexing.open_tenants())[:JOBS_A_DAY]
     return await continue_open(tenants, call, stopped="failed")
+
+
+async def _mutations(stores: Stores) -> object:
+    return await MutationLog(stores.sql, stores.clock).seal_all()
+
+
+async def _overdue_runs(stores: Stores) -> object:
+    return await ask_for_overdue(stores.sql, stores.instances, stores.clock)
+
+
+async def _heads(stores: Stores) -> object:
+    return await keep_heads(stores)
+
+
+KEEPING_UP: Mapping[str, Callable[[Stores], Awaitable[object]]] = {
+    "consolidation": _consolidated,
+    "erasures": _erasures,
+    "reindexings": _reindexings,
+    "documents": _documents,
+    "overdue_runs": _overdue_runs,
+    "mutations": _mutations,
+    "histories_that_lost_their_head": _heads,
+}
+"""The steps of `keep_up` by name, in their order."""
 
 
 async def brief(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from retain.admin import mcp
 from retain.admin.context import AdminContext
 from retain.admin.resources import (
+    decisions,
+    errors,
     evals,
     ingest,
     items,
@@ -31,6 +33,8 @@ ROUTER: Router[AdminContext] = Router(
         namespaces.RESOURCE,
         runs.RESOURCE,
         procedures.RESOURCE,
+        decisions.RESOURCE,
+        errors.RESOURCE,
     ),
     guard="Access",
     tenants=lambda context: context.tenants,

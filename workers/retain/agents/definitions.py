@@ -127,6 +127,28 @@ class Limits(_StrictDefinition):
     model_wait_minutes: float = Field(default=30, ge=0, le=24 * 60)
 
 
+Label = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
+"""A decision, as an answer's first word."""
+
+
+class DecisionConfig(_StrictDefinition):
+    """The decisions that an agent's answers declare, each of which is logged with what it rests on.
+
+    labels: what an answer may begin with, or name as `decision` if it is a JSON object. policy: the version of the policy
+    that the instructions follow; write another one when the policy changes.
+    """
+
+    labels: Annotated[tuple[Label, ...], Field(strict=False, min_length=1, max_length=50)]
+    policy: str | None = Field(default=None, min_length=1, max_length=100)
+
+    @field_validator("labels")
+    @classmethod
+    def _labels_differ(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
+        if len({label.casefold() for label in labels}) < len(labels):
+            raise ValueError("labels must differ in more than case")
+        return labels
+
+
 class AgentDefinition(_StrictDefinition):
     """One agent.
 
@@ -134,7 +156,8 @@ class AgentDefinition(_StrictDefinition):
     tools: names of gateway tools of the tenant. functions: names of function tools in `agents/tools/`. delegates:
     agents it may delegate to. approval: those of its tools that a person approves before each call. working_memory:
     offers the tools `get_working_memory` and `set_working_memory`. procedures: by task type, workflows by id with their
-    instructions, of which each run follows one; the first task type is that of runs that name none.
+    instructions, of which each run follows one; the first task type is that of runs that name none. decisions: what its
+    answers decide, for the decision log.
     """
 
     type: Name
@@ -151,6 +174,7 @@ class AgentDefinition(_StrictDefinition):
     procedures: dict[Name, Annotated[dict[Name, Workflow], Field(min_length=1, max_length=20)]] = Field(
         default={}, max_length=20
     )
+    decisions: DecisionConfig | None = None
     limits: Limits = Limits()
 
     @model_validator(mode="after")

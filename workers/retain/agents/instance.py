@@ -30,16 +30,19 @@ from retain.agents.calls.run_request import RunRequest
 from retain.agents.execution.control import Control
 from retain.agents.execution.executor import LEASE_MS, Execution
 from retain.agents.execution.following import Following
+from retain.agents.execution.ledger_notes import LedgerNotes
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
 from retain.agents.execution.parked import ParkedRuns
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
+from retain.agents.ledgers.statements import NoteKvChange
 from retain.agents.runs import tables
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.tools.delegation import Delegation
 from retain.errors import Conflict, RetainError, Unavailable
+from retain.ledgers.kv_audit import AuditedKv, KvChange, KvOwner
 from retain.lifecycle.terms import Term
 from retain.memory import working as working_module
 from retain.memory.procedures.procedural import ProceduralMemory
@@ -65,15 +68,17 @@ class Instance:
         self.identity = identity
         self._ports = ports
         self._active = False
+        self._erasing = False
         for schema in (*tables.SCHEMA, outbox_module.SCHEMA, working_module.SCHEMA, working_module.COPIES_SCHEMA):
             ports.local.run(schema)
         scope = identity.scope
         self._outbox = Outbox(ports.local, ports.sql, tables.STATEMENTS, ports.clock, identity.key)
         live = LiveText()
-        self._journal = Journal(ports.local, self._outbox, ports.clock, identity, live.ring)
+        notes = LedgerNotes(identity)
+        self._journal = Journal(ports.local, self._outbox, ports.clock, identity, live.ring, notes.of)
         self._working = WorkingMemory(
             ports.local,
-            ports.kv,
+            AuditedKv(ports.kv, self._owner, ports.clock, self._note),
             ports.clock,
             scope.tenant_id,
             identity.agent_type,
@@ -213,6 +218,7 @@ class Instance:
         if await self._outbox.flush():
             if self._idle():
                 await self._working.clear()
+                await self._outbox.flush()
             self._journal.forget(self._ports.clock() - IDLE_MS)
         await self._schedule()
 
@@ -231,12 +237,21 @@ class Instance:
             return Erased(everything=False)
         if self._active or (text is not None and self._journal.runs.running()):
             raise Conflict("the instance is busy with a run; try again", code="instance_busy")
-        self._active = True
+        self._active = self._erasing = True
         try:
             async with self._execution.learning.paused():
                 return await self._erased(text)
         finally:
-            self._active = False
+            self._active = self._erasing = False
+
+    def _owner(self) -> KvOwner:
+        identity = self.identity
+        return KvOwner(identity.scope.tenant_id, identity.agent_type, identity.instance_id, self._journal.served_user())
+
+    def _note(self, change: KvChange) -> None:
+        """Owe D1 the note of a change in KV. What an erasure removes is counted on its receipt, and noted nowhere else."""
+        if not self._erasing:
+            self._outbox.add(change.tenant_id, NoteKvChange(change))
 
     async def _erased(self, text: str | None) -> Erased:
         if text is not None:

@@ -22,6 +22,7 @@ from retain.evaluation.scoring.scorer import passes, scored, unscored
 from retain.evaluation.scoring.scores import Observation, Score
 from retain.evaluation.scratch import Scratches
 from retain.json_text import JsonObject
+from retain.ledgers.errors import Trouble, park, settle
 from retain.lifecycle.stores import Stores
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
@@ -90,14 +91,19 @@ class Runner:
             return Progress(run, None)
         if not await self._runs.lease(tenant_id, run_id):
             return Progress(run, RETRY_MS)
+        sql = self._ports.stores.sql
         try:
             waits = await self._execute(run)
             left = await self._clean(run_id)
+        except RetainError as error:
+            await park(sql, Trouble("evaluation", run_id, error.code, self._clock(), tenant_id))
+            raise
         finally:
             await self._runs.settle(run_id)
         run = await self._runs.get(tenant_id, run_id)
         match run.state:
             case "completed":
+                await settle(sql, self._clock(), (tenant_id, "evaluation", run_id))
                 return Progress(run, None)
             case "cleaning":
                 return Progress(run, left)
@@ -183,6 +189,8 @@ class Runner:
         found: list[Score] = [] if case is None else unscored(case.expected)
         error = {"code": reason, "message": message}
         await self._runs.score(run.run_id, picked.position, "errored", found, observed=observed, error=error)
+        trouble = Trouble("case", f"{run.run_id}.{picked.position}", reason, self._clock(), run.tenant_id)
+        await park(self._ports.stores.sql, trouble)
 
     async def _clean(self, run_id: str) -> int:
         """Continue erasing scratch tenants of scored cases; return in how many milliseconds to call again."""

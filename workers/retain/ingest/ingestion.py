@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from retain.errors import Conflict, Contended, Misconfigured, RetainError
+from retain.errors.codes import Code, ForeignCode
 from retain.ingest.extraction import ExtractedFact, Extractor
 from retain.ingest.inbox import Inbox, Unlearned
 from retain.ingest.intake import Intake
@@ -21,6 +22,7 @@ from retain.ingest.learning import Learner, SourcedFact
 from retain.ingest.messages import Rejection, check_conversation
 from retain.ingest.placement import place
 from retain.jobs import Continued, continue_open
+from retain.ledgers.errors import Trouble, park, settle
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
@@ -117,13 +119,15 @@ class Ingestion:
             stage = "learning"
             while await _patiently(self._learn, job):
                 await asyncio.sleep(pause_s)
-            await self._jobs.complete(job)
+            if await self._jobs.complete(job):
+                await settle(self._sql, self._clock(), (job.scope.tenant_id, "ingest", job_id))
         except Contended:
             _log.info("ingest waits for other changes", extra={"job_id": job_id, "stage": stage})
             await self._jobs.queue(job)
         except RetainError as error:
             _log.warning("ingest failed", extra={"job_id": job_id, "stage": stage, "code": error.code})
             await self._jobs.fail(job, stage, error)
+            await park(self._sql, _trouble(job, error.code, self._clock()))
         return await self._jobs.get(job.scope.tenant_id, job_id)
 
     async def _open(self, conversation: str, job_id: str, intake: Intake) -> None:
@@ -200,7 +204,11 @@ async def continue_interrupted(
     async def call(job: IngestJob) -> Continued:
         return Continued((await ingestion(job.scope).work(job.job_id)).state, more=False)
 
-    done = await continue_open(await Jobs(sql, clock).interrupted(limit), call)
+    jobs = Jobs(sql, clock)
+    given_up = await jobs.give_up()
+    if given_up:
+        await park(sql, *(_trouble(job, "interrupted", clock()) for job in given_up))
+    done = await continue_open(await jobs.interrupted(limit), call)
     states: dict[str, int] = {"completed": 0, "running": 0, "failed": 0, **done}
     if any(states.values()):
         _log.info("interrupted ingests continued", extra=states)
@@ -218,6 +226,11 @@ async def _patiently(step: Callable[[IngestJob], Awaitable[bool]], job: IngestJo
         except Contended:
             await asyncio.sleep(random.uniform(0.5, 1) * pause_s)  # noqa: S311 -- spreads writers, hides nothing
     return await step(job)
+
+
+def _trouble(job: IngestJob, code: Code | ForeignCode, now_ms: int) -> Trouble:
+    scope = job.scope
+    return Trouble("ingest", job.job_id, code, now_ms, scope.tenant_id, scope.agent_type, user_id=scope.user_id)
 
 
 def _source(one: Unlearned) -> RecordSource:

@@ -55,7 +55,7 @@ ORDER BY lease_until_ms, job_id LIMIT ?
 """
 _GIVE_UP = """
 UPDATE ingest_jobs SET state = 'failed', error = ?, updated_at_ms = ?
-WHERE state = 'running' AND lease_until_ms <= ? AND attempts >= ?
+WHERE state = 'running' AND lease_until_ms <= ? AND attempts >= ? RETURNING *
 """
 _OLD_JOBS = """
 SELECT job_id FROM ingest_jobs WHERE state = 'completed' AND completed_at_ms < ? ORDER BY completed_at_ms, job_id LIMIT ?
@@ -227,9 +227,9 @@ class Jobs:
         now = self._clock()
         return _ADVANCED, (now + LEASE_MS, now, job_id)
 
-    async def complete(self, job: IngestJob) -> None:
-        """Mark the job as completed, if all of it is done."""
-        await self._sql.run(_COMPLETE, self._clock(), job.job_id)
+    async def complete(self, job: IngestJob) -> bool:
+        """Mark the job as completed, if all of it is done; return whether it was marked."""
+        return bool((await self._sql.run(_COMPLETE, self._clock(), job.job_id)).changes)
 
     async def queue(self, job: IngestJob) -> None:
         """Give the lease up, so that the job is continued by whoever comes next. It does not count as a failed attempt."""
@@ -241,15 +241,15 @@ class Jobs:
         await self._sql.run(_FAIL, stopped, self._clock(), job.job_id)
 
     async def interrupted(self, limit: int) -> list[IngestJob]:
-        """Return jobs that are not done and that nobody works on, the longest waiting first.
+        """Return jobs that are not done and that nobody works on, the longest waiting first."""
+        rows = (await self._sql.run(_OPEN, self._clock(), MAX_ATTEMPTS, limit)).rows
+        return [_job(row) for row in rows]
 
-        Those that were interrupted too often without progress become `failed`.
-        """
+    async def give_up(self) -> list[IngestJob]:
+        """Let the jobs fail that were interrupted too often without progress; return them."""
         now = self._clock()
         error = json.dumps({"stage": "storing", "code": "interrupted", "message": "the job was interrupted too often"})
-        await self._sql.run(_GIVE_UP, error, now, now, MAX_ATTEMPTS)
-        rows = (await self._sql.run(_OPEN, now, MAX_ATTEMPTS, limit)).rows
-        return [_job(row) for row in rows]
+        return [_job(row) for row in (await self._sql.run(_GIVE_UP, error, now, now, MAX_ATTEMPTS)).rows]
 
 
 def _job(row: Row) -> IngestJob:

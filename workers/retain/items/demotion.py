@@ -20,6 +20,7 @@ from retain.items.rekeying.flags import Namespacing
 from retain.items.removal import Removal
 from retain.items.tiers.protocols import ColdMemory
 from retain.items.unsealed import UnsealedValues
+from retain.ledgers.errors import Trouble, park
 from retain.ports import Clock, Row, Sql
 from retain.sealing.pii import FIELDS, Sealer, refuse_declared
 
@@ -40,9 +41,10 @@ GRACE_MS = 3_600_000
 _LOOK = """
 SELECT tenant_id, key, kind, tier, version, deleted, size_bytes, key_id IS NOT NULL AS sealed, object_key,
   tier = 'cold' AND value IS NOT NULL AS copied, read_at_ms, read_hours, created_at_ms, updated_at_ms,
-  CASE WHEN tier = 'warm' AND key_id IS NULL AND NOT deleted THEN length(value) END AS plain
+  CASE WHEN tier = 'warm' AND key_id IS NULL AND NOT deleted THEN length(value) END AS plain, user_id
 FROM memory_items WHERE looked_at_ms <= ? ORDER BY looked_at_ms, tenant_id, key LIMIT ?
 """
+_ONE = _LOOK.replace("looked_at_ms <= ? ORDER BY looked_at_ms, tenant_id, key LIMIT ?", "tenant_id = ? AND key = ?")
 _LOOKED = """
 UPDATE memory_items SET looked_at_ms = ? WHERE (tenant_id, key) IN (
   SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
@@ -177,12 +179,21 @@ class Demotion:
                 done[await self._executed(decision, row)] += 1
             except RetainError as error:
                 _log.warning("an item was not demoted", extra={"code": error.code, "decision": decision})
+                await park(self._sql, _trouble(row, error, self._clock()))
                 done["failed"] += 1
             looked.append([row["tenant_id"], row["key"]])
         if looked:
             await self._sql.run(_LOOKED, self._clock(), json.dumps(looked))
         done["objects"] = await self._sweep(moves)
         return {name: count for name, count in done.items() if name != "kept"}
+
+    async def look_again(self, tenant_id: str, key: str) -> str:
+        """Do what the policy decides for one item; return what was done, `kept` for an item that is gone. Idempotent.
+
+        Raises: what kept it from being done.
+        """
+        rows = (await self._sql.run(_ONE, tenant_id, key)).rows
+        return await self._executed(self._decided(rows[0]), rows[0]) if rows else "kept"
 
     def _decided(self, row: Row) -> Decision:
         if row["deleted"]:  # versions go by the clock, and by then no hot copy of an older one is left
@@ -242,3 +253,7 @@ class Demotion:
             await self._cold.delete(row["object_key"])
             await self._sql.run(_FORGET, row["object_key"])
         return len(rows)
+
+
+def _trouble(row: Row, error: RetainError, now_ms: int) -> Trouble:
+    return Trouble("demotion", row["key"], error.code, now_ms, row["tenant_id"], user_id=row["user_id"])

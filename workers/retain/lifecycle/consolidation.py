@@ -23,6 +23,7 @@ from typing import Any
 
 from retain.errors import RetainError
 from retain.identifiers import new_id
+from retain.ledgers.errors import Trouble, park
 from retain.lifecycle.stores import Stores
 from retain.memory.indexer import remove_rows
 from retain.memory.recall.words import fold, stem
@@ -100,13 +101,13 @@ async def consolidate(stores: Stores) -> Consolidated:
         try:
             await _expire(stores, tenant_id, ids, done)
         except RetainError as error:
-            _failed(tenant_id, error, done)
+            await _failed(stores, tenant_id, error, done)
     new = (await stores.sql.run(_NEW, COMPARED_PER_RUN)).rows
     for tenant_id, ids in _chunks(sorted(new, key=lambda row: str(row["tenant_id"]))):
         try:
             await _merge(stores, tenant_id, ids, done)
         except RetainError as error:
-            _failed(tenant_id, error, done)
+            await _failed(stores, tenant_id, error, done)
     return done
 
 
@@ -259,6 +260,7 @@ def _chunks(rows: Iterable[Row]) -> Iterable[tuple[str, list[str]]]:
             yield tenant_id, ids[start : start + CHUNK]
 
 
-def _failed(tenant_id: str, error: RetainError, done: Consolidated) -> None:
+async def _failed(stores: Stores, tenant_id: str, error: RetainError, done: Consolidated) -> None:
     _log.error("a tenant was not consolidated", extra={"tenant_id": tenant_id, "code": error.code})
+    await park(stores.sql, Trouble("consolidation", tenant_id, error.code, stores.clock(), tenant_id))
     done.failed += 1

@@ -15,6 +15,7 @@ from retain.errors.codes import Code, ForeignCode
 from retain.identifiers import check_id, new_id
 from retain.jobs import noted
 from retain.json_text import JsonObject
+from retain.ledgers.errors import Trouble, park, settle
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.surplus import remove_surplus
 from retain.memory.indexer import Indexer
@@ -103,14 +104,17 @@ class Reindexing:
         job_id: str = opened[-1].rows[0]["job_id"]
         try:
             for _ in range(SLICES_PER_CALL):
-                job = (await sql.run(_JOB, job_id, tenant_id)).rows[0]
-                if job["state"] != "running":
+                row = (await sql.run(_JOB, job_id, tenant_id)).rows[0]
+                if row["state"] != "running":
                     break
-                await self._slice(indexer, tenant_id, job)
+                await self._slice(indexer, tenant_id, row)
         except RetainError as error:
-            await self._fail(job_id, error.code)
+            await self._fail(tenant_id, job_id, error.code)
             raise
-        return await self.job(tenant_id, job_id)
+        job = await self.job(tenant_id, job_id)
+        if job.state == "completed":
+            await settle(sql, self._stores.clock(), (tenant_id, "reindexing", job_id))
+        return job
 
     async def job(self, tenant_id: str, job_id: str) -> IndexJob:
         """Return the state of a job. Raises: InvalidInput; NotFound (code `no_such_job`)."""
@@ -152,7 +156,7 @@ class Reindexing:
         sql, clock = self._stores.sql, self._stores.clock
         job_id, model = job["job_id"], job["model"]
         if int(job["refused"]):
-            await self._fail(job_id, "records_refused")
+            await self._fail(tenant_id, job_id, "records_refused")
             return
 
         await remove_surplus(sql, tenant_id)
@@ -179,6 +183,7 @@ class Reindexing:
                 "UPDATE index_jobs SET cursor = ? WHERE job_id = ? AND state = 'running'", int(first) - 1, job_id
             )
 
-    async def _fail(self, job_id: str, code: Code | ForeignCode) -> None:
+    async def _fail(self, tenant_id: str, job_id: str, code: Code | ForeignCode) -> None:
         now = self._stores.clock()
         await noted("a reindexing", job_id, code, self._stores.sql.run(_FAIL, code, now, job_id))
+        await park(self._stores.sql, Trouble("reindexing", job_id, code, now, tenant_id))

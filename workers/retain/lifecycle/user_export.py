@@ -1,7 +1,7 @@
 """A user's export: all that is kept of one user, page by page, as JSON lines for that user.
 
 First come the lines of a tenant's export, of the user's scopes and records alone, which can be imported; then what only a
-person reads: conversations, messages, runs, episodes and items.
+person reads: conversations, messages, runs, episodes, decisions and items.
 """
 
 from __future__ import annotations
@@ -55,6 +55,12 @@ _PHASES: Mapping[str, _Texts] = {
         "episode",
         "SELECT episode_id AS place, episode_id, agent_type, instance_id, run_id, turn, content, created_at_ms"
         f" FROM memory_episodes WHERE {_MINE} AND episode_id > ?3 ORDER BY episode_id LIMIT ?4",
+    ),
+    "decisions": _Texts(
+        "decision",
+        "SELECT decision_id AS place, decision_id, run_id, kind, decision, confidence, decided_by, tool, agent_type,"
+        " instance_id, policy, agent_version, model, at_ms"
+        f" FROM decision_log WHERE {_MINE} AND decision_id > ?3 ORDER BY decision_id LIMIT ?4",
     ),
     "items": _Texts(
         "item",

@@ -48,14 +48,14 @@ FROM json_each(?)
 _ABANDONED = "UPDATE memory_outbox SET writers = 1 WHERE state = 'owed' AND at_ms <= ?"
 """The debt's writers did not finish: the reconciler is the only one left."""
 _DUE = """
-SELECT record_id FROM memory_outbox WHERE state = 'owed' AND at_ms <= ? AND due_at_ms <= ?
+SELECT record_id, tenant_id, attempts FROM memory_outbox WHERE state = 'owed' AND at_ms <= ? AND due_at_ms <= ?
 ORDER BY due_at_ms, record_id LIMIT ?
 """
 _SHOWN = "DELETE FROM memory_outbox WHERE state = 'sent' AND at_ms <= ?"
 _FAILED = f"""
 UPDATE memory_outbox SET attempts = attempts + 1, last_error = ?1,
   due_at_ms = ?2 + MIN({FIRST_PAUSE_MS} << MIN(attempts, 16), {LONGEST_PAUSE_MS})
-WHERE record_id = ?3
+WHERE record_id = ?3 RETURNING record_id, tenant_id, scope_id, attempts
 """
 
 
@@ -137,7 +137,7 @@ def due(now_ms: int, limit: int) -> tuple[Statement, Statement, Statement]:
 
 
 def failed(record_id: str, code: str, now_ms: int) -> Statement:
-    """Return the statement that records a failure, each of which makes the debt due later."""
+    """Return the statement that records a failure, each of which makes the debt due later; its row is the debt then."""
     return _FAILED, (code, now_ms, record_id)
 
 

@@ -8,10 +8,11 @@ record is never shown, since every hit is read from D1.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from retain.errors import RetainError, Unavailable
+from retain.ledgers.errors import Trouble, park, settle
 from retain.limits.d1_calls import used_up
 from retain.memory import earlier_texts, index_debts
 from retain.memory.earlier_texts import EarlierText
@@ -28,6 +29,8 @@ UPSERT_LIMIT = 500
 DELETE_LIMIT = 1000
 SETTLED_TOGETHER = 20
 """Ids per call."""
+PARKED_AFTER = 3
+"""Failures after which a record's debt is in the error ledger as well. The reconciler keeps trying."""
 MAX_TRIES = 5
 """How often settling is tried while the record keeps changing."""
 _UNCHANGED = "SELECT number FROM memory_records WHERE id = ? AND content_hash = ?"
@@ -232,31 +235,45 @@ class Indexer:
         """
         _, due, _ = await self._sql.batch(index_debts.due(self._clock(), limit))
         ids = [str(row["record_id"]) for row in due.rows]
-        settled = failed = 0
+        settled: list[str] = []
+        failed = 0
         for start in range(0, len(ids), SETTLED_TOGETHER):
             group = ids[start : start + SETTLED_TOGETHER]
             try:
                 await self.settle_all(group, still_fresh=frozenset(group))
-                settled += len(group)
+                settled += group
                 continue
             except RetainError as error:
                 _log.warning("records are settled one by one", extra={"records": len(group), "code": error.code})
             for record_id in group:
                 if not used_up() and await self.try_to_settle(record_id, still_fresh=True):
-                    settled += 1
+                    settled.append(record_id)
                 elif not used_up():
                     failed += 1
             if used_up():
                 break
-        return Settled(settled, failed)
+        await self._unpark(due.rows, frozenset(settled))
+        return Settled(len(settled), failed)
+
+    async def _unpark(self, debts: Sequence[Row], settled: Set[str]) -> None:
+        """Settle the entries in the error ledger of those debts that are now settled."""
+        failed = [debt for debt in debts if debt["attempts"] >= PARKED_AFTER and debt["record_id"] in settled]
+        if failed:
+            await settle(
+                self._sql, self._clock(), *((debt["tenant_id"], "vectors", debt["record_id"]) for debt in failed)
+            )
 
     async def _note_failure(self, record_ids: Sequence[str], error: RetainError) -> None:
         _log.warning("vector index not settled", extra={"record_ids": record_ids, "code": error.code})
         now = self._clock()
         try:
-            await self._sql.batch([index_debts.failed(record_id, error.code, now) for record_id in record_ids])
+            noted = await self._sql.batch([index_debts.failed(record_id, error.code, now) for record_id in record_ids])
         except RetainError as second:
             _log.warning("index debts not reachable", extra={"record_ids": record_ids, "code": second.code})
+            return
+        debts = [row for result in noted for row in result.rows if int(row["attempts"]) >= PARKED_AFTER]
+        if debts:
+            await park(self._sql, *(_trouble(debt, error, now) for debt in debts))
 
     def metadata(self, record: Record) -> dict[str, MetadataValue]:
         """Return what the index stores with a vector: fields to filter on, the fact's parts, and a closed record's end.
@@ -284,6 +301,13 @@ class Indexer:
             "learned_from_run_id": run_id if isinstance(run_id, str) else None,
         }
         return {name: value for name, value in values.items() if value is not None}
+
+
+def _trouble(debt: Row, error: RetainError, now_ms: int) -> Trouble:
+    record_id, tenant_id, scope_id = debt["record_id"], debt["tenant_id"], debt["scope_id"]
+    return Trouble(
+        "vectors", record_id, error.code, now_ms, tenant_id, scope_id=scope_id, attempts=int(debt["attempts"])
+    )
 
 
 def remove_rows(record_id: str) -> list[Statement]:

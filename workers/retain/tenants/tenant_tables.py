@@ -1,10 +1,21 @@
-"""The tables of the register and of world history. They stay after an erasure, except what the log's numbers mean."""
+"""The tables of the register and of world history, most of which stay after an erasure, and of the ledgers."""
 
 from __future__ import annotations
 
 from retain.tenants.tables import TenantTable, Texts
 
+_NAMES = ("instance_id", "user_id")
 TENANT_TABLES = (
+    TenantTable("error_ledger", ("error_id",), texts=Texts(("concerns",), whole=_NAMES), users="served"),
+    TenantTable("kv_audit", ("audit_id",), texts=Texts(("key",), whole=_NAMES), users="served"),
+    TenantTable("decision_memories", ("decision_id", "kind", "memory_id"), users="part"),
+    TenantTable(
+        "decision_log",
+        ("decision_id",),
+        texts=Texts(("decision",), whole=_NAMES),
+        parts={"decision_memories": Texts(("memory_id",))},
+        users="served",
+    ),
     TenantTable("tenants", ("tenant_id",), "never"),
     TenantTable("erased_tenants", ("tenant_id",), "never"),
     TenantTable("world_history", ("tenant_id", "seq"), "never"),

@@ -21,11 +21,23 @@ _EVENTS = f"""
 DELETE FROM run_events WHERE (run_id, seq) IN
   (SELECT run_id, seq FROM run_events WHERE run_id IN ({_RUNS}) AND tenant_id = ?1 LIMIT {EVENTS})
 """  # noqa: S608
-_BY_RUN = ("memory_episodes", "conversation_messages", "procedure_outcomes", "parked_runs", "agent_runs")
+_MEMORIES = f"""
+DELETE FROM decision_memories WHERE decision_id IN
+  (SELECT decision_id FROM decision_log WHERE {_OF_INSTANCE} AND run_id <= ?4)
+"""  # noqa: S608
+_LEDGERS = ("error_ledger", "kv_audit")
+_BY_RUN = (
+    "decision_log",
+    "memory_episodes",
+    "conversation_messages",
+    "procedure_outcomes",
+    "parked_runs",
+    "agent_runs",
+)
 
 
 async def delete_conversation(sql: Sql, instance: InstanceClient) -> None:
-    """Delete what the instance holds, and its messages, episodes, runs and their events in D1.
+    """Delete what the instance holds, and its messages, episodes, runs with their events and ledgers' rows in D1.
 
     Records that its runs stored in semantic memory stay: they belong to the agent. A run that waits ends without an answer.
     A run that starts meanwhile is kept. What an interrupted call left is deleted by the next one.
@@ -49,7 +61,12 @@ async def delete_conversation(sql: Sql, instance: InstanceClient) -> None:
     ]
     await sql.batch(
         [
+            (_MEMORIES, values),
             *deleted,
+            *(
+                (f"DELETE FROM {table} WHERE {_OF_INSTANCE} AND COALESCE(run_id, '') <= ?4", values)  # noqa: S608
+                for table in _LEDGERS
+            ),
             (f"DELETE FROM procedure_priors WHERE {_OF_INSTANCE}", names),  # noqa: S608
             ("DELETE FROM outbox_failures WHERE tenant_id = ? AND instance_key = ?", (names[0], identity.key)),
             (f"DELETE FROM conversations WHERE {_OF_INSTANCE} AND last_run_id <= ?4", values),  # noqa: S608

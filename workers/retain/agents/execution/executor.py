@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.conversations.past import bound_of, past_of
 from retain.agents.definitions import AgentDefinition
+from retain.agents.execution.ledger_notes import basis_of
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
 from retain.agents.identity import InstanceIdentity
@@ -84,7 +85,8 @@ class Execution:
         run_id = id_after(new_id(), newest[0].run_id) if newest else new_id()
         procedure = await self._procedure(definition, request, run_id)
         context, summary = await self._context(definition, request, procedure, Estimate.of(model.name), specs)
-        run = self._journal.open(run_id, request, context, model=model.name, summary=summary)
+        basis = basis_of(definition, context, model.name, ports.clock())
+        run = self._journal.open(run_id, request, context, basis=basis, summary=summary)
         await ports.alarm.set(ports.clock() + LEASE_MS)
         return loop, run
 

@@ -8,13 +8,14 @@ number of each open run's last event, so the holder of a run learns without a qu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from retain.agents.calls.report import FollowedWorkflow, RunReport, RunStanding
+from retain.agents.calls.report import FollowedWorkflow, RunReport
 from retain.agents.calls.run_request import RunRequest, input_text
 from retain.agents.calls.user import User
 from retain.agents.identity import InstanceIdentity
+from retain.agents.ledgers.statements import parked
 from retain.agents.pending_learnings import NoteLearning, PendingLearnings
 from retain.agents.runs.context import AssembledContext
 from retain.agents.runs.episode_text import episode_text, valid_unicode
@@ -28,7 +29,7 @@ from retain.agents.runs.events import (
     made_progress,
     to_json,
 )
-from retain.agents.runs.open_run import OpenRun
+from retain.agents.runs.open_run import Basis, OpenRun
 from retain.agents.runs.owed import (
     AppendEvent,
     CloseRun,
@@ -40,7 +41,7 @@ from retain.agents.runs.owed import (
     UnparkRun,
     WaitRun,
 )
-from retain.agents.runs.result import awaited, due_of, result_of, steps_of
+from retain.agents.runs.result import awaited, due_of, result_of, standing_of, steps_of
 from retain.agents.runs.run_log import Logged, RunLog
 from retain.agents.runs.run_table import RunTable
 from retain.json_text import Json
@@ -69,8 +70,9 @@ class Journal:
         clock: Clock,
         identity: InstanceIdentity,
         written: Callable[[], None] = lambda: None,
+        noted: Callable[[OpenRun, RunEvent, int], Iterable[OwedStatement]] = lambda *_: (),
     ) -> None:
-        """written: called after each written event."""
+        """written: called after each written event. noted: returns what the ledgers are owed for an event at a time."""
         self.runs = RunTable(local)
         self.log = RunLog(local)
         self.pending = PendingLearnings(local)
@@ -79,6 +81,7 @@ class Journal:
         self._clock = clock
         self._identity = identity
         self._written = written
+        self._ledgers = noted
         self._heads: dict[str, int] = {}
 
     def open(
@@ -87,7 +90,7 @@ class Journal:
         request: RunRequest,
         context: AssembledContext,
         *,
-        model: str,
+        basis: Basis,
         summary: ThreadSummary | None = None,
     ) -> OpenRun:
         """Record a new run with its context. summary: of the conversation, if it has changed.
@@ -103,9 +106,10 @@ class Journal:
             _followed(context.procedure),
             len(context.recent),
             context.remembered,
+            basis,
         )
         cancelled = self._early_cancellation(request.idempotency_key)
-        self._local.atomically(partial(self._write_open, run, context, model, summary, cancelled))
+        self._local.atomically(partial(self._write_open, run, context, basis.model, summary, cancelled))
         return self._noted(run if cancelled is None else run.after(cancelled))
 
     def _write_open(
@@ -224,6 +228,8 @@ class Journal:
                 at_ms=now,
             )
         )
+        for owed in self._ledgers(run, event, now):
+            self._owe(owed)
         waits_for = awaited(after)
         if waits_for is not None:
             due_ms = due_of(event, now)
@@ -264,6 +270,9 @@ class Journal:
     def _write_learned(self, run_id: str, report: Mapping[str, Json]) -> None:
         self.pending.remove(run_id)
         self._owe(NoteLearning(json.dumps(report), run_id))
+        failure = report.get("error")
+        if isinstance(failure, dict):
+            self._owe(parked(self._identity, "learning", run_id, str(failure["code"]), self._clock(), run_id=run_id))
 
     def _write_close(self, run: OpenRun, event: Closing, learning: str | None) -> None:
         self._write_event(run, event)
@@ -308,14 +317,7 @@ class Journal:
         result = self.runs.result(run_id)
         if result is not None:
             return result
-        state = self.load(run_id).state
-        return RunStanding(
-            run_id,
-            self._identity.instance_id,
-            "waiting" if state.waiting else "running",
-            awaited=awaited(state),
-            cancelling=state.cancel is not None,
-        )
+        return standing_of(self.load(run_id), self._identity.instance_id)
 
     def cancel_unknown(self, idempotency_key: str, asked_by: str, reason: str | None) -> None:
         """Remember the cancellation of a run that has not arrived yet: it stops as soon as it is opened."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from retain.agents.calls.report import FollowedWorkflow
 from retain.agents.calls.run_request import RunRequest
@@ -13,11 +14,32 @@ from retain.models.chat import ChatMessage, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
+class Basis:
+    """What the decisions of a run rest on, as it was when the run began. Ids and versions, no text.
+
+    agent_version: a digest of the agent's definition. policy: the version of the policy, as the definition names it.
+    labels: the decisions that the run's answer may declare. procedure_version: a digest of the workflow's instructions.
+    records, profile, episodes: ids of what was in the context.
+    """
+
+    at_ms: int
+    model: str
+    agent_version: str
+    policy: str | None = None
+    labels: tuple[str, ...] = ()
+    procedure_version: str | None = None
+    records: tuple[str, ...] = ()
+    profile: tuple[str, ...] = ()
+    episodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class OpenRun:
     """A run: its request, what the model reads first, and the fold of its events up to `seq`.
 
     episodes_used, records_used, messages_used: how many of them are in `messages`; the last are the conversation's own.
     procedure: the workflow that the run follows. remembered: whether `messages` have records or other conversations' turns.
+    basis: what its decisions rest on, None for a run that an earlier version began.
     """
 
     run_id: str
@@ -28,6 +50,7 @@ class OpenRun:
     procedure: FollowedWorkflow | None = None
     messages_used: int = 0
     remembered: bool = False
+    basis: Basis | None = None
     state: RunState = field(default_factory=RunState)
     seq: int = 0
 
@@ -45,6 +68,7 @@ class OpenRun:
                 "procedure": None if self.procedure is None else self.procedure.to_json(),
                 "messages_used": self.messages_used,
                 "remembered": self.remembered,
+                "basis": None if self.basis is None else asdict(self.basis),
             }
         )
 
@@ -58,6 +82,7 @@ class OpenRun:
     def stored(cls, run_id: str, request: str, context: str) -> OpenRun:
         """Return the run with this stored request and context, before its first event."""
         first = json.loads(context)
+        basis = first.get("basis")  # runs of earlier versions have none
         return cls(
             run_id,
             RunRequest.from_json(json.loads(request)),
@@ -75,4 +100,9 @@ class OpenRun:
             None if first["procedure"] is None else FollowedWorkflow.from_json(first["procedure"]),
             first.get("messages_used", 0),
             first.get("remembered", True),
+            None if basis is None else Basis(**{name: _frozen(value) for name, value in basis.items()}),
         )
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

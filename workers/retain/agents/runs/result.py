@@ -12,6 +12,7 @@ from retain.agents.calls.report import (
     RunError,
     RunMemory,
     RunResult,
+    RunStanding,
     RunUsage,
 )
 from retain.agents.runs.events import (
@@ -78,6 +79,18 @@ def result_of(run: OpenRun, instance_id: str, event: Closing) -> RunResult:
         error=error_of(event),
         begun=begun_calls(state) if isinstance(event, RunCancelled) else None,
         finish_reason=state.turns[-1].answer.finish_reason if completed and state.turns else None,
+    )
+
+
+def standing_of(run: OpenRun, instance_id: str) -> RunStanding:
+    """Return the report of a run that has not ended."""
+    state = run.state
+    return RunStanding(
+        run.run_id,
+        instance_id,
+        "waiting" if state.waiting else "running",
+        awaited=awaited(state),
+        cancelling=state.cancel is not None,
     )
 
 

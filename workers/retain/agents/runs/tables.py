@@ -7,6 +7,7 @@ since it last made progress. `served_user`: the user whom the instance serves, s
 
 from __future__ import annotations
 
+from retain.agents.ledgers.statements import LogDecision, LogDecisionMemories, NoteKvChange, ParkTrouble
 from retain.agents.pending_learnings import SCHEMA as LEARNING_SCHEMA
 from retain.agents.pending_learnings import NoteLearning
 from retain.agents.runs import owed
@@ -99,6 +100,7 @@ STATEMENTS = {
             RecordOutcome,
         ),
         *(OpenConversation, MarkConversation, SummariseConversation, AppendMessage),
+        *(ParkTrouble, NoteKvChange, LogDecision, LogDecisionMemories),
     ),
 }
 """Every statement that an instance's outbox may hold."""

@@ -16,6 +16,7 @@ from hashlib import sha256
 
 from retain.contracts.stored.packing import packed, unpacked
 from retain.errors import RetainError
+from retain.ledgers.errors import Trouble, park
 from retain.limits.vectorize import GRACE_MS
 from retain.namespace import Namespace
 from retain.ports import Clock, Row, Sql, Vector, VectorEntry, VectorIndex, VectorMatch
@@ -113,6 +114,8 @@ class DocumentIndex:
                 await self.settle(row["tenant_id"])
             except RetainError as error:
                 _log.warning("documents not settled", extra={"tenant_id": row["tenant_id"], "code": error.code})
+                trouble = Trouble("documents", row["tenant_id"], error.code, self._clock(), row["tenant_id"])
+                await park(self._sql, trouble)
                 failed += 1
         return failed
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from retain.errors import ConstraintViolated, InvalidInput, RetainError, Unavailable
 from retain.identifiers import check_user_id
 from retain.jobs import noted
+from retain.ledgers.errors import Stage, Trouble, park, settle
 from retain.lifecycle.erasure.receipts import ErasureJob, ErasureReceipt, Kind, Receipts, started
 from retain.lifecycle.erasure.slices import Slice, Step
 from retain.lifecycle.erasure.subject import BY_MENTION, BY_SUBJECT
@@ -94,10 +96,18 @@ class Erasure:
     async def resume(self, receipt: ErasureReceipt) -> Outcome:
         """Continue an erasure for up to 20 slices. Raises: what stopped it, with the job resumable."""
         try:
-            return await self._advance(receipt)
+            outcome = await self._advance(receipt)
+            if outcome.retry_after_ms is None:
+                await settle(self._stores.sql, self._stores.clock(), _place(receipt))
+            return outcome
         except RetainError as error:
             note = self._receipts.note_error(receipt.receipt_id, error.code, self._stores.clock())
             await noted("an erasure", receipt.receipt_id, error.code, note)
+            place = _place(receipt)
+            await park(self._stores.sql, Trouble(place[1], place[2], error.code, self._stores.clock(), place[0]))
+            with suppress(RetainError):  # the last slice may have been committed, and only its answer lost
+                if (await self._receipts.get(receipt.tenant_id, receipt.receipt_id)).state == "completed":
+                    await settle(self._stores.sql, self._stores.clock(), place)
             raise
 
     async def receipt(self, tenant_id: str, receipt_id: str) -> ErasureReceipt:
@@ -141,6 +151,11 @@ class Erasure:
                 _log.info("another caller continues the erasure", extra={"receipt_id": receipt.receipt_id})
         receipt = await self._receipts.get(receipt.tenant_id, receipt.receipt_id)
         return Outcome(receipt, salt, None if receipt.state == "completed" else 0)
+
+
+def _place(receipt: ErasureReceipt) -> tuple[str, Stage, str]:
+    """Return the place in the error ledger: the deployment's for a tenant's erasure, which leaves no row of the tenant."""
+    return "" if receipt.kind == "tenant" else receipt.tenant_id, "erasure", receipt.receipt_id
 
 
 def _begun(tenant_id: str, kind: Kind, request: Mapping[str, object], now_ms: int) -> list[Statement]:

@@ -108,7 +108,7 @@ def _nameless(tables: Sequence[TenantTable]) -> Iterator[_Part]:
         match table.users:
             case "instance":
                 yield _Part(table, theirs)
-            case "instance and user":
+            case "instance and user" | "served":
                 yield _Part(table, f"user_id IS NULL AND {theirs}")
             case "scope":
                 yield _Part(table, f"scope_id IN ({OF_USER.replace('?1', '{tenant}').replace('?2', '{user}')})")
@@ -120,7 +120,7 @@ def _nameless(tables: Sequence[TenantTable]) -> Iterator[_Part]:
 def _named(tables: Sequence[TenantTable]) -> Iterator[_Part]:
     for table in tables:
         match table.users:
-            case "user" | "instance and user":
+            case "user" | "instance and user" | "served":
                 yield _Part(table, "user_id = {user}")
             case "owed":
                 yield _Part(table, _NAMING)

@@ -1,0 +1,118 @@
+"""The ledgers through production's entrypoint: who is named, when rows are written, and what a replay reaches."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from retain.gateway.provisioning import tool_entry
+from retain.ledgers.errors import Stage, Trouble, error_id_of, park
+from tests.gateway.setting import config
+from tests.host.echo_server import echo_server
+from tests.shell.platform import sdk
+from tests.shell.test_cron import BRIEF
+from tests.shell.test_wiring import parts_of
+from tests.shell.worker import Worker
+
+PERSON = "developer"
+
+
+async def replayed(worker: Worker, tenant: str, stage: Stage, concerns: str) -> Any:
+    """Park an error, replay it, and return the answer."""
+    await park(worker.db.store, Trouble(stage, concerns, "unavailable", worker.clock(), tenant))
+    worker.clock.advance(1)
+    path = f"/admin/errors/{error_id_of(tenant, stage, concerns)}/replay"
+    answer = await worker.request("POST", path)
+    assert answer.status == 200, answer.body
+    return answer.content
+
+
+async def test_a_change_in_kv_is_written_to_the_audit_after_the_answer_by_the_person_who_asked(worker: Worker) -> None:
+    await worker.tenant()
+    await worker.request("PUT", "/admin/tenants/acme/items/shop/s-1/cart/1", {"value": "lamp", "user_id": "ann"})
+    await worker.request("PUT", "/admin/tenants/acme/items/shop/s-1/cart/2", {"value": "lamp"})
+    assert sdk.background, "the rows are written by waitUntil"
+    await worker.settled()
+    rows = await worker.rows("SELECT key, changed_by, user_id, at_ms FROM kv_audit ORDER BY key")
+    assert [tuple(row.values()) for row in rows] == [
+        ("shop:acme:s-1:cart:1", f"person:{PERSON}", "ann", worker.clock()),
+        ("shop:acme:s-1:cart:2", f"person:{PERSON}", None, worker.clock()),
+    ]
+    await worker.request("GET", "/admin/tenants/acme/items/shop/s-1/cart/1")
+    assert sdk.background == set(), "a read changes nothing"
+    listed = (await worker.request("GET", "/admin/tenants/acme/kv-audit?prefix=shop:acme:s-1:cart:2")).content
+    assert [change["key"] for change in listed["changes"]] == ["shop:acme:s-1:cart:2"]
+
+
+async def test_a_step_of_the_brief_is_parked_by_its_name_and_every_step_can_be_replayed(worker: Worker) -> None:
+    await worker.tenant()
+    worker.env.MEMORY_NAMESPACE_LEGACY_PATTERNS = "not JSON"
+    worker.restart()
+    await worker.cron(BRIEF)
+    [entry] = (await worker.request("GET", "/admin/errors")).content["errors"]
+    assert (entry["stage"], entry["concerns"], entry["code"]) == ("cron", "items", "invalid_legacy_pattern")
+    path = f"/admin/errors/{entry['error_id']}"
+    worker.clock.advance(1)
+    again = (await worker.request("POST", f"{path}/replay")).content
+    assert (again["error"]["state"], again["error"]["attempts"]) == ("parked", 2)
+    worker.env.MEMORY_NAMESPACE_LEGACY_PATTERNS = "[]"
+    worker.restart()
+    done = (await worker.request("POST", f"{path}/replay")).content
+    assert (done["error"]["state"], done["error"]["settled_by"]) == ("replayed", PERSON)
+    for step in ("consolidation", "erasures", "reindexings", "documents", "histories_that_lost_their_head"):
+        assert (await replayed(worker, "", "cron", step))["error"]["state"] == "replayed"
+    for step in ("pruned", "abandoned_uploads", "ingests", "evaluations"):
+        assert (await replayed(worker, "", "cron", step))["error"]["state"] == "replayed"
+    unknown = error_id_of("", "cron", "dusting")
+    await park(worker.db.store, Trouble("cron", "dusting", "unavailable", worker.clock()))
+    assert (await worker.request("POST", f"/admin/errors/{unknown}/replay")).content["code"] == "not_replayable"
+
+
+async def test_a_tool_s_call_is_made_again_through_the_gateway_with_its_key(worker: Worker) -> None:
+    await worker.tenant()
+    with echo_server() as upstream:
+        tool = config(
+            url=f"{upstream.origin}/orders",
+            host=upstream.origin.removeprefix("http://"),
+            auth={"kind": "none"},
+            parameters={"type": "object"},
+        )
+        entry = tool_entry("acme", "ship", tool, allow_loopback=True)
+        await worker.kv.store.put(entry.key, entry.value)
+        run_id = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
+        for name, index in (("ship", 0), ("days_between", 1)):
+            called = json.dumps({"turn": 1, "index": index, "name": name, "arguments": {}})
+            await worker.rows(
+                "INSERT INTO run_events VALUES (?, ?, 'acme', 'tool_called', 1, ?, 1)", run_id, index, called
+            )
+        done = await replayed(worker, "acme", "tool", f"{run_id}.1.0")
+        assert (done["error"]["state"], done["outcome"]["upstream_status"]) == ("replayed", 200)
+    await park(worker.db.store, Trouble("tool", f"{run_id}.1.1", "internal", worker.clock(), "acme"))
+    path = f"/admin/errors/{error_id_of('acme', 'tool', f'{run_id}.1.1')}/replay"
+    assert (await worker.request("POST", path)).content["code"] == "not_replayable"
+
+
+async def test_an_item_and_an_evaluation_are_replayed_by_the_parts_that_own_them(worker: Worker) -> None:
+    await worker.tenant()
+    done = await replayed(worker, "acme", "demotion", "shop:acme:s-1:cart:gone")
+    assert (done["error"]["state"], done["outcome"]) == ("replayed", {"item": "kept"})
+    gone = await replayed(worker, "acme", "evaluation", "01HZZZZZZZZZZZZZZZZZZZZZZZ")
+    assert (gone["error"]["state"], gone["outcome"]["code"]) == ("parked", "no_such_evaluation")
+
+
+@pytest.mark.parametrize("path", ["errors/nothing", "errors?stage=dusting", "errors?tenant=A", "errors?cursor=x"])
+async def test_what_no_error_can_be_is_refused(worker: Worker, path: str) -> None:
+    assert (await worker.request("GET", f"/admin/{path}")).status == 400
+
+
+async def test_replaying_works_with_the_deployment_s_own_parts(worker: Worker) -> None:
+    parts = parts_of(worker)
+    ports = parts.admin.replaying()._ports
+    assert ports.stores is parts.lifecycle.stores
+    assert (ports.ingestion, ports.evaluation, ports.demotion) == (
+        parts.memory.ingestion,
+        parts.evaluation.runner,
+        parts.items.demotion,
+    )

@@ -1,0 +1,108 @@
+"""The administrator's routes for the error ledger."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from retain.admin.context import AdminContext
+from retain.http import Response, json_response
+from retain.identifiers import check_tenant
+from retain.ledgers.errors import ERROR_ID, ErrorState, Stage, check_error_id, dismiss, find_error, list_errors
+from retain.routing.parameters import PathParameter
+from retain.routing.queries import AgentType, PageQuery, QueryString
+from retain.routing.requests import PathRequest, TypedRequest
+from retain.routing.route import Answer, Resource, Route
+
+
+class ErrorsQuery(PageQuery):
+    """Which errors to list."""
+
+    tenant: str | None = Field(default=None, max_length=40, description="only this tenant's")
+    stage: Stage | None = Field(default=None, description="only this stage's")
+    state: ErrorState | None = Field(default=None, description="only those in this state")
+    code: str | None = Field(default=None, max_length=100, description="only those with this code")
+    agent_type: AgentType | None = Field(default=None, description="only this agent's")
+
+
+async def get_errors(context: AdminContext, request: TypedRequest[None, ErrorsQuery]) -> Response:
+    """List what went wrong and was parked, the last to go wrong first."""
+    query = request.query
+    page = await list_errors(
+        context.sql,
+        tenant_id=None if query.tenant is None else check_tenant(query.tenant),
+        stage=query.stage,
+        state=query.state,
+        code=query.code,
+        agent_type=query.agent_type,
+        limit=query.limit,
+        cursor=query.cursor,
+    )
+    return json_response({"errors": [entry.to_json() for entry in page.entries], "cursor": page.cursor})
+
+
+async def get_error(context: AdminContext, request: PathRequest) -> Response:
+    """Show one error of the ledger."""
+    return json_response((await find_error(context.sql, request.path["error_id"])).to_json())
+
+
+async def replay_error(context: AdminContext, request: PathRequest) -> Response:
+    """Do the work of a parked error again, by the part that owns it. Idempotent."""
+    replay = await context.replaying().replay(request.path["error_id"], request.http.caller)
+    return json_response(replay.to_json())
+
+
+async def dismiss_error(context: AdminContext, request: PathRequest) -> Response:
+    """Note that nothing is to be done about a parked error. Idempotent."""
+    error_id = request.path["error_id"]
+    await find_error(context.sql, error_id)
+    await dismiss(context.sql, context.clock(), error_id, request.http.caller)
+    return json_response((await find_error(context.sql, error_id)).to_json())
+
+
+_ERRORS = "/admin/errors"
+_ID = {"error_id": PathParameter(ERROR_ID.pattern, check_error_id)}
+RESOURCE: Resource[AdminContext] = Resource(
+    "Errors",
+    (
+        Route(
+            "GET",
+            _ERRORS,
+            get_errors,
+            query=QueryString(ErrorsQuery),
+            answers=(Answer(200, '`{"errors", "cursor"}`, the last to go wrong first'),),
+            errors=("invalid_tenant", "invalid_agent_type", "invalid_limit", "invalid_cursor"),
+        ),
+        Route(
+            "GET",
+            f"{_ERRORS}/{{error_id}}",
+            get_error,
+            parameters=_ID,
+            answers=(Answer(200, "the error"),),
+            errors=("no_such_error", "invalid_error_id"),
+        ),
+        Route(
+            "POST",
+            f"{_ERRORS}/{{error_id}}/replay",
+            replay_error,
+            parameters=_ID,
+            answers=(
+                Answer(
+                    200,
+                    '`{"error", "outcome"}`: the error, `replayed` if the work succeeded and `parked` if not; and what was'
+                    " reported by the part that owns the work, or the code and the message of its failure; null for an error"
+                    " that was not parked",
+                ),
+            ),
+            errors=("no_such_error", "invalid_error_id", "not_replayable"),
+        ),
+        Route(
+            "POST",
+            f"{_ERRORS}/{{error_id}}/dismiss",
+            dismiss_error,
+            parameters=_ID,
+            answers=(Answer(200, "the error; one that was not parked is unchanged"),),
+            errors=("no_such_error", "invalid_error_id"),
+        ),
+    ),
+    about="What Retain gave up, and what can be done about it: see [the error ledger](lifecycle.md#the-error-ledger).",
+)
