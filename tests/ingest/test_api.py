@@ -249,6 +249,17 @@ def test_the_message_of_a_superseded_fact_comes_after_the_new_fact(
     assert old["components"]["outdated"] < 0
 
 
+def test_parts_that_arrive_out_of_order_are_placed_by_their_times(
+    api: httpx.Client, tenant: Callable[[], str], state: LocalState
+) -> None:
+    tenant_id, day = tenant(), 86_400_000
+    parts = [[f"Bea: Part {part}, line {line}." for line in range(5)] for part in range(3)]
+    for part in (2, 0, 1):
+        post(api, tenant_id, conversation="c", messages=turns(*parts[part], at_ms=1_600_000_000_000 + part * day))
+    rows = state.d1("SELECT content FROM memory_records WHERE tenant_id = ? ORDER BY position", tenant_id)
+    assert [f"Bea: {row['content']}" for row in rows] == [line for part in parts for line in part]
+
+
 def test_an_assistant_is_told_from_a_person_by_its_role(api: httpx.Client, tenant: Callable[[], str]) -> None:
     tenant_id = tenant()
     messages = [

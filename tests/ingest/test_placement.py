@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+import asyncio
+from contextlib import closing
+
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retain.ingest.messages import IncomingMessage
 from retain.ingest.placement import MessagePlacement, PlacedMessage, place
+from tests.ingest.substrate import IngestSubstrate, turns
+from tests.memory.semantic.substrate import AGENT
 
 
 def message(text: str, message_id: str | None = None, at_ms: int | None = None) -> IncomingMessage:
@@ -154,3 +159,74 @@ def test_a_growing_window_of_recurring_words_duplicates_nothing_and_loses_nothin
         conversation.send(talk[:end])
         conversation.send(talk[:end])
         assert conversation.texts() == words[:end]
+
+
+DAY = 86_400_000
+TALK_OF_DAYS = [
+    {
+        "speaker": "Bea",
+        "content": f"word{number} of day {number // 10}",
+        "at_ms": 10**12 + number // 10 * DAY + number * 60_000,
+    }
+    for number in range(40)
+]
+
+
+def part(number: int) -> list[dict[str, object]]:
+    return list(TALK_OF_DAYS[number * 10 : number * 10 + 10])
+
+
+@settings(max_examples=40, deadline=None)
+@given(order=st.permutations(range(4)), sizes=st.sampled_from([1, 3, 10]), with_ids=st.booleans())
+def test_parts_that_arrive_in_any_order_are_placed_by_their_times(
+    order: list[int], sizes: int, *, with_ids: bool
+) -> None:
+    """Also in smaller pieces than parts, and when they are sent again."""
+    messages = [{**one, "id": f"m{number}"} if with_ids else one for number, one in enumerate(TALK_OF_DAYS)]
+
+    async def ingested() -> list[str]:
+        with closing(IngestSubstrate()) as substrate:
+            for _ in range(2):
+                for number in order:
+                    own = messages[number * 10 : number * 10 + 10]
+                    for start in range(0, 10, sizes):
+                        job = await substrate.ingest("chat", own[start : start + sizes])
+                        assert job.state == "completed"
+            return await substrate.texts("chat")
+
+    assert asyncio.run(ingested()) == [f"Bea: {one['content']}" for one in TALK_OF_DAYS]
+
+
+async def test_neighbours_are_neighbours_whatever_the_order_of_arrival(substrate: IngestSubstrate) -> None:
+    start = 10**12
+    parts = {
+        1: turns("Bea: Did you bring the umbrella?", at_ms=start),
+        2: turns("Tom: Marmalade.", at_ms=start + DAY),
+        3: turns("Tom: It was in the attic.", at_ms=start + 2 * DAY),
+    }
+    for number in (3, 1):
+        await substrate.ingest("chat", parts[number])
+    apart = {hit.record.content: hit.components["words"] for hit in await substrate.hits("umbrella", AGENT, top_k=10)}
+    assert apart["It was in the attic."] > 0, "the next message, as far as known"
+    await substrate.ingest("chat", parts[2])
+    hits = {hit.record.content: hit.components["words"] for hit in await substrate.hits("umbrella", AGENT, top_k=10)}
+    assert hits["Marmalade."] > hits["It was in the attic."] > 0
+    assert await substrate.texts("chat") == [
+        "Bea: Did you bring the umbrella?",
+        "Tom: Marmalade.",
+        "Tom: It was in the attic.",
+    ]
+
+
+async def test_undated_messages_stay_with_the_dated_one_before_them(substrate: IngestSubstrate) -> None:
+    start = 10**12
+    await substrate.ingest("chat", [*turns("Bea: Late.", at_ms=start + DAY), *turns("Tom: Undated, after late.")])
+    await substrate.ingest("chat", [*turns("Bea: Early.", at_ms=start), *turns("Tom: Undated, after early.")])
+    await substrate.ingest("chat", turns("Tom: No time at all."))
+    assert [text.partition(": ")[2] for text in await substrate.texts("chat")] == [
+        "Early.",
+        "Undated, after early.",
+        "Late.",
+        "Undated, after late.",
+        "No time at all.",
+    ]

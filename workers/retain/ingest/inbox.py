@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from retain.ingest.extraction import ExtractedFact, SourceMessage
 from retain.ingest.intake import HELD_BYTES, discarding
 from retain.ingest.messages import IncomingMessage, message_key
-from retain.ingest.placement import Placeable, PlacedMessage
+from retain.ingest.placement import Gap, Placeable, PlacedMessage
 from retain.memory.records.record import Utterance
 from retain.memory.scope import Scope
 from retain.ports import Row, Sql, SqlValue, Statement
@@ -30,6 +30,15 @@ WHERE {_HERE} AND (message_key = '' OR message_key IN (SELECT value FROM json_ea
 ORDER BY position DESC LIMIT ?6
 """
 _SPAN = f"SELECT MIN(position) AS low, MAX(position) AS high FROM ingest_messages WHERE {_HERE}"
+_GAPS = f"""
+SELECT t.value AS at_ms, b.position AS before, b.at_ms AS before_ms, a.position AS after, a.at_ms AS after_ms,
+  (SELECT MAX(position) FROM ingest_messages WHERE {_HERE} AND position < a.position) AS floor
+FROM json_each(?4) t
+LEFT JOIN ingest_messages b ON b.rowid = (SELECT rowid FROM ingest_messages INDEXED BY ingest_messages_by_time
+  WHERE {_HERE} AND at_ms <= t.value ORDER BY at_ms DESC, position DESC LIMIT 1)
+LEFT JOIN ingest_messages a ON a.rowid = (SELECT rowid FROM ingest_messages INDEXED BY ingest_messages_by_time
+  WHERE {_HERE} AND at_ms > t.value ORDER BY at_ms, position LIMIT 1)
+"""
 _INSERT = """
 INSERT INTO ingest_messages (tenant_id, scope_id, conversation, position, message, message_key, at_ms, state, speaker,
   content, job_id, message_index, role)
@@ -115,20 +124,26 @@ class Inbox:
 
     async def known(
         self, conversation: str, messages: Sequence[Placeable]
-    ) -> tuple[list[PlacedMessage], tuple[int, int] | None]:
-        """Return the conversation's messages that could equal one of these, and its first and last position."""
+    ) -> tuple[list[PlacedMessage], tuple[int, int] | None, dict[int, Gap]]:
+        """Return the conversation's messages that could equal one of these, its first and last position, and its gaps.
+
+        The gaps are those in which the times of these messages lie.
+        """
         here = self._here(conversation)
         keys = json.dumps(sorted({message.key for message in messages}))
         ids = json.dumps(sorted({message.id for message in messages if message.id is not None}))
-        span, known = await self._sql.batch([(_SPAN, here), (_KNOWN, (*here, keys, ids, KNOWN_LIMIT))])
+        times = json.dumps(sorted({message.at_ms for message in messages if message.at_ms is not None}))
+        span, known, times_in = await self._sql.batch(
+            [(_SPAN, here), (_KNOWN, (*here, keys, ids, KNOWN_LIMIT)), (_GAPS, (*here, times))]
+        )
         low, high = span.rows[0]["low"], span.rows[0]["high"]
         if low is None:
-            return [], None
+            return [], None, {}
         rows = [
             PlacedMessage(int(row["position"]), row["message"], row["message_key"], _time(row["at_ms"]))
             for row in known.rows
         ]
-        return rows, (int(low), int(high))
+        return rows, (int(low), int(high)), _gaps(times_in.rows, int(high))
 
     async def adopt(self, conversation: str) -> bool:
         """Give positions to messages that the scope has but that did not come through the inbox, as after an import.
@@ -235,6 +250,22 @@ class Inbox:
 
 def _facts(row: Row) -> tuple[ExtractedFact, ...]:
     return tuple(ExtractedFact(**fact) for fact in json.loads(row["facts"] or "[]"))
+
+
+def _gaps(rows: Sequence[Row], high: int) -> dict[int, Gap]:
+    """Return the gap of each time; none for a time of which the dated messages are in another order than their times."""
+    found: dict[int, Gap] = {}
+    for row in rows:
+        before, after = row["before"], row["after"]
+        if before is None and after is None:
+            continue
+        if after is None:
+            found[int(row["at_ms"])] = Gap(high, None, (int(before), int(row["before_ms"])))
+        elif before is None or before < after:
+            near = (before, row["before_ms"]) if before is not None else (after, row["after_ms"])
+            floor = None if row["floor"] is None else int(row["floor"])
+            found[int(row["at_ms"])] = Gap(floor, int(after), (int(near[0]), int(near[1])))
+    return found
 
 
 def _source_of(row: Row) -> SourceMessage:

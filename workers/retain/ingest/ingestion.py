@@ -133,10 +133,10 @@ class Ingestion:
     async def _open(self, conversation: str, job_id: str, intake: Intake) -> None:
         """Give the messages positions and open the job, in one transaction. Raises: Conflict."""
         messages = intake.outlines
-        known, span = await self._inbox.known(conversation, messages)
+        known, span, gaps = await self._inbox.known(conversation, messages)
         if span is None and await self._inbox.adopt(conversation):
-            known, span = await self._inbox.known(conversation, messages)
-        placement = place(messages, known, span)
+            known, span, gaps = await self._inbox.known(conversation, messages)
+        placement = place(messages, known, span, gaps)
         changed = [
             Rejection(messages[order].index, "message_changed", "a message with this id and other content is stored")
             for order in placement.changed

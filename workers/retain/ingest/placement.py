@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from retain.memory.recall.evidence import SEAM
+
 TELLING_RUN = 3
 """This many equal messages in a row are not a coincidence …"""
 TELLING_LENGTH = 24
@@ -51,6 +53,19 @@ class PlacedMessage:
     id: str | None
     key: str
     at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Where a time lies in a conversation: between two messages of it, by the times of its messages.
+
+    floor: the last position before the time; None if there is none. ceiling: the first one after it; None if there is none.
+    near: the position and time of the nearest dated message, by which room for others is left.
+    """
+
+    floor: int | None
+    ceiling: int | None
+    near: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +126,17 @@ class _ById:
 
 
 def place(
-    incoming: Sequence[Placeable], known: Iterable[PlacedMessage], span: tuple[int, int] | None
+    incoming: Sequence[Placeable],
+    known: Iterable[PlacedMessage],
+    span: tuple[int, int] | None,
+    gaps: Mapping[int, Gap] | None = None,
 ) -> MessagePlacement:
     """Return the position of each incoming message.
 
     known: at least every message of the conversation that could be one of the incoming ones. span: the first and last
-    position of the conversation, None when it is empty. New messages follow the last one, or precede the first if the
-    request overlaps the conversation's beginning.
+    position of the conversation, None when it is empty. gaps: where the times of the incoming messages lie in it.
+    New messages precede the first one if the request overlaps the conversation's beginning. Other new messages are placed by
+    their times, with room for those in between that may arrive later; without times they follow the last one.
     """
     rows = list(known)
     by_id = _by_id(incoming, rows)
@@ -130,13 +149,74 @@ def place(
         if order not in settled:
             low -= 1
             new[order] = low
-    for order in range(len(incoming)):
-        if order not in settled and order not in new:
-            high += 1
-            new[order] = high
+    positions = _Positions(high, gaps or {}, dense=alignment.offset is not None)
+    for run in _consecutive(
+        incoming, [order for order in range(len(incoming)) if order not in settled | new.keys()], gaps or {}
+    ):
+        start = positions.take(
+            next((incoming[order].at_ms for order in run if incoming[order].at_ms is not None), None), len(run)
+        )
+        new |= {order: start + number for number, order in enumerate(run)}
     for order, first in by_id.repeated.items():
         found[order] = new[first] if first in new else found[first]
     return MessagePlacement(found, new, frozenset(by_id.changed))
+
+
+class _Positions:
+    """The free positions of a conversation. dense: messages that follow the last one leave no room."""
+
+    def __init__(self, high: int, gaps: Mapping[int, Gap], *, dense: bool) -> None:
+        self._high = high
+        self._gaps = gaps
+        self._dense = dense
+        self._floors: dict[int, int] = {}
+
+    def take(self, at_ms: int | None, count: int) -> int:
+        """Return the first of so many consecutive positions for messages of a time; they are taken then."""
+        gap = None if at_ms is None else self._gaps.get(at_ms)
+        if gap is None or at_ms is None:
+            return self._appended(self._high + 1, count)
+        wanted = gap.near[0] + at_ms - gap.near[1]
+        if gap.ceiling is None:
+            return self._appended(self._high + 1 if self._dense else _after(self._high, wanted), count)
+        floor = self._floors.get(gap.ceiling, gap.floor)
+        last = gap.ceiling - count
+        if floor is not None and last <= floor:  # no room: it follows the last one
+            return self._appended(self._high + 1, count)
+        start = min(wanted, last) if floor is None else min(_after(floor, wanted), last)
+        start = last if last - start < SEAM else start
+        self._floors[gap.ceiling] = start + count - 1
+        return start
+
+    def _appended(self, start: int, count: int) -> int:
+        self._high = start + count - 1
+        return start
+
+
+def _after(floor: int, wanted: int) -> int:
+    """Return the wanted position, or the one right after the floor if there would be less than a seam between them."""
+    return wanted if wanted - floor >= SEAM else floor + 1
+
+
+def _consecutive(incoming: Sequence[Placeable], orders: Sequence[int], gaps: Mapping[int, Gap]) -> list[list[int]]:
+    """Split the orders into runs that stay together: consecutive ones, of which the dated ones lie in the same gap."""
+    runs: list[list[int]] = []
+    gap: Gap | None = None
+    for order in orders:
+        at_ms = incoming[order].at_ms
+        own = None if at_ms is None else gaps.get(at_ms)
+        joins = bool(runs) and runs[-1][-1] == order - 1 and (own is None or gap is None or _edges(own) == _edges(gap))
+        if joins:
+            runs[-1].append(order)
+            gap = gap or own
+        else:
+            runs.append([order])
+            gap = own
+    return runs
+
+
+def _edges(gap: Gap) -> tuple[int | None, int | None]:
+    return gap.floor, gap.ceiling
 
 
 def _by_id(incoming: Sequence[Placeable], rows: Sequence[PlacedMessage]) -> _ById:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from retain.errors import LimitExceeded
 from retain.memory.filters import FIELDS
+from retain.memory.recall.preparation import SPAN
 from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import BM25_B, BM25_K1, inverse_frequency
 from retain.memory.recall.words import USERS, scope_tag
@@ -46,6 +47,8 @@ SELECT '{USERS}', SUM(records), SUM(words) FROM scopes
 WHERE tenant_id = ?1 AND user_id IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?2) WHERE value = '{USERS}')
 HAVING SUM(records) > 0
 """
+
+_SAME_CONVERSATION = "p.tenant_id = {0}.tenant_id AND p.scope_id = {0}.scope_id AND p.conversation = {0}.conversation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +334,19 @@ def matching(visible: Visible) -> Statement:
     )
 
 
+def _nearby(side: str, order: str) -> str:
+    """Return the position of the farthest turn on one side of `memory_search i` that is context; its own if there is none.
+
+    Positions order the turns of a conversation, and numbers may be missing between them.
+    """
+    return (
+        f"COALESCE((SELECT p.position FROM memory_search p WHERE {_SAME_CONVERSATION.format('i')} AND i.span > 0"
+        f" AND p.position {side} i.position ORDER BY p.position {order} LIMIT 1 OFFSET {SPAN - 1}),"
+        f" (SELECT {'MIN' if side == '<' else 'MAX'}(p.position) FROM memory_search p"
+        f" WHERE {_SAME_CONVERSATION.format('i')} AND i.span > 0), i.position)"
+    )
+
+
 def with_neighbours(visible: Visible, ids: Sequence[str]) -> Statement:
     """Return the statement for the search rows of these records and of the turns around them, as one JSON array.
 
@@ -350,13 +366,15 @@ def with_neighbours(visible: Visible, ids: Sequence[str]) -> Statement:
           UNION
           SELECT n.number FROM chosen c JOIN memory_search i ON i.number = c.number
           JOIN memory_search n ON n.tenant_id = i.tenant_id AND n.scope_id = i.scope_id
-            AND n.conversation = i.conversation AND n.position BETWEEN i.position - i.span AND i.position + i.span
+            AND n.conversation = i.conversation AND n.position BETWEEN {_nearby("<", "DESC")} AND {_nearby(">", "ASC")}
           WHERE i.conversation IS NOT NULL
         )
         SELECT json_group_array(json_object(
           'id', r.id, 'content_hash', r.content_hash, 'number', r.number, 'importance', r.importance,
           'confidence', r.confidence, 'speaker', r.speaker, 'at_ms', COALESCE(r.said_at_ms, r.valid_from_ms),
-          'scope_id', n.scope_id, 'conversation', n.conversation, 'position', n.position,
+          'scope_id', n.scope_id, 'conversation', n.conversation,
+          'positions', json_array(n.position, (SELECT MAX(p.position) FROM memory_search p
+                                               WHERE {_SAME_CONVERSATION.format("n")} AND p.position < n.position)),
           {", ".join(f"'{name}', {column}" for name, column in text.items())},
           'earlier', {"0" if known is None else "e.number IS NOT NULL"}
         )) AS found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,9 @@ from retain.ports import Row
 
 REACH = 1
 """How many turns on either side of a candidate become candidates too."""
+
+SEAM = 1000
+"""So many positions are left between two parts of a conversation, or more, when they arrive: nothing was said there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,8 @@ def candidates_of(
     chosen: ids found by word or vector; a turn next to a short chosen one is a candidate too.
     """
     wanted = frozenset(query.stems)
-    turns = [_Turn(row, _place(row), wanted & frozenset(row["terms"].split())) for row in rows]
+    places = _places(rows)
+    turns = [_Turn(row, places.get(row["id"]), wanted & frozenset(row["terms"].split())) for row in rows]
     at = {turn.place: turn for turn in turns if turn.place is not None}
     reached = {
         place.moved(step)
@@ -111,7 +116,30 @@ def _candidate(turn: _Turn, query: Query, evidence: Evidence, *, following: _Tur
     )
 
 
-def _place(row: Row) -> Place | None:
-    if row["conversation"] is None:
-        return None
-    return Place(f"{row['scope_id']}:{row['conversation']}", int(row["position"]))
+def _places(rows: Sequence[Row]) -> dict[str, Place]:
+    """Return the place of each turn of a conversation, by id: turns next to each other have consecutive numbers.
+
+    A row's `positions` are its own, which orders the turns, and that of the turn before it. A few missing positions are
+    turns that are not stored; many are room between parts, see `SEAM`.
+    """
+    places: dict[str, Place] = {}
+    conversations: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["conversation"] is not None:
+            conversations[f"{row['scope_id']}:{row['conversation']}"].append(row)
+    for name, turns in conversations.items():
+        number = last = None
+        for row in sorted(turns, key=_position):
+            position = _position(row)
+            if number is None or last is None:
+                number = position
+            else:
+                adjoining = row["positions"][1] == last and position - last >= SEAM
+                number += 1 if adjoining else position - last
+            last = position
+            places[row["id"]] = Place(name, number)
+    return places
+
+
+def _position(row: Row) -> int:
+    return int(row["positions"][0])

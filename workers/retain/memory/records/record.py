@@ -57,7 +57,8 @@ class RecordSource:
 class Utterance:
     """The position of a record in a conversation, with its speaker and time.
 
-    conversation: its id. position: the record's number there, from 0; negative for an earlier part that was stored later.
+    conversation: its id. position: orders the records there. The first request's begin with 0; numbers may be missing, and
+    those of an earlier part that was stored later may be negative.
     speaker: who said it. at_ms: when, None if unknown.
     """
 
