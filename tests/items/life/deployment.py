@@ -33,11 +33,15 @@ DAY_MS = 86_400_000
 
 ALL_NAMES = [ItemName(tenant, "s-1", kind) for tenant in TENANTS for kind in KINDS]
 ALL_NAMES += [ItemName("acme", "s-2", "preferences"), ItemName("acme", "s-2", "order_history")]
+LONG_LIVED = [name for name in ALL_NAMES if name.kind in ("preferences", "order_history")]
+"""Items that neither expire soon nor vanish: what moves between the tiers is mostly theirs."""
 WHICH_ITEM = st.integers(0, 3)
 """One of the few items of a walk: many steps are to meet each other at one item."""
 OWNERS = st.sampled_from([None, *USERS])
 SIZES = st.sampled_from([0, 0, 0, 2_000, 2_000, 120_000, 1_100_000])
-FAULTS = st.one_of(st.none(), st.none(), st.tuples(st.sampled_from(["crash", "error"]), st.integers(1, 14)))
+FAULTS = st.one_of(
+    st.none(), st.none(), st.none(), st.none(), st.tuples(st.sampled_from(["crash", "error"]), st.integers(1, 14))
+)
 READS: st.SearchStrategy[HotReads] = st.sampled_from(["checked", "session"])
 WHICH = st.integers(0, 1)
 PlannedFault = tuple[str, int] | None
@@ -76,6 +80,7 @@ class ItemsDeployment(CountedMachine):
         self.clear: set[tuple[str, str]] = set()
         self.erasure: OpenErasure | None = None
         self.closed: set[str] = set()
+        self.disturbed = False
 
     def teardown(self) -> None:
         for store in (self.stores, self.mirror):
@@ -109,6 +114,7 @@ class ItemsDeployment(CountedMachine):
             assert unavailable.message == "planned" or unavailable.code == "contended", unavailable
             return Failed()
         finally:
+            self.disturbed = fault is not None and not self.faults.pending
             self.faults.cancel()
 
     @rule()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
-from tests.items.life.deployment import ALL_NAMES, OWNERS
+from tests.items.life.deployment import ALL_NAMES, LONG_LIVED, OWNERS, SIZES
 from tests.items.life.erasures import Erasures
 from tests.items.life.model import ItemName
 from tests.items.life.phases import Phases
@@ -16,12 +16,19 @@ class ItemsMachine(Traffic, Phases, Erasures):
     """A deployment with two tenants, through the phases and back, with traffic, daily work, erasures and crashes."""
 
     @initialize(
-        names=st.lists(st.sampled_from(ALL_NAMES), min_size=2, max_size=4, unique=True),
+        names=st.lists(
+            st.one_of(st.sampled_from(ALL_NAMES), st.sampled_from(LONG_LIVED)), min_size=1, max_size=3, unique=True
+        ),
         legacy=st.lists(st.tuples(PLACES, OWNERS, OWNERS, st.booleans()), max_size=3),
         steps=st.integers(0, 4),
+        values=st.lists(st.tuples(OWNERS, SIZES, st.booleans(), OWNERS), max_size=3),
     )
     def begin(
-        self, names: list[ItemName], legacy: list[tuple[set[str], str | None, str | None, bool]], steps: int
+        self,
+        names: list[ItemName],
+        legacy: list[tuple[set[str], str | None, str | None, bool]],
+        steps: int,
+        values: list[tuple[str | None, int, bool, str | None]],
     ) -> None:
         """A few items, some with values of other programs, in one of the phases."""
         self.names = names
@@ -31,3 +38,15 @@ class ItemsMachine(Traffic, Phases, Erasures):
             )
         for _ in range(steps):
             self.the_runbook_is_followed_to_the_next_phase()
+        for number, (owner, size, pii, named) in enumerate(values):
+            self.put(
+                which_item=number,
+                owner=owner,
+                size=size,
+                pii=pii,
+                named=named,
+                ttl=None,
+                which=0,
+                reads="checked",
+                fault=None,
+            )

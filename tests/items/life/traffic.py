@@ -46,7 +46,7 @@ class Traffic(ItemsDeployment):
         which_item=WHICH_ITEM,
         owner=OWNERS,
         size=SIZES,
-        pii=st.booleans(),
+        pii=st.sampled_from([False, False, True]),
         named=OWNERS,
         ttl=st.sampled_from([None, None, 60, 7200]),
         which=WHICH,
@@ -84,7 +84,7 @@ class Traffic(ItemsDeployment):
             assert name.tenant in self.closed or (error.code == "item_erased" and self.erasure is not None)
             return
         assert not refused
-        if fault is not None:
+        if self.disturbed:
             item.stale_until_ms = self.clock() + 1000 * hot_life_s(name)
         if isinstance(done, Failed):
             item.tried_put(cell)
@@ -121,7 +121,7 @@ class Traffic(ItemsDeployment):
         item, memory = self.model[name], self.one(which).client(namespace_of(name), reads)
         shown = item.shown((True, True), self.clock())
         done = self.attempt(fault, lambda: memory.delete(name.kind, "one"))
-        if fault is not None:
+        if self.disturbed:
             item.stale_until_ms = self.clock() + 1000 * hot_life_s(name)
         if isinstance(done, Failed):
             item.tried_removal()
@@ -173,7 +173,7 @@ class Traffic(ItemsDeployment):
     ) -> None:
         name = self.names[which_item % len(self.names)]
         item = self.model[name]
-        if not item.untouched or name.tenant in self.closed or len(self.isolates) > 1:
+        if not item.untouched or name.tenant in self.closed or self.erasure is not None or len(self.isolates) > 1:
             return
         rows = [place for place in ("first", "second")[: len(name.legacy)] if place in places]
         warm = SqlWarm(self.stores.sql, name.tenant, self.clock)

@@ -1,0 +1,42 @@
+"""The machine finds planted faults: each alone makes it fail, within a bounded walk with a fixed seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from retain.errors import RetainError
+from tests.items.life.machine import ItemsMachine
+from tests.items.life.planted import FOUND_LATER, FOUND_SOON
+from tests.support.machines import soaking
+
+
+def _fails(fault: Callable[[pytest.MonkeyPatch], None], patch: pytest.MonkeyPatch, examples: int) -> None:
+    fault(patch)
+    searching = settings(
+        max_examples=examples,
+        stateful_step_count=40,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    planted = type("Planted", (ItemsMachine,), {})
+    with pytest.raises((AssertionError, RetainError)):
+        run_state_machine_as_test(seed(1)(planted), settings=searching)
+
+
+@pytest.mark.parametrize("fault", FOUND_SOON)
+def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fails(FOUND_SOON[fault], monkeypatch, 150)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not soaking(), reason="takes minutes each: make soak")
+@pytest.mark.parametrize("fault", FOUND_LATER)
+def test_a_planted_fault_is_found_by_a_soak(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fails(FOUND_LATER[fault], monkeypatch, 1000)
