@@ -283,6 +283,47 @@ async def test_the_daily_work_seals_the_tenants_that_have_waited_longest_first(w
     assert await keep_heads(world.stores()) == []
 
 
+async def test_many_tenants_are_sealed_by_few_calls_and_each_chain_verifies(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutation_log, "GROUP_ROWS", 2)
+    names = [f"t{number}" for number in range(45)]
+    for name in names:
+        await Tenants(world.sql, world.clock).register(name)
+    await world.memory("t7").store(NewRecord("A fact."), PERSON)  # a chain that has begun, and a longer log
+    before = len(world.faults.trace)
+    counts = await MutationLog(world.stores().sql, world.clock).seal_all()
+    calls = [point for _, point in world.faults.trace[before:] if point in ("sql.run", "sql.batch")]
+    [row] = await world.rows("SELECT COUNT(*) AS n FROM mutation_log")
+    assert counts == {"sealed": row["n"], "removed": 0}
+    assert len(calls) < 15
+    for name in ("acme", *names):
+        assert (await verified(world.stores(), name)).problem is None
+    assert await MutationLog(world.sql, world.clock).seal_all() == {"sealed": 0, "removed": 0}
+
+
+async def test_a_chain_that_grows_while_a_group_is_sealed_is_sealed_on_its_own(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await Tenants(world.sql, world.clock).register("t1")
+    log, batch = MutationLog(world.sql, world.clock), world.sql.batch
+    meddled: list[bool] = []
+
+    async def meddling(statements: Any) -> Any:
+        found = await batch(statements)
+        if not meddled:
+            meddled.append(True)
+            await world.memory("t1").store(NewRecord("A fact."), PERSON)
+        return found
+
+    monkeypatch.setattr(world.sql, "batch", meddling)
+    counts = await log.seal_all()
+    [row] = await world.rows("SELECT COUNT(*) AS n FROM mutation_log")
+    assert counts["sealed"] == row["n"]
+    for name in ("acme", "t1"):
+        assert (await verified(world.stores(), name)).problem is None
+
+
 async def test_the_log_of_an_erased_user_has_nothing_of_them(world: World) -> None:
     with closing(shop()) as others:
         for user in (ANN, BOB):

@@ -27,7 +27,7 @@ LONGEST_PAUSE_S = 0.5
 """Bounds of the random pause before a mutation is tried again. It doubles with each try, so that many writers spread out."""
 
 _CURSOR = re.compile(r"(?P<seq>0|[1-9][0-9]{0,15})\.(?P<head>[0-9a-f]{64})(?:\.(?P<event>[0-9A-Z]{0,26}))?")
-_HEAD = "SELECT seq, hash, at_ms FROM world_history WHERE tenant_id = ? ORDER BY seq DESC LIMIT 1"
+LAST_ENTRY = "SELECT seq, hash, at_ms FROM world_history WHERE tenant_id = ? ORDER BY seq DESC LIMIT 1"
 _APPEND = """
 INSERT INTO world_history (tenant_id, seq, kind, subject_id, digest, at_ms, previous_hash, hash)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -205,8 +205,8 @@ class WorldHistory:
         return ChainVerdict(seq, head, cursor=f"{seq}.{head}" if event is None else f"{seq}.{head}.{event}")
 
     async def _head(self, tenant_id: str) -> _Last:
-        rows = (await self._sql.run(_HEAD, tenant_id)).rows
-        return _Last(int(rows[0]["seq"]), rows[0]["hash"], int(rows[0]["at_ms"])) if rows else _Last(0, GENESIS, 0)
+        rows = (await self._sql.run(LAST_ENTRY, tenant_id)).rows
+        return _last_of(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +216,19 @@ class _Last:
     seq: int
     hash: str
     at_ms: int
+
+
+def _last_of(rows: Sequence[Row]) -> _Last:
+    return _Last(int(rows[0]["seq"]), rows[0]["hash"], int(rows[0]["at_ms"])) if rows else _Last(0, GENESIS, 0)
+
+
+def appending(tenant_id: str, last: Sequence[Row], entries: Sequence[HistoryEntry], now_ms: int) -> list[Statement]:
+    """Return the statements that append entries to a tenant's chain. They conflict if it has grown.
+
+    last: the result of `LAST_ENTRY`, read before what the entries are about.
+    """
+    before = _last_of(last)
+    return _appended(tenant_id, before, entries, max(now_ms, before.at_ms))
 
 
 def _appended(tenant_id: str, last: _Last, entries: Sequence[HistoryEntry], at_ms: int) -> list[Statement]:

@@ -14,10 +14,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retain.errors import InvalidInput
-from retain.ports import Clock, Row, Sql
+from retain.errors import Conflict, InvalidInput
+from retain.ports import Clock, Row, Sql, Statement
 from retain.retention import DAY_MS
-from retain.tenants.history import ChainVerdict, Change, HistoryEntry, WorldHistory
+from retain.tenants.history import LAST_ENTRY, ChainVerdict, Change, HistoryEntry, WorldHistory, appending
 
 SEALED = "mutations_sealed"
 """The kind of the chain's entries that seal a range."""
@@ -26,11 +26,12 @@ KEPT_MS = 400 * DAY_MS
 SEAL_ROWS = 5_000
 """Entries that one seal covers at most, that one page looks at, and that one pruning removes for a tenant."""
 SEALS_PER_CALL = 20
-TENANTS_A_DAY = 100
-"""Tenants whose entries one day seals: with four queries each, they stay well within those of an invocation.
-
-Source: https://developers.cloudflare.com/d1/platform/limits/
-"""
+GROUP = 20
+"""Tenants whose entries are sealed together, by two calls of D1."""
+GROUP_ROWS = 500
+"""Entries of each that are then sealed; a tenant with more is sealed on its own."""
+TENANTS_A_DAY = 600
+"""Tenants of one day: with two calls for each group of them, they leave the rest of the brief what it needs."""
 _LATE_MS = 30 * DAY_MS
 """How long an entry may wait for its seal, if the daily work does not run."""
 
@@ -60,8 +61,8 @@ WITH RECURSIVE tenants_in_log (tenant_id) AS (
   SELECT (SELECT MIN(tenant_id) FROM mutation_log m WHERE m.tenant_id > t.tenant_id) FROM tenants_in_log t
   WHERE t.tenant_id IS NOT NULL
 )
-SELECT tenant_id, since, old FROM (
-  SELECT k.tenant_id,
+SELECT tenant_id, sealed, since, old FROM (
+  SELECT k.tenant_id, k.sealed,
     (SELECT at_ms FROM mutation_log m WHERE m.tenant_id = k.tenant_id AND m.number > k.sealed ORDER BY number LIMIT 1)
       AS since,
     (SELECT at_ms < ?1 FROM mutation_log m WHERE m.tenant_id = k.tenant_id ORDER BY number LIMIT 1) AS old
@@ -146,7 +147,7 @@ class MutationLog:
                 covered[:] = [int(row["number"]) for row in rows]
                 if not rows:
                     return None
-                return Change([], [HistoryEntry(SEALED, f"{after + 1}-{covered[-1]}", _digest(rows))])
+                return Change([], [_seal(after, rows)])
 
             if not await WorldHistory(self._sql, self._clock).transact(tenant_id, decide):
                 break
@@ -160,14 +161,35 @@ class MutationLog:
 
         Return the number of entries sealed and removed.
         """
-        counts = {"sealed": 0, "removed": 0}
         old = self._clock() - KEPT_MS
-        for due in (await self._sql.run(_DUE, old, tenants)).rows:
-            if due["since"] is not None:
-                counts["sealed"] += await self.seal(due["tenant_id"])
-            if due["old"]:
-                counts["removed"] += (await self._sql.run(_PRUNE, due["tenant_id"], old, SEAL_ROWS)).changes
-        return counts
+        due = (await self._sql.run(_DUE, old, tenants)).rows
+        unsealed = [row for row in due if row["since"] is not None]
+        sealed = 0
+        for start in range(0, len(unsealed), GROUP):
+            sealed += await self._seal_group(unsealed[start : start + GROUP])
+        pruned: list[Statement] = [(_PRUNE, (row["tenant_id"], old, SEAL_ROWS)) for row in due if row["old"]][:GROUP]
+        removed = sum(result.changes for result in await self._sql.batch(pruned)) if pruned else 0
+        return {"sealed": sealed, "removed": removed}
+
+    async def _seal_group(self, group: Sequence[Row]) -> int:
+        """Seal the first entries of several tenants, each with one seal; one at a time when a chain grows meanwhile."""
+        tenants = [row["tenant_id"] for row in group]
+        reads: list[Statement] = []
+        for row in group:
+            first = int(row["sealed"])
+            reads += [(LAST_ENTRY, (row["tenant_id"],)), (_RANGE, (row["tenant_id"], first, first + GROUP_ROWS))]
+        found = await self._sql.batch(reads)
+        appended: list[Statement] = []
+        for number, (tenant_id, row) in enumerate(zip(tenants, group, strict=True)):
+            last, entries = found[2 * number].rows, found[2 * number + 1].rows
+            appended += appending(tenant_id, last, [_seal(int(row["sealed"]), entries)], self._clock())
+        try:
+            await self._sql.batch(appended)
+        except Conflict:
+            return sum([await self.seal(tenant_id) for tenant_id in tenants])
+        full = [one for one, result in zip(tenants, found[1::2], strict=True) if len(result.rows) == GROUP_ROWS]
+        rest = [await self.seal(tenant_id) for tenant_id in full]
+        return sum(len(result.rows) for result in found[1::2]) + sum(rest)
 
     async def verify(self, tenant_id: str, after: int = 0) -> tuple[int | None, int | None]:
         """Compare the entries with their seals, at most 20, from the chain's entry number `after`.
@@ -205,6 +227,11 @@ def _digest(rows: Sequence[Row]) -> str:
     """Return the SHA-256 of entries, over all of their fields."""
     names = ("number", "kind", "subject", "version", "detail", "at_ms")
     return hashlib.sha256(json.dumps([[row[name] for name in names] for row in rows]).encode()).hexdigest()
+
+
+def _seal(after: int, rows: Sequence[Row]) -> HistoryEntry:
+    """Return the seal of entries that follow the number `after`."""
+    return HistoryEntry(SEALED, f"{after + 1}-{rows[-1]['number']}", _digest(rows))
 
 
 def _range(subject_id: str) -> tuple[int, int]:
