@@ -167,7 +167,8 @@ class MutationLog:
         sealed = 0
         for start in range(0, len(unsealed), GROUP):
             sealed += await self._seal_group(unsealed[start : start + GROUP])
-        pruned: list[Statement] = [(_PRUNE, (row["tenant_id"], old, SEAL_ROWS)) for row in due if row["old"]][:GROUP]
+        aged = [row["tenant_id"] for row in due if row["old"]][:GROUP]
+        pruned: list[Statement] = [(_PRUNE, (tenant_id, old, SEAL_ROWS)) for tenant_id in aged]
         removed = sum(result.changes for result in await self._sql.batch(pruned)) if pruned else 0
         return {"sealed": sealed, "removed": removed}
 
