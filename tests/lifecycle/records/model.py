@@ -49,7 +49,11 @@ Position = tuple[str, int]
 
 @dataclass
 class Remembered:
-    """A record. past: every text that its events have, for an erasure. fresh: not compared with others yet."""
+    """A record.
+
+    past: every text that its events have, for an erasure. forgotten: its earlier past was erased. fresh: not compared with
+    others yet.
+    """
 
     id: str
     place: str
@@ -63,6 +67,7 @@ class Remembered:
     position: Position | None = None
     past: list[dict[str, Any]] = field(default_factory=list)
     fresh: bool = True
+    forgotten: bool = False
 
     @property
     def about(self) -> tuple[str | None, ...]:
@@ -325,7 +330,7 @@ class Memory:
                 gone.add(one.id)
                 self._drop(one.id)
             elif any(map(named, one.past)):  # it stays, its past does not
-                one.past = [one.texts]
+                one.past, one.forgotten = [one.texts], True
                 self.facts.stated[one.id].closed_by_person = False
         self.erased |= gone
         return gone

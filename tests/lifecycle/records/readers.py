@@ -34,6 +34,7 @@ class Readers:
     def __init__(self, world: RecordsWorld) -> None:
         self._world = world
         self._turn = 0
+        self._past: dict[str, dict[int, dict[str, frozenset[tuple[str, str, Position | None]]]]] = {}
 
     async def check(self, tenant: str, memory: Memory) -> None:
         """Compare everything of one tenant."""
@@ -43,6 +44,11 @@ class Readers:
         await self._check_recall(tenant, memory)
         await self._check_get(tenant, memory)
         await self._check_stores(tenant)
+        await self._check_other_times(tenant, memory)
+
+    def forget_the_past(self, tenant: str) -> None:
+        """Compare no more with what was known before: an import brings what was known elsewhere."""
+        self._past.pop(tenant, None)
 
     async def records(self, tenant: str) -> dict[str, Record]:
         """Return all records of a tenant."""
@@ -140,6 +146,33 @@ class Readers:
             except NotFound:
                 continue
             raise AssertionError("a deleted record is there")
+
+    async def _check_other_times(self, tenant: str, memory: Memory) -> None:
+        """One reader per step asks what was known at an earlier time, and what is known of any time."""
+        reader, now = list(READERS)[self._turn % len(READERS)], self._world.clock()
+        past, seen = self._past.setdefault(tenant, {}), self._world.seen_from(tenant, *READERS[reader])
+        earlier = sorted(at for at in past if at < now)
+        if earlier:
+            at = earlier[self._turn % len(earlier)]
+            known = {one for one in past[at][reader] if one[0] in memory.records}
+            hits = await seen.search(RecallQuery(QUERY, 50, as_of_ms=at))
+            found = {(hit.record.content, _position(hit.record)) for hit in hits}
+            if len(known) <= MOST:
+                certain = {one for one in known if not memory.records[one[0]].forgotten}
+                where = f"{reader} of {tenant} as of {now - at} ms ago"
+                assert found <= {one[1:] for one in known}, f"{where}: too much"
+                assert found >= {one[1:] for one in certain}, f"{where}: too little"
+        instants = _instants(memory, ())
+        at = instants[self._turn % len(instants)]
+        valid = {(one.content, one.position) for one in memory.valid(visible(*READERS[reader]), at)}
+        if len(valid) <= MOST:
+            hits = await seen.search(RecallQuery(QUERY, 50, valid_at_ms=at))
+            found = {(hit.record.content, _position(hit.record)) for hit in hits}
+            assert found == valid, f"{reader} of {tenant} asks what is valid at {at - now} ms from now"
+        past[now] = {
+            name: frozenset((one.id, one.content, one.position) for one in memory.valid(visible(*places), now))
+            for name, places in READERS.items()
+        }
 
     async def _check_stores(self, tenant: str) -> None:
         drift = await self._world.drift(tenant)

@@ -7,7 +7,7 @@ import pytest
 from tests.lifecycle.records.machine import RecordsMachine
 from tests.support.machines import bounded
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 TestRecords = RecordsMachine.TestCase
-TestRecords.settings = bounded(examples=12, steps=20)
+TestRecords.settings = bounded(examples=10, steps=16)
