@@ -18,9 +18,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @cache
 def _bomb() -> list[bytes]:
-    """Return half a gigabyte of zeros, compressed to half a megabyte."""
+    """Return 64 MiB of zeros, compressed to 64 KiB."""
     squeeze = zlib.compressobj(wbits=31)
-    pieces = [squeeze.compress(bytes(1024 * 1024)) for _ in range(512)]
+    pieces = [squeeze.compress(bytes(1024 * 1024)) for _ in range(64)]
     return [piece for piece in (*pieces, squeeze.flush()) if piece]
 
 

@@ -65,7 +65,7 @@ async def check_a_body_over_the_limit_is_abandoned(fetch: Fetch, origin: str) ->
 
 
 async def check_the_limit_holds_for_what_decoding_makes_of_a_body(fetch: Fetch, origin: str) -> None:
-    """The server sends half a megabyte that decodes to half a gigabyte."""
+    """The server sends 64 KiB that decode to 64 MiB."""
     with raises(UpstreamFailed, code="response_too_large"):
         await fetch("GET", f"{origin}/bomb", headers={}, body=None, timeout_ms=10_000, limit_bytes=1_000_000)
 
