@@ -13,19 +13,12 @@ from retain.items.rekeying import catalogue, flags, sources
 from retain.items.rekeying.catalogue import LayeredCatalogue
 from retain.items.tiers import hot_copies, stores
 from retain.lifecycle import user_export
-from retain.lifecycle.erasure import items as erasing
-from retain.lifecycle.erasure import subject, tenant, user
-from retain.lifecycle.erasure.slices import Slice
 
 Patch = pytest.MonkeyPatch
 
 
 async def _nothing(*_: Any, **__: Any) -> None:
     return None
-
-
-async def _no_slice(*_: Any) -> Slice:
-    return Slice.DONE
 
 
 def expiry_is_ignored(patch: Patch) -> None:
@@ -92,28 +85,11 @@ def any_object_is_adopted(patch: Patch) -> None:
     patch.setattr(sources, "_ADOPT", sources._ADOPT.partition("WHERE")[0] + "WHERE ?8 <> '' ON CONFLICT DO NOTHING")
 
 
-def a_copy_replaces_a_tombstone(patch: Patch) -> None:
-    async def bury(layered: Any, key: str) -> Buried:
-        canonical, legacy = layered._compatible.keys(key)
-        buried = await layered._inner.bury(canonical)
-        for old_key in legacy[1:]:
-            await layered._inner.bury(old_key)
-        return buried  # type: ignore[no-any-return]
-
-    patch.setattr(LayeredCatalogue, "bury", bury)
-    revived = "DO UPDATE SET deleted = 0, value = excluded.value, tier = excluded.tier WHERE deleted"
-    patch.setattr(sources, "_COPY", sources._COPY.replace("DO NOTHING", revived))
-
-
 def a_copy_is_not_sealed(patch: Patch) -> None:
     async def plain(_: Any, __: str, ___: str, value: str) -> tuple[str, None]:
         return value, None
 
     patch.setattr(sources.SqlItems, "_sealed", plain)
-
-
-def pii_is_promoted(patch: Patch) -> None:
-    patch.setattr(item_checks.ItemChecks, "may_be_promoted", lambda *_: True)
 
 
 def a_put_does_not_seal(patch: Patch) -> None:
@@ -127,13 +103,6 @@ def the_daily_work_seals_nothing(patch: Patch) -> None:
     patch.setattr(unsealed.UnsealedValues, "seal", found_none)
 
 
-def demotion_forgets_the_seal(patch: Patch) -> None:
-    move = demotion._MOVE.replace("tier = 'cold', ", "tier = 'cold', key_id = NULL, ").replace("AND key_id IS NULL", "")
-    patch.setattr(demotion, "_MOVE", move)
-    patch.setattr(demotion, "_VALUE", demotion._VALUE.replace("AND key_id IS NULL", ""))
-    patch.setattr(demotion, "_LOOK", demotion._LOOK.replace("key_id IS NOT NULL AS sealed", "0 AS sealed"))
-
-
 def nothing_is_swept(patch: Patch) -> None:
     async def none(*_: Any) -> int:
         return 0
@@ -143,38 +112,6 @@ def nothing_is_swept(patch: Patch) -> None:
 
 def the_sweep_takes_objects_that_are_read(patch: Patch) -> None:
     patch.setattr(demotion, "_LOOSE", demotion._LOOSE.replace("NOT EXISTS", "0 = EXISTS").replace("NOT i.deleted", "0"))
-
-
-def an_erasure_forgets_legacy_rows(patch: Patch) -> None:
-    def chosen_alone(_: Any, __: Any, chosen: Any) -> list[tuple[str, str]]:
-        return [(row["key"], row["user_id"] or "") for row in chosen]
-
-    patch.setattr(erasing, "_with_owners", chosen_alone)
-
-
-def an_erasure_forgets_hot_copies(patch: Patch) -> None:
-    erase = erasing._erase_copies
-
-    async def objects_alone(at: Any, _: Any, objects: Any) -> None:
-        await erase(at, [], objects)
-
-    patch.setattr(erasing, "_erase_copies", objects_alone)
-
-
-def an_erasure_by_mention_does_not_open_seals(patch: Patch) -> None:
-    async def as_stored(_: Any, row: Any) -> str | None:
-        return row["value"]  # type: ignore[no-any-return]
-
-    patch.setattr(erasing, "value_of", as_stored)
-
-
-def an_erasure_forgets_old_objects(patch: Patch) -> None:
-    for steps in (subject.BY_SUBJECT, subject.BY_MENTION, user.STEPS):
-        patch.setitem(steps, "loose_objects", _no_slice)
-
-
-def the_erasure_of_a_tenant_forgets_legacy_values(patch: Patch) -> None:
-    patch.setitem(tenant.STEPS, "legacy_values", _no_slice)
 
 
 def a_key_is_renewed_under_another_name(patch: Patch) -> None:
@@ -223,15 +160,7 @@ FOUND_LATER: Mapping[str, Callable[[Patch], None]] = {
     for fault in (
         a_write_to_a_legacy_key_leaves_the_canonical_value,
         a_put_leaves_an_older_hot_copy,
-        a_copy_replaces_a_tombstone,
-        pii_is_promoted,
         the_daily_work_seals_nothing,
-        demotion_forgets_the_seal,
-        an_erasure_forgets_legacy_rows,
-        an_erasure_forgets_hot_copies,
-        an_erasure_by_mention_does_not_open_seals,
-        an_erasure_forgets_old_objects,
-        the_erasure_of_a_tenant_forgets_legacy_values,
         phase_3_reads_legacy_keys_before_canonical_ones,
     )
 }
