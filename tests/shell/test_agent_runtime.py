@@ -10,7 +10,7 @@ import pytest
 
 from retain.agents.instance import Instance
 from retain.agents.methods import METHODS, InstanceMethod
-from retain.errors import Conflict, NotFound
+from retain.errors import Conflict, NotFound, RetainError
 from retain.json_text import JsonObject
 from retain.log import bound
 from retain.rpc import opened
@@ -57,6 +57,20 @@ async def test_an_object_that_was_never_called_answers_no_question_and_writes_no
         await call(worker, method, run_id="r")
     assert raised.value.code == "no_such_instance"
     assert worker.agents.storages[NAME].rows("SELECT name FROM sqlite_master") == []
+
+
+async def test_an_object_that_lost_its_storage_is_known_by_the_run_that_is_parked_in_d1(worker: Worker) -> None:
+    await worker.rows(
+        "INSERT INTO parked_runs"
+        " (run_id, tenant_id, agent_type, instance_id, seq, due_at_ms, parked_at_ms, request, context)"
+        " VALUES ('parked', 'acme', 'sdr', 'desk', 1, 0, 0, '{}', '{}')"
+    )
+    with pytest.raises(RetainError) as unknown:
+        await call(worker, "show", run_id="another")
+    with pytest.raises(RetainError) as parked:
+        await call(worker, "show", run_id="parked")
+    assert unknown.value.code == "no_such_instance"
+    assert parked.value.code != "no_such_instance", "it is asked, though what this row holds is no run"
 
 
 async def test_an_object_serves_only_the_instance_that_it_was_first(worker: Worker) -> None:

@@ -99,9 +99,10 @@ def test_every_cut_made_by_hand_fits_its_file(cut: Cut) -> None:
 
 
 @pytest.mark.parametrize("one", WIRES.explained, ids=lambda one: one.after)
-def test_every_explanation_is_of_a_mutant_that_can_be_made(one: Explained) -> None:
-    source = (ROOT / one.file).read_text()
-    assert (one.before, one.after) in {found.lines(source) for found in mutants(one.file, source, EVERYWHERE)}
+def test_every_explanation_is_of_a_line_that_is_there(one: Explained) -> None:
+    lines = " ".join(line.strip() for line in (ROOT / one.file).read_text().splitlines())
+    assert one.before in lines
+    assert one.before != one.after
     assert one.why.endswith(".")
 
 
