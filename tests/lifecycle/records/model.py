@@ -198,8 +198,11 @@ class Memory:
         """Learn a fact from a conversation, unless it is known to be valid then, or a person wanted before that it ended."""
         at = now if given.since is None else given.since
         same = [one for one in self.records.values() if one.place == place and one.parts == dict(given.parts)]
-        if any(self.is_valid(one.id, at) for one in same):
-            return
+        for one in same:
+            if self.is_valid(one.id, at):  # in its own words, unless a person wrote them
+                if not one.persons:
+                    self.tell(one.id, place, replace(given, content=one.content), now)
+                return
         if any(self.facts.is_shut(one.id) and self._ended_before(self.facts.stated[one.id], at) for one in same):
             return
         self.tell(record_id, place, given, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from retain.lifecycle.transfer.erased import KnownErasures
 from retain.memory import indexer, scope, semantic
 from retain.memory.indexer import Indexer
 from retain.memory.recall.candidates import Visible
-from retain.memory.records import listing, supersession
+from retain.memory.records import derived, listing, supersession
 from retain.memory.records.events import KnownRecord, fold
 from retain.memory.records.record import Record
 from retain.memory.records.rows import event_of, write_record
@@ -60,7 +61,8 @@ def users_share_a_scope(patch: pytest.MonkeyPatch) -> None:
 
 def supersession_skips_claims(patch: pytest.MonkeyPatch) -> None:
     """Of several claims only the span from the first one counts."""
-    patch.setattr(supersession, "claims_of", lambda record: ((record.valid_from_ms, record.valid_to_ms),))
+    for module in (supersession, derived):
+        patch.setattr(module, "claims_of", lambda record: ((record.valid_from_ms, record.valid_to_ms),))
 
 
 def deleted_facts_still_replace(patch: pytest.MonkeyPatch) -> None:
@@ -170,9 +172,10 @@ def search_rows_are_left(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("retain.memory.semantic.remove_rows", lambda record_id: rows(record_id)[1:])
 
 
-def ingest_tells_again(patch: pytest.MonkeyPatch) -> None:
-    """Ingest stores a fact again that is known to be valid, or that a person closed."""
-    patch.setattr(learning, "_is_news", lambda one, same: True)
+def ingest_forgets_when(patch: pytest.MonkeyPatch) -> None:
+    """Ingest stores each fact as valid from the beginning of time, not from when it was stated."""
+    record_of = learning._record_of
+    patch.setattr(learning, "_record_of", lambda one: record_of(replace(one, at_ms=1)))
 
 
 def import_skips_reconciling(patch: pytest.MonkeyPatch) -> None:
@@ -201,6 +204,6 @@ PLANTED: tuple[Plant, ...] = (
     debts_are_lost,
     vectors_are_left,
     search_rows_are_left,
-    ingest_tells_again,
+    ingest_forgets_when,
     import_skips_reconciling,
 )
