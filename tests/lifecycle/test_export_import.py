@@ -261,6 +261,13 @@ def _data(**changes: Any) -> Callable[[dict[str, Any]], object]:
     return change
 
 
+def _nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"more": value}
+    return value
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -283,7 +290,9 @@ def _data(**changes: Any) -> Callable[[dict[str, Any]], object]:
         pytest.param(_data(content=" "), id="empty content"),
         pytest.param(_data(content="\ud800"), id="not Unicode"),
         pytest.param(_data(content="x" * (MAX_CONTENT_BYTES + 1)), id="too long"),
+        pytest.param(_data(metadata=_nested(1000)), id="nested too deeply"),
         pytest.param(_data(confidence=1.5), id="confidence above one"),
+        pytest.param(_data(confidence=float("nan")), id="not a number"),
         pytest.param(_data(confidence="high"), id="confidence in words"),
         pytest.param(_data(metadata={"x": "y" * MAX_METADATA_BYTES}), id="too much metadata"),
         pytest.param(_data(expires_at_ms=-1), id="negative time"),

@@ -62,7 +62,7 @@ EXEMPT = {
     "eval_cases": "part of a dataset, whose version is their digest",
     "eval_results": "part of an evaluation",
     "eval_scratches": "part of an evaluation; its tenant has a history of its own",
-    "error_ledger": "what went wrong: append-only",
+    "error_ledger": "what went wrong, and what became of it",
     "kv_audit": "what changed in KV: append-only",
     "decision_log": "what runs decided: append-only",
     "decision_memories": "what runs decided: append-only",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.errors import InvalidInput
+from retain.json_text import read_json
 from retain.memory.recall.words import words
 
 MAX_TERM_BYTES = 512
@@ -58,6 +58,6 @@ class Term:
         if text is None:
             return False
         try:
-            return self.in_json(json.loads(text))
-        except (ValueError, RecursionError):
+            return self.in_json(read_json(text))
+        except ValueError:
             return self.in_text(text)

@@ -27,8 +27,9 @@ from retain.ports import Clock, MetadataValue, Row, Sql, Statement, Vector, Vect
 UPSERT_LIMIT = 500
 """Vectors per call. Vectorize takes 1,000 from a Worker."""
 DELETE_LIMIT = 1000
-SETTLED_TOGETHER = 20
 """Ids per call."""
+SETTLED_TOGETHER = 20
+"""Ids that are settled by one call, while calls of D1 are counted."""
 PARKED_AFTER = 3
 """Failures after which a record's debt is in the error ledger as well. The reconciler keeps trying."""
 MAX_TRIES = 5

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
+from retain.json_text import read_json
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice
 from retain.lifecycle.stores import Stores
@@ -114,8 +115,8 @@ def _names(term: Term, texts: Texts, column: str, text: str | None) -> bool:
     if text is None or column not in texts.searched:
         return term.in_stored(text)
     try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
+        parsed = read_json(text)
+    except ValueError:
         return term.in_text(text)
     return term.in_json(texts.searched[column](parsed))
 

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from retain.errors import InvalidInput, LimitExceeded, RetainError
 from retain.identifiers import check_id, check_profile, check_tenant, check_user_id
+from retain.json_text import read_json
 from retain.lifecycle.transfer.renaming import renamed_event, renamed_id
 from retain.lifecycle.transfer.shapes import (
     EditedShape,
@@ -180,15 +181,12 @@ def _folded(events: Sequence[LearningEvent], tenant_id: str) -> Record | None:
 
 
 def _parsed(line: str) -> Mapping[str, object]:
-    def refuse(constant: str) -> float:
-        raise InvalidInput(f"{constant} is not JSON", code="invalid_line")
-
     try:
-        value = json.loads(line, parse_constant=refuse)
-        json.dumps(value, ensure_ascii=False).encode()
+        value = read_json(line)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as error:
         raise InvalidInput("it has text that is not Unicode", code="invalid_line") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidInput("it is not JSON", code="invalid_line") from error
     if not isinstance(value, dict):
         raise InvalidInput("it is not a JSON object", code="invalid_line")

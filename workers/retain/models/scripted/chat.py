@@ -50,7 +50,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict
 
 from retain.errors import Misconfigured, UpstreamFailed
-from retain.json_text import Json
+from retain.json_text import Json, read_json
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, OnText, ToolCall, Usage
 
 Place = Literal["user", "context", "result", "results"]
@@ -232,7 +232,7 @@ def _required_text(when: When, user: str) -> re.Match[str] | None:
 def _at(path: Sequence[str], result: str) -> str | None:
     """Return what a tool's result has at the path: a text unchanged, anything else as JSON. None if it has nothing."""
     try:
-        value: object = json.loads(result)
+        value = read_json(result)
         for part in path:
             if isinstance(value, Mapping):
                 value = value[part]
