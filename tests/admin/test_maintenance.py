@@ -74,7 +74,7 @@ async def test_pruning_goes_by_the_clock_and_reports_each_tenant_s_loss(
 async def test_a_pruning_that_is_not_complete_says_so_and_the_brief_continues_it(
     deployment: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:
-    many = 45 * 5000
+    many = 30 * 5000
     await deployment.rows(
         "INSERT INTO run_events WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
         " SELECT 'r', i, 'acme', 'model_asked', 1, '{}', 0 FROM n",
