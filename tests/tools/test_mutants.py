@@ -9,7 +9,7 @@ import pytest
 
 from tools.mutants.mutation import EVERYWHERE, Mutant, mutants
 from tools.mutants.report import explanation, explanations, table, unexplained
-from tools.mutants.session import Judged, judged
+from tools.mutants.session import Judged, judged, nursery
 from tools.mutants.wires import Cut, Explained, Wire, Wires, read_wires
 from tools.paths import ROOT
 
@@ -81,6 +81,18 @@ def test_cosmic_ray_s_own_operators_are_among_them() -> None:
     assert {"ReplaceComparisonOperator_Eq_NotEq", "ReplaceComparisonOperator_Lt_LtE"} <= found
 
 
+def test_the_first_row_does_not_become_the_last() -> None:
+    source = "x = rows[0] + rows[1] + rows[-2]\n"
+    found = {_shown(one.source) for one in mutants("file.py", source, ("core/NumberReplacer",))}
+    assert found == {
+        "x = rows[1] + rows[1] + rows[-2]",
+        "x = rows[0] + rows[2] + rows[-2]",
+        "x = rows[0] + rows[0] + rows[-2]",
+        "x = rows[0] + rows[1] + rows[-3]",
+        "x = rows[0] + rows[1] + rows[-1]",
+    }
+
+
 def test_the_files_and_tests_of_every_wire_exist() -> None:
     named = {path for wire in WIRES.wires for path in (*wire.files, *wire.tests)}
     assert {path for path in named if not (ROOT / path).is_file()} == set()
@@ -115,6 +127,17 @@ def test_a_cut_is_noticed_by_the_tests_of_its_wire_and_never_written() -> None:
     assert [one.outcome for one in results] == ["survived", "killed"]
     assert "FAILED tests/test_json_text.py" in results[1].by
     assert (ROOT / file).read_text() == source
+
+
+def test_tests_that_make_hypothesis_read_its_tables_can_judge(tmp_path: Path) -> None:
+    drawing = tmp_path / "test_drawing.py"
+    drawing.write_text(
+        "from hypothesis import given, strategies as st\n\n"
+        "@given(st.from_regex(r'[a-z]{3}', fullmatch=True))\n"
+        "def test_it(text):\n    assert text\n"
+    )
+    with nursery(Wire("w", (), (str(drawing), "tests/test_json_text.py")), []) as started:
+        assert started.run({})["status"] == 0
 
 
 def test_a_wire_whose_tests_fail_without_a_mutant_is_not_judged(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ _OF_COSMIC_RAY = (
 EVERYWHERE = (*(f"core/{name}" for name in _OF_COSMIC_RAY), *(f"retain/{name}" for name in OPERATORS))
 DEFAULTS = ("core/NumberReplacer", "core/ReplaceFalseWithTrue", "core/ReplaceTrueWithFalse")
 """For files of which only the default values are tested here."""
+_LAST = ast.dump(ast.parse("rows[-1]")).partition("slice=")[2].partition(", ctx=")[0]
+"""The place of the last row, as `ast.dump` shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,9 @@ class Mutant:
 
 def mutants(file: str, source: str, operators: tuple[str, ...]) -> Iterator[Mutant]:
     """Yield the file's mutants that Python accepts, each once. What no test can see is left out (`_unseen`)."""
-    tree, unseen = get_ast(source), _unseen(source)
-    made = {ast.dump(ast.parse(source))}
+    tree, unseen, firsts = get_ast(source), _unseen(source), _firsts(source)
+    original = ast.dump(ast.parse(source))
+    made = {original}
     for name in operators:
         operator = plugins.get_operator(name)()
         positions = [start for node in ast_nodes(tree) for start, _ in operator.mutation_positions(node)]
@@ -82,9 +85,17 @@ def mutants(file: str, source: str, operators: tuple[str, ...]) -> Iterator[Muta
                 dumped = ast.dump(ast.parse(changed or ""))
             except SyntaxError:
                 continue
+            if start in firsts and dumped.count(_LAST) > original.count(_LAST):
+                continue
             if changed is not None and dumped not in made:
                 made.add(dumped)
                 yield Mutant(file, name.partition("/")[2], start[0], changed)
+
+
+def _firsts(source: str) -> set[tuple[int, int]]:
+    """Return where a file says `[0]`. A row that is alone is the last as well, so `[-1]` would be the same."""
+    found = [node.slice for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Subscript)]
+    return {(one.lineno, one.col_offset) for one in found if isinstance(one, ast.Constant) and one.value == 0}
 
 
 def _unseen(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:

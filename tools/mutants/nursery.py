@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -76,13 +77,19 @@ PRELOADED = (
 
 
 def preload(names: Sequence[str], withheld: set[str]) -> None:
-    """Import those of the modules that are of `PRELOADED` and do not need a withheld one."""
+    """Import those of the modules that are of `PRELOADED` and do not need a withheld one.
+
+    Hypothesis's plugin comes before Hypothesis: loaded after it, as pytest would, it warns of what Hypothesis has read
+    by then, and the warning is an error in pytest.
+    """
     finder = _Withheld(withheld)
     sys.meta_path.insert(0, finder)
-    for name in names:
-        if name.partition(".")[0] in PRELOADED:
-            with contextlib.suppress(Exception):
-                importlib.import_module(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in ("_hypothesis_pytestplugin", *names):
+            if name.partition(".")[0] in (*PRELOADED, "_hypothesis_pytestplugin"):
+                with contextlib.suppress(Exception):
+                    importlib.import_module(name)
     sys.meta_path.remove(finder)
 
 
