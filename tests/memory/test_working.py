@@ -311,3 +311,87 @@ async def test_a_value_with_pii_is_kept_in_the_instance_and_not_in_kv(desk: Desk
     await desk.memory.set(key, value)
     assert desk.memory.get(key) == value
     assert (await desk.kv.list("")).keys == ["agent_working:acme:main:sdr.email_draft_v2"]
+
+
+@pytest.fixture
+def writes(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Return what is written to KV from now on: the call, and the last part of its key."""
+    seen: list[tuple[str, str]] = []
+    put, delete = desk.kv.put, desk.kv.delete
+
+    async def seen_put(key: str, value: str, *, ttl_s: int | None = None) -> None:
+        seen.append(("put", key.rpartition(".")[2]))
+        await put(key, value, ttl_s=ttl_s)
+
+    async def seen_delete(key: str) -> None:
+        seen.append(("delete", key.rpartition(".")[2]))
+        await delete(key)
+
+    monkeypatch.setattr(desk.kv, "put", seen_put)
+    monkeypatch.setattr(desk.kv, "delete", seen_delete)
+    return seen
+
+
+async def test_each_change_is_written_to_kv_once_as_kv_takes_one_write_of_a_key_per_second(
+    desk: Desk, writes: list[tuple[str, str]]
+) -> None:
+    for key in ("a", "b", "email"):
+        await desk.memory.set(key, "x@shop.example" if key == "email" else 1)
+    await desk.memory.settle()
+    assert writes == [("put", "a"), ("put", "b"), ("delete", "email")]
+    writes.clear()
+    await desk.memory.erase(lambda text: text == "a")
+    await desk.memory.clear()
+    assert writes == [("delete", "a"), ("delete", "b"), ("delete", "email")]
+
+
+async def test_a_copy_is_due_in_two_seconds_while_it_is_written_so_that_another_object_pays_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def die(key: str, value: str, *, ttl_s: int | None = None) -> None:
+        raise ConnectionAbortedError
+
+    monkeypatch.setattr(desk.kv, "put", die)
+    with pytest.raises(ConnectionAbortedError):
+        await desk.memory.set("k", 1)
+    assert desk.memory.next_due_ms() == desk.clock() + 2000
+
+
+async def test_what_has_expired_takes_no_room(desk: Desk) -> None:
+    await desk.memory.set("k", "x" * (MAX_TOTAL_BYTES - len('k""')))
+    desk.clock.advance(HOUR_MS)
+    await desk.memory.set("j", "x" * (MAX_TOTAL_BYTES - len('j""')))
+    assert list(desk.memory.all()) == ["j"]
+
+
+async def test_what_is_erased_or_cleared_is_gone_from_the_instance_with_its_owed_copy(
+    desk: Desk, kv_down: Callable[[], None]
+) -> None:
+    for key in ("ann", "bob"):
+        await desk.memory.set(key, key)
+        desk.clock.advance(1)
+    kv_down()
+    await desk.memory.erase(lambda text: text == "ann")
+    assert (desk.memory.all(), desk.memory.next_due_ms()) == ({"bob": "bob"}, desk.clock() + 1999)
+    await desk.memory.clear()
+    assert (desk.memory.all(), desk.memory.next_due_ms()) == ({}, None)
+
+
+@pytest.mark.parametrize(("left_s", "copied"), [(60, "2"), (59, None)])
+async def test_a_late_copy_is_written_while_kv_can_keep_it_as_long_as_the_value_lives(
+    desk: Desk, kv_down: Callable[[], None], left_s: int, copied: str | None
+) -> None:
+    await desk.memory.set("k", 2)
+    kv_down()
+    desk.clock.advance(HOUR_MS - left_s * 1000)
+    await desk.memory.settle()
+    assert await desk.kv.get(KEY) == copied
+
+
+async def test_a_value_that_is_not_copied_for_its_pii_is_in_the_log_by_its_fields(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    await desk.memory.set("k", 1)
+    assert caplog.messages == []
+    await desk.memory.set("k", {"email": "ann@shop.example"})
+    assert caplog.messages == ["a working value with PII is not copied to KV"]
