@@ -11,6 +11,7 @@ import inspect
 import pytest
 from pydantic import BaseModel
 
+from retain.admin import maintenance
 from retain.admin.mcp import RecallArguments
 from retain.admin.resources.memories import RecallBody
 from retain.agents import definitions, instance
@@ -18,8 +19,8 @@ from retain.contracts.vectors import VectorMemory
 from retain.errors import Misconfigured
 from retain.evaluation.dataset import RecallTarget
 from retain.items.demotion import AgedDemotion
-from retain.items.placement import MATRIX, TIER_LATENCY_MS, ItemPlacement
-from retain.items.rules import MemoryRules
+from retain.items.placement import MATRIX, MAX_TTL_S, MIN_TTL_S, TIER_LATENCY_MS, ItemPlacement
+from retain.items.rules import MemoryRules, Seen, Session
 from retain.items.tiers.protocols import HOT_TTL_S
 from retain.memory import working
 from retain.retention import TEXT_KEPT_MS
@@ -113,6 +114,12 @@ def test_an_agent_s_texts_and_lists() -> None:
     assert definitions.AgentDefinition.model_config == {"extra": "forbid", "frozen": True, "strict": True}
 
 
+def test_the_version_of_a_policy_is_a_text_of_one_to_a_hundred_characters() -> None:
+    policy = definitions.DecisionConfig.model_json_schema()["properties"]["policy"]
+    [text] = [one for one in policy["anyOf"] if one["type"] == "string"]
+    assert (text["minLength"], text["maxLength"], policy["default"]) == (1, 100, None)
+
+
 @pytest.mark.parametrize("hours", [0, 721])
 def test_an_approval_waits_for_more_than_nothing_and_at_most_thirty_days(hours: float) -> None:
     with pytest.raises(ValueError, match="approval_hours"):
@@ -139,7 +146,7 @@ def test_the_matrix_of_placements() -> None:
 
 
 def test_lifetimes() -> None:
-    assert HOT_TTL_S == 900
+    assert (HOT_TTL_S, MIN_TTL_S, MAX_TTL_S) == (900, 60, 3650 * DAY_S)
     assert (working.TTL_S, working.MAX_TOTAL_BYTES) == (3600, 131_072)
     assert TEXT_KEPT_MS == 90 * DAY_S * 1000
     assert instance.IDLE_MS == DAY_S * 1000
@@ -147,6 +154,15 @@ def test_lifetimes() -> None:
     policy = AgedDemotion()
     assert (policy.idle_days, policy.large_idle_days, policy.large_bytes, policy.copy_days) == (30, 7, 100_000, 7)
     assert (policy.rare_idle_days, policy.frequent, policy.keep_bytes) == (7, 7.0, 1024)
+
+
+def test_a_session_has_seen_nothing_of_an_item_that_it_does_not_know() -> None:
+    assert Session().of("tenant:acme:user:ann:cart") == Seen(0, present=False, until_ms=None)
+
+
+def test_the_bounds_of_a_daily_brief() -> None:
+    assert (maintenance.WORK_CALLS, maintenance.SETTLING_CALLS, maintenance.JOBS_A_DAY) == (650, 300, 10)
+    assert maintenance.REFUSALS_SHOWN_MS == 7 * DAY_S * 1000
 
 
 def test_what_a_deployment_gets_that_sets_only_the_size_of_its_vectors() -> None:

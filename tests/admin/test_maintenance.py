@@ -7,13 +7,16 @@ import logging
 import tomllib
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from retain.admin.maintenance import BRIEF, PRUNE, brief, prune, pruned
+from retain.admin.maintenance import BRIEF, JOBS_A_DAY, PRUNE, brief, evaluations, prune, pruned
 from retain.errors import Unavailable
+from retain.evaluation.runner import Runner
 from retain.host.objects import SqliteObjects
+from retain.lifecycle.stores import Stores
 from retain.memory.episodes import MAX_PER_TENANT, WARN_PER_TENANT
 from retain.memory.indexer import Indexer
 from retain.retention import STATEMENTS, TEXT_KEPT_MS
@@ -203,3 +206,34 @@ async def test_a_brief_that_cannot_count_is_not_written(deployment: Deployment, 
     with pytest.raises(Unavailable):
         await briefed(deployment, objects)
     assert (await objects.list("")).keys == []
+
+
+class Evaluations:
+    """Stands in for the runner of evaluations. waits_ms: what each call tells the cron to wait; None for one that fails."""
+
+    def __init__(self, **waits_ms: list[int | None]) -> None:
+        self.waits_ms = waits_ms
+        self.called: list[str] = []
+
+    async def open(self, limit: int) -> list[tuple[str, str]]:
+        assert limit == JOBS_A_DAY
+        return [("acme", run_id) for run_id in self.waits_ms]
+
+    async def advance(self, tenant_id: str, run_id: str) -> SimpleNamespace:
+        assert tenant_id == "acme"
+        self.called.append(run_id)
+        wait_ms = self.waits_ms[run_id].pop(0)
+        if wait_ms is None:
+            raise Unavailable("down")
+        return SimpleNamespace(run=SimpleNamespace(state="running"), retry_after_ms=wait_ms)
+
+
+async def test_the_brief_continues_an_evaluation_until_it_has_to_wait_and_names_one_that_stops(
+    deployment: Deployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    runner = Evaluations(broken=[None], briefly=[0, 1], later=[0, 0, 500])
+    stores = cast(Stores, SimpleNamespace(sql=deployment.sql, clock=deployment.clock))
+    assert await evaluations(stores, cast(Runner, runner)) == {"stopped": 1, "running": 2}
+    assert runner.called == ["broken", "briefly", "briefly", "later", "later", "later"]
+    [logged] = [vars(record) for record in caplog.records if record.message == "an evaluation stopped"]
+    assert (logged["run_id"], logged["code"]) == ("broken", "unavailable")
