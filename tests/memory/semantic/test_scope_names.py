@@ -1,4 +1,4 @@
-"""Scopes by themselves: their kinds, ids and paths, and what they make of a statement."""
+"""Scopes without any store: their kinds, ids and paths, and what they make of a statement."""
 
 from __future__ import annotations
 
