@@ -227,6 +227,53 @@ async def test_an_entry_added_during_a_flush_is_delivered_by_it(office: Office) 
     assert await office.delivered() == [1, 2]
 
 
+async def test_fifty_entries_go_to_d1_at_once(office: Office) -> None:
+    office.add(*range(51))
+    office.faults.plan(Fault(Unavailable("it failed"), 2, "sql.batch"))
+    assert await office.outbox.flush() is False
+    assert await office.delivered() == list(range(50))
+
+
+async def test_the_fifth_refusal_sets_an_entry_aside_with_one_call_for_each_write(office: Office) -> None:
+    office.add(REFUSED, kind=Strict)
+    office.add(1)
+    for _ in range(4):
+        assert await office.outbox.flush() is False
+    assert await office.failures() == []
+    before = len(office.faults.trace)
+    assert await office.outbox.flush() is True
+    assert len(await office.failures()) == 1
+    called = [point for _, point in office.faults.trace[before:] if point in ("sql.batch", "sql.run")]
+    assert called == [
+        "sql.batch",
+        "sql.run",  # the refused entry alone
+        "sql.run",  # it is set aside
+        "sql.batch",  # and the ledger of errors has it
+        "sql.run",  # the other entry
+    ]
+
+
+async def test_what_is_discarded_is_not_delivered_and_a_write_under_way_ends_first(office: Office) -> None:
+    office.add(1)
+    flush = asyncio.create_task(office.outbox.flush())
+    while not office.faults.trace[-1][1].startswith("sql."):
+        await asyncio.sleep(0)
+    await office.outbox.discard()
+    assert flush.done()
+    assert await office.delivered() == [1]
+    office.add(2)
+    await office.outbox.discard()
+    assert office.owed() == []
+    assert await office.outbox.flush() is True
+    assert await office.delivered() == [1]
+
+
+async def test_the_log_says_that_a_statement_is_not_known(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+    office.add(2, kind=OfTheFuture)
+    assert await office.outbox.flush() is False
+    assert [vars(record)["code"] for record in caplog.records] == ["unknown_statement"]
+
+
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.integers(1, 70)),
