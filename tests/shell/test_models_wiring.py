@@ -161,9 +161,9 @@ async def test_recall_is_reranked_when_the_settings_name_a_reranker(worker: Work
             assert len(found.content["memories"]) == 2, found.content
             assert asked == ["@cf/rerank Who drinks tea?"]
             assert parts_of(reranked).models.reranker is parts_of(reranked).instances.ports(_storage()).reranker()
-    with pytest.raises(Misconfigured):
         async with serving(RERANK_MODEL="@cf/rerank") as forbidden:
-            _ = parts_of(forbidden).models.reranker
+            with pytest.raises(Misconfigured):
+                _ = parts_of(forbidden).models.reranker
 
 
 async def test_facts_are_extracted_by_the_model_that_the_settings_name(server: ModelServer) -> None:
