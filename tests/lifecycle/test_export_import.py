@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -135,6 +136,22 @@ async def test_facts_that_became_true_again_are_restored_elsewhere(world: World)
         for query in ("Where does Bob live?", "lift", "Hello"):
             assert await ranked(elsewhere, "acme", query) == await ranked(world, "acme", query)
             assert await ranked(world, "acme", query) != []
+
+
+@pytest.mark.parametrize("fact", [{}, {"subject": "lift", "predicate": "is"}])
+async def test_a_record_closed_after_its_expiry_shows_its_end_and_is_restored_elsewhere(
+    world: World, fact: dict[str, Any]
+) -> None:
+    expiry = world.clock() + 500
+    record_id = await world.store("The lift is broken.", expires_at_ms=expiry, **fact)
+    closed = await world.memory("acme").invalidate(record_id, expiry + 1000, PERSON)
+    assert (closed.valid_to_ms, closed.expires_at_ms) == (expiry + 1000, expiry)
+    exported = await pages(world)
+    with living() as elsewhere:
+        elsewhere.clock.set(world.clock())
+        await take(elsewhere, exported, "acme")
+        restored, _ = await elsewhere.memory("acme").get(record_id)
+        assert replace(restored, source=closed.source) == closed
 
 
 async def _as_of(world: World, at_ms: int) -> list[tuple[str, float]]:

@@ -113,8 +113,8 @@ def _with_spans(record: Record, claims: Spans, spans: Spans, starts: Mapping[int
     begin = claims[0][0]
     end = spans[-1][1] if spans else (claims[-1][1] if _never(claims) else begin)
     own_end = claims[-1][1]
-    if end is not None and end == record.expires_at_ms and end != own_end:
-        end = None
+    if end is not None and end == record.expires_at_ms:
+        end = own_end
     by = None if end is None or end == own_end else starts.get(end)
     if by in (None, record.id) and end == record.valid_to_ms:
         by = record.superseded_by
