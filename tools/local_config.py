@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import secrets
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,10 @@ def local_config(production: dict[str, Any], overrides: dict[str, str] | None = 
 
 
 def write_local_config(path: Path = LOCAL_CONFIG, *, overrides: dict[str, str] | None = None) -> Path:
-    """Write the local configuration next to wrangler.toml, and development secrets if there are none yet."""
+    """Write the local configuration next to wrangler.toml, and development secrets if there are none yet.
+
+    Only the owner may read the secrets (`.dev.vars`), even if somebody wrote the file with other permissions.
+    """
     config = local_config(read_config(PRODUCTION_CONFIG), overrides)
     build = path.with_suffix("").name.replace("wrangler.local", ".build-local").replace("wrangler.", ".build-")
     config["main"] = f"{build}/entry.py"
@@ -56,5 +60,15 @@ def write_local_config(path: Path = LOCAL_CONFIG, *, overrides: dict[str, str] |
         if not any(line.startswith(f"{name}=") for line in known.splitlines()):
             known = f"{known.rstrip()}\n" if known.strip() else ""
             known += f"{name}={base64.b64encode(secrets.token_bytes(32)).decode()}\n"
-            secrets_file.write_text(known)
+            _write_private(secrets_file, known)
+    if secrets_file.exists():
+        secrets_file.chmod(0o600)
     return path
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, from its first byte on."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as sink:
+        sink.write(text)
+    partial.rename(path)

@@ -1,4 +1,4 @@
-"""Make the real workerd run Python without Cloudflare's CDN.
+"""Make the real workerd run Python without Cloudflare's CDN, and the local server believe no client's claims.
 
 workerd has an option for the folder of Pyodide bundles, which `wrangler dev` does not pass on; but Miniflare starts the
 program that `MINIFLARE_WORKERD_PATH` names: here, a wrapper that adds the option. Nothing here is part of production.
@@ -6,6 +6,7 @@ program that `MINIFLARE_WORKERD_PATH` names: here, a wrapper that adds the optio
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -15,6 +16,10 @@ from tools.pyodide_bundle import build
 
 COMPATIBILITY_FLAG = "python_workers_development"
 """The flag that makes workerd load its bundle only from the folder."""
+
+
+LOCAL_ENTRY = ROOT / "tools" / "local_entry.cjs"
+"""What is loaded into wrangler: it says what for."""
 
 
 def prepare() -> Path:
@@ -39,6 +44,8 @@ def environment() -> dict[str, str]:
         **os.environ,
         "PATH": f"{NODE_BIN}{os.pathsep}{os.environ['PATH']}",
         "MINIFLARE_WORKERD_PATH": str(prepare()),
+        # A quoted path, because it may have a space in it. Source: https://nodejs.org/api/cli.html#node_optionsoptions
+        "NODE_OPTIONS": f"{os.environ.get('NODE_OPTIONS', '')} --require {json.dumps(str(LOCAL_ENTRY))}".strip(),
         "WRANGLER_SEND_METRICS": "false",
         "NO_UPDATE_NOTIFIER": "1",
         "CI": "1",

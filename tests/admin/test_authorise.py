@@ -149,7 +149,15 @@ PAGES = [
     pytest.param({}, True, id="no browser"),
     pytest.param({"sec-fetch-site": "none"}, True, id="typed by the developer"),
     pytest.param({"sec-fetch-site": "same-origin", "origin": "http://localhost:8787"}, True, id="its own page"),
-    pytest.param({"sec-fetch-site": "same-site", "origin": "http://localhost:5173"}, True, id="another local page"),
+    pytest.param(
+        {"sec-fetch-site": "same-site", "origin": "http://localhost:5173"}, False, id="a page of another port"
+    ),
+    pytest.param({"sec-fetch-site": "same-site"}, False, id="an image of another port"),
+    pytest.param({"origin": "http://localhost:5173"}, False, id="an old browser on another port"),
+    pytest.param({"origin": "http://127.0.0.1:8787"}, False, id="another name of this machine"),
+    pytest.param({"origin": "https://localhost:8787"}, True, id="its own page through TLS"),
+    pytest.param({"sec-fetch-site": "same-origin", "origin": "http://localhost"}, False, id="another port, unnamed"),
+    pytest.param({"sec-fetch-site": ""}, False, id="a site that no browser names"),
     pytest.param({"sec-fetch-site": "cross-site"}, False, id="a link"),
     pytest.param({"origin": "https://evil.example"}, False, id="a foreign origin alone"),
     pytest.param({"sec-fetch-site": "none", "origin": "https://evil.example"}, False, id="both, one foreign"),
@@ -171,3 +179,53 @@ async def test_development_mode_refuses_pages_of_other_sites(headers: dict[str, 
         with pytest.raises(Forbidden) as refused:
             await authorise(request, settings, verifier)
         assert refused.value.code == "cross_site_request"
+
+
+PEERS = [
+    pytest.param({}, True, id="nothing"),
+    pytest.param({"cf-connecting-ip": "127.0.0.1"}, True, id="this machine"),
+    pytest.param({"cf-connecting-ip": "127.8.9.10"}, True, id="this machine under another address"),
+    pytest.param({"cf-connecting-ip": "::1"}, True, id="this machine over IPv6"),
+    pytest.param({"cf-connecting-ip": "::ffff:127.0.0.1"}, True, id="this machine, mapped"),
+    pytest.param({"cf-connecting-ip": "192.168.1.7"}, False, id="the network"),
+    pytest.param({"cf-connecting-ip": "172.17.0.1"}, False, id="a container's host"),
+    pytest.param({"cf-connecting-ip": "::ffff:8.8.8.8"}, False, id="elsewhere, mapped"),
+    pytest.param({"cf-connecting-ip": "fe80::1%eth0"}, False, id="a link's address"),
+    pytest.param({"cf-connecting-ip": ""}, False, id="an empty address"),
+    pytest.param({"cf-connecting-ip": "127.0.0.1, 8.8.8.8"}, False, id="two addresses"),
+    pytest.param({"cf-connecting-ip": "localhost"}, False, id="a name"),
+    *(
+        pytest.param({name: value}, False, id=name)
+        for name, value in {
+            "forwarded": "for=127.0.0.1",
+            "via": "1.1 proxy",
+            "x-forwarded-for": "127.0.0.1",
+            "x-forwarded-host": "localhost",
+            "x-forwarded-proto": "http",
+            "x-forwarded-port": "8787",
+            "x-real-ip": "127.0.0.1",
+            "true-client-ip": "127.0.0.1",
+            "x-original-url": "/",
+            "x-original-host": "localhost",
+            "x-rewrite-url": "/",
+            "mf-original-url": "http://localhost:8787/admin/errors",
+            "mf-route-override": "retain",
+        }.items()
+    ),
+]
+
+
+@pytest.mark.parametrize(("headers", "allowed"), PEERS)
+async def test_development_mode_refuses_what_another_machine_or_a_proxy_sends(
+    headers: dict[str, str], allowed: bool
+) -> None:
+    settings = AccessSettings(environment="development")
+    verifier = AccessVerifier(_NoFetch(), HostCrypto(), ManualClock(NOW_S * 1000), settings)
+    request = Request("GET", "/admin/errors", {}, headers, "", "localhost:8787", "req-1")
+    if allowed:
+        assert await authorise(request, settings, verifier) == DEVELOPER
+    else:
+        with pytest.raises(Forbidden) as refused:
+            await authorise(request, settings, verifier)
+        assert refused.value.code == "forwarded_request"
+        assert refused.value.details["headers"] == list(headers)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +93,14 @@ def test_configurations_of_other_names_are_built_into_folders_of_their_own(check
         assert content["build"]["command"].endswith(f"--config {name} --target {folder}")
         built[name] = folder
     assert len(set(built.values())) == 3
+
+
+@pytest.mark.parametrize("before", [None, "", "MEMORY_KEY=mine\n", "MEMORY_KEY=mine\nCREDENTIALS_KEY=mine\n"])
+def test_only_the_owner_may_read_the_development_secrets(checkout: Path, before: str | None) -> None:
+    file = checkout / ".dev.vars"
+    if before is not None:
+        file.write_text(before)
+        file.chmod(0o644)
+    write_local_config(checkout / "wrangler.local.json")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert {path.name for path in checkout.iterdir()} == {".dev.vars", "wrangler.local.json"}

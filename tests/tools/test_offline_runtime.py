@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools import offline_runtime
-from tools.offline_runtime import environment, prepare
+from tools.offline_runtime import LOCAL_ENTRY, environment, prepare
 
 
 @pytest.fixture
@@ -69,3 +70,35 @@ def test_wrangler_s_environment_puts_this_checkout_s_programs_first(
     assert made["PATH"] == f"{installed / 'node_modules' / '.bin'}{os.pathsep}/usr/bin"
     assert made["MINIFLARE_WORKERD_PATH"] == str(prepare())
     assert made["WRANGLER_SEND_METRICS"] == "false"
+
+
+def test_the_correction_of_the_entry_is_loaded_after_what_somebody_else_loads(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NODE_OPTIONS", "--no-warnings")
+    assert environment()["NODE_OPTIONS"] == f'--no-warnings --require "{LOCAL_ENTRY}"'
+    monkeypatch.delenv("NODE_OPTIONS")
+    assert environment()["NODE_OPTIONS"] == f'--require "{LOCAL_ENTRY}"'
+
+
+def _read_with_the_correction(folder: Path, content: str) -> subprocess.CompletedProcess[str]:
+    entry = folder / "miniflare" / "dist" / "src" / "workers" / "core" / "entry.worker.js"
+    entry.parent.mkdir(parents=True)
+    entry.write_text(content)
+    program = f"console.log(require('fs').readFileSync({json.dumps(str(entry))}, 'utf8'))"
+    command = ["node", "--require", str(LOCAL_ENTRY), "-e", program]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_an_entry_that_the_correction_does_not_fit_is_not_served(tmp_path: Path) -> None:
+    done = _read_with_the_correction(tmp_path, "export default {}")
+    assert done.returncode != 0
+    assert "does not fit this version of Miniflare" in done.stderr
+
+
+def test_the_correction_comes_first_in_what_reads_a_request(tmp_path: Path) -> None:
+    reads = "function getUserRequest(request, env, clientIp) {\n"
+    done = _read_with_the_correction(tmp_path, f"{reads}  return request;\n}}")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{reads}  if (request.headers.get(CoreHeaders.PROXY_SHARED_SECRET) === null)")
+    assert "  return request;\n}" in done.stdout

@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 import jwt
 
-from retain.errors import Forbidden, Misconfigured, Unauthenticated, Unavailable, UpstreamFailed
+from retain.admin.development import check_developer, is_local
+from retain.errors import Misconfigured, Unauthenticated, Unavailable, UpstreamFailed
 from retain.http import Request
 from retain.json_text import read_json
 from retain.ports import Clock, Crypto, Fetch
@@ -30,7 +31,6 @@ _FETCH_TIMEOUT_MS = 5_000
 _MAX_KEYS_BYTES = 1024 * 1024
 
 _TEAM_DOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?\.cloudflareaccess\.com")
-_LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +68,21 @@ async def authorise(request: Request, settings: AccessSettings, verifier: Access
 
     Development mode requires all of these: the environment is "development", nothing of Access is configured, and the
     request was sent to a loopback name. `wrangler.toml` sets the environment to "production"; a deployed Worker is never
-    reached under a loopback name. A page of another site in the developer's browser is not the developer: browsers send
-    headers that name a request's origin.
+    reached under a loopback name. What a proxy, another machine or a page in the developer's browser sends is not the
+    developer's.
 
-    Raises: Forbidden (code `cross_site_request`); as `token_of` and `AccessVerifier.verify`.
+    Raises: as `check_developer`, `token_of` and `AccessVerifier.verify`.
     """
     if (
         settings.environment == "development"
         and not settings.team_domain
         and not settings.audience
-        and _LOOPBACK.fullmatch(request.host)
+        and is_local(request.host)
     ):
-        _check_site(request.headers)
+        check_developer(request)
         return DEVELOPER
     _issuer(settings)  # before the token: if Access is not configured, no request can have one
     return await verifier.verify(token_of(request.headers))
-
-
-def _check_site(headers: Mapping[str, str]) -> None:
-    """Refuse a request that a page of another site sent. Raises: Forbidden (code `cross_site_request`).
-
-    Source: https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header
-    """
-    origin = headers.get("origin")
-    here = origin is None or _LOOPBACK.fullmatch(origin.partition("://")[2]) is not None
-    if headers.get("sec-fetch-site") == "cross-site" or not here:
-        raise Forbidden("a page of another site may not send this", code="cross_site_request")
 
 
 def token_of(headers: Mapping[str, str]) -> str:
@@ -179,15 +168,19 @@ def _issuer(settings: AccessSettings) -> str:
 def _decoded(token: str, issuer: str, audience: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
     """Return header, claims and signature of a well-formed token for this application. Nothing is proved yet.
 
+    A token has one spelling: base64url without padding, and without bits that decoding drops. Otherwise one signature
+    could be written in several ways, and whoever compares tokens as text would take them for several tokens.
+    Source: https://www.rfc-editor.org/rfc/rfc7515#section-2
+
     PyJWT reads the token and checks issuer and audience. The crypto port checks the signature (PyJWT would need a
     library that the Workers runtime lacks), and `_check_times` the times (PyJWT reads the wall clock, not the port).
     """
     if len(token) > MAX_TOKEN_BYTES or not token.isascii():
         raise _invalid("malformed")
     try:
-        for part in token.split(".")[:2]:
-            # Before PyJWT reads it: its decoder accepts any nesting depth, and deep nesting ends the isolate.
-            read_json(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode())
+        # Before PyJWT reads it: its decoder accepts any nesting depth, and deep nesting ends the isolate.
+        for content in [_canonical(part) for part in token.split(".")][:2]:
+            read_json(content.decode())
     except ValueError as error:
         raise _invalid("malformed") from error
     options: jwt.types.Options = {
@@ -217,6 +210,14 @@ def _decoded(token: str, issuer: str, audience: str) -> tuple[dict[str, Any], di
     return header, parts["payload"], parts["signature"]
 
 
+def _canonical(part: str) -> bytes:
+    """Return what a part of a token encodes. Raises: ValueError when it is not spelled as its content is encoded."""
+    content = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    if base64.urlsafe_b64encode(content).rstrip(b"=") != part.encode("ascii"):
+        raise ValueError("not the canonical spelling")
+    return content
+
+
 def _check_times(claims: Mapping[str, Any], now_ms: int) -> None:
     """Require exp, nbf and iat to be valid now. Source: https://www.rfc-editor.org/rfc/rfc7519#section-4.1"""
     now_s = now_ms / 1000
@@ -232,9 +233,11 @@ def _check_times(claims: Mapping[str, Any], now_ms: int) -> None:
 def _identity(claims: Mapping[str, Any]) -> AccessIdentity:
     """Return whom the claims name. A user's token has an e-mail address, a service token has a common name.
 
+    Both have the type `app`; a token without a type was made for something else.
+
     Source: https://developers.cloudflare.com/cloudflare-one/access-controls/applications/http-apps/authorization-cookie/application-token/
     """
-    if claims.get("type", "app") != "app":
+    if claims.get("type") != "app":
         raise _invalid("token_type")
     subject = claims.get("sub")
     for kind, claim in (("user", "email"), ("service", "common_name")):

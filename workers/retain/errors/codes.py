@@ -154,6 +154,7 @@ ForbiddenCode = Literal[
     "decryption_failed",
     "delegate_not_allowed",
     "forbidden",
+    "forwarded_request",
     "memory_disabled",
     "no_house",
     "sharing_not_allowed",
