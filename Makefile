@@ -46,8 +46,8 @@ test-host: setup ## run the tests that need no workerd
 coverage: setup ## run the host tests and count the branches that they take; below the gate it fails
 	$(VENV) -m pytest -n 2 -m "not workerd" --cov --cov-report=term
 
-mutants: setup ## cut the wires between the parts, and see which cut no test notices: make mutants [MODULES="entry brief"] [SAMPLE=60] [BY_HAND=1]
-	@$(VENV) -m tools.mutants $(MODULES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(BY_HAND),--by-hand)
+mutants: setup ## cut the wires between the parts, and see which cut no test notices: make mutants [MODULES="entry brief"] [SAMPLE=60] [BY_HAND=1] [RESUME=1]
+	@$(VENV) -m tools.mutants $(MODULES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(BY_HAND),--by-hand) $(if $(RESUME),--resume)
 
 test-workerd: setup ## run the tests that need workerd
 	$(VENV) -m pytest -n 2 --dist loadscope -m workerd

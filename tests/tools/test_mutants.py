@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tools.mutants.__main__ import outcomes
 from tools.mutants.mutation import EVERYWHERE, Mutant, mutants
 from tools.mutants.report import explanation, explanations, table, unexplained
+from tools.mutants.results import Results
 from tools.mutants.session import Judged, judged, nursery
 from tools.mutants.wires import Cut, Explained, Wire, Wires, read_wires
 from tools.paths import ROOT
@@ -127,6 +129,38 @@ def test_a_cut_is_noticed_by_the_tests_of_its_wire_and_never_written() -> None:
     assert [one.outcome for one in results] == ["survived", "killed"]
     assert "FAILED tests/test_json_text.py" in results[1].by
     assert (ROOT / file).read_text() == source
+
+
+def test_each_outcome_is_kept_as_it_is_judged_and_what_was_killed_is_not_judged_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = "workers/retain/json_text.py"
+    source = (ROOT / file).read_text()
+    wire, kept = Wire("w", (file,), ("tests/test_json_text.py",)), Results(tmp_path / "w.jsonl")
+    broken, harmless, other = (
+        Mutant(file, "by hand", 1, one)
+        for one in (source.replace("raise", "assert 0, "), source + "ADDED = 1\n", source + "ADDED = 2\n")
+    )
+    running = outcomes(wire, [broken, harmless, other], kept, resumed=False)
+    seen = [next(running), next(running)]
+    running.close()  # as if it were interrupted
+    assert kept.read() == seen
+    with (tmp_path / "w.jsonl").open("a") as written:
+        written.write('{"wire": "w", "mut')
+    capsys.readouterr()
+    assert [one.outcome for one in outcomes(wire, [broken, harmless, other], kept, resumed=True)] == [
+        "killed",
+        "survived",
+        "survived",
+    ]
+    assert kept.read()[0] == seen[0]
+    assert [one.mutant for one in kept.read()] == [broken, harmless, other]
+    printed = capsys.readouterr().out
+    assert f"w 2/3 survived: {file}:1 by hand" in printed
+    assert "w 1/3" not in printed, "it was killed before"
+    changed = Mutant(file, "by hand", 1, broken.source + "\n")
+    assert [one.mutant for one in outcomes(wire, [changed], kept, resumed=True)] == [changed]
+    assert "w 1/1 killed" in capsys.readouterr().out
 
 
 def test_tests_that_make_hypothesis_read_its_tables_can_judge(tmp_path: Path) -> None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Generator, Sequence
 
 from tools.mutants.mutation import Mutant
 from tools.mutants.report import table, unexplained
+from tools.mutants.results import Results
 from tools.mutants.session import Judged, judged, mutants_of
 from tools.mutants.wires import Wire, Wires, read_wires
 from tools.paths import CACHE, ROOT
 
 RESULTS = CACHE / "mutants"
-"""Where the results of each wire are written, as JSON."""
+"""Where the results of each wire are kept."""
 
 
 def cuts_of(wires: Wires, wire: Wire) -> list[Mutant]:
@@ -41,15 +39,22 @@ def chosen(wires: Wires, wire: Wire, options: argparse.Namespace) -> list[Mutant
     return [*by_hand, *some]
 
 
-def shown(results: Iterator[Judged], count: int) -> Iterator[Judged]:
-    """Yield the results, and print each survivor and how far they have got."""
-    started = time.monotonic()
-    for number, result in enumerate(results, 1):
+def outcomes(wire: Wire, some: Sequence[Mutant], kept: Results, *, resumed: bool) -> Generator[Judged, None, None]:
+    """Yield the outcome of each of the mutants, and keep and print it as soon as it is judged.
+
+    resumed: mutants that were killed before, and are the same, are not judged again; survivors are, as a test may be new.
+    """
+    before = {one.mutant: one for one in kept.read() if one.outcome == "killed"} if resumed else {}
+    known = [before[mutant] for mutant in some if mutant in before]
+    kept.replace(known)
+    yield from known
+    left = [mutant for mutant in some if mutant not in before]
+    for number, result in enumerate(judged(wire, left), len(known) + 1):
+        kept.add(result)
+        place = f"{result.mutant.file}:{result.mutant.line} {result.mutant.operator}"
+        print(f"{wire.name} {number}/{len(some)} {result.outcome}: {place} ({result.seconds:.1f} s)", flush=True)
         if result.outcome == "survived":
-            place = f"{result.mutant.file}:{result.mutant.line} {result.mutant.operator}"
-            print(f"survived: {place}\n  - {result.before}\n  + {result.after}", flush=True)
-        if sys.stderr.isatty():
-            print(f"\r{result.wire}: {number} of {count}, {time.monotonic() - started:.0f} s", end="", file=sys.stderr)
+            print(f"  - {result.before}\n  + {result.after}", flush=True)
         yield result
 
 
@@ -60,15 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, help="judge about so many mutants, of all wires together")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--by-hand", action="store_true", help="judge the mutants that were made by hand alone")
+    parser.add_argument("--resume", action="store_true", help="judge what the last run of the wire did not kill")
     options = parser.parse_args(arguments)
     wires = read_wires()
     results: list[Judged] = []
-    RESULTS.mkdir(parents=True, exist_ok=True)
     for wire in wires.chosen(options.wires):
-        some = chosen(wires, wire, options)
-        found = list(shown(judged(wire, some), len(some)))
-        results += found
-        (RESULTS / f"{wire.name}.json").write_text(json.dumps([asdict(one) for one in found], indent=1))
+        kept = Results(RESULTS / f"{wire.name}.jsonl")
+        results += outcomes(wire, chosen(wires, wire, options), kept, resumed=options.resume)
     print(table(results, wires))
     left = unexplained(results, wires)
     for one in left:
