@@ -133,6 +133,27 @@ async def test_nothing_is_cleared_before_d1_has_it(deploy: Deploy) -> None:
     assert deployment.local(DESK, "SELECT 1 FROM turn_state") == []
 
 
+async def test_while_d1_is_down_for_days_the_alarm_keeps_waiting_as_long_as_at_first(deploy: Deploy) -> None:
+    chat = SteppedChat(hold=True)
+    deployment = deploy(chat=chat)
+    run = asyncio.create_task(deployment.run("sdr", "hello"))
+    await chat.asked.wait()
+    deployment.faults.down.add("sql")
+    chat.let_go()
+    await run
+    await deployment.settled()
+    deployment.clock.advance(3 * DAY_MS)
+    waits: list[int] = []
+    for _ in range(10):
+        await deployment.fire_alarms()
+        at_ms = await deployment.next_alarm_ms()
+        assert at_ms is not None
+        waits.append(at_ms - deployment.clock())
+        deployment.clock.set(at_ms)
+    assert waits == [min(2 * before, 300_000) for before in [waits[0] // 2, *waits[:-1]]]
+    assert waits[-1] == 300_000
+
+
 async def test_a_working_value_that_kv_did_not_take_is_copied_by_the_alarm(deploy: Deploy) -> None:
     noted = calls(("set_working_memory", {"key": "order", "value": "AB-1"}))
     deployment = deploy(chat=SteppedChat(noted, says("done")))

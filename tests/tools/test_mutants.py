@@ -67,6 +67,7 @@ def test_an_operator_makes_each_of_its_mutants(operator: str, source: str, expec
         "if TYPE_CHECKING:\n    from a import b\n",
         "_log.info('text', extra={'a': 1})\n",
         "__all__ = ['A', 'B', 'C']\n",
+        "Kind = Literal['a', 'b', 'c']\n",
         "@dataclass(frozen=True, slots=True)\nclass A:\n    b: Literal['c', 'd']\n",
         "def f(a: Literal['b']) -> Literal['c']: ...\n",
     ],
@@ -172,6 +173,21 @@ def test_tests_that_make_hypothesis_read_its_tables_can_judge(tmp_path: Path) ->
     )
     with nursery(Wire("w", (), (str(drawing), "tests/test_json_text.py")), []) as started:
         assert started.run({})["status"] == 0
+
+
+def test_a_mutant_that_never_ends_is_killed(tmp_path: Path) -> None:
+    counting = tmp_path / "test_counting.py"
+    counting.write_text("from retain.json_text import ADDED\n\ndef test_it():\n    while not ADDED:\n        pass\n")
+    file = "workers/retain/json_text.py"
+    with nursery(Wire("w", (), ("tests/test_json_text.py",)), [file]) as started:
+        ended = started.ask(
+            tests=[str(counting)],
+            mutated={file: (ROOT / file).read_text() + "ADDED = False\n"},
+            timeout_s=60.0,
+            cpu_s=5,
+        )
+    assert (ended["status"], ended["output"]) == (-1, "it took too long, or died")
+    assert 4.0 < ended["cpu_s"] < 7.0
 
 
 def test_a_wire_whose_tests_fail_without_a_mutant_is_not_judged(tmp_path: Path) -> None:

@@ -109,7 +109,10 @@ def _unseen(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
                 found.append(node)
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id="_log")))):
                 found.append(node)
-            case ast.Assign(targets=[ast.Name(id="__all__" | "_log")]):
+            case (
+                ast.Assign(targets=[ast.Name(id="__all__" | "_log")])
+                | ast.Assign(value=ast.Subscript(value=ast.Name(id="Literal")))
+            ):
                 found.append(node)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 found += [one.annotation for one in ast.walk(node.args) if isinstance(one, ast.arg) and one.annotation]

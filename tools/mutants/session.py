@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -33,12 +34,12 @@ class Judged:
 
 
 class Nursery:
-    """The process that forks. tests: judge every mutant. timeout_s: after which a mutant counts as killed."""
+    """The process that forks. tests: judge every mutant. timeout_s, cpu_s: after which a mutant counts as killed."""
 
     def __init__(self, process: subprocess.Popen[str], tests: Sequence[str]) -> None:
         self._process = process
         self._tests = list(tests)
-        self.timeout_s = BASELINE_TIMEOUT_S
+        self.timeout_s = self.cpu_s = BASELINE_TIMEOUT_S
 
     def ask(self, **request: object) -> dict[str, Any]:
         """Send a request and return the answer. Raises: RuntimeError when the process died."""
@@ -54,7 +55,8 @@ class Nursery:
 
     def run(self, mutated: dict[str, str], *, loaded: bool = False) -> dict[str, Any]:
         """Run the tests with these sources; return pytest's status, the end of its output, and the seconds."""
-        return self.ask(tests=self._tests, mutated=mutated, timeout_s=self.timeout_s, loaded=loaded)
+        bounds = {"timeout_s": self.timeout_s, "cpu_s": math.ceil(self.cpu_s)}
+        return self.ask(tests=self._tests, mutated=mutated, loaded=loaded, **bounds)
 
 
 @contextmanager
@@ -79,7 +81,7 @@ def nursery(wire: Wire, files: Sequence[str]) -> Iterator[Nursery]:
             whole = started.run({})
             if whole["status"] != 0:
                 raise RuntimeError(f"the tests of {wire.name} fail without a mutant:\n{whole['output']}")
-            started.timeout_s = max(15.0, 6 * whole["seconds"])
+            started.timeout_s, started.cpu_s = max(60.0, 10 * whole["seconds"]), max(5.0, 3 * whole["cpu_s"])
             yield started
         finally:
             process.kill()

@@ -390,7 +390,7 @@ class Instance:
         if newest and not due:
             due.append(newest[0].updated_at_ms + IDLE_MS)
         ended = self._journal.runs.first_end_ms()
-        if ended is not None:
+        if ended is not None and self._outbox.next_due_ms() is None:  # what D1 does not have yet is not forgotten
             due.append(max(ended + 2 * IDLE_MS, now + 1000))
         if due:
             await self._ports.alarm.set(min(due))
