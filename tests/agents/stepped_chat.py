@@ -36,6 +36,11 @@ class SteppedChat:
         if not hold:
             self._free.set()
 
+    def hold(self) -> None:
+        """Let the model not answer from now on, until `let_go`."""
+        self._free.clear()
+        self.asked.clear()
+
     def let_go(self) -> None:
         """Let the model answer from now on."""
         self._free.set()

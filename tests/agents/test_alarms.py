@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from retain.agents.catalogue import AgentCatalogue
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
-from tests.support.instances import HOUR_MS, Deployment
+from tests.support.instances import HOUR_MS, Deployment, Upstream
 
+Agents = Callable[..., AgentCatalogue]
 Deploy = Callable[..., Deployment]
 DESK = "sdr:acme:main"
 LEASE_MS = 30_000
@@ -173,3 +175,41 @@ async def test_a_working_value_that_kv_did_not_take_is_copied_by_the_alarm(deplo
     await deployment.fire_alarms()
     assert await deployment.kv.get("agent_working:acme:main:sdr.order") == '"AB-1"'
     assert await deployment.next_alarm_ms() == deployment.clock() + DAY_MS - 6000
+
+
+async def test_what_is_owed_after_a_run_is_due_in_a_second(deploy: Deploy) -> None:
+    deployment = deploy(chat=SteppedChat())
+    await deployment.run("sdr", "hello")
+    assert len(deployment.local(DESK, "SELECT 1 FROM outbox")) > 0, "it is written in the background"
+    assert await deployment.next_alarm_ms() == deployment.clock() + 1000
+    await deployment.settled()
+    assert await deployment.next_alarm_ms() == deployment.clock() + DAY_MS
+
+
+async def test_an_alarm_is_never_set_to_a_time_that_has_passed(deploy: Deploy, agents: Agents) -> None:
+    asks = {"tools": ["pay"], "approval": ["pay"], "limits": {"approval_hours": 1}}
+    chat = SteppedChat(calls(("pay", {"order": "AB-1"})))
+    deployment = deploy(agents(clerk=asks), upstreams=[Upstream("pay", idempotent=False)], chat=chat)
+    waits = await deployment.run("clerk", "pay")
+    await deployment.settled()
+    assert await deployment.next_alarm_ms() == waits["waiting_for"]["expires_at_ms"]
+    deployment.clock.advance(2 * HOUR_MS)  # the platform is late
+    await deployment.run("clerk", "hello")
+    await deployment.settled()
+    assert await deployment.next_alarm_ms() == deployment.clock() + 1000
+
+
+async def test_the_first_run_is_forgotten_two_days_after_its_end_though_others_follow(deploy: Deploy) -> None:
+    deployment = deploy(chat=SteppedChat())
+    began = deployment.clock()
+    for at_ms, alarm in (
+        (0, began + DAY_MS),
+        (DAY_MS - 1, began + 2 * DAY_MS - 1),
+        (2 * DAY_MS - 2000, began + 2 * DAY_MS),
+        (2 * DAY_MS - 999, began + 2 * DAY_MS + 1),
+        (3 * DAY_MS, began + 3 * DAY_MS + 1000),
+    ):
+        deployment.clock.set(began + at_ms)  # the platform fires no alarm meanwhile
+        await deployment.run("sdr", "hello")
+        await deployment.settled()
+        assert await deployment.next_alarm_ms() == alarm

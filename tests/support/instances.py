@@ -125,6 +125,7 @@ class Deployment:
     """One D1, KV and index, and any number of agent instances, in a process that can die.
 
     chat: makes an agent's model, the script that its definition names by default. upstreams: of the gateway's tools.
+    naps: how long instances meant to sleep, in seconds. They do not: they only let everything else run.
     """
 
     def __init__(
@@ -145,6 +146,7 @@ class Deployment:
         self.index = SqliteVectorIndex.open(shipped_embedder().dimensions)
         self.storages: dict[str, ObjectStorage] = {}
         self.alarm_failures: list[RetainError] = []
+        self.naps: list[float] = []
         self._turns = turns
         self._living: dict[str, Instance] = {}
         self._calls: set[asyncio.Task[str]] = set()
@@ -246,8 +248,12 @@ class Deployment:
             clock=self.clock,
             time_zones=system_time_zones,
             background=self.background,
-            sleep=_nap,
+            sleep=self._nap,
         )
+
+    async def _nap(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        await asyncio.sleep(0)
 
     def _proxied(self, upstream: Upstream, reached: Upstream) -> Tool:
         schema = {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]}
@@ -362,11 +368,6 @@ class Deployment:
     def local(self, name: str, sql: str) -> list[Row]:
         """Return the rows of a query to an object's own database."""
         return self.storages[name].run(sql).rows
-
-
-async def _nap(seconds: float) -> None:
-    """Let everything else run instead of waiting."""
-    await asyncio.sleep(0)
 
 
 class LocalInstances:

@@ -25,6 +25,8 @@ from typing import Any
 
 import pytest
 
+TEST_TIMEOUT_S = 15
+"""After which a test fails: some mutants wait for what never comes."""
 OPTIONS = (
     *(
         "-x",
@@ -39,6 +41,7 @@ OPTIONS = (
         "not workerd",
         "--hypothesis-seed=0",
     ),
+    *("-o", f"timeout={TEST_TIMEOUT_S}"),
     *("-W", "ignore:Module already imported so cannot be rewritten"),  # the plugins, which the first process imports
 )
 TAIL_CHARACTERS = 2_000
