@@ -199,7 +199,7 @@ async def test_an_alarm_is_never_set_to_a_time_that_has_passed(deploy: Deploy, a
     assert await deployment.next_alarm_ms() == deployment.clock() + 1000
 
 
-async def test_the_first_run_is_forgotten_two_days_after_its_end_though_others_follow(deploy: Deploy) -> None:
+async def test_the_first_run_is_forgotten_two_days_after_it_ended_though_others_follow(deploy: Deploy) -> None:
     deployment = deploy(chat=SteppedChat())
     began = deployment.clock()
     for at_ms, alarm in (

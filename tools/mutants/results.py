@@ -1,4 +1,4 @@
-"""What became of each mutant of a wire, kept as it is judged: a run that is interrupted can be read, and continued."""
+"""The outcome of each mutant of a wire, kept as it is judged: a run that is interrupted can be read, and continued."""
 
 from __future__ import annotations
 
