@@ -139,7 +139,7 @@ async def test_facts_that_became_true_again_are_restored_elsewhere(world: World)
 
 
 @pytest.mark.parametrize("fact", [{}, {"subject": "lift", "predicate": "is"}])
-async def test_a_record_closed_after_its_expiry_shows_its_end_and_is_restored_elsewhere(
+async def test_a_record_closed_after_its_expiry_shows_when_and_is_restored_elsewhere(
     world: World, fact: dict[str, Any]
 ) -> None:
     expiry = world.clock() + 500
