@@ -86,7 +86,7 @@ def _route(route: Route[Any], sections: dict[str, str]) -> Iterator[str]:
 
 
 def _rows(route: Route[Any]) -> Iterator[tuple[str, str]]:
-    yield "who", route.guard
+    yield "who", route.guard if route.needs is None else f"Access: {_place(route)}"
     for name, parameter in route.parameters.items():
         if parameter != BY_NAME.get(name):
             yield f"path `{name}`", f"`{parameter.pattern}`"
@@ -103,6 +103,17 @@ def _rows(route: Route[Any]) -> Iterator[tuple[str, str]]:
         yield "body", f"{route.takes}{limit}"
     for answer in route.answers:
         yield str(answer.status), answer.what
+
+
+def _place(route: Route[Any]) -> str:
+    """Return the role that a route needs, and where."""
+    where = {
+        "path": "of the tenant",
+        "body": "of the tenant in the body",
+        "own": "of the tenants that it answers with",
+        "deployment": "of every tenant",
+    }
+    return f"{route.needs} {where[route.tenant_in]}"
 
 
 def _error(error: str | ErrorGroup, sections: dict[str, str]) -> str:

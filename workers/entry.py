@@ -117,4 +117,5 @@ async def _guarded(assembly: Assembly, match: Match, request: Request) -> Respon
 
     identity = await authorise(request, assembly.access.settings, assembly.access.verifier)
     with assembly.changes_of(identity.name):
-        return await match.answer(replace(request, caller=identity.name))
+        authority = assembly.access.authority_of(identity)
+        return await match.answer(replace(request, caller=identity.name, authority=authority))

@@ -31,13 +31,16 @@ def _reason(raised: pytest.ExceptionInfo[Unauthenticated]) -> object:
 
 
 async def test_a_users_token_names_the_user(verifier: AccessVerifier, sign: Sign) -> None:
-    expected = AccessIdentity("user", "user@example.com", "7335d417-61da-459d-899c-0a01c76a2f94")
+    subjects = ("email:user@example.com", "domain:example.com")
+    expected = AccessIdentity("user", "user@example.com", "7335d417-61da-459d-899c-0a01c76a2f94", subjects)
     assert await verifier.verify(sign()) == expected
 
 
 async def test_a_service_token_names_the_service(verifier: AccessVerifier, sign: Sign) -> None:
     token = sign({"email": None, "nbf": None, "aud": AUDIENCE, "sub": "", "common_name": "e367826f93b8.access"})
-    assert await verifier.verify(token) == AccessIdentity("service", "e367826f93b8.access", "")
+    assert await verifier.verify(token) == AccessIdentity(
+        "service", "e367826f93b8.access", "", ("service:e367826f93b8.access",)
+    )
 
 
 @pytest.mark.parametrize(

@@ -142,14 +142,14 @@ async def test_an_owner_who_is_a_user_changes_only_their_own_memories(world: Wor
 
 
 async def test_the_tools_over_mcp_reach_the_memory_of_the_user_whom_the_address_names(desk: MemoryDesk) -> None:
-    tools = MemoryTools(desk, Owner("clerk", user_id=ANN))
+    tools = MemoryTools(desk, Owner("clerk", user_id=ANN), "operator")
     found = json.loads((await tools.call("recall", {"query": ALL, "top_k": 50})).text)["memories"]
     assert names([memory["content"] for memory in found]) == {"ann's clerk", "clerk", "house", "tenant"}
     made = json.loads((await tools.call("remember", {"content": "Rides on Sundays."})).text)
     page = await desk.list(Owner("clerk", user_id=ANN), conditions={})
     assert made["id"] in {record.id for record in page.records}
     with raises(NotFound, code="no_such_memory"):
-        await MemoryTools(desk, Owner("clerk", user_id=BOB)).call("get", {"id": made["id"]})
+        await MemoryTools(desk, Owner("clerk", user_id=BOB), "viewer").call("get", {"id": made["id"]})
 
 
 async def test_a_recall_for_an_unknown_user_makes_no_user(world: World, desk: MemoryDesk) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterator
 
-import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.admin.access_team import AUDIENCE, ISSUER, NOW_S, Team
-from tests.shell.platform import js
-from tests.shell.worker import Worker, serving
+from tests.admin.access_team import NOW_S, Team
+from tests.shell.access import guarded_worker, token
+from tests.shell.worker import Worker
 
 
 @pytest.fixture(scope="module")
@@ -24,26 +22,9 @@ def team() -> Iterator[Team]:
 
 @pytest.fixture
 async def guarded(team: Team, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
-    """A deployment behind Access, for which the team's domain is the local server."""
-    fetch = js.fetch
-
-    async def resolved(url: str, options: object) -> object:
-        return await fetch(url.replace(ISSUER, team.origin), options)
-
-    monkeypatch.setattr(js, "fetch", resolved)
-    async with serving(
-        RETAIN_ENVIRONMENT="production", ACCESS_TEAM_DOMAIN="acme.cloudflareaccess.com", ACCESS_AUDIENCE=AUDIENCE
-    ) as worker:
+    """A deployment behind Access."""
+    async with guarded_worker(team, monkeypatch) as worker:
         yield worker
-
-
-def token(team: Team, **claims: object) -> dict[str, str]:
-    """Return the header of a request that Access let through."""
-    named = {"aud": [AUDIENCE], "iss": ISSUER, "email": "user@example.com", "sub": "1", "type": "app"}
-    times = {"iat": NOW_S - 10, "nbf": NOW_S - 10, "exp": NOW_S + 3600}
-    payload = json.dumps({**named, **times, **claims}).encode()
-    signed = jwt.api_jws.encode(payload, team.keys["current"], algorithm="RS256", headers={"kid": "current"})
-    return {"cf-access-jwt-assertion": signed}
 
 
 async def test_a_valid_token_runs_an_agent_and_reads_its_run(guarded: Worker, team: Team) -> None:

@@ -32,6 +32,7 @@ def admin_context(root: Assembly) -> AdminContext:
         backfill=lambda: root.items.backfill(),
         evaluation=lambda: root.evaluation.runner(),
         replaying=lambda: replaying_of(root),
+        grants=root.access.grants,
     )
 
 

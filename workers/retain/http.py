@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from retain import errors
 from retain.json_text import read_json
+from retain.roles.role import Authority
 
 MAX_BODY_BYTES = 1_048_576
 """Largest request body accepted, in bytes."""
@@ -41,6 +42,7 @@ class Request:
     query: its parameters. repeated: the names of those that it has more than once, of which `query` has the last value.
     arriving: the body instead, as long as it has not been read.
     caller: who is asking, as Cloudflare Access names them; "" where Access was not asked.
+    authority: what the caller may do; None where Access was not asked.
     """
 
     method: str
@@ -52,6 +54,7 @@ class Request:
     request_id: str
     arriving: Arriving | None = None
     caller: str = ""
+    authority: Authority | None = None
     repeated: Sequence[str] = ()
 
     async def received(self, *, streamed: bool) -> Request:

@@ -41,7 +41,8 @@ class Settings:
     credentials_key: base64 of the 32 bytes that seal upstream credentials. previous_credentials_key: the one before it,
     until everything is sealed with the new one. memory_key, previous_memory_key: the same for the PII of tiered memory.
     All are secrets, never shown. memory_placements, memory_pii_fields: as `retain.items` reads them. evaluation_judge:
-    as `retain.evaluation.scoring.judge` does. runs_retention_days: how long the row of a run is kept.
+    as `retain.evaluation.scoring.judge` does. runs_retention_days: how long the row of a run is kept. owners: the subjects
+    that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them.
     """
 
     environment: str
@@ -58,6 +59,7 @@ class Settings:
     previous_credentials_key: str = field(repr=False)
     runs_retention_days: int = 400
     evaluation_judge: str = "off"
+    owners: str = ""
     memory_placements: str = ""
     memory_pii_fields: str = ""
     memory_key: str = field(default="", repr=False)
@@ -81,6 +83,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         environment=variables.get("RETAIN_ENVIRONMENT", "production"),
         access_team_domain=variables.get("ACCESS_TEAM_DOMAIN", ""),
         access_audience=variables.get("ACCESS_AUDIENCE", ""),
+        owners=variables.get("OWNERS", ""),
         chat=_model("CHAT", variables),
         accounts={provider: _account(provider, variables) for provider in ACCOUNTS},
         embedding=_model("EMBEDDING", variables),
@@ -143,6 +146,7 @@ NAMES = (
     "RETAIN_ENVIRONMENT",
     "ACCESS_TEAM_DOMAIN",
     "ACCESS_AUDIENCE",
+    "OWNERS",
     "CHAT_PROVIDER",
     "CHAT_MODEL",
     "CHAT_BASE_URL",

@@ -19,6 +19,7 @@ from retain.errors import Misconfigured, Unauthenticated, Unavailable, UpstreamF
 from retain.http import Request
 from retain.json_text import read_json
 from retain.ports import Clock, Crypto, Fetch
+from retain.roles.subjects import subjects_of
 
 KEYS_FRESH_MS = 3_600_000
 """How long fetched keys are used. Access publishes a key before it signs with it, and keeps the old one for days."""
@@ -53,11 +54,13 @@ class AccessIdentity:
     kind: "development" only in development mode.
     name: a user's e-mail address, or a service token's client id.
     subject: Access's id of the user; "" for a service token.
+    subjects: everything to which a role of the caller may have been granted (`retain.roles.subjects`).
     """
 
     kind: Literal["user", "service", "development"]
     name: str
     subject: str
+    subjects: tuple[str, ...] = ()
 
 
 DEVELOPER = AccessIdentity("development", "developer", "")
@@ -243,7 +246,7 @@ def _identity(claims: Mapping[str, Any]) -> AccessIdentity:
     for kind, claim in (("user", "email"), ("service", "common_name")):
         name = claims.get(claim)
         if isinstance(name, str) and name and isinstance(subject, str):
-            return AccessIdentity("user" if kind == "user" else "service", name, subject)
+            return AccessIdentity("user" if kind == "user" else "service", name, subject, subjects_of(claims))
     raise _invalid("no_identity")
 
 

@@ -18,6 +18,7 @@ from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
 from retain.namespace import Namespace
 from retain.ports import Background, Clock, Sql
+from retain.roles.grants import Grants
 from retain.tenants.register import Tenants
 
 _AGENTS = """
@@ -37,7 +38,7 @@ class AdminContext:
     stores into the view's scope. ingestion: returns the ingest of a scope. stores: every store that holds data of a
     tenant. items: returns the tiered memory of a namespace. migration, backfill: of its keys; all three raise
     Misconfigured for invalid legacy patterns. evaluation: returns what advances evaluations. replaying: returns what replays
-    parked errors.
+    parked errors. grants: who holds which role.
     """
 
     tenants: Tenants
@@ -54,6 +55,7 @@ class AdminContext:
     backfill: Callable[[], Backfill]
     evaluation: Callable[[], Runner]
     replaying: Callable[[], Replaying]
+    grants: Grants
 
     def scope(
         self, tenant_id: str, agent_type: str | None = None, house: str | None = None, user_id: str | None = None

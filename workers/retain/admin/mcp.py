@@ -17,11 +17,12 @@ from pydantic import BaseModel, Field
 from retain.admin.context import AdminContext
 from retain.admin.memory_desk import MemoryDesk, Owner
 from retain.admin.resources.memories import EditBody, MemoryBody
-from retain.errors import InvalidInput, NoSuchTool
+from retain.errors import Forbidden, InvalidInput, NoSuchTool
 from retain.http import Response
 from retain.json_text import Json, JsonObject
 from retain.mcp.server import answer
 from retain.mcp.tools import McpAnswer, McpTool, McpToolPage
+from retain.roles.role import Role, includes
 from retain.routing.bodies import BodyModel, validated
 from retain.routing.queries import QueryModel, QueryString
 from retain.routing.requests import TextBody, TypedRequest
@@ -126,6 +127,7 @@ class _MemoryTool:
     description: str
     arguments: type[BaseModel]
     call: Callable[[MemoryDesk, Owner, JsonObject], Awaitable[Mapping[str, object]]]
+    needs: Role
     hints: Mapping[str, bool]
 
 
@@ -136,12 +138,14 @@ def _tool(
     description: str,
     arguments: type[Arguments],
     call: Callable[[MemoryDesk, Owner, Arguments], Awaitable[Mapping[str, object]]],
+    *,
+    needs: Role,
     **hints: bool,
 ) -> _MemoryTool:
     async def checked(desk: MemoryDesk, owner: Owner, given: JsonObject) -> Mapping[str, object]:
         return await call(desk, owner, validated(arguments, given))
 
-    return _MemoryTool(description, arguments, checked, hints)
+    return _MemoryTool(description, arguments, checked, needs, hints)
 
 
 _CHANGES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True}
@@ -151,46 +155,61 @@ _TOOLS: Mapping[str, _MemoryTool] = {
         " `merged` and `kept` name the fields that were added, and those that keep another value.",
         MemoryBody,
         _remember,
+        needs="operator",
         **_CHANGES,
     ),
-    "recall": _tool("Find what is remembered, best first.", RecallArguments, _recall, readOnlyHint=True),
-    "list": _tool("List memories, oldest first.", ListArguments, _list, readOnlyHint=True),
-    "get": _tool("Read one memory and how it came to be.", IdArguments, _get, readOnlyHint=True),
-    "edit": _tool("Change fields of one memory; its history keeps the earlier text.", EditArguments, _edit, **_CHANGES),
-    "forget": _tool("Delete one memory.", IdArguments, _forget, **{**_CHANGES, "destructiveHint": True}),
+    "recall": _tool(
+        "Find what is remembered, best first.", RecallArguments, _recall, needs="viewer", readOnlyHint=True
+    ),
+    "list": _tool("List memories, oldest first.", ListArguments, _list, needs="viewer", readOnlyHint=True),
+    "get": _tool("Read one memory and how it came to be.", IdArguments, _get, needs="viewer", readOnlyHint=True),
+    "edit": _tool(
+        "Change fields of one memory; its history keeps the earlier text.",
+        EditArguments,
+        _edit,
+        needs="operator",
+        **_CHANGES,
+    ),
+    "forget": _tool(
+        "Delete one memory.", IdArguments, _forget, needs="operator", **{**_CHANGES, "destructiveHint": True}
+    ),
 }
 
 
 class MemoryTools:
-    """The tools on one owner's memory."""
+    """The tools on one owner's memory, of which a caller sees and calls those that its role includes."""
 
-    def __init__(self, desk: MemoryDesk, owner: Owner) -> None:
+    def __init__(self, desk: MemoryDesk, owner: Owner, role: Role | None) -> None:
         self._desk = desk
         self._owner = owner
+        self._role = role
 
     async def page(self, cursor: str | None) -> McpToolPage:
-        """Return all tools, on one page. Raises: InvalidInput (code `invalid_cursor`) for any cursor."""
+        """Return the caller's tools, on one page. Raises: InvalidInput (code `invalid_cursor`) for any cursor."""
         if cursor is not None:
             raise InvalidInput("the cursor is not valid", code="invalid_cursor")
         return McpToolPage(
             [
                 McpTool(name, tool.description, tool.arguments.model_json_schema(), tool.hints)
                 for name, tool in _TOOLS.items()
+                if includes(self._role, tool.needs)
             ]
         )
 
     async def call(self, name: str, arguments: JsonObject) -> McpAnswer:
-        """Call a tool once, and return its answer as JSON."""
+        """Call a tool once, and return its answer as JSON. Raises: Forbidden (code `role_required`); NoSuchTool."""
         tool = _TOOLS.get(name)
         if tool is None:
             raise NoSuchTool("there is no such tool")
+        if not includes(self._role, tool.needs):
+            raise Forbidden(f"this tool needs the role {tool.needs}", code="role_required", needs=tool.needs)
         return McpAnswer(json.dumps(await tool.call(self._desk, self._owner, arguments), separators=(",", ":")))
 
 
 async def serve(context: AdminContext, request: TypedRequest[str, OwnerQuery]) -> Response:
     """Answer one message of the Model Context Protocol, with a tenant's memory as tools."""
     owner = Owner(request.query.agent_type, request.query.house, request.query.user_id)
-    tools = MemoryTools(MemoryDesk(context, request.tenant_id), owner)
+    tools = MemoryTools(MemoryDesk(context, request.tenant_id), owner, request.role)
     return await answer(request.http, tools, NAME, INSTRUCTIONS)
 
 
@@ -201,6 +220,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             "/admin/tenants/{tenant}/mcp",
             serve,
+            needs="viewer",
             body=TextBody("application/json"),
             query=QueryString(OwnerQuery),
             takes="a message of the [Model Context Protocol](mcp.md#the-memory-post-admintenantstenantmcp)",

@@ -14,6 +14,7 @@ from retain.admin.resources import (
     memories,
     namespaces,
     procedures,
+    roles,
     runs,
     tenants,
     users,
@@ -23,6 +24,7 @@ from retain.routing.router import Router
 ROUTER: Router[AdminContext] = Router(
     (
         tenants.RESOURCE,
+        roles.RESOURCE,
         users.RESOURCE,
         memories.RESOURCE,
         ingest.RESOURCE,

@@ -153,6 +153,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "POST",
             f"{_AGENT}/run",
             run_agent,
+            needs="operator",
             body=JsonBody(RunBody),
             takes="[a run](#a-run)",
             headers={
@@ -183,6 +184,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "GET",
             _INSTANCE,
             show_instance,
+            needs="viewer",
             answers=(
                 Answer(
                     200,
@@ -197,6 +199,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "GET",
             _RUN,
             show_run,
+            needs="viewer",
             answers=(Answer(200, "[a result](#a-run), or the run's state so far"),),
             errors=_OF_A_RUN,
         ),
@@ -204,6 +207,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "GET",
             f"{_RUN}/events",
             follow_run,
+            needs="viewer",
             query=QueryString(FollowQuery),
             headers={"last-event-id": "the event after which to continue"},
             answers=(
@@ -216,6 +220,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "POST",
             f"{_RUN}/cancel",
             cancel_run,
+            needs="operator",
             body=JsonBody(CancelBody, required=False),
             takes="`reason`, or no body",
             answers=(
@@ -228,6 +233,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "POST",
             f"{_RUN}/resume",
             resume_run,
+            needs="operator",
             body=JsonBody(ResumeBody),
             takes="[an answer](#an-answer)",
             answers=(Answer(202, "the run's state"), Answer(200, "the same, when it has ended")),

@@ -64,6 +64,7 @@ InvalidInputCode = Literal[
     "invalid_score",
     "invalid_script",
     "invalid_speaker",
+    "invalid_role_subject",
     "invalid_status",
     "invalid_subject",
     "invalid_tenant",
@@ -157,6 +158,7 @@ ForbiddenCode = Literal[
     "forwarded_request",
     "memory_disabled",
     "no_house",
+    "role_required",
     "sharing_not_allowed",
     "tool_not_allowed",
 ]
@@ -168,6 +170,7 @@ NotFoundCode = Literal[
     "no_such_error",
     "no_such_evaluation",
     "no_such_function",
+    "no_such_grant",
     "no_such_instance",
     "no_such_item",
     "no_such_job",

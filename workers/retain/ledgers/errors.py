@@ -138,10 +138,13 @@ async def dismiss(sql: Sql, now_ms: int, error_id: str, by: str) -> None:
     await sql.run(_SETTLE, "dismissed", now_ms, by, error_id)
 
 
-async def find_error(sql: Sql, error_id: str) -> ParkedError:
-    """Return a row. Raises: NotFound (code `no_such_error`)."""
+async def find_error(sql: Sql, error_id: str, tenants: Sequence[str] | None = None) -> ParkedError:
+    """Return a row. tenants: those whose errors exist for the caller; None for every one.
+
+    Raises: NotFound (code `no_such_error`).
+    """
     rows = (await sql.run(_FIND, error_id)).rows
-    if not rows:
+    if not rows or (tenants is not None and rows[0]["tenant_id"] not in tenants):
         raise NotFound("there is no such error in the ledger", code="no_such_error")
     return _parked_error(rows[0])
 
@@ -149,6 +152,7 @@ async def find_error(sql: Sql, error_id: str) -> ParkedError:
 async def list_errors(
     sql: Sql,
     *,
+    tenants: Sequence[str] | None = None,
     tenant_id: str | None = None,
     stage: Stage | None = None,
     state: ErrorState | None = None,
@@ -159,9 +163,12 @@ async def list_errors(
 ) -> EntryPage[ParkedError]:
     """Return a page of the rows that meet every condition, the last to go wrong first.
 
+    tenants: those whose errors exist for the caller; None for every one, and for the deployment's own work.
     Raises: InvalidInput (code `invalid_cursor`).
     """
     look = Look("error_ledger", ("last_at_ms", "error_id"), newest_first=True)
+    if tenants is not None:
+        look = look.where("tenant_id IN (SELECT value FROM json_each(?))", json.dumps(tenants))
     wanted = {"tenant_id": tenant_id, "stage": stage, "state": state, "code": code, "agent_type": agent_type}
     return await entry_page(sql, look.equal(wanted), limit, cursor, _parked_error)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from retain.http import Request
+from retain.roles.role import Role
 
 Body_co = TypeVar("Body_co", covariant=True)
 Query_co = TypeVar("Query_co", covariant=True)
@@ -18,12 +19,16 @@ class TypedRequest(Generic[Body_co, Query_co]):
     """A request as its route describes it.
 
     http: the request itself, for its headers and its id. path: the decoded path parameters, each valid.
+    role: the caller's role for the tenant, None on routes without Access. tenants: for a route over the caller's own
+    tenants, those that it may answer with; None for every tenant.
     """
 
     http: Request
     path: Mapping[str, str]
     query: Query_co
     body: Body_co
+    role: Role | None = None
+    tenants: Sequence[str] | None = ()
 
     @property
     def tenant_id(self) -> str:

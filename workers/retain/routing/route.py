@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from retain.errors.codes import Code
 from retain.http import MAX_BODY_BYTES, Response
+from retain.roles.role import Role
 from retain.routing.parameters import BY_NAME, PathParameter
 from retain.routing.requests import BodyReader, QueryReader, TypedRequest
 
@@ -18,6 +19,9 @@ Context_contra = TypeVar("Context_contra", contravariant=True)
 Body = TypeVar("Body")
 Query = TypeVar("Query")
 Guard = Literal["anyone", "API key", "Access"]
+Place = Literal["path", "body", "own", "deployment"]
+"""Where a route names the tenant for which its caller needs the role. own: nowhere; it answers with what belongs to the
+tenants for which the caller holds the role. deployment: nowhere; it needs the role for every tenant."""
 
 _PARAMETER = re.compile(r"\{(\+?)(\w+)\}")
 
@@ -48,6 +52,8 @@ class Route(Generic[Context_contra]):
     description.
     errors: the codes that only some routes answer with.
     parameters: the grammars of path parameters that differ from the default for their name.
+    needs: the least role of the caller, where the guard is "Access"; without it, an owner of every tenant.
+    tenant_in: where the tenant is named; by default in the path, or nowhere ("deployment").
     tenant: whether the tenant in the path must be registered. same_origin: whether pages of other origins are refused.
     """
 
@@ -61,6 +67,8 @@ class Route(Generic[Context_contra]):
         body: BodyReader[Body] | None = None,
         query: QueryReader[Query] | None = None,
         guard: Guard = "Access",
+        needs: Role | None = None,
+        tenant_in: Place | None = None,
         takes: str = "",
         headers: Mapping[str, str] | None = None,
         errors: Sequence[Code | ErrorGroup] = (),
@@ -77,6 +85,7 @@ class Route(Generic[Context_contra]):
         self.query = query
         self.answers = tuple(answers)
         self.guard = guard
+        self.needs: Role | None = needs
         self.takes = takes
         self.headers = dict(headers or {})
         self.errors = tuple(errors)
@@ -85,6 +94,7 @@ class Route(Generic[Context_contra]):
         found = _PARAMETER.findall(path)
         known = {**BY_NAME, **(parameters or {})}
         self.parameters = {name: known[name] for _, name in found}
+        self.tenant_in: Place = tenant_in or ("path" if "tenant" in self.parameters else "deployment")
         self.requires_tenant = tenant == "registered" and "tenant" in self.parameters
         self._rest = bool(found) and found[-1][0] == "+"
         self._segments = tuple(

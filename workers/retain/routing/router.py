@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from retain.errors import Forbidden, InvalidInput, MethodNotAllowed, NotFound, RetainError
 from retain.http import MAX_BODY_BYTES, Request, Response
+from retain.roles.role import OwnerOfAll
+from retain.routing.permission import permission
 from retain.routing.requests import TypedRequest
 from retain.routing.route import Guard, Resource, Route
 
@@ -82,7 +84,12 @@ class Router(Generic[Context]):
         return Match(route.guard, route.max_body_bytes, answer)
 
     async def handle(self, context: Context, request: Request) -> Response:
-        """Answer a request whose caller has been admitted. Raises: what the route and its handler raise."""
+        """Answer a request whose caller has been admitted; one without an authority is an owner of every tenant.
+
+        Raises: what the route and its handler raise.
+        """
+        if request.authority is None:
+            request = replace(request, authority=OwnerOfAll())
         return await self.match(request.method, request.path, admitting(lambda: context)).answer(request)
 
     def _found(self, method: str, path: str) -> tuple[Route[Context], dict[str, str]]:
@@ -110,14 +117,17 @@ class Router(Generic[Context]):
             _check_origin(request)
         path = route.check_path(given)
         context = await admit(request)
+        permitted = await permission(route, request, path)
         query = _query_of(route, request)
         body = None
         if route.body is not None:  # nothing of it has been read before: the caller may have no right to send it
             request = await request.received(streamed=route.body.streamed)
             body = route.body.read(request)
+            if route.tenant_in == "body":
+                permitted = await permission(route, request, {"tenant": vars(body)["tenant"]})
         if route.requires_tenant and self._tenants is not None:
             await self._tenants(context).require(path["tenant"])
-        return await route.handle(context, TypedRequest(request, path, query, body))
+        return await route.handle(context, TypedRequest(request, path, query, body, permitted.role, permitted.tenants))
 
 
 def _query_of(route: Route[Context], request: Request) -> object:

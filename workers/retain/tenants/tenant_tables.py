@@ -16,6 +16,7 @@ TENANT_TABLES = (
         parts={"decision_memories": Texts(("memory_id",))},
         users="served",
     ),
+    TenantTable("role_grants", ("tenant_id", "subject")),
     TenantTable("tenants", ("tenant_id",), "never"),
     TenantTable("erased_tenants", ("tenant_id",), "never"),
     TenantTable("world_history", ("tenant_id", "seq"), "never"),

@@ -77,6 +77,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             "/admin/agents/{tenant}/decisions",
             get_decisions,
+            needs="viewer",
             query=QueryString(DecisionsQuery),
             answers=(
                 Answer(
@@ -91,6 +92,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             "/admin/tenants/{tenant}/kv-audit",
             get_changes,
+            needs="viewer",
             query=QueryString(ChangesQuery),
             answers=(Answer(200, '`{"changes", "cursor"}`: keys, sizes and digests, never values'),),
             errors=("invalid_limit", "invalid_cursor"),

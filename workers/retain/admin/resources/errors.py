@@ -29,6 +29,7 @@ async def get_errors(context: AdminContext, request: TypedRequest[None, ErrorsQu
     query = request.query
     page = await list_errors(
         context.sql,
+        tenants=request.tenants,
         tenant_id=None if query.tenant is None else check_tenant(query.tenant),
         stage=query.stage,
         state=query.state,
@@ -42,19 +43,20 @@ async def get_errors(context: AdminContext, request: TypedRequest[None, ErrorsQu
 
 async def get_error(context: AdminContext, request: PathRequest) -> Response:
     """Show one error of the ledger."""
-    return json_response((await find_error(context.sql, request.path["error_id"])).to_json())
+    return json_response((await find_error(context.sql, request.path["error_id"], request.tenants)).to_json())
 
 
 async def replay_error(context: AdminContext, request: PathRequest) -> Response:
     """Do the work of a parked error again, by the part that owns it. Idempotent."""
-    replay = await context.replaying().replay(request.path["error_id"], request.http.caller)
+    found = await find_error(context.sql, request.path["error_id"], request.tenants)
+    replay = await context.replaying().replay(found.error_id, request.http.caller)
     return json_response(replay.to_json())
 
 
 async def dismiss_error(context: AdminContext, request: PathRequest) -> Response:
     """Note that nothing is to be done about a parked error. Idempotent."""
     error_id = request.path["error_id"]
-    await find_error(context.sql, error_id)
+    await find_error(context.sql, error_id, request.tenants)
     await dismiss(context.sql, context.clock(), error_id, request.http.caller)
     return json_response((await find_error(context.sql, error_id)).to_json())
 
@@ -68,6 +70,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             _ERRORS,
             get_errors,
+            needs="viewer",
+            tenant_in="own",
             query=QueryString(ErrorsQuery),
             answers=(Answer(200, '`{"errors", "cursor"}`, the last to go wrong first'),),
             errors=("invalid_tenant", "invalid_agent_type", "invalid_limit", "invalid_cursor"),
@@ -76,6 +80,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_ERRORS}/{{error_id}}",
             get_error,
+            needs="viewer",
+            tenant_in="own",
             parameters=_ID,
             answers=(Answer(200, "the error"),),
             errors=("no_such_error", "invalid_error_id"),
@@ -84,6 +90,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             f"{_ERRORS}/{{error_id}}/replay",
             replay_error,
+            needs="operator",
+            tenant_in="own",
             parameters=_ID,
             answers=(
                 Answer(
@@ -99,6 +107,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             f"{_ERRORS}/{{error_id}}/dismiss",
             dismiss_error,
+            needs="operator",
+            tenant_in="own",
             parameters=_ID,
             answers=(Answer(200, "the error; one that was not parked is unchanged"),),
             errors=("no_such_error", "invalid_error_id"),

@@ -70,6 +70,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "PUT",
             _ITEM,
             put_item,
+            needs="operator",
             body=JsonBody(ItemBody),
             parameters=_SEGMENTS,
             takes="`value`: text; `user_id`: whose it is; `ttl_s`: lifetime in seconds, instead of the data type's",
@@ -91,6 +92,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             _ITEM,
             get_item,
+            needs="viewer",
             parameters=_SEGMENTS,
             answers=(
                 Answer(
@@ -105,6 +107,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "DELETE",
             _ITEM,
             delete_item,
+            needs="operator",
             parameters=_SEGMENTS,
             answers=(Answer(200, '`{"deleted"}`: whether there was one'),),
             errors=("invalid_namespace", "unknown_data_type"),
@@ -113,6 +116,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             "/admin/tenants/{tenant}/items/reseal",
             reseal_items,
+            needs="operator",
             answers=(
                 Answer(
                     200,

@@ -214,6 +214,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_TENANT}/export",
             export_memories,
+            needs="owner",
             query=QueryString(ExportQuery),
             answers=(
                 Answer(200, "[JSON lines](lifecycle.md#export-and-import); header `x-next-cursor` until the last page"),
@@ -224,6 +225,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             f"{_TENANT}/import",
             import_memories,
+            needs="owner",
             body=TextBody(_LINES),
             query=QueryString(ImportQuery),
             takes="[JSON lines](lifecycle.md#export-and-import), at most 500 and 1 MiB; all are imported or none",
@@ -240,6 +242,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             f"{_TENANT}/reindex",
             reindex,
+            needs="operator",
             answers=(
                 Answer(202, "[the job](lifecycle.md#reindex), which the next call resumes"),
                 Answer(200, "the job, when it is completed"),
@@ -250,6 +253,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_TENANT}/reindex/{{job_id}}",
             show_index_job,
+            needs="viewer",
             answers=(Answer(200, "the job"),),
             errors=("no_such_job", "invalid_id"),
         ),
@@ -257,6 +261,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             f"{_TENANT}/verify",
             verify,
+            needs="operator",
             query=QueryString(VerifyQuery),
             answers=(
                 Answer(
@@ -270,6 +275,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             f"{_TENANT}/erase",
             erase,
+            needs="owner",
             body=JsonBody(EraseBody),
             tenant="any",
             takes="[an erasure](#an-erasure)",
@@ -283,6 +289,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_TENANT}/erase/{{receipt_id}}",
             show_receipt,
+            needs="viewer",
             tenant="any",
             answers=(Answer(200, "the receipt, even for an erased tenant"),),
             errors=("no_such_receipt", "invalid_id"),
@@ -291,6 +298,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_TENANT}/history",
             show_history,
+            needs="viewer",
             query=QueryString(HistoryQuery),
             tenant="any",
             answers=(
@@ -306,6 +314,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_TENANT}/history/mutations",
             show_mutations,
+            needs="viewer",
             query=QueryString(MutationQuery),
             tenant="any",
             answers=(
@@ -321,6 +330,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_TENANT}/history/verify",
             verify_history,
+            needs="viewer",
             query=QueryString(HeadQuery),
             tenant="any",
             answers=(

@@ -227,6 +227,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             "/admin/seed-memory",
             seed,
+            needs="operator",
+            tenant_in="body",
             body=JsonBody(SeedBody),
             takes="`tenant`, `agent_type`, `memories`: 1 to 100 [memories](#a-memory)",
             answers=(
@@ -240,6 +242,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             _MEMORIES,
             list_memories,
+            needs="viewer",
             query=QueryString(ListQuery),
             answers=(Answer(200, '`{"memories", "cursor"}`, oldest first'),),
             errors=(
@@ -256,6 +259,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             _MEMORIES,
             store,
+            needs="operator",
             body=JsonBody(StoreBody),
             takes="[a memory](#a-memory), with `agent_type`, `house` or `user_id`; without them it is the whole tenant's",
             answers=(
@@ -268,6 +272,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             f"{_MEMORIES}/recall",
             recall,
+            needs="viewer",
             body=JsonBody(RecallBody),
             takes="[a recall](#a-recall)",
             answers=(
@@ -294,6 +299,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_MEMORIES}/similar",
             list_similar,
+            needs="viewer",
             query=QueryString(SimilarQuery),
             answers=(
                 Answer(
@@ -308,6 +314,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_MEMORIES}/{{id}}",
             get,
+            needs="viewer",
             answers=(Answer(200, "the memory, and `events`: how it came to be"),),
             errors=("no_such_memory", "invalid_id"),
         ),
@@ -315,6 +322,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "PATCH",
             f"{_MEMORIES}/{{id}}",
             edit,
+            needs="operator",
             body=JsonBody(EditBody),
             takes="the fields of [a memory](#a-memory) to change, all except `valid_from_ms`; or `valid_to_ms` alone:"
             " a time closes the memory, null opens it again",
@@ -325,6 +333,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "DELETE",
             f"{_MEMORIES}/{{id}}",
             delete,
+            needs="operator",
             answers=(Answer(204),),
             errors=("no_such_memory", "invalid_id", "contended"),
         ),

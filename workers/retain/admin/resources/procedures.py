@@ -72,6 +72,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             "/admin/agents/{tenant}/runs/{run_id}/outcome",
             record_outcome,
+            needs="operator",
             body=JsonBody(OutcomeBody),
             takes="`score`: 0 (failure) to 1 (success)",
             answers=(
@@ -87,6 +88,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             "/admin/agents/{tenant}/procedures",
             list_procedures,
+            needs="viewer",
             query=QueryString(LearnedQuery),
             answers=(
                 Answer(

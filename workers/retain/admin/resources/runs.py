@@ -182,6 +182,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             _RUNS,
             get_runs,
+            needs="viewer",
             query=QueryString(RunsQuery),
             answers=(
                 Answer(200, '`{"runs", "cursor"}`, newest first; a waiting one has in `waiting_for` what is asked'),
@@ -192,6 +193,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_RUNS}/{{run_id}}",
             get_run,
+            needs="viewer",
             answers=(
                 Answer(
                     200,
@@ -206,6 +208,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_RUNS}/{{run_id}}/events",
             get_events,
+            needs="viewer",
             query=QueryString(EventsQuery),
             answers=(Answer(200, '`{"events", "cursor"}`: the timeline, oldest first'),),
             errors=("no_such_run", "invalid_id", "invalid_limit", "invalid_cursor"),

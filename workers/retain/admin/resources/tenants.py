@@ -38,6 +38,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             "PUT",
             "/admin/tenants/{tenant}",
             register_tenant,
+            needs="owner",
+            tenant_in="deployment",
             tenant="any",
             body=JsonBody(TenantBody, required=False),
             takes="`max_memories_per_user`: how many memories each user may have, null for no limit; or no body",

@@ -95,6 +95,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "GET",
             _INSTANCES,
             get_conversations,
+            needs="viewer",
             query=QueryString(ConversationsQuery),
             answers=(
                 Answer(
@@ -109,6 +110,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "GET",
             f"{_INSTANCE}/messages",
             get_messages,
+            needs="viewer",
             query=QueryString(MessagesQuery),
             answers=(
                 Answer(
@@ -130,6 +132,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "PATCH",
             _INSTANCE,
             rename,
+            needs="operator",
             body=JsonBody(RenameBody),
             takes='`{"title"}`: 1 to 200 characters, or null',
             answers=(Answer(200, "the conversation, as in the list"),),
@@ -139,6 +142,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "DELETE",
             _INSTANCE,
             delete,
+            needs="operator",
             answers=(Answer(204, "its messages, episodes, runs, events and working memory are deleted"),),
             errors=(
                 "no_such_instance",

@@ -1,0 +1,85 @@
+"""A production deployment on real workerd that trusts a team of the tests: its certificates come from a local server.
+
+The Worker is staged as for an upload. One line is added to the staged copy of `bindings.py`, which sends requests for the
+team's domain to the local server; nothing else differs from a deployment behind Cloudflare Access.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.admin.access_team import AUDIENCE, ISSUER, Team
+from tests.e2e.servers import client_of, serving, staged
+from tools.paths import ROOT
+
+OWNER = "owner@example.com"
+"""The owner of every tenant whom the setting names."""
+_REDIRECTED = """
+
+_fetch = fetch
+
+
+async def fetch(method, url, **options):
+    return await _fetch(method, url.replace({issuer!r}, {origin!r}), **options)
+"""
+
+
+class Deployment:
+    """A running deployment behind Access."""
+
+    def __init__(self, client: httpx.Client, team: Team) -> None:
+        self._client = client
+        self._team = team
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        content: object = None,
+        *,
+        by: str = OWNER,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Send a request with a token of this person, as Access would let it through."""
+        return self._client.request(method, path, json=content, headers={**self._token(by), **(headers or {})})
+
+    def ask_without(self, method: str, path: str, content: object = None, **headers: str) -> httpx.Response:
+        """Send a request without a token."""
+        return self._client.request(method, path, json=content, headers=headers)
+
+    def _token(self, email: str) -> dict[str, str]:
+        now_s = int(time.time())
+        claims = {"aud": [AUDIENCE], "iss": ISSUER, "email": email, "sub": email, "type": "app"}
+        payload = json.dumps({**claims, "iat": now_s - 10, "nbf": now_s - 10, "exp": now_s + 3600}).encode()
+        signed = jwt.api_jws.encode(payload, self._team.keys["current"], algorithm="RS256", headers={"kid": "current"})
+        return {"cf-access-jwt-assertion": signed}
+
+
+@contextmanager
+def deployment(state: Path, **variables: str) -> Iterator[Deployment]:
+    """Serve a deployment on a migrated state."""
+    settings = {
+        "RETAIN_ENVIRONMENT": "production",
+        "ACCESS_TEAM_DOMAIN": ISSUER.removeprefix("https://"),
+        "ACCESS_AUDIENCE": AUDIENCE,
+        "OWNERS": f"email:{OWNER}",
+    }
+    team = Team()
+    team.keys = {"current": rsa.generate_private_key(65537, 2048)}
+    try:
+        with staged("team", {**settings, **variables}) as config:
+            bindings = ROOT / f".build-team-{os.getpid()}" / "bindings.py"
+            bindings.write_text(bindings.read_text() + _REDIRECTED.format(issuer=ISSUER, origin=team.origin))
+            with serving(state, config) as server, client_of(server) as client:
+                yield Deployment(client, team)
+    finally:
+        team.close()

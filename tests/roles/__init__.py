@@ -1,0 +1,1 @@
+"""Tests of roles: subjects, grants, and what they allow."""

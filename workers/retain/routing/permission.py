@@ -1,0 +1,55 @@
+"""The one place where a caller's role is compared with what a route needs: before the handler, for every route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retain.errors import Forbidden
+from retain.http import Request
+from retain.roles.role import EVERY_TENANT, Role, includes
+from retain.routing.route import Route
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What a caller may do on a route. Its fields are those of `TypedRequest`."""
+
+    role: Role | None = None
+    tenants: Sequence[str] | None = ()
+
+
+async def permission(route: Route[Any], request: Request, path: Mapping[str, str]) -> Permission:
+    """Return what the caller may do on the route. path: the parameters, with the tenant if they name one.
+
+    A tenant that does not exist is refused like one of others. Where the body names the tenant and has not been read, it
+    is enough to hold the role for any tenant.
+    Raises: Forbidden (code `role_required`); Unavailable, so that nobody is let in when D1 does not answer.
+    """
+    if route.guard != "Access":
+        return Permission()
+    needed: Role = route.needs or "owner"
+    authority = request.authority
+    tenant_id = path.get("tenant") if route.tenant_in in ("path", "body") else None
+    if authority is None:
+        raise _refused(needed, tenant_id)
+    if tenant_id is None and route.tenant_in in ("own", "body"):
+        tenants = await authority.tenants(needed)
+        if tenants is not None and not tenants:
+            raise _refused(needed, None)
+        return Permission(tenants=tenants)
+    role = await authority.role(EVERY_TENANT if tenant_id is None else tenant_id)
+    if not includes(role, needed):
+        raise _refused(needed, EVERY_TENANT if tenant_id is None else tenant_id)
+    return Permission(role)
+
+
+def _refused(needed: Role, tenant_id: str | None) -> Forbidden:
+    where = {None: "a tenant", EVERY_TENANT: "every tenant"}.get(tenant_id, f"the tenant {tenant_id}")
+    return Forbidden(
+        f"this needs the role {needed} for {where}: an owner grants it, and the setting OWNERS names the first owners",
+        code="role_required",
+        needs=needed,
+        tenant=tenant_id,
+    )
