@@ -25,6 +25,7 @@ from adapters.vectorize import Vectorize
 from adapters.web import WebCrypto, fetch, fetch_stream, time_zones
 from retain import errors
 from retain.ports import AgentInstances, Crypto, Kv, Objects, Sql, VectorIndex
+from retain.schema.database import KnownSchemaSql
 from retain.settings import NAMES as SETTING_NAMES
 from retain.settings import Settings, read_settings
 from workers import wait_until
@@ -99,7 +100,7 @@ def platform_of(env: Env) -> Platform:
     variables = {name: value for name in SETTING_NAMES if isinstance(value := getattr(env, name, None), str)}
     return Platform(
         kv=WorkersKv(env.KV),
-        sql=D1(env.DB),
+        sql=KnownSchemaSql(D1(env.DB)),
         objects=R2(env.COLD),
         index=Vectorize(env.VECTORIZE),
         instances=DurableInstances(env.AGENT_RUNTIME),

@@ -106,7 +106,7 @@ def _match(assembly: Assembly, method: str, path: str) -> Match:
         return ADMIN.match(method, path, admitting(lambda: assembly.admin))
     from retain.routing.health import ROUTER as HEALTH
 
-    return HEALTH.match(method, path, admitting(lambda: None))
+    return HEALTH.match(method, path, admitting(lambda: assembly.readiness))
 
 
 async def _guarded(assembly: Assembly, match: Match, request: Request) -> Response:

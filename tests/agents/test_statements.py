@@ -47,6 +47,7 @@ from retain.models.chat import ChatMessage, ChatReply, ChatRequest, OnText
 from retain.outbox import SCHEMA as OUTBOX_SCHEMA
 from retain.outbox import Outbox, OwedStatement
 from retain.ports import SqlResult, SqlValue
+from retain.schema.object import migrate
 from tests.agents.stepped_chat import SteppedChat, says
 from tests.support.instances import Deployment, migrated_d1
 
@@ -84,8 +85,7 @@ class Desk:
 
     def __init__(self, local: CountedSql) -> None:
         self.local = local
-        for schema in (*tables.SCHEMA, OUTBOX_SCHEMA):
-            local.run(schema)
+        migrate(local, tables.STEPS)
         clock = ManualClock()
         self._remote = migrated_d1()
         outbox = Outbox(local, self._remote, tables.STATEMENTS, clock, CLERK.key)

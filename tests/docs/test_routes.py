@@ -65,6 +65,8 @@ def test_only_what_must_be_open_is_open() -> None:
     assert open_to == {
         "GET /healthz": "anyone",
         "HEAD /healthz": "anyone",
+        "GET /readyz": "anyone",
+        "HEAD /readyz": "anyone",
         "POST /api/v1/tools/{tool_name}": "API key",
         "POST /mcp": "API key",
     }

@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.errors import InvalidInput, NotFound, RetainError
+from retain.host.clock import ManualClock
 from retain.http import Request, Response, json_response, problem
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.health import ROUTER as HEALTH
+from retain.routing.health import Readiness
 from retain.routing.parameters import PathParameter
 from retain.routing.queries import PageQuery, QueryString
 from retain.routing.requests import PathRequest, StreamedBody, TextBody, TypedRequest
@@ -243,7 +245,9 @@ async def test_a_repeated_parameter_is_refused_by_name() -> None:
 
 
 async def test_a_route_for_anyone_ignores_what_a_probe_appends() -> None:
-    assert (await HEALTH.handle(None, request("GET", "/healthz", query={"probe": "7"}))).status == 200
+    assert (
+        await HEALTH.handle(Readiness({}, ManualClock()), request("GET", "/healthz", query={"probe": "7"}))
+    ).status == 200
 
 
 async def test_a_body_is_not_converted_to_another_type() -> None:

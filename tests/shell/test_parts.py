@@ -47,6 +47,7 @@ async def test_an_instance_of_a_scratch_tenant_has_the_stubs_of_its_case(worker:
     )
     await worker.rows(insert, SCRATCH, "acme", "run", json.dumps(stubs))
     ports = parts_of(worker).instances.ports(Storage())
+    await parts_of(worker).platform.sql.run("SELECT 1")  # reads the schema's version before
     worker.db.calls.clear()
     found = await ports.stubs(SCRATCH)
     assert found is not None
@@ -73,6 +74,7 @@ async def test_a_tool_is_described_by_one_read_of_kv_and_called_by_two(worker: W
 
 async def test_a_replayed_step_of_the_brief_is_done_once(worker: Worker) -> None:
     parts = parts_of(worker)
+    await parts.platform.sql.run("SELECT 1")  # reads the schema's version before
     worker.db.calls.clear()
     await steps_of(parts)["erasures"]()
     once = len(worker.db.calls)

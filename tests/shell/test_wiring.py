@@ -36,6 +36,7 @@ async def test_the_platform_has_a_port_on_each_binding(worker: Worker) -> None:
         (worker.cold, platform.objects.get("key")),
         (worker.vectors, platform.index.dimensions()),
     ]
+    await platform.sql.run("SELECT 1")  # reads the schema's version before
     for binding, use in uses:
         binding.calls.clear()
         await use
@@ -51,7 +52,7 @@ async def test_an_isolate_is_assembled_once_and_each_area_once(worker: Worker) -
     assert parts_of(worker) is parts
     areas = [name for name, value in vars(type(parts)).items() if type(value).__name__ == "cached_property"]
     assert set(areas) == {
-        *("gateway", "access", "admin", "agents", "directory", "instances", "models"),
+        *("readiness", "gateway", "access", "admin", "agents", "directory", "instances", "models"),
         *("memory", "items", "lifecycle", "evaluation"),
     }
     for name in areas:

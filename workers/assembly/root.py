@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import bindings
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from retain.agents.context import AgentsContext
     from retain.gateway.routes import Gateway
     from retain.ledgers.kv_audit import KvChange
+    from retain.routing.health import Readiness
 
 _isolate: dict[str, Assembly] = {}
 
@@ -50,6 +51,22 @@ class Assembly:
         from assembly.gateway import gateway_of
 
         return gateway_of(self.platform)
+
+    @cached_property
+    def readiness(self) -> Readiness:
+        """Whether the stores answer."""
+        from retain.routing.health import Readiness
+
+        platform = self.platform
+        return Readiness(
+            {
+                "d1": partial(platform.sql.run, "SELECT 1"),
+                "kv": partial(platform.kv.get, "readyz"),
+                "r2": partial(platform.objects.get, "readyz"),
+                "vectorize": partial(platform.index.get_by_ids, ("readyz",)),
+            },
+            bindings.now_ms,
+        )
 
     @cached_property
     def access(self) -> AccessParts:

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from retain import outbox as outbox_module
 from retain.agents.calls.answers import Erased, InstanceDescription, Learned, News
 from retain.agents.calls.report import RunReport
 from retain.agents.calls.requests import (
@@ -44,10 +43,10 @@ from retain.agents.tools.delegation import Delegation
 from retain.errors import Conflict, RetainError, Unavailable
 from retain.ledgers.kv_audit import AuditedKv, KvChange, KvOwner
 from retain.lifecycle.terms import Term
-from retain.memory import working as working_module
 from retain.memory.procedures.procedural import ProceduralMemory
 from retain.memory.working import WorkingMemory
 from retain.outbox import Outbox
+from retain.schema.object import migrate
 from retain.sealing.pii import declared_in
 
 WAIT_S = 0.25
@@ -69,8 +68,7 @@ class Instance:
         self._ports = ports
         self._active = False
         self._erasing = False
-        for schema in (*tables.SCHEMA, outbox_module.SCHEMA, working_module.SCHEMA, working_module.COPIES_SCHEMA):
-            ports.local.run(schema)
+        migrate(ports.local, tables.STEPS)
         scope = identity.scope
         self._outbox = Outbox(ports.local, ports.sql, tables.STATEMENTS, ports.clock, identity.key)
         live = LiveText()

@@ -1,4 +1,4 @@
-"""The tables of an instance's journal in the object's SQLite, and the statements that its outbox may hold.
+"""The tables of an instance in the object's SQLite, version by version, and the statements that its outbox may hold.
 
 `turn_state.due_at_ms`: when a waiting run resumes without an answer. `turn_state.resumed`: how often the run was resumed
 since it last made progress. `served_user`: the user whom the instance serves, since the first run that named one.
@@ -22,7 +22,7 @@ from retain.agents.runs.owed import (
     UnparkRun,
     WaitRun,
 )
-from retain.memory import episodes
+from retain.memory import episodes, working
 from retain.memory.conversations.statements import (
     AppendMessage,
     MarkConversation,
@@ -32,9 +32,11 @@ from retain.memory.conversations.statements import (
 from retain.memory.episodes import AppendEpisode
 from retain.memory.procedures.procedural import SCHEMA as PROCEDURES_SCHEMA
 from retain.memory.procedures.procedural import BeginProcedure, RecordOutcome
+from retain.outbox import SCHEMA as OUTBOX_SCHEMA
 from retain.outbox import statements_of
+from retain.schema.object import Step
 
-SCHEMA = (
+_FIRST = (
     """
     CREATE TABLE IF NOT EXISTS turn_state (
       run_id TEXT PRIMARY KEY,
@@ -78,7 +80,12 @@ SCHEMA = (
     """,
     PROCEDURES_SCHEMA,
     LEARNING_SCHEMA,
+    OUTBOX_SCHEMA,
+    working.SCHEMA,
+    working.COPIES_SCHEMA,
 )
+STEPS: tuple[Step, ...] = (_FIRST,)
+"""What `retain.schema.object.migrate` applies. A step that was released never changes; append the next one."""
 
 STATEMENTS = {
     **owed.EARLIER,
