@@ -3,12 +3,13 @@ SHELL := /bin/sh
 PYTHON ?= python3
 PORT ?= 8787
 SOAK_MINUTES ?= 240
+ATTEMPTS ?= 200000
 VENV := .venv/bin/python
 export PYTHONPATH := workers:.
 export WRANGLER_SEND_METRICS := false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-host test-workerd soak coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run lock clean
+.PHONY: help setup demo dev test test-host test-workerd soak attack coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +55,9 @@ test-workerd: setup ## run the tests that need workerd
 
 soak: setup ## run the state machines marked soak for hours: make soak [SOAK_MINUTES=240] [SEED=1]
 	@$(VENV) -m tests.soak --minutes $(SOAK_MINUTES) $(if $(SEED),--seed $(SEED))
+
+attack: setup ## try to cross from one tenant to another: make attack [ATTEMPTS=200000] [SEED=1]
+	@$(VENV) -m tests.attack --attempts $(ATTEMPTS) $(if $(SEED),--seed $(SEED))
 
 check: setup ## check formatting, lint, types and the direction of imports
 	$(VENV) -m ruff format --check .

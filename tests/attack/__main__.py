@@ -1,0 +1,30 @@
+"""Attack from the command line: `python -m tests.attack --attempts 200000 --seed 1`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import secrets
+from collections.abc import Sequence
+
+from tests.attack.trial import attack, least_valid
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Attack, print the summary, and return 1 when there is a finding."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.attack", description="Try to cross from one tenant to another."
+    )
+    parser.add_argument("--attempts", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=None, help="default: a new one, which is printed")
+    options = parser.parse_args(arguments)
+    seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000)
+    summary = asyncio.run(attack(options.attempts, seed))
+    print(summary)
+    for route in least_valid(summary):
+        print(f"  few valid: {route}")
+    return 1 if summary.findings else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

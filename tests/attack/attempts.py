@@ -1,0 +1,228 @@
+"""Attempts: one request each, made from the routes' own tables, so that a new route is attacked as soon as it is there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+from typing import Any
+from urllib.parse import quote, unquote, urlencode
+
+from pydantic import TypeAdapter
+
+from retain.admin.mcp import _TOOLS as MEMORY_TOOLS
+from retain.routing.route import Route
+from tests.attack.known import Known
+from tests.attack.tenants import ATTACKER, TOOL, VICTIM
+from tests.attack.values import Values
+from tools.http_docs import RESOURCES
+
+ROUTES: tuple[Route[Any], ...] = tuple(route for resource in RESOURCES for route in resource.routes)
+OPERATORS: Mapping[str, str] = {
+    "/admin/errors": "the operator's list over all tenants: it is read, and none of its entries is named",
+    "/admin/namespaces": "how the keys of all tenants migrate: it is read and not moved",
+}
+"""Routes of no tenant, which belong to whoever operates the deployment, by the beginning of their paths."""
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One request. route: as it is in the table, with its method."""
+
+    route: str
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+
+    def __str__(self) -> str:
+        sent = "" if self.body is None else f" {self.body[:600]!r}"
+        return f"{self.method} {self.path} {dict(self.headers) or ''}{sent}"
+
+
+class Attacker:
+    """Draws attempts. keys: the API keys of both tenants; only the attacker's own is ever sent."""
+
+    def __init__(self, rng: Random, mine: Known, theirs: Known, api_key: str) -> None:
+        self._rng = rng
+        self._values = Values(rng, mine, theirs)
+        self._mine = mine
+        self._theirs = theirs
+        self._api_key = api_key
+        self._routes = attacked_routes()
+        self._bodies: Mapping[str, Callable[[], bytes]] = {
+            "POST /mcp": self._gateway_message,
+            "POST /admin/tenants/{tenant}/mcp": self._memory_message,
+            "POST /admin/tenants/{tenant}/import": self._lines,
+            "POST /api/v1/tools/{tool_name}": lambda: _json({"order_id": self._values.known("id")}),
+        }
+
+    def attempt(self) -> Attempt:
+        """Return the next one."""
+        route = self._rng.choice(self._routes)
+        headers = {name: self._values.known("any") for name in route.headers if self._rng.random() < 0.15}
+        if route.guard == "API key":
+            headers["authorization"] = f"Bearer {self._key()}"
+        path = self._path(route) + self._query(route)
+        return Attempt(f"{route.method} {route.path}", route.method, path, headers, self._body(route))
+
+    def _path(self, route: Route[Any]) -> str:
+        return _PARAMETER.sub(lambda found: self._segment(route, found[1]), route.path)
+
+    def _segment(self, route: Route[Any], name: str) -> str:
+        rng = self._rng
+        if name == "tenant":
+            if rng.random() < 0.93:
+                return ATTACKER
+            hostile = self._hostile_segment()
+            return ATTACKER if names_the_victim(hostile) else hostile
+        if rng.random() < 0.04:
+            return self._hostile_segment()
+        if name in ("agent_type", "service", "session", "instance_id", "user", "tool_name", "name"):
+            return quote(self._values.known(name) if rng.random() < 0.9 else self._values.known("any"), safe="")
+        if name == "kind":
+            return quote(self._mine.one("kind") or "cart", safe="")
+        if name == "id" and route.path.count("{") > 3:  # an item's
+            return rng.choice(("one", "two", "big", "three"))
+        if name == "against":
+            return self._values.known("run_id")
+        return quote(self._values.known(name), safe="")
+
+    def _hostile_segment(self) -> str:
+        text = self._values.hostile()
+        way = self._rng.randrange(4)
+        if way == 0:
+            return quote(text, safe="")
+        if way == 1:
+            return quote(quote(text, safe=""), safe="")
+        if way == 2:
+            return "".join(f"%{byte:02x}" for byte in text.encode("utf-8", "surrogatepass")) or "%20"
+        return quote(text, safe="%*:|$'") or "%20"
+
+    def _query(self, route: Route[Any]) -> str:
+        given: dict[str, object] = {}
+        if route.query is not None:
+            given = self._values.object(_schema(route.query.model), {}, most=0.3)
+            _sensible(given, self._rng)
+        if self._rng.random() < 0.02:
+            given["tenant_id"] = VICTIM
+        if given and self._rng.random() < 0.06:
+            given[self._rng.choice(sorted(given))] = self._values.hostile()
+        texts = {name: _text(value) for name, value in given.items() if value is not None}
+        return f"?{urlencode(texts, errors='replace')}" if texts else ""
+
+    def _body(self, route: Route[Any]) -> bytes | None:
+        made = self._bodies.get(f"{route.method} {route.path}")
+        if made is not None:
+            return made()
+        if route.body is None:
+            return None
+        if route.body.model is None:
+            return self._values.hostile().encode("utf-8", "surrogatepass")
+        content = self._values.object(_schema(route.body.model), {})
+        _sensible(content, self._rng)
+        if content and self._rng.random() < 0.05:
+            content[self._rng.choice(sorted(content))] = self._values.hostile()
+        if self._rng.random() < 0.03:
+            content[self._rng.choice(("tenant_id", "tenant", "scope_id", "namespace"))] = VICTIM
+        if content.get("tenant") == VICTIM:  # whoever names the victim to a route for operators is its operator
+            content["tenant"] = ATTACKER
+        return _json(content)
+
+    def _key(self) -> str:
+        """Return the attacker's API key; sometimes with something changed."""
+        if self._rng.random() < 0.9:
+            return self._api_key
+        prefix, _, rest = self._api_key.rpartition("_")
+        changed = (f"{VICTIM}_{rest}", f"{self._api_key}:{VICTIM}", quote(VICTIM), f"{prefix}_{rest[::-1]}")
+        return self._rng.choice(changed)
+
+    def _memory_message(self) -> bytes:
+        name, tool = self._rng.choice(sorted(MEMORY_TOOLS.items()))
+        arguments = self._values.object(_schema(tool.arguments), {})
+        arguments.pop("cursor", None) if self._rng.random() < 0.5 else None
+        if isinstance(arguments.get("limit"), str):
+            arguments["limit"] = 50
+        if self._rng.random() < 0.04:
+            arguments["tenant_id"] = VICTIM
+        return self._message(name, arguments)
+
+    def _gateway_message(self) -> bytes:
+        name = self._rng.choice((TOOL, TOOL, TOOL, f"{VICTIM}:{TOOL}", self._values.hostile()))
+        return self._message(name, {"order_id": self._values.known("id")})
+
+    def _message(self, name: str, arguments: Mapping[str, object]) -> bytes:
+        if self._rng.random() < 0.1:
+            return _json({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
+        params = {"name": name, "arguments": arguments}
+        return _json({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+
+    def _lines(self) -> bytes:
+        """Return lines of an export, of either tenant, with ids and tenants of the other in them."""
+        rng = self._rng
+        source = self._mine.lines if rng.random() < 0.5 else self._theirs.lines
+        lines = rng.sample(source, min(len(source), rng.randint(1, 4)))
+        return "\n".join(self._changed(line) for line in lines).encode("utf-8", "surrogatepass")
+
+    def _changed(self, line: str) -> str:
+        rng = self._rng
+        if rng.random() < 0.4:
+            line = line.replace(self._mine.one("id") or "-", self._theirs.one("id") or "-")
+        if rng.random() < 0.2:
+            line = line.replace(f'"{ATTACKER}"', f'"{VICTIM}"')
+        if rng.random() < 0.1:
+            line = line.replace('"kind"', f'"tenant_id":"{VICTIM}","kind"', 1)
+        if rng.random() < 0.1:
+            line = re.sub(r'"content":"', f'"content":"{rng.randrange(99)} ', line, count=1)
+        return line
+
+
+def attacked_routes() -> Sequence[Route[Any]]:
+    """Return the routes that the attacker asks. Those of operators are only read, and only as lists."""
+    return [
+        route
+        for route in ROUTES
+        if "tenant" in route.parameters
+        or route.guard != "Access"
+        or not any(route.path.startswith(path) for path in OPERATORS)
+        or (route.method == "GET" and not route.parameters)
+    ]
+
+
+def names_the_victim(segment: str) -> bool:
+    """Return whether a segment of a path is the victim's name, however it is encoded: its own operator may send that."""
+    return unquote(segment) == VICTIM
+
+
+@cache
+def _schema(model: type) -> Mapping[str, Any]:
+    return TypeAdapter(model).json_schema()
+
+
+def _sensible(content: dict[str, object], rng: Random) -> None:
+    """Leave out fields that exclude each other, most of the time."""
+    if rng.random() < 0.03:
+        return
+    if "house" in content:
+        for name in ("agent_type", "user_id") if rng.random() < 0.5 else ("house",):
+            content.pop(name, None)
+    if "valid_to_ms" in content and len(content) > 1:
+        content.pop("valid_to_ms")
+    if "match" in content:  # an erasure: of a subject or of a user, never of the attacker's own tenant
+        content.pop("tenant", None)
+        content.pop("confirm", None)
+        content.pop("user" if "subject" in content else "subject", None)
+    if {"since_ms", "until_ms"} <= content.keys():
+        content.pop("since_ms")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _json(content: object) -> bytes:
+    return json.dumps(content).encode("utf-8", "surrogatepass")

@@ -1,0 +1,198 @@
+"""The whole Worker on the host's stand-ins, with both tenants in it: what the attacker attacks."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+from retain.gateway.provisioning import credential_entry, new_api_key, tool_entry
+from retain.host.crypto import HostCrypto
+from retain.models.requests import model_requests_allowed
+from tests.attack.evidence import Evidence, Rows, rows_of
+from tests.attack.known import Known
+from tests.attack.tenants import ATTACKER, TOOL, VICTIM, Furnished
+from tests.e2e.puppet import obey
+from tests.gateway.setting import config
+from tests.shell.platform import js
+from tests.shell.platform.ffi import options_of
+from tests.shell.platform.http import Headers, Response
+from tests.shell.platform.streams import ReadableStream
+from tests.shell.worker import KEY, Answer, Worker, serving
+from tests.support.model_server import chat_reply_to_wire
+
+MAX_STEPS = 20_000_000
+"""Most instructions of SQLite that one attempt may cost: about a third of a second."""
+_STEP = 10_000
+
+
+class Target:
+    """The deployment under attack.
+
+    canary: what every word of the victim begins with. leaks: where it was seen outside of an answer.
+    """
+
+    def __init__(self, worker: Worker, rng: Random) -> None:
+        self.worker = worker
+        self.rng = rng
+        self.canary = f"q{rng.getrandbits(48):012x}"
+        self.attacked = False
+        self.leaks: list[str] = []
+        self.steps = 0
+        self.mine = Known(rng)
+        self.theirs = Known(rng)
+        self.keys: dict[str, str] = {}
+        self._words = 0
+        self._queries = 0
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        content: object = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> Answer:
+        """Send a request."""
+        return await self.worker.request(method, path, content, headers=headers, body=body)
+
+    async def prepare(self) -> Evidence:
+        """Furnish the victim, take the evidence, and furnish the attacker after it."""
+        for tenant, known, word in ((VICTIM, self.theirs, self._canary), (ATTACKER, self.mine, self._word)):
+            await self._provision(tenant, word())
+            furnished = Furnished(self, tenant, word)
+            await furnished.furnish()
+            await self.worker.settled()
+            await self.worker.ring()
+            await self.worker.settled()
+            await furnished.look_around()
+            for path, answer in furnished.answers:
+                known.learn(path, answer.body)
+            if tenant == VICTIM:
+                known.hide(self.rng)
+                evidence = Evidence.taken(self.rows(), VICTIM)
+        self.theirs.lines = [re.sub(f"{self.canary}x[0-9]+", "plain", line) for line in self.theirs.lines]
+        self.attacked = True
+        return evidence
+
+    def rows(self) -> Rows:
+        """Return every row of every store."""
+        worker = self.worker
+        found: dict[str, Counter[tuple[object, ...]]] = {}
+        for name, store in (
+            ("d1", worker.db.store),
+            ("kv", worker.kv.store),
+            ("r2", worker.cold.store),
+            ("vectors", worker.vectors.store),
+        ):
+            found |= rows_of(name, store._connection)
+        for name, storage in worker.agents.storages.items():
+            found |= rows_of(f"do:{name}", storage.connection)
+        found["objects/names"] = Counter((name,) for name in worker.agents.storages)
+        return found
+
+    def calls(self) -> int:
+        """Return how many calls of bindings there were since the last time."""
+        worker = self.worker
+        others = (worker.kv, worker.cold, worker.vectors, worker.agents, worker.ai)
+        count = self._queries + sum(len(binding.calls) for binding in others)
+        self._queries = 0
+        for binding in (worker.db, *others):
+            binding.calls.clear()
+        worker.agents.requests.clear()
+        worker.vectors.asked.clear()
+        return count
+
+    def count_work(self) -> None:
+        """Count what the database is asked, and its instructions. A batch is one call, as the platform counts."""
+        database = self.worker.db
+        for name in ("all", "batch"):
+            vars(database)[name] = self._counted(getattr(database, name))
+        database.store._connection.set_progress_handler(self._step, _STEP)
+
+    def _counted(self, method: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+        async def counted(given: Any) -> Any:
+            self._queries += 1
+            return await method(given)
+
+        return counted
+
+    def answer(self, model: str, inputs: Mapping[str, Any]) -> object:
+        """Answer as a model that does what the last message says, and see what it was shown."""
+        self._see("a prompt", json.dumps(inputs))
+        messages = inputs["messages"]
+        last = max(place for place, message in enumerate(messages) if message["role"] == "user")
+        results = [message["content"] for message in messages[last:] if message["role"] == "tool"]
+        text = messages[last]["content"]
+        try:
+            reply = obey(json.loads(text), results)
+        except (ValueError, LookupError, TypeError):
+            reply = obey({"calls": [], "say": "-"}, results)
+        return chat_reply_to_wire(reply, model)
+
+    async def fetch(self, url: str, options: object) -> Response:
+        """Answer as the tools' upstream, which repeats what it was sent."""
+        given = options_of(options)
+        sent = json.dumps({"headers": options_of(given["headers"]), "body": given.get("body"), "url": url})
+        self._see("a call of an upstream", sent)
+        return Response(ReadableStream(_piece(sent)), 200, Headers([("content-type", "application/json")]))
+
+    def _see(self, where: str, text: str) -> None:
+        if self.attacked and self.canary in text.lower():
+            self.leaks.append(where)
+
+    def _canary(self) -> str:
+        self._words += 1
+        return f"{self.canary}x{self._words}"
+
+    def _word(self) -> str:
+        self._words += 1
+        return f"plain{self._words}"
+
+    def _step(self) -> int:
+        self.steps += _STEP
+        return 0
+
+    async def _provision(self, tenant: str, secret: str) -> None:
+        key = new_api_key(tenant, [TOOL], now_ms=self.worker.clock())
+        parameters = {"type": "object", "properties": {"order_id": {"type": "string"}}}
+        tool = tool_entry(tenant, TOOL, config(parameters=parameters))
+        credential = await credential_entry(HostCrypto(), base64.b64decode(KEY), tenant, TOOL, secret)
+        for entry in (key.entry, tool, credential):
+            await entry.write(self.worker.kv.store)
+        self.keys[tenant] = key.api_key
+
+
+async def _piece(text: str) -> AsyncIterator[bytes]:
+    yield text.encode()
+
+
+@asynccontextmanager
+async def target(rng: Random) -> AsyncIterator[Target]:
+    """Serve a deployment to attack. Its log is silent."""
+    settings = {"CHAT_PROVIDER": "workers-ai", "CHAT_MODEL": "@cf/chat", "ALLOW_MODEL_REQUESTS": "true"}
+    with _silent(), model_requests_allowed(), pytest.MonkeyPatch.context() as patch:
+        async with serving(**settings) as worker:
+            attacked = Target(worker, rng)
+            patch.setattr(worker.ai, "_answer", attacked.answer)
+            patch.setattr(js, "fetch", attacked.fetch)
+            attacked.count_work()
+            yield attacked
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)

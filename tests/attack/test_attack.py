@@ -1,0 +1,86 @@
+"""20,000 attempts to cross from one tenant to another, over the whole Worker, and none that does."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from tests.attack.attempts import OPERATORS, ROUTES, Attacker, attacked_routes, names_the_victim
+from tests.attack.evidence import Evidence
+from tests.attack.host import target
+from tests.attack.known import Known
+from tests.attack.tenants import ATTACKER, VICTIM
+from tests.attack.trial import ROUND, attack
+
+ROUNDS = 8
+"""Rounds in the suite: `make attack` runs others, with seeds of its own."""
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_no_attempt_reads_or_changes_anything_of_another_tenant(seed: int) -> None:
+    summary = asyncio.run(attack(ROUND, seed))
+    assert summary.findings == [], str(summary)
+    assert summary.attempts == ROUND
+    assert summary.valid >= 0.5 * summary.attempts, "attempts that are refused at validation prove little"
+    assert summary.rows > 1000
+
+
+def test_every_route_is_attacked_or_is_an_operator_s() -> None:
+    left_out = {f"{route.method} {route.path}" for route in ROUTES} - {
+        f"{route.method} {route.path}" for route in attacked_routes()
+    }
+    assert all(any(route.partition(" ")[2].startswith(path) for path in OPERATORS) for route in left_out)
+    assert all(any(route.path.startswith(path) for route in ROUTES) for path in OPERATORS)
+    attacker = Attacker(Random(1), Known(Random(1)), Known(Random(1)), "key")
+    tried = {attacker.attempt().route for _ in range(2000)}
+    assert tried == {f"{route.method} {route.path}" for route in attacked_routes()}
+
+
+def test_the_attacker_never_names_the_victim_as_its_own_operator_would() -> None:
+    attacker = Attacker(Random(2), Known(Random(2)), Known(Random(2)), "key")
+    for _ in range(5000):
+        attempt = attacker.attempt()
+        assert not any(names_the_victim(part) for part in attempt.path.partition("?")[0].split("/")[2:4]), attempt
+        assert f'"tenant": "{VICTIM}"'.encode() not in (attempt.body or b""), attempt
+
+
+async def test_the_victim_has_a_canary_in_every_store_and_the_attacker_knows_none() -> None:
+    async with target(Random(3)) as attacked:
+        evidence = await attacked.prepare()
+        having = {
+            table.partition("/")[0].partition(":")[0] + "/" + table.rpartition("/")[2]
+            for table, rows in evidence.rows.items()
+            if any(attacked.canary in repr(row) for row in rows)
+        }
+        assert {"d1/memory_records", "d1/run_events", "d1/eval_results", "d1/users", "d1/memory_items"} <= having
+        assert {"d1/conversation_messages", "kv/kv", "r2/objects", "vectors/vectors", "do/run_log"} <= having
+        for known in (attacked.mine, attacked.theirs):
+            assert attacked.canary not in repr(known)
+        assert attacked.theirs.hidden
+        assert not evidence.changes(attacked.rows()), "what the attacker has of its own changes nothing"
+
+
+async def test_evidence_shows_a_row_that_is_gone_changed_or_new() -> None:
+    async with target(Random(4)) as attacked:
+        evidence: Evidence = await attacked.prepare()
+        database = attacked.worker.db.store._connection
+        database.execute("UPDATE users SET name = 'x' WHERE tenant_id = ? AND user_id = 'ann'", [VICTIM])
+        changed = [change for change in evidence.changes(attacked.rows()) if change.startswith("d1/users")]
+        assert [change.split(" (")[0] for change in changed] == [
+            "d1/users lacks",
+            "d1/users has a new row of the victim:",
+        ]
+        [row] = database.execute("SELECT * FROM users WHERE tenant_id = ? LIMIT 1", [ATTACKER]).fetchall()
+        place = row.index(ATTACKER)
+        moved = (*row[:place], VICTIM, *row[place + 1 :])
+        database.execute("DELETE FROM users WHERE tenant_id = ?", [VICTIM])
+        database.execute(f"INSERT INTO users VALUES ({', '.join('?' * len(moved))})", moved)
+        changed = [change for change in evidence.changes(attacked.rows()) if change.startswith("d1/users")]
+        assert len([change for change in changed if "lacks" in change]) == 2
+        assert any("new row of the victim" in change for change in changed)
+        await attacked.worker.kv.store.put(f"agent_working:{VICTIM}:x:sdr.note", "1")
+        assert any("kv/kv has a new row" in change for change in evidence.changes(attacked.rows()))
+        attacked.worker.agents.object(f"sdr:{VICTIM}:new")
+        assert any("objects/names has a new row" in change for change in evidence.changes(attacked.rows()))
