@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gzip
-import json
 import math
 import re
 import sqlite3
@@ -29,6 +28,7 @@ from typing import Any
 from retain.host.clock import ManualClock
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
+from retain.json_text import read_own_json
 from retain.memory.recall.words import STOP, words
 from retain.memory.records.limits import MAX_CONTENT_BYTES
 from retain.memory.records.record import NewRecord, RecordSource, Utterance
@@ -61,7 +61,7 @@ def conversations(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the conversations of a gzipped JSON-lines file."""
     with gzip.open(path, "rt") as lines:
         for line in lines:
-            yield json.loads(line)
+            yield read_own_json(line)
 
 
 def spoken_at(text: str) -> int | None:

@@ -6,12 +6,12 @@ keeps only the text of an error. The first call imports what agents need, so an 
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import TYPE_CHECKING, Any
 
 from assembly.root import assembly_of
 from retain import errors
+from retain.json_text import read_own_json
 from retain.log import bind
 from retain.rpc import answer, refusal
 from workers import DurableObject
@@ -89,7 +89,7 @@ class AgentRuntime(DurableObject):
 
     async def _enveloped(self, method: str, request: str) -> str:
         """Call a method of the instance and return the envelope of its answer."""
-        content = json.loads(request)
+        content = read_own_json(request)
         named = {name: content[name] for name in _NAMED if content.get(name) is not None}
         with bind(**named):
             try:

@@ -16,6 +16,7 @@ from itertools import takewhile
 from typing import ClassVar
 
 from retain.errors import Misconfigured, RetainError, Unavailable
+from retain.json_text import read_own_json
 from retain.ledgers.errors import Trouble, park
 from retain.ports import Clock, ObjectSql, Row, Sql, SqlValue, Statement
 
@@ -127,7 +128,7 @@ class Outbox:
             self._local.run("DELETE FROM outbox")
 
     def _statement(self, name: str, parameters: str) -> Statement:
-        return self._statements[name], tuple(json.loads(parameters))
+        return self._statements[name], tuple(read_own_json(parameters))
 
     async def _flush_singly(self, entries: list[tuple[int, Statement]]) -> bool:
         """Find the entry that D1 refuses; put it aside after `MAX_REFUSALS` so that it does not block the others."""

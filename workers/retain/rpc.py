@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from retain import errors
 from retain.errors.codes import ForeignCode
-from retain.json_text import JsonObject
+from retain.json_text import JsonObject, read_own_json
 
 _CLASSES: dict[str, type[errors.RetainError]] = {
     kind.__name__: kind
@@ -34,7 +34,7 @@ def refusal(error: errors.RetainError) -> str:
 
 def opened(envelope: str) -> JsonObject:
     """Return an envelope's result, or raise its error."""
-    content = json.loads(envelope)
+    content = read_own_json(envelope)
     error = content.get("error")
     if error is not None:
         kind = _CLASSES.get(error["class"], errors.RetainError)

@@ -6,7 +6,6 @@ interrupted can be repeated.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
@@ -21,7 +20,7 @@ from retain.evaluation.runner import Runner
 from retain.ingest.ingestion import Ingestion
 from retain.ingest.jobs import Jobs
 from retain.items.demotion import Demotion
-from retain.json_text import Json, JsonObject
+from retain.json_text import Json, JsonObject, read_own_json
 from retain.ledgers.errors import ParkedError, Stage, Trouble, find_error, park, settle
 from retain.lifecycle.consolidation import consolidate
 from retain.lifecycle.erasure.eraser import Erasure
@@ -161,14 +160,14 @@ class Replaying:
         rows = (await self._sql.run(_OWED, key, int(entry))).rows
         if not rows or rows[0]["statement"] not in STATEMENTS:
             raise _not_replayable("the row that was owed is no longer kept")
-        values = tuple(json.loads(rows[0]["parameters"]))
+        values = tuple(read_own_json(rows[0]["parameters"]))
         await self._sql.batch([(STATEMENTS[rows[0]["statement"]], values), (_WRITTEN, (key, int(entry)))])
         return _Done({"written": rows[0]["statement"]})
 
     async def _run(self, error: ParkedError) -> _Done:
         """Run the agent again on the same input, once for each attempt that is counted."""
         rows = (await self._sql.run(_RUN, error.concerns, error.tenant_id)).rows
-        asked = json.loads(rows[0]["input"]) if rows and rows[0]["texts"] != "removed" else {}
+        asked = read_own_json(rows[0]["input"]) if rows and rows[0]["texts"] != "removed" else {}
         if "input" not in asked or error.agent_type is None or error.instance_id is None:
             raise _not_replayable("the run's input is no longer kept")
         request = RunRequest(
@@ -196,7 +195,7 @@ class Replaying:
         rows = (await self._sql.run(_CALL, run_id, error.tenant_id, int(turn), int(index))).rows
         if not rows:
             raise _not_replayable("the call's arguments are no longer kept")
-        called = json.loads(rows[0]["data"])
+        called = read_own_json(rows[0]["data"])
         try:
             status, _ = await self._ports.call_tool(
                 error.tenant_id, called["name"], called["arguments"], error.concerns

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from retain.agents.definitions import AgentDefinition
 from retain.errors import Misconfigured, NotFound
-from retain.json_text import JsonObject
+from retain.json_text import JsonObject, read_own_json
 
 if TYPE_CHECKING:
     from retain.agents.tools.functions import FunctionTool
@@ -32,7 +31,7 @@ class AgentCatalogue:
     @classmethod
     def from_json(cls, text: str) -> AgentCatalogue:
         """Return the catalogue that staging wrote (`agents.json`)."""
-        staged = json.loads(text)
+        staged = read_own_json(text)
         agents = {name: AgentDefinition.model_validate(agent) for name, agent in staged["agents"].items()}
         return cls(agents, staged["scripts"], staged.get("functions"))
 

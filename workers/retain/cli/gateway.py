@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import sys
 import time
@@ -35,6 +34,7 @@ from retain.gateway.provisioning import KEY_ID_CHARACTERS, credential_entry, new
 from retain.gateway.tool_config import tool_name_in_kv
 from retain.host.crypto import HostCrypto
 from retain.identifiers import check_tenant, check_tool_name
+from retain.json_text import read_json
 from retain.ports import Kv
 
 _DAY_MS = 86_400_000
@@ -81,7 +81,8 @@ async def put_tool(work: Workplace, options: argparse.Namespace) -> None:
     name = config.pop("name", None)
     entry = tool_entry(options.tenant, check_tool_name(name), config, allow_loopback=not work.remote)
     stored = await work.kv.get(entry.key)
-    if stored is not None and stored != entry.value and json.loads(stored)["version"] >= config["version"]:
+    before: Any = None if stored is None or stored == entry.value else read_json(stored)
+    if before is not None and before["version"] >= config["version"]:
         raise Conflict("the tool has changed: raise its version", code=ForeignCode("version_not_raised"))
     await entry.write(work.kv)
     print(f"stored tool {name}, version {config['version']}, for tenant {options.tenant}")
@@ -116,7 +117,8 @@ async def show(work: Workplace, options: argparse.Namespace) -> None:
     sealed = await _names(work.kv, credential_name(tenant, ""))
     for key, text in tools.items():
         if text is not None:
-            name, config = key.removeprefix(prefix), json.loads(text)
+            name = key.removeprefix(prefix)
+            config: Any = read_json(text)
             credential = "credential stored" if credential_name(tenant, name) in sealed else "no credential"
             print(f"tool  {name}  version {config['version']}  {config['method']} {config['url']}  {credential}")
 

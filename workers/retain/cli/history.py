@@ -25,6 +25,7 @@ from retain.cli.administrator import open_client
 from retain.errors import InvalidInput, RetainError, UpstreamFailed
 from retain.errors.codes import ForeignCode
 from retain.identifiers import check_tenant
+from retain.json_text import read_json
 from retain.tenants.history import GENESIS, follow
 
 Entry = Mapping[str, Any]
@@ -88,7 +89,8 @@ def read_file(path: Path) -> Iterator[Entry]:
     try:
         with path.open(encoding="utf-8") as lines:
             for line in lines:
-                yield json.loads(line)
+                entry: Any = read_json(line)
+                yield entry
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}", code=ForeignCode("invalid_dump")) from error
 

@@ -7,10 +7,12 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from retain.cli.project import Project
 from retain.errors import Unavailable
 from retain.errors.codes import ForeignCode
+from retain.json_text import read_json
 from retain.ports import KeyPage
 
 _BULK_KEYS = 100
@@ -57,7 +59,7 @@ class WranglerKv:
         for start in range(0, len(keys), _BULK_KEYS):
             wanted = list(keys[start : start + _BULK_KEYS])
             with _private_file(json.dumps(wanted)) as file:
-                answer = json.loads(self._run(["kv", "bulk", "get", file.name, *self._where]))
+                answer: Any = read_json(self._run(["kv", "bulk", "get", file.name, *self._where]))
             found.update({key: (answer.get(key) or {}).get("value") for key in wanted})
         return found
 
@@ -74,9 +76,8 @@ class WranglerKv:
 
     async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
         """Return all keys that start with `prefix`: wrangler reads all pages. See the port."""
-        names = [
-            entry["name"] for entry in json.loads(self._run(["kv", "key", "list", "--prefix", prefix, *self._where]))
-        ]
+        listed: Any = read_json(self._run(["kv", "key", "list", "--prefix", prefix, *self._where]))
+        names = [entry["name"] for entry in listed]
         rest = sorted(name for name in names if cursor is None or name > cursor)
         return KeyPage(rest[:limit], rest[limit - 1] if len(rest) > limit else None)
 

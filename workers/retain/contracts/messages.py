@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retain.contracts.opaque import MAX_PIECE_BYTES, opaque_text
 from retain.errors import InvalidInput, LimitExceeded
+from retain.json_text import MAX_NESTING, read_json, read_own_json
 from retain.limits.storage import utf8_bytes
 from retain.models.chat import ChatMessage, ToolCall
 
@@ -48,7 +48,13 @@ def database_texts(messages: Sequence[ChatMessage]) -> list[str]:
 
 def message_of(text: str) -> ChatMessage:
     """Return the message that `message_texts` wrote."""
-    return message_from(json.loads(text))
+    return message_from(read_own_json(text))
+
+
+def messages_of(text: str) -> list[ChatMessage]:
+    """Return the messages of a whole conversation, a JSON list. Raises: ValueError for a text that is not JSON."""
+    stored: Any = read_json(text, levels=2 * MAX_NESTING)  # the list is around messages that may be MAX_NESTING deep
+    return [message_from(fields) for fields in stored]
 
 
 def message_from(fields: Mapping[str, Any]) -> ChatMessage:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,7 @@ from retain.errors import UpstreamFailed
 from retain.evaluation.dataset import Case, CaseUser, Fixture, RecallTarget, Target
 from retain.evaluation.scoring.scores import Called, Observation
 from retain.evaluation.scratch import Scratch, Scratches
-from retain.json_text import JsonObject
+from retain.json_text import JsonObject, read_json, read_own_json
 from retain.memory.records.record import RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
@@ -179,14 +178,14 @@ _Traces = Mapping[str, Mapping[tuple[int, int], _Step]]
 
 def _has_ended(run: Row) -> bool:
     learning = run["learning"]
-    return run["status"] != "running" and (learning is None or json.loads(learning)["status"] != "pending")
+    return run["status"] != "running" and (learning is None or read_own_json(learning)["status"] != "pending")
 
 
 def _traces(events: Sequence[Row]) -> _Traces:
     """Return the tool calls of each run, in order. A resumed call counts once."""
     traces: dict[str, dict[tuple[int, int], _Step]] = {}
     for row in events:
-        data = json.loads(row["data"])
+        data = read_own_json(row["data"])
         steps = traces.setdefault(row["run_id"], {})
         if row["kind"] == "tool_called":
             steps[data["turn"], data["index"]] = _Step(data["name"], data["arguments"])
@@ -201,7 +200,7 @@ def _traces(events: Sequence[Row]) -> _Traces:
 
 def _delegated(content: str) -> str | None:
     try:
-        answer = json.loads(content)
+        answer = read_json(content)
     except ValueError:
         return None
     return answer.get("run_id") if isinstance(answer, dict) else None
@@ -212,7 +211,7 @@ def _observation(
 ) -> Observation:
     run_id = result.run_id
     row = rows[run_id]
-    given = [str(record["id"]) for record in json.loads(row["input"]).get("records", [])]
+    given = [str(record["id"]) for record in read_own_json(row["input"]).get("records", [])]
     recalled = [record for step in traces.get(run_id, {}).values() for record in step.recalled]
     details = {
         "agent_run_id": run_id,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 
 from retain.errors import Conflict, NotFound, QuotaExceeded
 from retain.evaluation.dataset import Case, Dataset, Definition, Target, check_dataset_name
-from retain.json_text import JsonObject
+from retain.json_text import JsonObject, read_own_json
 from retain.ports import Clock, Row, Sql, Statement
 
 MAX_DATASETS = 100
@@ -101,7 +100,7 @@ class Datasets:
     async def cases(self, tenant_id: str, name: str, version: str) -> list[JsonObject | None]:
         """Return the cases of a version as they were put; None for one that was erased."""
         rows = (await self._sql.run(_CASES, tenant_id, name, version)).rows
-        return [None if row["content"] is None else json.loads(row["content"]) for row in rows]
+        return [None if row["content"] is None else read_own_json(row["content"]) for row in rows]
 
     async def case(self, tenant_id: str, name: str, version: str, position: int) -> Case:
         """Return one case. Raises: NotFound (code `case_erased`) for one that no longer exists."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
 from retain.evaluation.expectations import Metric
 from retain.evaluation.scoring.scores import Score
-from retain.json_text import JsonObject
+from retain.json_text import JsonObject, read_own_json
 from retain.ports import Row
 
 Outcome = Literal["passed", "failed", "errored"]
@@ -41,16 +40,16 @@ class Result:
 
 def result_of(row: Row) -> Result:
     """Return the result in a row."""
-    scores = [Score(**score) for score in json.loads(row["scores"] or "[]")]
+    scores = [Score(**score) for score in read_own_json(row["scores"] or "[]")]
     return Result(
         int(row["position"]),
         row["case_id"],
         row["state"],
         row["outcome"],
         row["output"],
-        json.loads(row["observed"]) if row["observed"] else None,
+        read_own_json(row["observed"]) if row["observed"] else None,
         tuple(scores),
-        json.loads(row["error"]) if row["error"] else None,
+        read_own_json(row["error"]) if row["error"] else None,
         row["started_at_ms"],
         row["scored_at_ms"],
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from retain.errors import Conflict
 from retain.evaluation.dataset import Case, stored
+from retain.json_text import read_own_json
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.stores import Stores
 
@@ -56,7 +57,7 @@ class Scratches:
         known = await self._known(name)
         if known is not None:
             return known
-        stubs = json.dumps({tool: json.loads(stored(stub)) for tool, stub in case.tools.items()})
+        stubs = json.dumps({tool: read_own_json(stored(stub)) for tool, stub in case.tools.items()})
         now = self._stores.clock()
         try:
             await self._sql.batch(
@@ -101,4 +102,4 @@ class Scratches:
         rows = (await self._sql.run("SELECT records FROM eval_scratches WHERE scratch_id = ?", name)).rows
         if not rows:
             return None
-        return Scratch(name, None if rows[0]["records"] is None else json.loads(rows[0]["records"]))
+        return Scratch(name, None if rows[0]["records"] is None else read_own_json(rows[0]["records"]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from retain.errors import NotFound
 from retain.evaluation.dataset import Stub
 from retain.evaluation.scoring.trace import fits_arguments
-from retain.json_text import JsonObject
+from retain.json_text import JsonObject, read_own_json
 from retain.models.chat import ToolSpec
 from retain.ports import Sql
 
@@ -57,4 +57,4 @@ async def stubs_of(sql: Sql, tenant_id: str) -> CaseStubs | None:
     rows = (await sql.run("SELECT stubs FROM eval_scratches WHERE scratch_id = ?", tenant_id)).rows
     if not rows:
         return None
-    return CaseStubs({name: Stub.model_validate(stub) for name, stub in json.loads(rows[0]["stubs"]).items()})
+    return CaseStubs({name: Stub.model_validate(stub) for name, stub in read_own_json(rows[0]["stubs"]).items()})

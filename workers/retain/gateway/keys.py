@@ -12,9 +12,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from retain.errors import InvalidInput, Misconfigured, Unauthenticated
 from retain.identifiers import check_tenant
+from retain.json_text import read_json
 from retain.ports import Kv
 
 KEY_PREFIX = "retain_"
@@ -87,7 +89,7 @@ def read_grant(text: str) -> Grant:
     Raises: Misconfigured (code `invalid_key_record`).
     """
     try:
-        record = json.loads(text)
+        record: Any = read_json(text)
         scopes = tuple(record["scopes"])
         expires_at_ms = record.get("expires_at_ms")
         valid = (

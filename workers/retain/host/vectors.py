@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from retain.errors import Misconfigured
 from retain.host.connection import open_connection, query, refusal
+from retain.json_text import read_own_json
 from retain.limits.vector_filter import matches
 from retain.limits.vectorize import MAX_DELETE_IDS, MAX_GET_IDS, check_entries, check_ids, check_query
 from retain.ports import MetadataFilter, MetadataValue, SqlValue, Vector, VectorEntry, VectorMatch
@@ -98,7 +99,7 @@ class SqliteVectorIndex:
         norm = math.hypot(*vector)
         found: list[tuple[float, str, dict[str, MetadataValue]]] = []
         for id_, blob, row_norm, text in query(self._connection, _IN_NAMESPACE, namespace):
-            metadata: dict[str, MetadataValue] = json.loads(text)
+            metadata: dict[str, MetadataValue] = read_own_json(text)
             if matches(filter, metadata):
                 # The norm is 0 for a vector whose values are too small for 32 bits: they were rounded to zeros.
                 score = _dot(vector, array("f", blob)) / (norm * row_norm) if row_norm else 0.0
@@ -111,7 +112,7 @@ class SqliteVectorIndex:
         check_ids(ids, MAX_GET_IDS)
         await asyncio.sleep(0)
         rows = [row for id_ in dict.fromkeys(ids) for row in query(self._connection, _GET, id_)]
-        return [VectorEntry(row[0], array("f", row[2]).tolist(), row[1], json.loads(row[3])) for row in rows]
+        return [VectorEntry(row[0], array("f", row[2]).tolist(), row[1], read_own_json(row[3])) for row in rows]
 
     async def delete_by_ids(self, ids: Sequence[str]) -> str:
         """Remove the vectors. See the port."""

@@ -14,6 +14,7 @@ from retain.ingest.extraction import ExtractedFact, SourceMessage
 from retain.ingest.intake import HELD_BYTES, discarding
 from retain.ingest.messages import IncomingMessage, message_key
 from retain.ingest.placement import Gap, Placeable, PlacedMessage
+from retain.json_text import read_own_json
 from retain.memory.records.record import Utterance
 from retain.memory.scope import Scope
 from retain.ports import Row, Sql, SqlValue, Statement
@@ -155,7 +156,7 @@ class Inbox:
             values = [
                 (
                     int(row["position"]),
-                    json.loads(row["source"]).get("message"),
+                    read_own_json(row["source"]).get("message"),
                     message_key(row["speaker"], row["content"]),
                     _time(row["said_at_ms"]),
                     row["id"],
@@ -249,7 +250,7 @@ class Inbox:
 
 
 def _facts(row: Row) -> tuple[ExtractedFact, ...]:
-    return tuple(ExtractedFact(**fact) for fact in json.loads(row["facts"] or "[]"))
+    return tuple(ExtractedFact(**fact) for fact in read_own_json(row["facts"] or "[]"))
 
 
 def _gaps(rows: Sequence[Row], high: int) -> dict[int, Gap]:

@@ -17,6 +17,7 @@ from retain.errors import InvalidInput, NotFound, RetainError, Unavailable
 from retain.errors.codes import ForeignCode, UnavailableCode
 from retain.ingest.messages import Rejection
 from retain.jobs import LEASE_MS, Leases
+from retain.json_text import read_own_json
 from retain.memory.scope import Scope
 from retain.ports import Clock, Row, Sql, Statement
 from retain.retention import TEXT_KEPT_MS, RetentionRule
@@ -263,8 +264,8 @@ def _job(row: Row) -> IngestJob:
         stored=int(row["stored"]),
         duplicate=int(row["duplicate"]),
         extracted=int(row["extracted"]),
-        rejections=tuple(Rejection(**rejection) for rejection in json.loads(row["rejections"])),
-        error=None if row["error"] is None else json.loads(row["error"]),
+        rejections=tuple(Rejection(**rejection) for rejection in read_own_json(row["rejections"])),
+        error=None if row["error"] is None else read_own_json(row["error"]),
         lease_until_ms=int(row["lease_until_ms"]),
         created_at_ms=int(row["created_at_ms"]),
         updated_at_ms=int(row["updated_at_ms"]),

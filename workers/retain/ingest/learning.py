@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from retain.ingest.extraction import DENIED, ENDED, ExtractedFact, ending_of, is_functional, key_of
+from retain.json_text import read_own_json
 from retain.memory.records.claims import covers, spans_of
 from retain.memory.records.record import NewRecord, RecordSource, content_hash
 from retain.memory.semantic import SemanticMemory
@@ -160,13 +161,13 @@ def _is_valid(row: Row, at_ms: int) -> bool:
     return (
         row["valid_from_ms"] <= at_ms
         and (row["valid_to_ms"] or at_ms + 1) > at_ms
-        and not covers(spans_of(json.loads(row["gaps"] or "[]")), at_ms)
+        and not covers(spans_of(read_own_json(row["gaps"] or "[]")), at_ms)
     )
 
 
 def _begins(row: Row) -> list[int]:
     """Return when the record's claims begin."""
-    return [begin for begin, _ in spans_of(json.loads(row["claims"] or "[]"))] or [row["valid_from_ms"]]
+    return [begin for begin, _ in spans_of(read_own_json(row["claims"] or "[]"))] or [row["valid_from_ms"]]
 
 
 def _about(one: SourcedFact) -> tuple[str, str]:

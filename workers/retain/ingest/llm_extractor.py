@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from retain.errors import UpstreamFailed
 from retain.ingest.extraction import ENDED, ExtractedFact, SourceMessage, ending_of, entity, predicate_of, subject_of
+from retain.json_text import NestedTooDeeply, check_nesting
 from retain.memory.records.record import Kind
 from retain.models.chat import ChatMessage, ChatModel, ChatRequest
 
@@ -109,8 +110,12 @@ def read_facts(answer: str, messages: Sequence[SourceMessage]) -> list[Extracted
     Raises: UpstreamFailed (code `malformed_extraction`), which names the invalid field, not the model's words.
     """
     fenced = _FENCED.fullmatch(answer)
+    text = fenced[1] if fenced else answer
     try:
-        facts = _Answer.model_validate_json(fenced[1] if fenced else answer).facts
+        check_nesting(text)
+        facts = _Answer.model_validate_json(text).facts
+    except NestedTooDeeply as error:
+        raise _malformed(str(error)) from error
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "answer"

@@ -5,7 +5,6 @@ A deployment adds to it and changes it by the setting MEMORY_PLACEMENTS, a JSON 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -13,6 +12,7 @@ from typing import Any, Literal, cast, get_args
 
 from retain.errors import InvalidInput, Misconfigured
 from retain.items.entry import Tier
+from retain.json_text import read_json
 
 MINUTE_S = 60
 DAY_S = 86_400
@@ -133,7 +133,7 @@ def read_placements(text: str) -> Matrix:
     if not text:
         return MATRIX
     try:
-        given = json.loads(text)
+        given = read_json(text)
     except ValueError as error:
         raise _refused("MEMORY_PLACEMENTS is not JSON") from error
     if not isinstance(given, dict):

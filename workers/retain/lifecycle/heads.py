@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from retain.json_text import read_own_json
 from retain.lifecycle.stores import Stores
 from retain.ports import Objects, Sql
 from retain.tenants.history import ChainVerdict
@@ -103,5 +104,5 @@ async def _lost(sql: Sql, kept: Mapping[str, Head]) -> list[str]:
 
 async def _read(objects: Objects) -> dict[str, Head]:
     content = await objects.get(LATEST)
-    stored: dict[str, Any] = {} if content is None else json.loads(content)
+    stored: dict[str, Any] = {} if content is None else read_own_json(content)
     return {tenant: Head(int(seq), digest) for tenant, (seq, digest) in stored.items()}

@@ -7,11 +7,11 @@ somebody ingests a transcript of a run.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 
 from retain.errors import InvalidInput
+from retain.json_text import read_json_within
 from retain.memory.recall.wording import normalised, statement, undisguised, wording
 from retain.memory.records.record import NewRecord, Record, RecordSource
 from retain.memory.semantic import RecallQuery, SemanticMemory, StoreResult
@@ -120,10 +120,10 @@ def _outside_answers(text: str) -> str:
 def _end_of_answer(text: str, start: int) -> int | None:
     """Return the end of the recall answer that starts here, None if none does; a truncated answer ends with the text."""
     try:
-        value, end = json.JSONDecoder().raw_decode(text, start)
-    except (ValueError, RecursionError):
+        value, end = read_json_within(text, start)
+    except ValueError:
         return len(text) if _CUT_ANSWER.match(text, start) else None
-    memories = value["memories"]
+    memories = value["memories"] if isinstance(value, dict) else None
     if not isinstance(memories, list):
         return None
     ours = all(isinstance(memory, dict) and {"id", "content"} <= memory.keys() for memory in memories)

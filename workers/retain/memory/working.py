@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retain.errors import InvalidInput, LimitExceeded, Unavailable
-from retain.json_text import Json
+from retain.json_text import Json, check_nested, read_own_json
 from retain.limits.storage import MIN_KV_TTL_S
 from retain.ports import Clock, Kv, ObjectSql
 
@@ -91,6 +91,7 @@ class WorkingMemory:
         if _KEY.fullmatch(key) is None:
             raise InvalidInput(f"a working key must match {_KEY.pattern}", code="invalid_working_key")
         try:
+            check_nested(value)
             text = json.dumps(value, separators=(",", ":"), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise InvalidInput("a working value must be JSON", code="invalid_working_value") from error
@@ -123,14 +124,14 @@ class WorkingMemory:
         rows = self._local.run(
             "SELECT value FROM working_memory WHERE key = ? AND expires_at_ms > ?", key, self._clock()
         ).rows
-        return json.loads(rows[0]["value"]) if rows else None
+        return read_own_json(rows[0]["value"]) if rows else None
 
     def all(self) -> dict[str, Json]:
         """Return every live key with its value, sorted by key."""
         rows = self._local.run(
             "SELECT key, value FROM working_memory WHERE expires_at_ms > ? ORDER BY key", self._clock()
         ).rows
-        return {row["key"]: json.loads(row["value"]) for row in rows}
+        return {row["key"]: read_own_json(row["value"]) for row in rows}
 
     async def clear(self) -> None:
         """Remove every key, also from KV."""

@@ -10,8 +10,10 @@ import binascii
 import json
 from collections.abc import Callable
 from hashlib import sha256
+from typing import Any
 
 from retain.errors import Forbidden
+from retain.json_text import read_json
 from retain.ports import Crypto
 
 KEY_BYTES = 32
@@ -62,7 +64,7 @@ class Keyring:
         Raises: ValueError when it is not a sealed text, or no key of the ring opens it under this name; as `read`.
         """
         try:
-            envelope = json.loads(sealed)
+            envelope: Any = read_json(sealed)
             if envelope["v"] != _VERSION:
                 raise ValueError("sealed in an unknown format version")
             data = binascii.a2b_base64(envelope["data"], strict_mode=True)

@@ -9,7 +9,6 @@ The name of a field is read as words: `userEmail`, `e-mail` and `EMAIL_ADDRESS` 
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from retain.errors import InvalidInput, Misconfigured
+from retain.json_text import MAX_NESTING, NestedTooDeeply, read_json
 from retain.ports import Crypto
 from retain.sealing.keyring import Keyring, decode_key
 
@@ -72,11 +72,11 @@ def declared_in(value: str, fields: Sequence[str]) -> list[str]:
     if value.lstrip(" \t\r\n")[:1] not in ("{", "["):
         return []
     try:  # pairs, not dictionaries: of two fields with one name, neither hides the other
-        json.loads(value, object_pairs_hook=seen)
+        read_json(value, levels=2 * MAX_NESTING, on_pairs=seen)
+    except NestedTooDeeply as error:
+        raise InvalidInput("the value is nested too deeply to be searched for PII", code="value_too_deep") from error
     except ValueError:
         return []
-    except RecursionError as error:
-        raise InvalidInput("the value is nested too deeply to be searched for PII", code="value_too_deep") from error
     return sorted(found)
 
 

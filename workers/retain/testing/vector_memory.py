@@ -12,7 +12,7 @@ from typing import Any
 
 from retain.contracts.vectors import DeletableVectorMemory, VectorDocument, VectorMemory
 from retain.identifiers import new_id
-from retain.json_text import Json
+from retain.json_text import Json, read_own_json
 from retain.testing.suite import check, exact, invariant, raises
 from retain.testing.vector_stores import VectorStores
 
@@ -216,7 +216,7 @@ class VectorMemorySuite(VectorStores):
             back = found[f"{number}"]
             check(back.content == content, "VM8", f"the content {content!r} was returned as {back.content!r}")
             written = asdict(back)
-            check(json.loads(json.dumps(written)) == written, "VM8", f"{back!r} is not JSON")
+            check(read_own_json(json.dumps(written)) == written, "VM8", f"{back!r} is not JSON")
         await self._long_contents_are_kept_or_refused(memory)
         for what, value in _NOT_JSON:
             bad = self.document("bad", 1.0, metadata={"value": value})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from pydantic import Field
 
 from retain.admin.context import AdminContext
@@ -11,6 +9,7 @@ from retain.admin.resources.runs import run_row
 from retain.errors import Conflict
 from retain.http import Response, json_response
 from retain.identifiers import namespace_key
+from retain.json_text import read_own_json
 from retain.memory.procedures.posterior import check_score
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import AgentType, QueryModel, QueryString
@@ -41,7 +40,7 @@ async def record_outcome(context: AdminContext, request: TypedRequest[OutcomeBod
     tenant_id = request.tenant_id
     score = check_score(request.body.score)
     run = await run_row(context.sql, tenant_id, request.path["run_id"])
-    followed = json.loads(run["input"]).get("procedure")
+    followed = read_own_json(run["input"]).get("procedure")
     if followed is None:
         raise Conflict("the run followed no workflow: its agent has no procedures", code="no_procedure")
     outcome = {

@@ -12,6 +12,7 @@ from retain.admin.context import AdminContext
 from retain.errors import InvalidInput, NotFound
 from retain.http import Response, json_response
 from retain.identifiers import check_id
+from retain.json_text import read_own_json
 from retain.ports import Row, Sql, SqlValue
 from retain.routing.queries import MAX_LIMIT, AgentType, PageLimit, PageQuery, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
@@ -117,7 +118,7 @@ async def show_run(sql: Sql, tenant_id: str, run_id: str) -> dict[str, Any]:
     Raises: NotFound (code `no_such_run`), also for another tenant's run; InvalidInput; Unavailable.
     """
     row = await run_row(sql, tenant_id, run_id)
-    logged = json.loads(row["input"])
+    logged = read_own_json(row["input"])
     ids = [str(episode["episode_id"]) for episode in logged.get("episodes", [])]
     left, read, children = await sql.batch(
         [
@@ -155,13 +156,13 @@ async def list_events(sql: Sql, tenant_id: str, run_id: str, *, limit: int, curs
         int(cursor or 0),
         limit + 1,
     )
-    events = [{**row, "data": json.loads(row["data"])} for row in result.rows[:limit]]
+    events = [{**row, "data": read_own_json(row["data"])} for row in result.rows[:limit]]
     more = len(result.rows) > limit
     return {"events": events, "cursor": str(events[-1]["seq"]) if more else None}
 
 
 def _parsed(text: str | None) -> Any:
-    return None if text is None else json.loads(text)
+    return None if text is None else read_own_json(text)
 
 
 async def run_row(sql: Sql, tenant_id: str, run_id: str) -> Row:

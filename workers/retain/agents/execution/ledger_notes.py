@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from retain.agents.definitions import AgentDefinition
 from retain.agents.identity import InstanceIdentity
@@ -16,7 +16,7 @@ from retain.agents.runs.context import AssembledContext
 from retain.agents.runs.events import ApprovalAnswered, RunCompleted, RunEvent, RunFailed, ToolAnswered
 from retain.agents.runs.open_run import Basis, OpenRun
 from retain.errors.codes import MisconfiguredCode, UnavailableCode, UpstreamFailedCode
-from retain.json_text import Json
+from retain.json_text import Json, read_json
 from retain.ledgers.decisions import DecisionKind
 from retain.outbox import OwedStatement
 
@@ -135,7 +135,8 @@ def _memories_of(run: OpenRun, at_ms: int) -> Iterator[Json]:
 
 def _code_in(content: str) -> str:
     """Return the code of the error that a failed tool's answer contains."""
-    return str(json.loads(content)["error"]["code"])
+    answer: Any = read_json(content)
+    return str(answer["error"]["code"])
 
 
 def _digest(text: str) -> str:

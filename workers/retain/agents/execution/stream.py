@@ -7,7 +7,6 @@ Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from retain.agents.calls.answers import RunStreamEvent
@@ -30,7 +29,7 @@ from retain.agents.runs.events import (
     ToolAnswered,
     ToolCalled,
 )
-from retain.json_text import Json, JsonObject
+from retain.json_text import Json, JsonObject, read_own_json
 
 RETRY_MS = 1_000
 """After how long a browser reconnects when the connection breaks, in milliseconds."""
@@ -109,5 +108,5 @@ def _answered(event: ToolAnswered) -> Iterator[tuple[str, JsonObject]]:
         records: list[Json] = [{"id": record_id, "score": score} for record_id, score in event.recalled]
         yield "memory.recalled", {**_call_of(event), "records": records}
     if event.name == "store_memory" and not event.failed:
-        yield "memory.stored", {**_call_of(event), **json.loads(event.content)}
+        yield "memory.stored", {**_call_of(event), **read_own_json(event.content)}
     yield "tool.answered", {**_call_of(event), "name": event.name, "failed": event.failed, "content": event.content}

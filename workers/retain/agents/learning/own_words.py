@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,7 +11,7 @@ from retain.agents.definitions import Learning
 from retain.agents.tools.learn_fact import UNNAMED, names_of
 from retain.ingest.extraction import ExtractedFact, SourceMessage, entity, subject_of
 from retain.ingest.selection import extractor
-from retain.json_text import Json
+from retain.json_text import Json, read_own_json
 from retain.memory.facts import user_subject
 from retain.memory.recalled import without_recalled
 from retain.models.chat import ChatModel, ChatReply, ChatRequest, OnText
@@ -47,7 +46,7 @@ class FoundFacts:
     @classmethod
     def from_text(cls, text: str) -> FoundFacts:
         """Return it from its `to_json` form, as JSON text."""
-        content = json.loads(text)
+        content = read_own_json(text)
         facts = tuple(ExtractedFact(**fact) for fact in content["facts"])
         return cls(facts, content["cut"], content["input_tokens"], content["output_tokens"])
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from retain.json_text import read_json
 
 _FIRST_WORD = re.compile(r"[^\w{]*(\w[\w-]*)")
 _CONFIDENCE = re.compile(r"\bconfidence\b(?:\s+of|\s+is)?[\s:=]*(\d+(?:\.\d+)?)\s?(%)?", re.IGNORECASE)
@@ -27,8 +28,8 @@ def declared_decision(answer: str, labels: Sequence[str]) -> Declared | None:
     """
     known = {label.casefold(): label for label in labels}
     try:
-        content = json.loads(answer)
-    except (ValueError, RecursionError):
+        content = read_json(answer)
+    except ValueError:
         content = None
     if isinstance(content, list):
         return None

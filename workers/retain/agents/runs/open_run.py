@@ -10,6 +10,7 @@ from retain.agents.calls.report import FollowedWorkflow
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.runs.events import RunEvent
 from retain.agents.runs.run_state import RunState, apply
+from retain.json_text import read_own_json
 from retain.models.chat import ChatMessage, ToolCall
 
 
@@ -81,11 +82,11 @@ class OpenRun:
     @classmethod
     def stored(cls, run_id: str, request: str, context: str) -> OpenRun:
         """Return the run with this stored request and context, before its first event."""
-        first = json.loads(context)
+        first = read_own_json(context)
         basis = first.get("basis")  # runs of earlier versions have none
         return cls(
             run_id,
-            RunRequest.from_json(json.loads(request)),
+            RunRequest.from_json(read_own_json(request)),
             tuple(
                 ChatMessage(
                     message["role"],

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from retain.agents.calls.answers import LogEntry
 from retain.agents.runs.events import RunEvent, from_json
+from retain.json_text import read_own_json
 from retain.ports import ObjectSql
 
 
@@ -32,7 +32,9 @@ class RunLog:
     def events(self, run_id: str, *, after: int = 0) -> list[Logged]:
         """Return the run's events after the number `after`, in order."""
         rows = self._local.run("SELECT * FROM run_log WHERE run_id = ? AND seq > ? ORDER BY seq", run_id, after).rows
-        return [Logged(int(row["seq"]), row["at_ms"], from_json(row["kind"], json.loads(row["data"]))) for row in rows]
+        return [
+            Logged(int(row["seq"]), row["at_ms"], from_json(row["kind"], read_own_json(row["data"]))) for row in rows
+        ]
 
     def last_seq(self, run_id: str) -> int:
         """Return the number of the run's last event, or 0."""
@@ -43,7 +45,7 @@ class RunLog:
         """Return the newest `limit` events of all runs, newest first."""
         rows = self._local.run("SELECT * FROM run_log ORDER BY at_ms DESC, run_id DESC, seq DESC LIMIT ?", limit).rows
         return tuple(
-            LogEntry(row["run_id"], row["seq"], row["turn"], row["kind"], row["at_ms"], json.loads(row["data"]))
+            LogEntry(row["run_id"], row["seq"], row["turn"], row["kind"], row["at_ms"], read_own_json(row["data"]))
             for row in rows
         )
 

@@ -10,6 +10,7 @@ from retain.agents.calls.answers import RunSummary
 from retain.agents.calls.report import RunResult
 from retain.agents.runs.open_run import OpenRun
 from retain.errors import NotFound
+from retain.json_text import read_own_json
 from retain.ports import ObjectSql, Row
 
 
@@ -98,7 +99,7 @@ class RunTable:
     def result(self, run_id: str) -> RunResult | None:
         """Return the run's result, None while it is open. Raises: NotFound (code `no_such_run`)."""
         stored = self._row(run_id)["result"]
-        return None if stored is None else RunResult.from_json(json.loads(stored))
+        return None if stored is None else RunResult.from_json(read_own_json(stored))
 
     def asked_with(self, idempotency_key: str) -> KnownRun | None:
         """Return the run that was requested with this key, or None."""

@@ -33,7 +33,7 @@ from retain.agents.calls.user import User
 from retain.agents.tools.built_in import CallContext, ToolResult
 from retain.errors import Forbidden, InvalidInput, Misconfigured, UpstreamFailed
 from retain.identifiers import check_tool_name
-from retain.json_text import JsonObject
+from retain.json_text import JsonObject, read_json
 from retain.memory.semantic import SemanticMemory
 from retain.memory.working import WorkingMemory
 from retain.models.chat import ToolSpec
@@ -158,7 +158,7 @@ class FunctionTool:
         try:
             text = pydantic_core.to_json(answer).decode()
             if "NaN" in text or "Infinity" in text:  # what JSON has no numbers for
-                json.dumps(json.loads(text), allow_nan=False)
+                json.dumps(read_json(text), allow_nan=False)
             return ToolResult(text)
         except ValueError as error:
             raise UpstreamFailed("the tool's answer is not JSON", code="invalid_result") from error

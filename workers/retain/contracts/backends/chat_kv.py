@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
-from retain.contracts.messages import message_from, message_texts
+from retain.contracts.messages import message_texts, messages_of
 from retain.contracts.stored.conversations import opened, tenant_prefix
 from retain.errors import Misconfigured
 from retain.limits.storage import MAX_KV_VALUE_BYTES
@@ -45,7 +44,7 @@ class KvChatMemory:
         stored = await self._kv.get(self._key)
         if stored is None:
             return []
-        return [message_from(fields) for fields in json.loads(await opened(self._sealer, self._key, stored))]
+        return messages_of(await opened(self._sealer, self._key, stored))
 
     async def save(self, messages: Sequence[ChatMessage]) -> None:
         """Replace the conversation with these messages. See the contract.

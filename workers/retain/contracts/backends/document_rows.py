@@ -13,6 +13,7 @@ from retain.contracts.stored.document_index import NEVER_MS
 from retain.contracts.stored.packing import packed, unpacked
 from retain.contracts.vectors import RetrievedDocument, VectorDocument
 from retain.errors import ConstraintViolated
+from retain.json_text import read_own_json
 from retain.namespace import Namespace
 from retain.ports import Row, Sql, Statement
 
@@ -107,12 +108,12 @@ class DocumentRows:
         return [
             VectorDocument(row["document_id"], content, unpacked(row["embedding"], self._dimensions).tolist(), metadata)
             for row in rows
-            for content, metadata in [json.loads(row["document"])]
+            for content, metadata in [read_own_json(row["document"])]
         ]
 
     def _found(self, row: Row, query: Sequence[float]) -> RetrievedDocument:
         score = similarity(query, self._embedding(row))
-        content, metadata = json.loads(row["document"])
+        content, metadata = read_own_json(row["document"])
         return RetrievedDocument(row["document_id"], content, score, metadata)
 
     def _embedding(self, row: Row) -> array[float]:

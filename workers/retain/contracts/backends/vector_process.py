@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Sequence
 
 from retain.contracts.documents import PreparedDocument, check_model, check_top_k, normalised, prepared, similarity
 from retain.contracts.vectors import RetrievedDocument, VectorDocument
+from retain.json_text import read_own_json
 from retain.namespace import Namespace
 from retain.ports import Vector
 
@@ -51,7 +51,7 @@ class ProcessVectorMemory:
         return [
             RetrievedDocument(one.id, content, score, metadata)
             for score, one in nearest
-            for content, metadata in [json.loads(one.text)]
+            for content, metadata in [read_own_json(one.text)]
         ]
 
     async def delete(self, ids: Sequence[str]) -> None:

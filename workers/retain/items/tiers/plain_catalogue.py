@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from typing import Any
 
 from retain.errors import InvalidInput
 from retain.items.entry import Buried, Draft, ItemEntry
 from retain.items.tiers.protocols import WarmMemory
+from retain.json_text import read_json
 from retain.ports import Clock
 
 _MARK = "retain1 "
@@ -45,7 +47,7 @@ class PlainCatalogue:
         if not text.startswith(_MARK):
             return ItemEntry(0, "warm", text)
         head, _, value = text.removeprefix(_MARK).partition("\n")
-        fields = json.loads(head)
+        fields: Any = read_json(head)
         return ItemEntry(**{**fields, "value": value if fields["value"] else None})
 
     async def version(self, key: str) -> int | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
 from retain.contracts.stored.conversations import opened, tenant_prefix, words_of
 from retain.contracts.stored.document_index import DocumentIndex
+from retain.json_text import MAX_NESTING, read_json
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice, erase_keys
 from retain.lifecycle.stores import Stores
@@ -28,7 +29,7 @@ async def erase_conversations(stores: Stores, job: ErasureJob) -> Slice:
     async def named(key: str, value: str) -> bool:
         if term.in_text(key.removeprefix(prefix)):
             return True
-        messages = json.loads(await opened(stores.sealer, key, value))
+        messages: Any = read_json(await opened(stores.sealer, key, value), levels=2 * MAX_NESTING)
         return any(term.in_json(words_of(message)) for message in messages)
 
     return await erase_keys(stores, job, prefix, named)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from retain.errors import NotFound
 from retain.errors.codes import Code, ForeignCode
 from retain.identifiers import check_id, new_id
+from retain.json_text import read_own_json
 from retain.ports import Row, Sql, SqlValue, Statement
 from retain.tenants.history import digest_of
 
@@ -171,12 +172,12 @@ def started(tenant_id: str, kind: Kind, request: Mapping[str, object], step: str
 
 def _receipt(row: Row) -> ErasureReceipt:
     shown = {name: row[name] for name in ErasureReceipt.__slots__}
-    return ErasureReceipt(**{**shown, "counts": json.loads(row["counts"])})
+    return ErasureReceipt(**{**shown, "counts": read_own_json(row["counts"])})
 
 
 def _job(row: Row) -> ErasureJob:
-    cursor, pending = (None if row[name] is None else json.loads(row[name]) for name in ("cursor", "pending"))
-    return ErasureJob(_receipt(row), json.loads(row["request"]), row["step"], cursor, pending, int(row["revision"]))
+    cursor, pending = (None if row[name] is None else read_own_json(row[name]) for name in ("cursor", "pending"))
+    return ErasureJob(_receipt(row), read_own_json(row["request"]), row["step"], cursor, pending, int(row["revision"]))
 
 
 def _text(value: Any) -> str | None:

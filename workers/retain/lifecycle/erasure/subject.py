@@ -7,12 +7,12 @@ its past is erased.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from retain.json_text import read_own_json
 from retain.lifecycle.erasure.contracts import erase_conversations, forget_vectors
 from retain.lifecycle.erasure.items import (
     bury_items_of_user,
@@ -57,7 +57,7 @@ async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
     condition = (job.request["subject"],) if by_subject else ()
     rows = (await sql.run(unread, tenant_id, after, head, *condition, EVENTS)).rows
     read_to = int(rows[-1]["seq"]) if len(rows) == EVENTS else head
-    ids = sorted({row["record_id"] for row in rows if _named(job, json.loads(row["data"]))})
+    ids = sorted({row["record_id"] for row in rows if _named(job, read_own_json(row["data"]))})
     if ids:
         await erase_records_by_id(stores, job, ids, partial(_named, job), cursor=read_to)
     elif read_to > after:

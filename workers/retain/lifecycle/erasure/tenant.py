@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from retain.contracts.stored.document_index import index_namespace
 from retain.identifiers import new_id
+from retain.json_text import read_json
 from retain.lifecycle.erasure.contracts import erase_conversations, erase_documents
 from retain.lifecycle.erasure.items import bury_items, remove_items, remove_objects
 from retain.lifecycle.erasure.legacy import erase_legacy_objects, erase_legacy_values
@@ -179,7 +181,8 @@ def _api_keys(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
 
     async def of_tenant(_: str, grant: str) -> bool:
         try:
-            return bool(json.loads(grant)["tenant_id"] == job.tenant_id)
+            record: Any = read_json(grant)
+            return bool(record["tenant_id"] == job.tenant_id)
         except (ValueError, LookupError, TypeError):
             return False  # not a grant, so nobody's
 

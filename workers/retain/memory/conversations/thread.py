@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from retain.json_text import read_own_json
 from retain.memory.conversations.statements import MessageRole
 from retain.memory.episodes import Episode, Turns, episode_queries, episodes_in
 from retain.memory.scope import Scope
@@ -70,7 +71,7 @@ class ThreadSummary:
         """Return the summary in a conversation's row."""
         if row is None or row["summary_through"] is None:
             return cls()
-        lines: list[dict[str, Any]] = json.loads(row["summary"] or "[]")
+        lines: list[dict[str, Any]] = read_own_json(row["summary"] or "[]")
         return cls(tuple(SummaryLine(**line) for line in lines), row["summary_through"])
 
     @property

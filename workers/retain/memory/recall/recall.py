@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from retain.errors import InvalidInput
+from retain.json_text import read_own_json
 from retain.memory.filters import compile_filter
 from retain.memory.recall import candidates as sources
 from retain.memory.recall.as_of import as_then, best_known, read_records
@@ -307,5 +307,5 @@ def _above(min_score: float, ranked: Sequence[Candidate], scale: Relevance) -> l
 
 def _listed(result: SqlResult) -> list[Any]:
     """Return the elements of the JSON array that a statement returned."""
-    listed: list[Any] = json.loads(result.rows[0]["found"])
+    listed: list[Any] = read_own_json(result.rows[0]["found"])
     return listed

@@ -9,6 +9,7 @@ from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 
 from retain.errors import InvalidInput, LimitExceeded
 from retain.errors.codes import InvalidInputCode
+from retain.json_text import check_nested
 
 MAX_CONTENT_BYTES = 64 * 1024
 """Largest content of one record, in bytes of UTF-8."""
@@ -17,6 +18,8 @@ MAX_METADATA_BYTES = 10 * 1024
 
 Source: https://developers.cloudflare.com/vectorize/platform/limits/
 """
+MAX_METADATA_NESTING = 32
+"""Deepest nesting of one record's metadata: written into a line of an export, it is still read again."""
 MAX_PART_BYTES = 512
 """Largest subject, predicate, object, conversation or speaker, in bytes."""
 MAX_SPANS = 1024
@@ -56,6 +59,7 @@ class MetadataLimit:
         if not isinstance(value, Mapping):
             raise InvalidInput(f"{name} must be a JSON object", code="invalid_metadata")
         try:
+            check_nested(value, MAX_METADATA_NESTING)
             size = len(json.dumps(dict(value), allow_nan=False).encode())
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"{name} must be a JSON object", code="invalid_metadata") from error

@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass, replace
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
+from retain.json_text import read_own_json
 from retain.memory.records.claims import Spans, spans_of
 from retain.memory.records.events import KnownRecord, LearningEvent
 from retain.memory.records.record import RECORD_FIELDS, Record, Utterance
@@ -69,8 +70,8 @@ def event_of(row: Row) -> LearningEvent:
         event_id=row["event_id"],
         record_id=row["record_id"],
         kind=row["kind"],
-        data=json.loads(row["data"]),
-        source=json.loads(row["source"]),
+        data=read_own_json(row["data"]),
+        source=read_own_json(row["source"]),
         at_ms=int(row["at_ms"]),
     )
 
@@ -119,8 +120,8 @@ def as_stored(record: Record) -> Record:
     """Return the record as it reads from its row: with metadata and source converted through JSON."""
     return replace(
         record,
-        metadata=json.loads(json.dumps(dict(record.metadata))),
-        source=json.loads(json.dumps(dict(record.source))),
+        metadata=read_own_json(json.dumps(dict(record.metadata))),
+        source=read_own_json(json.dumps(dict(record.source))),
     )
 
 
@@ -155,7 +156,7 @@ def _readers() -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
 
 def _reader(hint: Any) -> Callable[[Any], Any] | None:
     if hint == Spans:
-        return lambda value: () if value is None else spans_of(json.loads(value))
+        return lambda value: () if value is None else spans_of(read_own_json(value))
     parts = [get_origin(part) or part for part in (hint, *get_args(hint))]
     kinds: tuple[type, ...] = (bool, int, float)
     for kind in kinds:  # D1 returns integers for whole reals, and numbers for booleans
@@ -164,4 +165,4 @@ def _reader(hint: Any) -> Callable[[Any], Any] | None:
             return read
         if kind in parts:
             return lambda value: None if value is None else kind(value)
-    return json.loads if Mapping in parts else None
+    return read_own_json if Mapping in parts else None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retain.errors import InvalidInput
+from retain.json_text import read_own_json
 from retain.memory.records.record import Record
 from retain.memory.records.rows import record_of
 from retain.ports import Sql
@@ -46,7 +47,7 @@ async def similar_records(sql: Sql, tenant_id: str, *, at_ms: int, limit: int, c
     if cursor is not None and (len(cursor) != 64 or not set(cursor) <= set("0123456789abcdef")):
         raise InvalidInput("the cursor is not valid", code="invalid_cursor")
     found = (await sql.run(_GROUPS, tenant_id, cursor or "", at_ms, limit + 1)).rows
-    wanted = [sorted(json.loads(row["ids"]))[:PER_GROUP] for row in found[:limit]]
+    wanted = [sorted(read_own_json(row["ids"]))[:PER_GROUP] for row in found[:limit]]
     rows = (await sql.run(_RECORDS, tenant_id, json.dumps([one for ids in wanted for one in ids]))).rows
     records = {row["id"]: record_of(row) for row in rows}
     groups = [[records[one] for one in ids if one in records] for ids in wanted]

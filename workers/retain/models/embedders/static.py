@@ -6,7 +6,6 @@ known pieces and gives a zero vector. `models/README.md` says where the table co
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 import zlib
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retain.errors import Misconfigured
+from retain.json_text import read_own_json
 from retain.models.embedders.wordpiece import split_word, words
 
 MODEL = "static-minilm-256"
@@ -54,7 +54,7 @@ class StaticTable:
         try:
             blob = zlib.decompress(packed)
             head, _, body = blob.partition(b"\n")
-            header = json.loads(head)
+            header = read_own_json(head)
             dimensions, bits, count, vocabulary_bytes = (
                 int(header[name]) for name in ("dim", "bits", "rows", "vocab_bytes")
             )
