@@ -14,6 +14,8 @@ from tools.paths import PRODUCTION_CONFIG
 VALUES = {name: f"value-of-{name}" for name in NAMES} | {
     "EMBEDDING_DIMENSIONS": "256",
     "RUNS_RETENTION_DAYS": "30",
+    "BACKUPS_DAILY": "true",
+    "BACKUPS_KEPT_DAYS": "28",
     "ALLOW_MODEL_REQUESTS": "false",
     "MEMORY_NAMESPACE_WRITE_CANONICAL": "true",
     "MEMORY_NAMESPACE_COMPAT_READ": "false",
@@ -46,6 +48,7 @@ def test_every_value_lands_where_it_belongs() -> None:
     assert settings.previous_credentials_key == "value-of-PREVIOUS_CREDENTIALS_KEY"
     assert settings.embedding_dimensions == 256
     assert settings.runs_retention_days == 30
+    assert (settings.backups_daily, settings.backups_kept_days) == (True, 28)
     assert {model.allow_requests for model in (settings.chat, settings.embedding)} == {False}
     assert settings.namespaces == NamespaceSettings(True, False, "value-of-MEMORY_NAMESPACE_LEGACY_PATTERNS")
     for prefix, model in (("CHAT", settings.chat), ("EMBEDDING", settings.embedding)):
@@ -55,6 +58,12 @@ def test_every_value_lands_where_it_belongs() -> None:
             f"value-of-{prefix}_BASE_URL",
             f"value-of-{prefix}_API_KEY",
         )
+
+
+@pytest.mark.parametrize("days", ["0", "29", "x", ""])
+def test_a_backup_is_kept_for_less_time_than_the_ids_of_erased_users(days: str) -> None:
+    with pytest.raises(Misconfigured):
+        read_settings({**VALUES, "BACKUPS_KEPT_DAYS": days})
 
 
 def test_the_names_are_exactly_those_that_are_read() -> None:

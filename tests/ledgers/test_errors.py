@@ -30,6 +30,8 @@ from retain.ledgers.errors import (
     park,
     settle,
 )
+from retain.lifecycle.backups.backing_up import Backups
+from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.reindexing import Reindexing
 from retain.memory.indexer import PARKED_AFTER
@@ -81,7 +83,11 @@ class Desk(World):
         def demotion() -> Demotion:
             raise AssertionError("no item")
 
-        return Replaying(ReplayPorts(self.stores(), self.ingestion, runner, demotion, step, call_tool))
+        async def backup(tenant_id: str, job_id: str) -> BackupJob:
+            stores = self.stores()
+            return await Backups(stores, 14).resume(await BackupJobs(stores).get(tenant_id, job_id))
+
+        return Replaying(ReplayPorts(self.stores(), self.ingestion, runner, demotion, backup, step, call_tool))
 
     def ingestion(self, scope: Scope) -> Ingestion:
         stores = self.stores()

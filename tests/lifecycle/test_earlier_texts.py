@@ -58,7 +58,7 @@ async def test_they_are_imported_with_their_record(world: World) -> None:
     assert first[0] == BEFORE
     text, cursor = "", None
     for _ in range(2):
-        page = await export_page(world.sql, "acme", cursor)
+        page = await export_page(world.stores(), "acme", cursor)
         text, cursor = text + page.text, page.cursor
     for _ in range(2):
         await import_lines(world.stores(), "copy", text)
@@ -71,12 +71,12 @@ async def test_they_are_imported_with_their_record(world: World) -> None:
 
 async def test_an_edit_that_is_imported_later_leaves_the_text_before_it_to_be_found(world: World) -> None:
     record_id = await world.store(BEFORE)
-    await import_lines(world.stores(), "copy", (await export_page(world.sql, "acme", None)).text)
-    await import_lines(world.stores(), "copy", (await export_page(world.sql, "acme", "records.0")).text)
+    await import_lines(world.stores(), "copy", (await export_page(world.stores(), "acme", None)).text)
+    await import_lines(world.stores(), "copy", (await export_page(world.stores(), "acme", "records.0")).text)
     at_ms = world.clock()
     world.clock.advance(1000)
     await world.memory().edit(record_id, {"content": AFTER}, PERSON)
-    await import_lines(world.stores(), "copy", (await export_page(world.sql, "acme", "records.0")).text)
+    await import_lines(world.stores(), "copy", (await export_page(world.stores(), "acme", "records.0")).text)
     assert await found(world, at_ms, "copy") == [BEFORE]
     assert len(earlier(world)) == 2
     await world.rest()

@@ -65,7 +65,7 @@ async def pages(world: World, tenant: str = "acme") -> list[str]:
     found: list[str] = []
     cursor: str | None = None
     while True:
-        page = await export_page(world.stores().sql, tenant, cursor)
+        page = await export_page(world.stores(), tenant, cursor)
         found.append(page.text)
         cursor = page.cursor
         if cursor is None:
@@ -252,7 +252,7 @@ async def test_pages_end_at_the_limit_of_lines_and_miss_nothing(world: World) ->
     for start in range(0, 1100, 100):
         await world.store_all([NewRecord(f"fact number {start + number}") for number in range(100)])
     exported = await pages(world)
-    assert [text.count("\n") for text in exported] == [2, 500, 500, 103, 1]
+    assert [text.count("\n") for text in exported] == [2, 500, 500, 103, 1, 1, 1]
     done = await take(world, exported, "other")
     assert sum(one.created for one in done) == 1100
 

@@ -31,15 +31,15 @@ async def exported(world: World) -> str:
     found: list[str] = []
     cursor: str | None = None
     while True:
-        page = await export_page(world.sql, "acme", cursor)
+        page = await export_page(world.stores(), "acme", cursor)
         found += page.lines[:-1]
         cursor = page.cursor
         if cursor is None:
             return "\n".join(found)
 
 
-async def imported(world: World, text: str, **wanted: bool) -> Imported:
-    return await import_lines(world.stores(), "acme", text, **wanted)
+async def imported(world: World, text: str, *, include_erased: bool = False) -> Imported:
+    return await import_lines(world.stores(), "acme", text, include_erased=include_erased)
 
 
 async def contents(world: World) -> list[str]:

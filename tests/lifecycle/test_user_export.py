@@ -16,6 +16,7 @@ from retain.lifecycle.user_export import export_user_page
 from retain.lifecycle.verification import verify_page
 from retain.memory.records.record import NewRecord, RecordSource
 from tests.lifecycle.of_users import ANN, BOB, DOORS, canary, fill, shop
+from tests.lifecycle.tiered import items_of
 from tests.lifecycle.world import World
 from tests.ports import raises
 
@@ -83,13 +84,13 @@ async def test_profiles_survive_a_tenant_s_export_and_a_known_profile_is_only_co
     pages: list[str] = []
     cursor: str | None = None
     while True:
-        page = await export_page(world.sql, "acme", cursor)
+        page = await export_page(world.stores(), "acme", cursor)
         pages.append(page.text)
         cursor = page.cursor
         if cursor is None:
             break
     for page_text in (*pages, *pages):
-        await import_lines(world.stores(), "copy", page_text)
+        await import_lines(world.stores(), "copy", page_text, items=items_of(world.stores()))
     columns = "user_id, name, locale, timezone, created_at_ms, last_run_at_ms"
     first, second = (
         world.sql_now(f"SELECT {columns} FROM users WHERE tenant_id = ? ORDER BY user_id", tenant)
@@ -151,7 +152,7 @@ async def test_more_users_than_a_page_has_are_exported_each_once(world: World) -
     found: list[str] = []
     cursor: str | None = None
     while True:
-        page = await export_page(world.sql, "copy", cursor)
+        page = await export_page(world.stores(), "copy", cursor)
         found += [line["user"]["id"] for line in map(json.loads, page.lines) if line["kind"] == "user"]
         cursor = page.cursor
         if cursor is None:

@@ -66,7 +66,7 @@ async def _answers(world: World) -> dict[str, Any]:
     cursor: str | None = None
     lines: list[str] = []
     while True:
-        page = await export_page(world.sql, "acme", cursor)
+        page = await export_page(world.stores(), "acme", cursor)
         lines += page.lines
         cursor = page.cursor
         if cursor is None:

@@ -51,7 +51,8 @@ async def test_a_known_schema_is_read_once(d1: SqliteSql) -> None:
 
 async def test_an_older_schema_is_refused_until_it_is_migrated(d1: SqliteSql) -> None:
     sql = KnownSchemaSql(d1)
-    await d1.run("UPDATE schema_versions SET version = ?, usable_from = ? WHERE version = ?", FIRST - 1, 1, VERSION)
+    await d1.run("DELETE FROM schema_versions")
+    await _state(d1, FIRST - 1, 1)
     with pytest.raises(Unavailable, match=f"schema {FIRST - 1} and this Worker needs {VERSION}") as raised:
         await sql.run("DELETE FROM tenants")
     assert raised.value.code == "schema_outdated"

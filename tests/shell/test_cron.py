@@ -104,6 +104,7 @@ async def test_the_brief_says_what_was_done_and_counts_the_tables(worker: Worker
         "ingests": {"completed": 0, "running": 0, "failed": 0},
         "evaluations": {},
         "items": {"expired": 0, "objects": 0},
+        "backups": {"pruned": 0, "continued": {}, "daily": {}},
     }
 
 

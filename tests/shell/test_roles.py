@@ -143,6 +143,8 @@ def test_viewers_change_nothing_and_only_owners_take_data_out_or_away() -> None:
         "DELETE /admin/roles/{subject}",
         "GET /admin/tenants/{tenant}/users/{user}/export",
         "GET /admin/tenants/{tenant}/export",
+        "DELETE /admin/tenants/{tenant}/backups/{backup_id}",
+        "POST /admin/tenants/{tenant}/restore",
         "POST /admin/tenants/{tenant}/import",
         "POST /admin/tenants/{tenant}/erase",
     }
@@ -263,3 +265,12 @@ async def test_nobody_is_let_in_while_roles_cannot_be_read(ada: Ada, guarded: Wo
     await guarded.rows("DROP TABLE role_grants")
     answer = await ada.asks("GET", "/admin/tenants/acme/memories")
     assert (answer.status, answer.content["code"]) == (503, "d1_unavailable")
+
+
+async def test_an_owner_restores_no_backup_of_a_tenant_that_they_do_not_own(guarded: Worker, team: Team) -> None:
+    ada = Ada(guarded, team)
+    await ada.holds("owner")
+    path = "/admin/tenants/acme/restore"
+    refused = await ada.asks("POST", path, {"from": "other"})
+    assert (refused.status, refused.content["code"], refused.content["tenant"]) == (403, "role_required", "other")
+    assert (await ada.asks("POST", path, {})).content["code"] == "no_such_backup"

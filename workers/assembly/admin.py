@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import bindings
-from assembly.scheduled import steps_of
+from assembly.scheduled import continued, restoring_of, steps_of
 from retain.admin.context import AdminContext
 from retain.admin.replaying import Replaying, ReplayPorts
 from retain.errors import Conflict
@@ -33,6 +33,8 @@ def admin_context(root: Assembly) -> AdminContext:
         evaluation=lambda: root.evaluation.runner(),
         replaying=lambda: replaying_of(root),
         grants=root.access.grants,
+        backups=lambda: root.lifecycle.backups,
+        restoring=lambda: restoring_of(root),
     )
 
 
@@ -55,6 +57,7 @@ def replaying_of(root: Assembly) -> Replaying:
             ingestion=root.memory.ingestion,
             evaluation=root.evaluation.runner,
             demotion=root.items.demotion,
+            backup=lambda tenant_id, job_id: continued(root, tenant_id, job_id),
             step=step,
             call_tool=call_tool,
         )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import bindings
 from retain.items.rekeying.flags import namespacing
+from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.stores import Stores
 from retain.sealing.pii import Sealer, read_fields
 from retain.tenant_tables import TENANT_TABLES
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LifecycleParts:
-    """Every store that holds a tenant's data. sealer: seals the PII of tiered memory."""
+    """Every store that holds a tenant's data. sealer: seals the PII of tiered memory. backups: backs tenants up."""
 
     def __init__(self, root: Assembly) -> None:
         platform, settings = root.platform, root.platform.settings
@@ -33,3 +34,4 @@ class LifecycleParts:
             sealer=self.sealer,
             namespacing=lambda: namespacing(settings.namespaces),
         )
+        self.backups = Backups(self.stores, settings.backups_kept_days)

@@ -42,7 +42,8 @@ class Settings:
     until everything is sealed with the new one. memory_key, previous_memory_key: the same for the PII of tiered memory.
     All are secrets, never shown. memory_placements, memory_pii_fields: as `retain.items` reads them. evaluation_judge:
     as `retain.evaluation.scoring.judge` does. runs_retention_days: how long the row of a run is kept. owners: the subjects
-    that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them.
+    that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them. backups_daily: whether
+    the daily work backs tenants up. backups_kept_days: how long a backup is kept, at most 28.
     """
 
     environment: str
@@ -62,6 +63,8 @@ class Settings:
     owners: str = ""
     memory_placements: str = ""
     memory_pii_fields: str = ""
+    backups_daily: bool = False
+    backups_kept_days: int = 14
     memory_key: str = field(default="", repr=False)
     previous_memory_key: str = field(default="", repr=False)
 
@@ -101,6 +104,8 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         evaluation_judge=variables.get("EVAL_JUDGE", "off"),
         memory_placements=variables.get("MEMORY_PLACEMENTS", ""),
         memory_pii_fields=variables.get("MEMORY_PII_FIELDS", ""),
+        backups_daily=_flag("BACKUPS_DAILY", variables),
+        backups_kept_days=_backups_kept_days(variables),
         memory_key=variables.get("MEMORY_KEY", ""),
         previous_memory_key=variables.get("PREVIOUS_MEMORY_KEY", ""),
     )
@@ -118,6 +123,13 @@ def _number(name: str, variables: Mapping[str, str], default: str = "") -> int:
     if not (value.isascii() and value.isdecimal() and int(value) > 0):
         raise Misconfigured(f"{name} must be a number above 0", code="invalid_setting")
     return int(value)
+
+
+def _backups_kept_days(variables: Mapping[str, str]) -> int:
+    days = _number("BACKUPS_KEPT_DAYS", variables, default="14")
+    if days > MAX_BACKUPS_KEPT_DAYS:
+        raise Misconfigured(f"BACKUPS_KEPT_DAYS must be at most {MAX_BACKUPS_KEPT_DAYS}", code="invalid_setting")
+    return days
 
 
 def _model(prefix: str, variables: Mapping[str, str]) -> ModelSettings:
@@ -138,6 +150,8 @@ def _reach(prefix: str, variables: Mapping[str, str]) -> _Reach:
     }
 
 
+MAX_BACKUPS_KEPT_DAYS = 28
+"""Longest time that backups are kept: the ids of erased users are kept for 30 days, so a restore knows of each of them."""
 ACCOUNTS = ("openai", "anthropic")
 """Providers of chat models that an agent may name besides the deployment's own, and that need an address and a key."""
 
@@ -164,6 +178,8 @@ NAMES = (
     "EXTRACTOR",
     "EVAL_JUDGE",
     "RUNS_RETENTION_DAYS",
+    "BACKUPS_DAILY",
+    "BACKUPS_KEPT_DAYS",
     "RERANK_MODEL",
     "MEMORY_NAMESPACE_WRITE_CANONICAL",
     "MEMORY_NAMESPACE_COMPAT_READ",

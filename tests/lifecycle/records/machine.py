@@ -406,7 +406,7 @@ class RecordsMachine(CountedMachine):
         found: list[str] = []
         cursor: str | None = None
         while True:
-            page = await export_page(self.world.stores().sql, tenant, cursor)
+            page = await export_page(self.world.stores(), tenant, cursor)
             found.append(page.text)
             cursor = page.cursor
             if cursor is None:

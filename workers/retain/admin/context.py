@@ -13,6 +13,8 @@ from retain.ingest.ingestion import Ingestion
 from retain.items.client import MemoryClient
 from retain.items.rekeying.backfill import Backfill
 from retain.items.rekeying.migration import Migration
+from retain.lifecycle.backups.backing_up import Backups
+from retain.lifecycle.backups.restoring import Restoring
 from retain.lifecycle.stores import Stores
 from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
@@ -38,7 +40,7 @@ class AdminContext:
     stores into the view's scope. ingestion: returns the ingest of a scope. stores: every store that holds data of a
     tenant. items: returns the tiered memory of a namespace. migration, backfill: of its keys; all three raise
     Misconfigured for invalid legacy patterns. evaluation: returns what advances evaluations. replaying: returns what replays
-    parked errors. grants: who holds which role.
+    parked errors. grants: who holds which role. backups, restoring: return what backs tenants up, and what restores them.
     """
 
     tenants: Tenants
@@ -56,6 +58,8 @@ class AdminContext:
     evaluation: Callable[[], Runner]
     replaying: Callable[[], Replaying]
     grants: Grants
+    backups: Callable[[], Backups]
+    restoring: Callable[[], Restoring]
 
     def scope(
         self, tenant_id: str, agent_type: str | None = None, house: str | None = None, user_id: str | None = None

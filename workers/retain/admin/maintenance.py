@@ -18,6 +18,9 @@ from retain.ingest.jobs import JOB_RULES
 from retain.items.demotion import Demotion
 from retain.jobs import Continued, continue_open
 from retain.ledgers.errors import Trouble, park, settle
+from retain.lifecycle.backups.backing_up import Backups
+from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
+from retain.lifecycle.backups.restoring import Restoring
 from retain.lifecycle.consolidation import consolidate
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.erasure.receipts import ErasureReceipt
@@ -25,7 +28,7 @@ from retain.lifecycle.erasure.user import USER_RULES
 from retain.lifecycle.heads import keep_heads
 from retain.lifecycle.reindexing import Reindexing
 from retain.lifecycle.stores import Stores
-from retain.limits.d1_calls import budget
+from retain.limits.d1_calls import budget, used_up
 from retain.memory.conversations.statements import CONVERSATION_RULES
 from retain.memory.episodes import EPISODE_RULES, WARN_PER_TENANT
 from retain.memory.indexer import Indexer
@@ -54,6 +57,8 @@ WORK_CALLS = 650
 """Calls of D1 that the work of one brief may make; those of `brief` come in addition. An invocation has 1,000."""
 SETTLING_CALLS = 300
 """Calls of D1 that writing what the vector index is owed may make."""
+TENANTS_A_DAY = 100
+"""Most tenants that one brief begins to back up."""
 JOBS_A_DAY = 10
 """Open jobs of each kind that one brief continues."""
 
@@ -144,6 +149,34 @@ async def demoted(stores: Stores, demotion: Callable[[], Demotion]) -> object:
         return await demotion().run()
 
     return await _done("items", run(), stores.sql, stores.clock)
+
+
+async def backed_up(backups: Backups, restoring: Restoring, stores: Stores, *, daily: bool) -> object:
+    """Continue backups and restores, remove those that are too old, and if `daily` back up the tenants that are due.
+
+    Bounded by the calls of D1 that are left: the tenants whose backup is oldest come first. Returns what was done.
+    """
+
+    async def call(job: BackupJob) -> Continued:
+        job = await (backups.resume(job) if job.kind == "backup" else restoring.resume(job))
+        return Continued(job.state, more=job.state == "running")
+
+    async def start(tenant_id: str) -> Continued:
+        job = await backups.advance(tenant_id)
+        return Continued(job.state, more=job.state == "running")
+
+    async def run() -> object:
+        pruned = await backups.prune(JOBS_A_DAY)
+        open_jobs = await continue_open(await BackupJobs(stores).all_open(JOBS_A_DAY), call)
+        started: dict[str, int] = {}
+        for tenant_id in await backups.due(TENANTS_A_DAY) if daily else ():
+            if used_up():
+                break
+            for state, count in (await continue_open([tenant_id], start)).items():
+                started[state] = started.get(state, 0) + count
+        return {"pruned": pruned, "continued": open_jobs, "daily": started}
+
+    return await _done("backups", run(), stores.sql, stores.clock)
 
 
 async def _done(step: str, work: Awaitable[object], sql: Sql, clock: Clock) -> object:

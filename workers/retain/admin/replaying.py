@@ -22,6 +22,7 @@ from retain.ingest.jobs import Jobs
 from retain.items.demotion import Demotion
 from retain.json_text import Json, JsonObject, read_own_json
 from retain.ledgers.errors import ParkedError, Stage, Trouble, find_error, park, settle
+from retain.lifecycle.backups.jobs import BackupJob
 from retain.lifecycle.consolidation import consolidate
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.reindexing import Reindexing
@@ -41,18 +42,21 @@ SELECT data FROM run_events WHERE run_id = ? AND tenant_id = ? AND kind = 'tool_
 """
 _RECEIPT = "SELECT tenant_id FROM erasure_receipts WHERE receipt_id = ?"
 _CREDIT = "UPDATE error_ledger SET settled_by = ? WHERE error_id = ? AND state = 'replayed' AND settled_by IS NULL"
-_PARKS_ITSELF: frozenset[Stage] = frozenset(("consolidation", "erasure", "reindexing", "evaluation", "cron"))
+_PARKS_ITSELF: frozenset[Stage] = frozenset(("consolidation", "erasure", "reindexing", "backup", "evaluation", "cron"))
 """Stages whose parts park the error again themselves when a replay fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayPorts:
-    """What replays work with. step: does a step of the daily brief, and returns what it did."""
+    """What replays work with. step: does a step of the daily brief, and returns what it did. backup: continues a
+    backup or a restore of a tenant, by its id.
+    """
 
     stores: Stores
     ingestion: Callable[[Scope], Ingestion]
     evaluation: Callable[[], Runner]
     demotion: Callable[[], Demotion]
+    backup: Callable[[str, str], Awaitable[BackupJob]]
     step: Callable[[str], Awaitable[object]]
     call_tool: CallTool
 
@@ -146,6 +150,9 @@ class Replaying:
                 index = await reindexing.job(tenant_id, concerns)
                 index = index if index.state == "completed" else await reindexing.advance(tenant_id)
                 return _Done(index.to_json(), index.state == "completed")
+            case "backup":
+                backup = await self._ports.backup(tenant_id, concerns)
+                return _Done(backup.to_json(), backup.state == "completed")
             case "evaluation":
                 progress = await self._ports.evaluation().advance(tenant_id, concerns)
                 return _Done({"state": progress.run.state}, progress.run.state == "completed")

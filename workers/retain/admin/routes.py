@@ -5,6 +5,7 @@ from __future__ import annotations
 from retain.admin import mcp
 from retain.admin.context import AdminContext
 from retain.admin.resources import (
+    backups,
     decisions,
     errors,
     evals,
@@ -31,6 +32,7 @@ ROUTER: Router[AdminContext] = Router(
         mcp.RESOURCE,
         items.RESOURCE,
         lifecycle.RESOURCE,
+        backups.RESOURCE,
         evals.RESOURCE,
         namespaces.RESOURCE,
         runs.RESOURCE,

@@ -166,6 +166,7 @@ ForbiddenCode = Literal[
 NotFoundCode = Literal[
     "case_erased",
     "no_stubbed_answer",
+    "no_such_backup",
     "no_such_dataset",
     "no_such_error",
     "no_such_evaluation",
@@ -191,6 +192,7 @@ ConflictCode = Literal[
     "content_taken",
     "dataset_changed",
     "duplicate_content",
+    "erasure_running",
     "evaluation_running",
     "idempotency_key_reused",
     "instance_busy",
@@ -200,6 +202,8 @@ ConflictCode = Literal[
     "not_ready",
     "not_replayable",
     "not_waiting",
+    "restore_running",
+    "row_refused",
     "run_cancelled",
     "runs_not_comparable",
     "scratch_taken",
@@ -247,6 +251,7 @@ UnavailableCode = Literal[
 
 UpstreamFailedCode = Literal[
     "answer_cut",
+    "backup_incomplete",
     "cold_value_missing",
     "content_filtered",
     "invalid_result",

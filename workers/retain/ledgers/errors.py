@@ -30,6 +30,7 @@ Stage = Literal[
     "demotion",
     "erasure",
     "reindexing",
+    "backup",
     "evaluation",
     "case",
     "cron",

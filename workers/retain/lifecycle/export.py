@@ -1,7 +1,8 @@
-"""Export: a tenant's scopes, records with all their events, and users, page by page, as JSON lines for import.
+"""Export: what a tenant has, page by page, as JSON lines for import.
 
-One import accepts one page. Records come in the order in which they were stored, then the events of deleted ones. A
-record that changes during the export appears in one consistent state; importing a later export adds what is new.
+First come scopes, records with all their events, and users; then the rows of `transfer/kinds.py`, and items. One import
+accepts one page. Records come in the order in which they were stored, then the events of deleted ones. A record that changes
+during the export appears in one consistent state; importing a later export adds what is new.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote, unquote
 
 from retain.errors import InvalidInput
 from retain.identifiers import USER
+from retain.lifecycle.stores import Stores
+from retain.lifecycle.transfer.items import item_page
+from retain.lifecycle.transfer.kinds import ROW_KINDS
 from retain.lifecycle.transfer.lines import MAX_LINES, VERSION
+from retain.lifecycle.transfer.rows import RowPlace, row_page
 from retain.memory.records.events import LearningEvent, fold
 from retain.memory.records.rows import event_of
 from retain.memory.scope import OF_USER
@@ -27,6 +33,7 @@ An event counts as the size of its data and source plus 150 bytes for its ids an
 USERS_PER_PAGE = 100
 """Most users on a page."""
 _CURSOR = re.compile(r"(scopes|records|deleted)\.([0-9A-Z]{1,26})(?:\.([0-9A-Z]{26}))?")
+_ITEMS_CURSOR = re.compile(r"items\.([^\s]{0,1600})")
 _USERS_CURSOR = re.compile(rf"users\.({USER.pattern})?")
 
 _WITH_ANCESTORS = f"""
@@ -108,13 +115,44 @@ class _Place:
         return ".".join(part for part in (self.phase, self.after, self.event) if part is not None)
 
 
-async def export_page(sql: Sql, tenant_id: str, cursor: str | None) -> Page:
+async def export_page(stores: Stores, tenant_id: str, cursor: str | None) -> Page:
     """Return the page at the cursor, or the first page.
 
     Keeps at most one page, or the longest record's events, in memory. Raises: InvalidInput (code `invalid_cursor`).
     """
-    lines, following = await export_lines(sql, Extent(tenant_id), cursor)
+    place = None if cursor is None else RowPlace.parse(cursor)
+    of_items = None if cursor is None else _ITEMS_CURSOR.fullmatch(cursor)
+    if place is not None:
+        lines, following = await _rows_from(stores, tenant_id, place)
+    elif of_items is not None:
+        lines, following = await _items_from(stores, tenant_id, unquote(of_items[1]))
+    else:
+        lines, following = await export_lines(stores.sql, Extent(tenant_id), cursor)
+        following = str(RowPlace(next(iter(ROW_KINDS)))) if following is None else following
     return Page([*lines, export_line("page", tenant_id, {"cursor": following})], following)
+
+
+async def _rows_from(stores: Stores, tenant_id: str, begin: RowPlace) -> tuple[list[str], str | None]:
+    """Return a page of rows, of as many kinds as fit, and the next page's cursor."""
+    lines: list[str] = []
+    size, place = 0, begin
+    while len(lines) < MAX_LINES - 1 and size < PAGE_BYTES:
+        rows, limit = MAX_LINES - 1 - len(lines), PAGE_BYTES - size
+        found, rest = await row_page(stores.sql, tenant_id, place, stores.clock(), rows=rows, limit_bytes=limit)
+        made = [export_line(place.kind, tenant_id, content) for content in found]
+        lines += made
+        size += sum(len(line.encode()) for line in made)
+        following = rest or place.next_kind
+        if following is None:
+            return lines, "items."
+        place = following
+    return lines, str(place)
+
+
+async def _items_from(stores: Stores, tenant_id: str, after: str) -> tuple[list[str], str | None]:
+    found, rest = await item_page(stores, tenant_id, after, PAGE_BYTES)
+    lines = [export_line("item", tenant_id, content) for content in found]
+    return lines, None if rest is None else f"items.{quote(rest, safe='')}"
 
 
 async def export_lines(sql: Sql, extent: Extent, cursor: str | None) -> tuple[list[str], str | None]:

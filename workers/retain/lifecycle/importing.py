@@ -1,4 +1,4 @@
-"""Import: the lines of an export become a tenant's records, with their events and so with their history.
+"""Import: the lines of an export become a tenant's records, with their events and so with their history, rows and items.
 
 A record's events are merged with those that the tenant has, and the record is the fold of all of them: importing a line
 again changes nothing. If the scope already has a record's content under another id, the record is skipped as a duplicate.
@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from retain.errors import Conflict, RetainError, Unavailable
+from retain.errors import Conflict, ConstraintViolated, RetainError, Unavailable
 from retain.lifecycle.stores import Stores
-from retain.lifecycle.transfer.lines import Line, read_lines
+from retain.lifecycle.transfer.erased import NOTHING_ERASED, erased_content
+from retain.lifecycle.transfer.items import ItemLine, Items, put_items
+from retain.lifecycle.transfer.lines import AnyLine, Line, RecordLine, ScopeLine, UserLine, bad_line, read_lines
 from retain.lifecycle.transfer.plan import plan_import
+from retain.lifecycle.transfer.rows import RowLine, writing
 from retain.memory.indexer import Indexer
 from retain.memory.records.supersession import Supersession
 from retain.ports import Sql, Statement
@@ -32,7 +35,7 @@ _log = logging.getLogger(__name__)
 class Imported:
     """What an import did. users: profiles that it took. duplicates: skipped records whose content the scope has already.
 
-    erased: lines that were left out, because their record or user was erased in the tenant.
+    erased: lines that were left out, because what they have was erased in the tenant. rows, items: those that were added.
     """
 
     scopes: int
@@ -43,20 +46,58 @@ class Imported:
     duplicates: int
     events: int
     erased: int
+    rows: int = 0
+    items: int = 0
 
 
 class _MeanwhileChanged(Exception):
     """The tenant's records are no longer those for which the vectors were written."""
 
 
-async def import_lines(stores: Stores, tenant_id: str, text: str, *, include_erased: bool = False) -> Imported:
-    """Import at most 500 lines, all of them or none. Idempotent. include_erased: bring back what was erased in the tenant.
+async def import_lines(
+    stores: Stores, tenant_id: str, text: str, *, items: Items | None = None, include_erased: bool = False
+) -> Imported:
+    """Import at most 500 lines. Idempotent. include_erased: bring back what was erased in the tenant.
 
+    Of records, scopes, users and rows all are imported or none; then items one by one. items: tiered memory, without which
+    there must be no lines of items.
     Raises: InvalidInput (code `invalid_line`, naming the line, also for one recorded in the future), LimitExceeded;
-        Conflict (code `content_taken`) when two records of a scope would have the same content; Unavailable, after which
-        the call may be repeated.
+        Conflict (code `content_taken`) when two records of a scope would have the same content, (code `tenant_erased`);
+        Unavailable, after which the call may be repeated; as `put_items`.
     """
     lines = read_lines(text, tenant_id, stores.clock())
+    return await import_read(stores, tenant_id, lines, items=items, include_erased=include_erased)
+
+
+async def import_read(
+    stores: Stores, tenant_id: str, lines: Sequence[AnyLine], *, items: Items | None, include_erased: bool = False
+) -> Imported:
+    """Import lines that were read. Raises: as `import_lines`."""
+    rows = [line for line in lines if isinstance(line, RowLine)]
+    of_items = [line for line in lines if isinstance(line, ItemLine)]
+    if of_items and items is None:
+        raise bad_line(of_items[0].number, ["there is no tiered memory to put an item into"])
+    done = await _planned(stores, tenant_id, _remembered(lines), include_erased=include_erased)
+    if not rows and not of_items:
+        return done
+    erased = NOTHING_ERASED if include_erased else await erased_content(stores.sql, tenant_id)
+    kept_rows, kept_items = erased.without(rows), erased.without(of_items)
+    try:
+        added = await stores.sql.batch(writing(kept_rows, tenant_id))
+    except ConstraintViolated as error:
+        raise Conflict(
+            "a row was refused: the tenant was erased, or the row contradicts another", code="row_refused"
+        ) from error
+    put = 0 if items is None else await put_items(stores, items, tenant_id, kept_items)
+    left_out = len(rows) - len(kept_rows) + len(of_items) - len(kept_items)
+    return replace(done, rows=sum(len(one.rows) for one in added), items=put, erased=done.erased + left_out)
+
+
+def _remembered(lines: Sequence[AnyLine]) -> list[Line]:
+    return [line for line in lines if isinstance(line, ScopeLine | UserLine | RecordLine)]
+
+
+async def _planned(stores: Stores, tenant_id: str, lines: Sequence[Line], *, include_erased: bool) -> Imported:
     for _ in range(MAX_TRIES):
         try:
             return await _import(stores, tenant_id, lines, include_erased=include_erased)

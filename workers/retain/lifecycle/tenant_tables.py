@@ -6,6 +6,7 @@ from retain.tenants.tables import TenantTable
 
 TENANT_TABLES = (
     TenantTable("index_jobs", ("job_id",)),
+    TenantTable("backup_jobs", ("job_id",)),
     TenantTable("erased_users", ("tenant_id", "user_id"), users="kept"),
     TenantTable("erasure_receipts", ("receipt_id",), "never"),
 )

@@ -34,5 +34,6 @@ BY_NAME: Mapping[str, PathParameter] = {
     "against": _ID,
     "job_id": _ID,
     "receipt_id": _ID,
+    "backup_id": _ID,
 }
 """The kind of a parameter by its name, unless the route says otherwise."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from retain.errors import Forbidden
 from retain.http import Request
-from retain.roles.role import EVERY_TENANT, Role, includes
+from retain.roles.role import EVERY_TENANT, Authority, Role, includes
 from retain.routing.route import Route
 
 
@@ -39,10 +39,18 @@ async def permission(route: Route[Any], request: Request, path: Mapping[str, str
         if tenants is not None and not tenants:
             raise _refused(needed, None)
         return Permission(tenants=tenants)
-    role = await authority.role(EVERY_TENANT if tenant_id is None else tenant_id)
+    return Permission(await require_role(authority, needed, EVERY_TENANT if tenant_id is None else tenant_id))
+
+
+async def require_role(authority: Authority | None, needed: Role, tenant_id: str) -> Role | None:
+    """Return the caller's role for a tenant, also for one that only the body names.
+
+    Raises: Forbidden (code `role_required`) when it does not include the needed one; Unavailable.
+    """
+    role = None if authority is None else await authority.role(tenant_id)
     if not includes(role, needed):
-        raise _refused(needed, EVERY_TENANT if tenant_id is None else tenant_id)
-    return Permission(role)
+        raise _refused(needed, tenant_id)
+    return role
 
 
 def _refused(needed: Role, tenant_id: str | None) -> Forbidden:

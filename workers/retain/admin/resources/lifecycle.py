@@ -99,7 +99,7 @@ class HeadQuery(QueryModel):
 
 async def export_memories(context: AdminContext, request: TypedRequest[None, ExportQuery]) -> Response:
     """Return a page of JSON lines; `x-next-cursor` has the next page's cursor, absent on the last."""
-    page = await export_page(context.sql, request.tenant_id, request.query.cursor)
+    page = await export_page(context.stores, request.tenant_id, request.query.cursor)
     following = {} if page.cursor is None else {"x-next-cursor": page.cursor}
     return Response(200, page.text, {"content-type": "application/x-ndjson", **following})
 
@@ -107,7 +107,9 @@ async def export_memories(context: AdminContext, request: TypedRequest[None, Exp
 async def import_memories(context: AdminContext, request: TypedRequest[str, ImportQuery]) -> Response:
     """Import up to 500 JSON lines, all or none. Idempotent. What was erased in the tenant is left out, unless asked for."""
     wanted = request.query.include_erased
-    done = await import_lines(context.stores, request.tenant_id, request.body, include_erased=wanted)
+    done = await import_lines(
+        context.stores, request.tenant_id, request.body, items=context.items, include_erased=wanted
+    )
     return json_response(asdict(done))
 
 
@@ -232,11 +234,12 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"scopes", "users", "created", "changed", "unchanged", "duplicates", "events", "erased"}`;'
+                    '`{"scopes", "users", "created", "changed", "unchanged", "duplicates", "events", "erased",'
+                    ' "rows", "items"}`;'
                     " `erased`: lines left out, because their record or user was erased",
                 ),
             ),
-            errors=("invalid_line", "too_many_lines", "import_too_large", "content_taken", "contended"),
+            errors=("invalid_line", "too_many_lines", "import_too_large", "content_taken", "row_refused", "contended"),
         ),
         Route(
             "POST",

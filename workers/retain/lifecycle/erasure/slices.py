@@ -97,8 +97,10 @@ async def erase_keys(
     return Slice.MORE
 
 
-async def erase_objects(stores: Stores, job: ErasureJob, wanted: Callable[[str, bytes], bool] | None = None) -> Slice:
-    """Erase a page of the tenant's objects. wanted: selects by key and content; None selects all."""
+async def erase_objects(
+    stores: Stores, job: ErasureJob, wanted: Callable[[str, bytes], bool] | None = None, *, prefix: str | None = None
+) -> Slice:
+    """Erase a page of the tenant's objects. wanted: selects by key and content; None selects all. prefix: of other keys."""
     if job.pending is not None:
         for key in job.pending:
             await stores.objects.delete(key)
@@ -106,7 +108,7 @@ async def erase_objects(stores: Stores, job: ErasureJob, wanted: Callable[[str, 
         return Slice.MORE
     if job.cursor == _END:
         return Slice.DONE
-    page = await stores.objects.list(tenant_prefix(job.tenant_id), cursor=job.cursor, limit=KEYS)
+    page = await stores.objects.list(prefix or tenant_prefix(job.tenant_id), cursor=job.cursor, limit=KEYS)
     keys = page.keys
     if wanted is not None:
         contents = [(key, await stores.objects.get(key)) for key in keys]

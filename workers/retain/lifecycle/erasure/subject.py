@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from retain.json_text import read_own_json
+from retain.lifecycle.erasure.backups import erase_from_backups
 from retain.lifecycle.erasure.contracts import erase_conversations, forget_vectors
 from retain.lifecycle.erasure.items import (
     bury_items_of_user,
@@ -118,12 +119,14 @@ def _objects(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
 
 
 BY_SUBJECT: Mapping[str, Step] = {
+    "backups": erase_from_backups,
     "items": bury_items_of_user,
     "items_gone": remove_items,
     "loose_objects": remove_loose_objects,
     "records": erase_records,
 }
 BY_MENTION: Mapping[str, Step] = {
+    "backups": erase_from_backups,
     "items": bury_items_that_mention,
     "items_gone": remove_items,
     "loose_objects": remove_loose_objects,

@@ -14,6 +14,7 @@ from typing import Any
 from retain.contracts.stored.document_index import index_namespace
 from retain.identifiers import new_id
 from retain.json_text import read_json
+from retain.lifecycle.erasure.backups import erase_backups
 from retain.lifecycle.erasure.contracts import erase_conversations, erase_documents
 from retain.lifecycle.erasure.items import bury_items, remove_items, remove_objects
 from retain.lifecycle.erasure.legacy import erase_legacy_objects, erase_legacy_values
@@ -190,6 +191,7 @@ def _api_keys(stores: Stores, job: ErasureJob) -> Awaitable[Slice]:
 
 
 STEPS: Mapping[str, Step] = {
+    "backups": erase_backups,
     "api_keys": _api_keys,
     "tools": _tools,
     "credentials": _credentials,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from retain.identifiers import new_id
+from retain.lifecycle.erasure.backups import erase_from_backups
 from retain.lifecycle.erasure.items import bury_items_of_user, remove_items, remove_loose_objects
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.records import erase_records_by_id, settle_erased
@@ -117,6 +118,7 @@ async def finish(stores: Stores, job: ErasureJob) -> Slice:
 
 
 STEPS: Mapping[str, Step] = {
+    "backups": erase_from_backups,
     "arriving": await_arriving,
     "items": bury_items_of_user,
     "items_gone": remove_items,

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from retain.memory.records.events import LearningEvent
 from retain.memory.scope import user_scope_id
-from retain.ports import Row, Statement
+from retain.ports import Row, Sql, Statement
 from retain.tenants.history import HistoryEntry, digest_of
 
 _RECORDS = """
@@ -26,6 +27,10 @@ WHERE tenant_id = ?1 AND subject_id IN (SELECT value FROM json_each(?2)) AND seq
   WHERE x.tenant_id = ?1 AND x.kind = 'tenant_erased')
 """
 _USERS = "SELECT user_id, erased_at_ms FROM erased_users WHERE tenant_id = ?"
+_TENANT = """
+SELECT MAX(at_ms) AS at_ms FROM world_history INDEXED BY world_history_erased_tenants
+WHERE tenant_id = ? AND kind = 'tenant_erased'
+"""
 _KNOWN_USERS = "SELECT user_id FROM users WHERE tenant_id = ? AND user_id IN (SELECT value FROM json_each(?))"
 BROUGHT_BACK = "erased_imported"
 """The kind of the entry of world history for each record and user that an import brought back."""
@@ -58,6 +63,39 @@ class KnownErasures:
         return next(
             (user for user in self.users for parent in parents if user_scope_id(parent, user) == scope_id), None
         )
+
+
+class _Owned(Protocol):
+    @property
+    def owner(self) -> str | None: ...
+    @property
+    def at_ms(self) -> int: ...
+
+
+OwnedLine = TypeVar("OwnedLine", bound=_Owned)
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedContent:
+    """What was erased in a tenant, of what is not a record. users: when each was erased. tenant_at_ms: when all was."""
+
+    users: Mapping[str, int]
+    tenant_at_ms: int = -1
+
+    def without(self, lines: Sequence[OwnedLine]) -> list[OwnedLine]:
+        """Return the lines whose content was written after the erasure of their user and of the tenant, if there was one."""
+        return [line for line in lines if line.at_ms > max(self.tenant_at_ms, self.users.get(line.owner or "", -1))]
+
+
+NOTHING_ERASED = ErasedContent({})
+
+
+async def erased_content(sql: Sql, tenant_id: str) -> ErasedContent:
+    """Return what was erased in the tenant."""
+    users, whole = await sql.batch([(_USERS, (tenant_id,)), (_TENANT, (tenant_id,))])
+    at_ms = whole.rows[0]["at_ms"]
+    erased = {row["user_id"]: int(row["erased_at_ms"]) for row in users.rows}
+    return ErasedContent(erased, -1 if at_ms is None else int(at_ms))
 
 
 def reading(tenant_id: str, record_ids: Sequence[str], user_ids: Sequence[str]) -> list[Statement]:

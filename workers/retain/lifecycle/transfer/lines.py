@@ -16,7 +16,10 @@ from pydantic import ValidationError
 from retain.errors import InvalidInput, LimitExceeded, RetainError
 from retain.identifiers import check_id, check_profile, check_tenant, check_user_id
 from retain.json_text import read_json
+from retain.lifecycle.transfer.items import ItemLine, read_item_line
+from retain.lifecycle.transfer.kinds import ROW_KINDS
 from retain.lifecycle.transfer.renaming import renamed_event, renamed_id
+from retain.lifecycle.transfer.rows import RowLine, read_row_line
 from retain.lifecycle.transfer.shapes import (
     EditedShape,
     InvalidatedShape,
@@ -89,6 +92,8 @@ class UserLine:
 
 
 Line: TypeAlias = "ScopeLine | UserLine | RecordLine"
+"""A line of what agents remember and of whom: planned together."""
+AnyLine: TypeAlias = "Line | RowLine | ItemLine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +105,18 @@ class RecordLine:
     events: tuple[LearningEvent, ...]
 
 
-def read_lines(text: str, tenant_id: str, now_ms: int) -> list[Line]:
-    """Return the scopes, users and records of an export, checked, and with ids for the importing tenant.
+def read_lines(text: str, tenant_id: str, now_ms: int, limit_bytes: int = MAX_BYTES) -> list[AnyLine]:
+    """Return the lines of an export, checked, and with ids for the importing tenant.
 
     Raises: InvalidInput (code `invalid_line`, details `line` and `problems`), also for what was recorded in the future
         (nobody would recall it); LimitExceeded (codes `too_many_lines`, `import_too_large`).
     """
-    if len(text.encode("utf-8", "replace")) > MAX_BYTES:
-        raise LimitExceeded("the import is too large", code="import_too_large", limit_bytes=MAX_BYTES)
+    if len(text.encode("utf-8", "replace")) > limit_bytes:
+        raise LimitExceeded("the import is too large", code="import_too_large", limit_bytes=limit_bytes)
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if len(lines) > MAX_LINES:
         raise LimitExceeded("an import has too many lines", code="too_many_lines", limit=MAX_LINES)
-    found: list[Line] = []
+    found: list[AnyLine] = []
     for number, line in lines:
         try:
             read = _read_line(number, line, tenant_id, now_ms)
@@ -132,9 +137,14 @@ def bad_line(number: int, problems: Sequence[str]) -> InvalidInput:
     )
 
 
-def _read_line(number: int, line: str, tenant_id: str, now_ms: int) -> Line | None:
+def _read_line(number: int, line: str, tenant_id: str, now_ms: int) -> AnyLine | None:
     value = _parsed(line)
     kind = value.get("kind")
+    if kind == "item" or kind in ROW_KINDS:
+        check_tenant(value.get("tenant"))
+        if isinstance(at_ms := value.get("at_ms"), int) and at_ms > now_ms:
+            raise InvalidInput("its at_ms is in the future", code="invalid_line")
+        return (read_item_line if kind == "item" else read_row_line)(number, value, tenant_id)
     if kind == "page":
         PageLineShape.model_validate(value)
         return None
@@ -143,7 +153,7 @@ def _read_line(number: int, line: str, tenant_id: str, now_ms: int) -> Line | No
     if kind == "user":
         return _user_line(number, UserLineShape.model_validate(value).user, now_ms)
     if kind != "record":
-        raise InvalidInput("its kind must be scope, user, record or page", code="invalid_line")
+        raise InvalidInput("its kind is not one that an export has", code="invalid_line")
     read = RecordLineShape.model_validate(value)
     source_tenant = check_tenant(read.tenant)
     events = [

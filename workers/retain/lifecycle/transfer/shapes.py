@@ -47,6 +47,15 @@ class RecordLineShape(NothingShape):
     record: dict[str, object] | None = None
 
 
+class DatedLineShape(NothingShape):
+    """What lines of rows and of items have in common. owner: the user whose it is. at_ms: when the content was written."""
+
+    version: Literal[1]
+    tenant: str
+    owner: str | None
+    at_ms: _Time
+
+
 class ScopeShape(NothingShape):
     """One scope. user_id: of a user's scope, otherwise absent or None."""
 
