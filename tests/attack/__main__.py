@@ -7,6 +7,9 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 
+import pytest
+
+from tests.attack.planted import PLANTS
 from tests.attack.trial import attack, least_valid
 
 
@@ -17,9 +20,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--attempts", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=None, help="default: a new one, which is printed")
+    parser.add_argument("--plant", choices=sorted(PLANTS), help="plant a fault first, to see whether it is found")
     options = parser.parse_args(arguments)
     seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000)
-    summary = asyncio.run(attack(options.attempts, seed))
+    with pytest.MonkeyPatch.context() as patch:
+        if options.plant is not None:
+            PLANTS[options.plant](patch)
+        summary = asyncio.run(attack(options.attempts, seed, stop_at_first=options.plant is not None))
     print(summary)
     for route in least_valid(summary):
         print(f"  few valid: {route}")

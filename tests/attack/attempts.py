@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
 from typing import Any
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import quote, urlencode
 
 from pydantic import TypeAdapter
 
 from retain.admin.mcp import _TOOLS as MEMORY_TOOLS
 from retain.routing.route import Route
 from tests.attack.known import Known
-from tests.attack.tenants import ATTACKER, TOOL, VICTIM
+from tests.attack.tenants import ATTACKER, MEMBERS, TOOL, VICTIM
 from tests.attack.values import Values
 from tools.http_docs import RESOURCES
 
 ROUTES: tuple[Route[Any], ...] = tuple(route for resource in RESOURCES for route in resource.routes)
-OPERATORS: Mapping[str, str] = {
-    "/admin/errors": "the operator's list over all tenants: it is read, and none of its entries is named",
-    "/admin/namespaces": "how the keys of all tenants migrate: it is read and not moved",
-}
-"""Routes of no tenant, which belong to whoever operates the deployment, by the beginning of their paths."""
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
@@ -41,19 +36,20 @@ class Attempt:
 
     def __str__(self) -> str:
         sent = "" if self.body is None else f" {self.body[:600]!r}"
-        return f"{self.method} {self.path} {dict(self.headers) or ''}{sent}"
+        headers = {name: value for name, value in self.headers.items() if name != "cf-access-jwt-assertion"}
+        return f"{self.method} {self.path} {headers or ''}{sent}"
 
 
 class Attacker:
-    """Draws attempts. keys: the API keys of both tenants; only the attacker's own is ever sent."""
+    """Draws attempts. api_key, token: the attacker's own, for the gateway and for what is behind Access."""
 
-    def __init__(self, rng: Random, mine: Known, theirs: Known, api_key: str) -> None:
+    def __init__(self, rng: Random, mine: Known, theirs: Known, *, api_key: str, token: Mapping[str, str]) -> None:
         self._rng = rng
         self._values = Values(rng, mine, theirs)
         self._mine = mine
         self._theirs = theirs
         self._api_key = api_key
-        self._routes = attacked_routes()
+        self._token = token
         self._bodies: Mapping[str, Callable[[], bytes]] = {
             "POST /mcp": self._gateway_message,
             "POST /admin/tenants/{tenant}/mcp": self._memory_message,
@@ -63,10 +59,13 @@ class Attacker:
 
     def attempt(self) -> Attempt:
         """Return the next one."""
-        route = self._rng.choice(self._routes)
+        route = self._rng.choice(ROUTES)
+        self._values.listed = route.path.rpartition("/")[2]
         headers = {name: self._values.known("any") for name in route.headers if self._rng.random() < 0.15}
         if route.guard == "API key":
             headers["authorization"] = f"Bearer {self._key()}"
+        elif self._rng.random() < 0.995:
+            headers |= self._token
         path = self._path(route) + self._query(route)
         return Attempt(f"{route.method} {route.path}", route.method, path, headers, self._body(route))
 
@@ -76,10 +75,10 @@ class Attacker:
     def _segment(self, route: Route[Any], name: str) -> str:
         rng = self._rng
         if name == "tenant":
-            if rng.random() < 0.93:
+            drawn = rng.random()
+            if drawn < 0.84:
                 return ATTACKER
-            hostile = self._hostile_segment()
-            return ATTACKER if names_the_victim(hostile) else hostile
+            return VICTIM if drawn < 0.93 else self._hostile_segment()
         if rng.random() < 0.04:
             return self._hostile_segment()
         if name in ("agent_type", "service", "session", "instance_id", "user", "tool_name", "name"):
@@ -88,6 +87,9 @@ class Attacker:
             return quote(self._mine.one("kind") or "cart", safe="")
         if name == "id" and route.path.count("{") > 3:  # an item's
             return rng.choice(("one", "two", "big", "three"))
+        if name == "subject":
+            others = (MEMBERS[VICTIM], "ann@example.com")  # who takes its own role away can try nothing more
+            return quote(f"email:{rng.choice(others)}", safe="")
         if name == "against":
             return self._values.known("run_id")
         return quote(self._values.known(name), safe="")
@@ -129,8 +131,6 @@ class Attacker:
             content[self._rng.choice(sorted(content))] = self._values.hostile()
         if self._rng.random() < 0.03:
             content[self._rng.choice(("tenant_id", "tenant", "scope_id", "namespace"))] = VICTIM
-        if content.get("tenant") == VICTIM:  # whoever names the victim to a route for operators is its operator
-            content["tenant"] = ATTACKER
         return _json(content)
 
     def _key(self) -> str:
@@ -143,8 +143,8 @@ class Attacker:
 
     def _memory_message(self) -> bytes:
         name, tool = self._rng.choice(sorted(MEMORY_TOOLS.items()))
+        self._values.listed = "memories"
         arguments = self._values.object(_schema(tool.arguments), {})
-        arguments.pop("cursor", None) if self._rng.random() < 0.5 else None
         if isinstance(arguments.get("limit"), str):
             arguments["limit"] = 50
         if self._rng.random() < 0.04:
@@ -179,23 +179,6 @@ class Attacker:
         if rng.random() < 0.1:
             line = re.sub(r'"content":"', f'"content":"{rng.randrange(99)} ', line, count=1)
         return line
-
-
-def attacked_routes() -> Sequence[Route[Any]]:
-    """Return the routes that the attacker asks. Those of operators are only read, and only as lists."""
-    return [
-        route
-        for route in ROUTES
-        if "tenant" in route.parameters
-        or route.guard != "Access"
-        or not any(route.path.startswith(path) for path in OPERATORS)
-        or (route.method == "GET" and not route.parameters)
-    ]
-
-
-def names_the_victim(segment: str) -> bool:
-    """Return whether a segment of a path is the victim's name, however it is encoded: its own operator may send that."""
-    return unquote(segment) == VICTIM
 
 
 @cache

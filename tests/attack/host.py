@@ -9,17 +9,21 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import cache
 from random import Random
 from typing import Any
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from retain.gateway.provisioning import credential_entry, new_api_key, tool_entry
 from retain.host.crypto import HostCrypto
 from retain.models.requests import model_requests_allowed
+from tests.admin.access_team import AUDIENCE, ISSUER, NOW_S
 from tests.attack.evidence import Evidence, Rows, rows_of
 from tests.attack.known import Known
-from tests.attack.tenants import ATTACKER, TOOL, VICTIM, Furnished
+from tests.attack.tenants import ATTACKER, OWNER, TOOL, VICTIM, Furnished
 from tests.e2e.puppet import obey
 from tests.gateway.setting import config
 from tests.shell.platform import js
@@ -50,6 +54,7 @@ class Target:
         self.mine = Known(rng)
         self.theirs = Known(rng)
         self.keys: dict[str, str] = {}
+        self._owner = self.token(OWNER)
         self._words = 0
         self._queries = 0
 
@@ -62,8 +67,15 @@ class Target:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
     ) -> Answer:
-        """Send a request."""
-        return await self.worker.request(method, path, content, headers=headers, body=body)
+        """Send a request: of the owner of all tenants, unless headers are given."""
+        return await self.worker.request(method, path, content, headers=headers or self._owner, body=body)
+
+    def token(self, email: str) -> dict[str, str]:
+        """Return the header of a request of this person that Access let through."""
+        claims = {"aud": [AUDIENCE], "iss": ISSUER, "email": email, "sub": email, "type": "app"}
+        payload = json.dumps({**claims, "iat": NOW_S - 10, "exp": NOW_S + 3600}).encode()
+        signed = jwt.api_jws.encode(payload, _access_key(), algorithm="RS256", headers={"kid": "current"})
+        return {"cf-access-jwt-assertion": signed}
 
     async def prepare(self) -> Evidence:
         """Furnish the victim, take the evidence, and furnish the attacker after it."""
@@ -141,6 +153,8 @@ class Target:
 
     async def fetch(self, url: str, options: object) -> Response:
         """Answer as the tools' upstream, which repeats what it was sent."""
+        if url == f"{ISSUER}/cdn-cgi/access/certs":
+            return Response(ReadableStream(_piece(_certificates())), 200, Headers())
         given = options_of(options)
         sent = json.dumps({"headers": options_of(given["headers"]), "body": given.get("body"), "url": url})
         self._see("a call of an upstream", sent)
@@ -172,6 +186,17 @@ class Target:
         self.keys[tenant] = key.api_key
 
 
+@cache
+def _access_key() -> rsa.RSAPrivateKey:
+    """Return the key with which the team signs, one per process: to make one takes longer than a hundred attempts."""
+    return rsa.generate_private_key(65537, 2048)
+
+
+def _certificates() -> str:
+    public = jwt.algorithms.RSAAlgorithm.to_jwk(_access_key().public_key(), as_dict=True)
+    return json.dumps({"keys": [{**public, "kid": "current"}]})
+
+
 async def _piece(text: str) -> AsyncIterator[bytes]:
     yield text.encode()
 
@@ -179,7 +204,15 @@ async def _piece(text: str) -> AsyncIterator[bytes]:
 @asynccontextmanager
 async def target(rng: Random) -> AsyncIterator[Target]:
     """Serve a deployment to attack. Its log is silent."""
-    settings = {"CHAT_PROVIDER": "workers-ai", "CHAT_MODEL": "@cf/chat", "ALLOW_MODEL_REQUESTS": "true"}
+    settings = {
+        "CHAT_PROVIDER": "workers-ai",
+        "CHAT_MODEL": "@cf/chat",
+        "ALLOW_MODEL_REQUESTS": "true",
+        "RETAIN_ENVIRONMENT": "production",
+        "ACCESS_TEAM_DOMAIN": ISSUER.removeprefix("https://"),
+        "ACCESS_AUDIENCE": AUDIENCE,
+        "OWNERS": f"email:{OWNER}",
+    }
     with _silent(), model_requests_allowed(), pytest.MonkeyPatch.context() as patch:
         async with serving(**settings) as worker:
             attacked = Target(worker, rng)

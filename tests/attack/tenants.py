@@ -12,6 +12,10 @@ from typing import Any, Protocol
 ATTACKER = "team"
 VICTIM = "team-b"
 """The attacker's name is a prefix of the victim's: whatever compares beginnings would mix the two."""
+OWNER = "owner@example.com"
+"""The owner of every tenant."""
+MEMBERS = {ATTACKER: "mallory@example.com", VICTIM: "victor@example.com"}
+"""The owner of each tenant, of that one alone. Mallory is the attacker."""
 AGENTS = ("sdr", "refund_decision", "support", "order_triage")
 USERS = ("ann", "bob")
 INSTANCES = ("desk", "phone")
@@ -65,6 +69,8 @@ class Furnished:
     async def furnish(self) -> None:
         """Put something into every place that a tenant has."""
         await self._do("PUT", f"/admin/tenants/{self._tenant}", {"max_memories_per_user": 5000})
+        member = f"email:{MEMBERS[self._tenant]}"
+        await self._do("PUT", f"/admin/tenants/{self._tenant}/roles/{member}", {"role": "owner"})
         await self._memories()
         await self._runs()
         await self._items()
@@ -138,7 +144,10 @@ class Furnished:
         admin, agents = f"/admin/tenants/{self._tenant}", f"/v1/agents/{self._tenant}"
         instances = [f"{agents}/{agent}/instances/{name}" for agent in AGENTS[:2] for name in INSTANCES]
         for path in (
-            *(f"{admin}/{name}?limit=1" for name in ("memories", "users", "history", "kv-audit", "history/mutations")),
+            *(
+                f"{admin}/{name}?limit=1"
+                for name in ("memories", "users", "history", "kv-audit", "history/mutations", "roles")
+            ),
             *(f"{admin}/memories?limit=2&{owner}" for owner in ("agent_type=sdr", "house=orders", "user_id=ann")),
             *(f"{admin}/evals/{name}?limit=1" for name in ("runs", "datasets")),
             *(f"/admin/agents/{self._tenant}/{name}?limit=1" for name in ("runs", "decisions")),

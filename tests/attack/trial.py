@@ -14,7 +14,7 @@ from retain.json_text import read_json
 from tests.attack.attempts import Attacker, Attempt
 from tests.attack.host import MAX_STEPS, Target, target
 from tests.attack.known import ULID
-from tests.attack.tenants import ATTACKER, VICTIM, Answer
+from tests.attack.tenants import ATTACKER, MEMBERS, Answer
 
 ROUND = 2_500
 """Attempts against one deployment."""
@@ -78,7 +78,13 @@ async def _round(summary: Summary, seed: int, size: int, *, stop_at_first: bool)
     async with target(rng) as attacked:
         evidence = await attacked.prepare()
         attacked.calls()
-        attacker = Attacker(rng, attacked.mine, attacked.theirs, attacked.keys[ATTACKER])
+        attacker = Attacker(
+            rng,
+            attacked.mine,
+            attacked.theirs,
+            api_key=attacked.keys[ATTACKER],
+            token=attacked.token(MEMBERS[ATTACKER]),
+        )
         for number in range(size):
             attempt = attacker.attempt()
             await _try(summary, attacked, attempt, f"seed {seed}, attempt {number}: {attempt}")
@@ -93,7 +99,7 @@ async def _round(summary: Summary, seed: int, size: int, *, stop_at_first: bool)
 async def _try(summary: Summary, attacked: Target, attempt: Attempt, named: str) -> None:
     assert attacked.canary.encode() not in (attempt.body or b"") + attempt.path.encode(), "the attacker knows a canary"
     attacked.steps = 0
-    answer = await attacked.request(attempt.method, attempt.path, headers=attempt.headers, body=attempt.body)
+    answer = await attacked.worker.request(attempt.method, attempt.path, headers=attempt.headers, body=attempt.body)
     await attacked.worker.settled()
     calls = attacked.calls()
     summary.attempts += 1
@@ -162,4 +168,4 @@ def least_valid(summary: Summary) -> Sequence[str]:
     ]
 
 
-__all__ = ["CODES", "VICTIM", "Summary", "attack", "least_valid", "wrongs"]
+__all__ = ["CODES", "Summary", "attack", "least_valid", "wrongs"]

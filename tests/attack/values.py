@@ -86,12 +86,13 @@ _METADATA_KEYS = ("topic", "note", "level", "tenant_id", "scope_id", "agent_type
 
 
 class Values:
-    """Draws values. mine, theirs: what the attacker knows of both tenants."""
+    """Draws values. mine, theirs: what the attacker knows of both tenants. listed: what the route lists, for its cursors."""
 
     def __init__(self, rng: Random, mine: Known, theirs: Known) -> None:
         self.rng = rng
         self.mine = mine
         self.theirs = theirs
+        self.listed = ""
         self._by_name: Mapping[str, Callable[[], object]] = {
             "tenant": lambda: ATTACKER,
             "agent_type": lambda: rng.choice(AGENTS),
@@ -167,7 +168,8 @@ class Values:
     def cursor(self) -> str:
         """Return a position in some list, of either tenant: as it was given, or with the victim's name in it."""
         side = self.theirs if self.rng.random() < 0.6 else self.mine
-        some = [value for values in side.cursors.values() for value in values]
+        some = side.cursors.get(self.listed, []) if self.rng.random() < 0.8 else []
+        some = some or [value for values in side.cursors.values() for value in values]
         value = self.rng.choice(some) if some else "records.0"
         return value if self.rng.random() < 0.8 else self.tampered(value)
 
@@ -287,5 +289,5 @@ class Values:
         return {
             name: self.field(name, field, definitions)
             for name, field in schema.get("properties", {}).items()
-            if name in required or self.rng.random() < most
+            if name in required or self.rng.random() < (0.5 if name == "cursor" else most)
         }
