@@ -100,7 +100,7 @@ async def test_a_list_has_what_is_the_owner_s_and_a_recall_what_a_run_would_see(
 ) -> None:
     page = await desk.list(owner, conditions={})
     assert names([record.content for record in page.records]) == listed
-    hits = (await desk.recall(owner, ALL, top_k=50)).hits
+    hits = (await desk.recall(owner, ALL, top_k=50)).result.hits
     own = listed - {"ann's clerk", "bob's clerk"} if owner == Owner("clerk") else listed
     assert names([hit.record.content for hit in hits]) == own | recalled
 
@@ -113,7 +113,7 @@ async def test_the_administrator_recalls_what_a_run_of_the_agent_for_the_user_re
     asked = order(("recall_memory", {"query": ALL, "top_k": 20}))
     result = await world.run(agent, asked, instance=f"of-{user}", user={"id": user})
     [answer] = json.loads(result["output"])
-    hits = (await desk.recall(Owner(agent, user_id=user), ALL, top_k=20)).hits
+    hits = (await desk.recall(Owner(agent, user_id=user), ALL, top_k=20)).result.hits
     assert [memory["content"] for memory in answer["memories"]] == [hit.record.content for hit in hits]
     await world.settled()
 

@@ -73,22 +73,21 @@ async def test_a_job_with_work_left_cannot_be_completed(substrate: IngestSubstra
     assert (await job_of(substrate, receipt.job)).state == "running"
 
 
-@pytest.mark.parametrize("port", ["sql", "index", "embedder"])
+@pytest.mark.parametrize("port", ["sql", "embedder"])
 async def test_a_failing_store_fails_the_job_until_it_is_repeated(substrate: IngestSubstrate, port: str) -> None:
     request = turns(*LINES)
     receipt = await substrate.ingestion().receive("chat", request)
     faults = Faults(lambda _: None)
-    healthy = substrate.sql, substrate.index, substrate.embedder
+    healthy = substrate.sql, substrate.embedder
     life = faults.life("worker")
     substrate.sql = faults.wrap("sql", substrate.sql, life)
-    substrate.index = faults.wrap("index", substrate.index, life)
     substrate.embedder = faults.wrap("embedder", substrate.embedder, life)
-    point = {"sql": "sql.batch", "index": "index.upsert", "embedder": "embedder.embed"}[port]
+    point = {"sql": "sql.batch", "embedder": "embedder.embed"}[port]
     faults.plan(Fault(Unavailable("down"), nth=2, point=point))
     job = await substrate.ingestion().work(receipt.job.job_id)
     assert not faults.pending
     assert (job.state, job.error is None) == ("failed", False)
-    substrate.sql, substrate.index, substrate.embedder = healthy
+    substrate.sql, substrate.embedder = healthy
     done = await substrate.ingest("chat", request)
     assert (done.state, done.stored, done.duplicate) == ("completed", 31, 0)
     assert await substrate.texts("chat") == LINES

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from retain.errors import Misconfigured
+from retain.errors import Misconfigured, Unavailable
 from tests.shell.test_requests import logged
 from tests.shell.worker import Worker, serving
 
@@ -173,13 +173,18 @@ async def test_the_brief_continues_reindexings(worker: Worker) -> None:
     assert (await briefed(worker))["reindexings"] == {"completed": 1}
 
 
-async def test_the_brief_continues_ingests_and_forgets_what_no_ingest_took(worker: Worker) -> None:
+async def test_the_brief_continues_ingests_and_forgets_what_no_ingest_took(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise Unavailable("the model is away")
+
     await worker.tenant()
-    worker.vectors.down = True
     conversation = {"conversation": "c-1", "messages": [{"speaker": "Ann", "content": "I moved to Oslo."}]}
-    await worker.request("POST", "/admin/tenants/acme/memories/ingest", conversation)
-    await worker.settled()
-    worker.vectors.down = False
+    with monkeypatch.context() as patch:
+        patch.setattr("retain.models.embedders.static.StaticEmbedder.embed", away)
+        await worker.request("POST", "/admin/tenants/acme/memories/ingest", conversation)
+        await worker.settled()
     await worker.rows(
         "INSERT INTO ingest_uploads (tenant_id, upload_id, message_index, message_key, speaker, content, created_at_ms)"
         " VALUES ('acme', 'u', 0, 'k', 'Ann', 'text', 0)"

@@ -6,12 +6,15 @@ BLOBs come from D1 as lists of integers and from a Durable Object's SQLite as me
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from pyodide.ffi import JsException, create_proxy, jsnull, to_js
 
+from adapters.deadline import within
 from adapters.failures import sql_error
 from retain.limits.d1_calls import spend
+from retain.limits.deadlines import SQL_MS
 from retain.limits.storage import check_statement
 from retain.ports import Row, SqlResult, SqlValue, Statement
 
@@ -28,7 +31,9 @@ class D1:
     async def run(self, sql: str, *values: SqlValue) -> SqlResult:
         spend()
         try:
-            return _d1_result(await self._prepare(sql, values).all())
+            statement = self._prepare(sql, values)
+            async with _in_time():
+                return _d1_result(await statement.all())
         except JsException as error:
             raise sql_error("D1", error, "d1_unavailable") from error
 
@@ -37,7 +42,9 @@ class D1:
             return []
         spend()
         try:
-            results = await self._db.batch([self._prepare(sql, values) for sql, values in statements])
+            prepared = [self._prepare(sql, values) for sql, values in statements]
+            async with _in_time():
+                results = await self._db.batch(prepared)
         except JsException as error:
             raise sql_error("D1", error, "d1_unavailable") from error
         return [_d1_result(result) for result in results]
@@ -46,6 +53,11 @@ class D1:
         bound = check_statement(sql, values)
         statement = self._db.prepare(sql)
         return statement.bind(*bound) if bound else statement
+
+
+def _in_time() -> AbstractAsyncContextManager[None]:
+    """Bound a call. A batch whose deadline has passed may have committed, as one whose answer was lost."""
+    return within(SQL_MS, "D1", "d1_unavailable")
 
 
 def _d1_result(result: D1Result) -> SqlResult:

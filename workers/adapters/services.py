@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyodide.ffi import JsException
 
+from adapters.deadline import within
 from adapters.failures import unavailable
 from adapters.web import stream_chunks
 from retain import errors
 from retain.json_text import JsonObject
+from retain.limits.deadlines import AI_MS, INSTANCE_MS, RUN_CALL_MS
 from retain.log import bound
 from retain.rpc import opened
 
@@ -32,8 +34,11 @@ class DurableInstances:
 
     async def call(self, name: str, method: str, request: JsonObject) -> JsonObject:
         stub = self._namespace.getByName(name)
+        content = json.dumps({"request_id": bound("request_id"), **request})
+        limit_ms = RUN_CALL_MS if method == "run" else INSTANCE_MS
         try:
-            envelope = await getattr(stub, method)(json.dumps({"request_id": bound("request_id"), **request}))
+            async with within(limit_ms, "the agent instance", "agent_instance_unavailable"):
+                envelope = await getattr(stub, method)(content)
         except JsException as error:
             raise unavailable("agent instance", error, "agent_instance_unavailable") from error
         return opened(envelope)
@@ -46,8 +51,9 @@ class WorkersAi:
         self._env = env
 
     async def __call__(self, model: str, inputs: Mapping[str, object]) -> Mapping[str, object]:
-        answer: Mapping[str, object] = await self._run(model, inputs)
-        return answer
+        async with within(AI_MS, "Workers AI", "workers_ai_unavailable"):
+            answer: Mapping[str, object] = await self._run(model, inputs)
+            return answer
 
     @asynccontextmanager
     async def stream(

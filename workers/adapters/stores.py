@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from pyodide.ffi import JsException, jsnull
 
+from adapters.deadline import within
 from adapters.failures import unavailable
+from retain.limits.deadlines import KV_MS, OBJECTS_MS, object_write_ms
 from retain.limits.storage import check_kv_key, check_kv_write, check_object_key, check_page, utf8_bytes
 from retain.ports import KeyPage
 
@@ -24,7 +26,8 @@ class WorkersKv:
     async def get(self, key: str) -> str | None:
         check_kv_key(key)
         try:
-            value = await self._direct.get(key)  # not the SDK's wrapper: the proxy does this three times per call
+            async with within(KV_MS, "KV", "kv_unavailable"):
+                value = await self._direct.get(key)  # not the SDK's wrapper: the proxy does this three times per call
         except JsException as error:
             raise unavailable("KV", error, "kv_unavailable") from error
         return None if value is jsnull else str(value)
@@ -32,14 +35,16 @@ class WorkersKv:
     async def put(self, key: str, value: str, *, ttl_s: int | None = None) -> None:
         check_kv_write(key, value, ttl_s)
         try:
-            await (self._kv.put(key, value) if ttl_s is None else self._kv.put(key, value, expirationTtl=ttl_s))
+            async with within(KV_MS, "KV", "kv_unavailable"):
+                await (self._kv.put(key, value) if ttl_s is None else self._kv.put(key, value, expirationTtl=ttl_s))
         except JsException as error:
             raise unavailable("KV", error, "kv_unavailable") from error
 
     async def delete(self, key: str) -> None:
         check_kv_key(key)
         try:
-            await self._kv.delete(key)
+            async with within(KV_MS, "KV", "kv_unavailable"):
+                await self._kv.delete(key)
         except JsException as error:
             raise unavailable("KV", error, "kv_unavailable") from error
 
@@ -47,7 +52,8 @@ class WorkersKv:
         check_page(limit)
         utf8_bytes(prefix)
         try:
-            page = await self._kv.list(prefix=prefix, limit=limit, **({} if cursor is None else {"cursor": cursor}))
+            async with within(KV_MS, "KV", "kv_unavailable"):
+                page = await self._kv.list(prefix=prefix, limit=limit, **({} if cursor is None else {"cursor": cursor}))
         except JsException as error:
             raise unavailable("KV", error, "kv_unavailable") from error
         return KeyPage([key["name"] for key in page["keys"]], None if page["list_complete"] else page["cursor"])
@@ -62,15 +68,17 @@ class R2:
     async def get(self, key: str) -> bytes | None:
         check_object_key(key)
         try:
-            found = await self._bucket.get(key)
-            return None if found is None else bytes(await found.arrayBuffer())
+            async with within(OBJECTS_MS, "R2", "r2_unavailable"):
+                found = await self._bucket.get(key)
+                return None if found is None else bytes(await found.arrayBuffer())
         except JsException as error:
             raise unavailable("R2", error, "r2_unavailable") from error
 
     async def put(self, key: str, value: bytes, *, content_type: str = "application/octet-stream") -> None:
         check_object_key(key)
         try:
-            await self._bucket.put(key, value, httpMetadata={"contentType": content_type})
+            async with within(object_write_ms(len(value)), "R2", "r2_unavailable"):
+                await self._bucket.put(key, value, httpMetadata={"contentType": content_type})
         except JsException as error:
             raise unavailable("R2", error, "r2_unavailable") from error
 
@@ -78,8 +86,9 @@ class R2:
         check_object_key(key)
         metadata = {"contentType": content_type}
         try:
-            # "*" matches any object: R2 returns null when one exists.
-            put = await self._bucket.put(key, value, httpMetadata=metadata, onlyIf={"etagDoesNotMatch": "*"})
+            async with within(object_write_ms(len(value)), "R2", "r2_unavailable"):
+                # "*" matches any object: R2 returns null when one exists.
+                put = await self._bucket.put(key, value, httpMetadata=metadata, onlyIf={"etagDoesNotMatch": "*"})
         except JsException as error:
             raise unavailable("R2", error, "r2_unavailable") from error
         return put is not None and put is not jsnull
@@ -87,7 +96,8 @@ class R2:
     async def delete(self, key: str) -> None:
         check_object_key(key)
         try:
-            await self._bucket.delete(key)
+            async with within(OBJECTS_MS, "R2", "r2_unavailable"):
+                await self._bucket.delete(key)
         except JsException as error:
             raise unavailable("R2", error, "r2_unavailable") from error
 
@@ -95,7 +105,10 @@ class R2:
         check_page(limit)
         utf8_bytes(prefix)
         try:
-            page = await self._bucket.list(prefix=prefix, limit=limit, **({} if cursor is None else {"cursor": cursor}))
+            async with within(OBJECTS_MS, "R2", "r2_unavailable"):
+                page = await self._bucket.list(
+                    prefix=prefix, limit=limit, **({} if cursor is None else {"cursor": cursor})
+                )
         except JsException as error:
             raise unavailable("R2", error, "r2_unavailable") from error
         return KeyPage([found.key for found in page["objects"]], page["cursor"] if page["truncated"] else None)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyodide.ffi import JsException, JsProxy, to_js
 
+from adapters.deadline import within
 from adapters.web import converted
 from retain.json_text import Json
+from retain.limits.deadlines import VECTOR_QUERY_MS, vector_write_ms
 from retain.limits.vectorize import (
     MAX_DELETE_IDS,
     MAX_GET_IDS,
@@ -44,7 +46,9 @@ class Vectorize:
             {"id": e.id, "values": list(e.values), "namespace": e.namespace, "metadata": dict(e.metadata)}
             for e in entries
         ]
-        return str((await self._answer(self._index.upsert(converted(vectors))))["mutationId"])
+        return str(
+            (await self._answer(self._index.upsert(converted(vectors)), vector_write_ms(len(entries))))["mutationId"]
+        )
 
     async def query(
         self,
@@ -81,7 +85,10 @@ class Vectorize:
 
     async def delete_by_ids(self, ids: Sequence[str]) -> str:
         check_ids(ids, MAX_DELETE_IDS)
-        answers = [await self._answer(self._index.deleteByIds(to_js(some))) for some in delete_calls(ids)]
+        answers = [
+            await self._answer(self._index.deleteByIds(to_js(some)), vector_write_ms(len(some)))
+            for some in delete_calls(ids)
+        ]
         return str(answers[-1]["mutationId"])
 
     async def dimensions(self) -> int:
@@ -92,9 +99,10 @@ class Vectorize:
     async def count(self) -> int:
         return int((await self._answer(self._index.describe()))["vectorCount"])
 
-    async def _answer(self, call: Awaitable[JsProxy]) -> Any:
+    async def _answer(self, call: Awaitable[JsProxy], limit_ms: int = VECTOR_QUERY_MS) -> Any:
         try:
-            return (await call).to_py()
+            async with within(limit_ms, "the vector index", "vector_index_unavailable"):
+                return (await call).to_py()
         except JsException as error:
             _log.warning("Vectorize failed", extra={"cause": str(error)})
             raise platform_error(str(error)) from error

@@ -254,7 +254,7 @@ async def test_a_recall_is_refused_unless_its_chain_is_known_and_ends_in_its_ten
     for scope in (TENANT, INSTANCE, Scope("acme", "triage", "support")):
         await substrate.store(SECRET, scope)
     reader = Recall(View(INSTANCE), substrate.sql, substrate.index, substrate.embedder, substrate.clock)
-    assert len(await reader.search(RecallQuery(SECRET))) == 1  # equal contents are shown once
+    assert len((await reader.search(RecallQuery(SECRET))).hits) == 1  # equal contents are shown once
     await substrate.d1.run(damage.format(instance=INSTANCE.scope_id.partition(".")[2]))
     with raises(NotFound, code="unknown_scope"):
         await reader.search(RecallQuery(SECRET))
@@ -263,7 +263,7 @@ async def test_a_recall_is_refused_unless_its_chain_is_known_and_ends_in_its_ten
 async def test_an_instance_without_a_row_has_no_records_and_hides_none(substrate: Substrate) -> None:
     await substrate.store(SECRET, AGENT)
     reader = Recall(View(INSTANCE), substrate.sql, substrate.index, substrate.embedder, substrate.clock)
-    assert len(await reader.search(RecallQuery(SECRET))) == 1
+    assert len((await reader.search(RecallQuery(SECRET))).hits) == 1
 
 
 async def test_the_chain_is_walked_in_the_round_trip_that_reads_the_statistics(substrate: Substrate) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,13 +29,29 @@ __all__ = [
     "TextEncoder",
     "TransformStream",
     "Uint8Array",
+    "clearTimeout",
     "clock",
     "crypto",
     "fetch",
+    "setTimeout",
 ]
 
 clock = ManualClock(1_700_000_000_000)
 """What `Date.now` returns. A test moves it."""
+
+
+pace = 1.0
+"""How long a second of a timer lasts, in seconds. A test that waits for a deadline shortens it."""
+
+
+def setTimeout(work: Callable[[], None], delay_ms: int) -> asyncio.TimerHandle:
+    """Call the function after a while."""
+    return asyncio.get_running_loop().call_later(pace * delay_ms / 1000, work)
+
+
+def clearTimeout(timer: asyncio.TimerHandle) -> None:
+    """Do not call it."""
+    timer.cancel()
 
 
 class Date:

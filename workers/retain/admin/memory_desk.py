@@ -15,7 +15,7 @@ from retain.memory.records.events import LearningEvent
 from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.record import NewRecord, Record, RecordSource
 from retain.memory.scope import Scope, UserPlace, View, holding
-from retain.memory.semantic import RecallQuery, SemanticMemory, StoreResult
+from retain.memory.semantic import RecallQuery, RecallResult, SemanticMemory, StoreResult
 
 _PERSON = RecordSource("person")
 _KNOWN_SCOPE = "SELECT 1 FROM scopes WHERE tenant_id = ? AND scope_id = ?"
@@ -60,13 +60,14 @@ class RecordHistory:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The hits of a recall, best first."""
+    """What a recall answers."""
 
-    hits: Sequence[Hit]
+    result: RecallResult
 
     def to_json(self, *, explain: bool = False) -> Mapping[str, object]:
-        """Return the hits as JSON. explain: with the components of each score."""
-        return {"memories": [_shown(hit, explain=explain) for hit in self.hits]}
+        """Return the hits, and what the recall did without, as JSON. explain: with the components of each score."""
+        shown = [_shown(hit, explain=explain) for hit in self.result.hits]
+        return {"memories": shown, "degraded": list(self.result.degraded)}
 
 
 class MemoryDesk:
@@ -177,7 +178,7 @@ class MemoryDesk:
         # An agent is in the catalogue and the tenant registered; a house may be misspelt.
         register = owner.house is None
         memory = self._context.semantic(await self._view(owner))
-        return Recalled(await memory.search(wanted, register=register))
+        return Recalled(await memory.recall(wanted, register=register))
 
     async def _view(self, owner: Owner) -> View:
         return await self._context.view(self._tenant_id, owner.agent_type, owner.house, owner.user_id)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from retain.errors import RetainError, Unavailable
 from retain.ledgers.errors import Trouble, park, settle
 from retain.limits.d1_calls import used_up
+from retain.limits.deadlines import embedding_ms
 from retain.memory import earlier_texts, index_debts
 from retain.memory.earlier_texts import EarlierText
 from retain.memory.index_debts import Owed, changed_since, crossed_out, owed_of, reading
@@ -21,7 +22,7 @@ from retain.memory.recall.preparation import PreparedRecord, prepare, signature
 from retain.memory.recall.words import indexed_text
 from retain.memory.records.record import Record
 from retain.memory.vector_names import vector_id, vector_namespace
-from retain.models.embedding import Embedder
+from retain.models.embedding import Embedder, embed_in_time
 from retain.ports import Clock, MetadataValue, Row, Sql, Statement, Vector, VectorEntry, VectorIndex
 
 UPSERT_LIMIT = 500
@@ -74,9 +75,10 @@ class Indexer:
         return await self._index.count()
 
     async def read(self, records: Sequence[Record]) -> list[Indexed]:
-        """Return what the indexes hold of the records, embedded in one call. Raises: as the embedder."""
+        """Return what the indexes hold of the records, embedded in one call. Raises: as `embed_in_time`."""
         prepared = [prepare(record.content, record.utterance) for record in records]
-        vectors = await self._embedder.embed([part for one in prepared for part in one.parts])
+        texts = [part for one in prepared for part in one.parts]
+        vectors = await embed_in_time(self._embedder, texts, embedding_ms(len(texts)))
         found: list[Indexed] = []
         start = 0
         for one in prepared:
@@ -158,6 +160,16 @@ class Indexer:
         ]
         for start in range(0, len(entries), UPSERT_LIMIT):
             await self._index.upsert(entries[start : start + UPSERT_LIMIT])
+
+    async def try_to_write(self, records: Sequence[tuple[Record, Indexed]]) -> bool:
+        """Send the vectors; return False when the index is away, which then stays owed them. Raises: as the index."""
+        try:
+            await self.write(records)
+        except Unavailable as error:
+            ids = [record.id for record, _ in records]
+            _log.warning("the vector index stays owed", extra={"record_ids": ids, "code": error.code})
+            return False
+        return True
 
     async def settle(self, record_id: str) -> None:
         """Make the vector index agree with D1 on this record, and delete its debt.

@@ -15,7 +15,7 @@ from retain.errors import Conflict, InvalidInput, NotFound, RetainError, Unknown
 from retain.identifiers import check_id, new_id
 from retain.memory.earlier_texts import keep
 from retain.memory.indexer import Indexer, remove_rows
-from retain.memory.recall.recall import Hit, Recall, RecallQuery
+from retain.memory.recall.recall import Hit, Recall, RecallQuery, RecallResult
 from retain.memory.records.events import EventData, EventKind, KnownRecord, LearningEvent, changed
 from retain.memory.records.limits import check
 from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource
@@ -37,7 +37,7 @@ from retain.models.reranking import Reranker
 from retain.ports import Clock, Sql, Statement, VectorIndex
 from retain.tenants.history import Change, WorldHistory
 
-__all__ = ["Hit", "RecallQuery", "SemanticMemory", "StoreResult"]
+__all__ = ["Hit", "RecallQuery", "RecallResult", "SemanticMemory", "StoreResult"]
 
 _Decide = Callable[[KnownRecord, Supersession], Awaitable[tuple[Record, list[Written | Statement]]]]
 """Returns a record as it changes, and what is written for that."""
@@ -75,7 +75,9 @@ class SemanticMemory:
         closed before the new statement, or has expired, becomes valid again; what a person closed, only a person reopens.
         Other fields of known content are added where the record has none, and the result names those that it keeps
         (see `retain.memory.records.retelling`).
-        Raises: Unavailable, UpstreamFailed when a step failed; then no record exists, unless the answer of the commit
+        A vector index that is away does not stop it: the record is durable and found by its words and its signature, the
+        index is owed its vectors, and the result says so.
+        Raises: Unavailable, UpstreamFailed when another step failed; then no record exists, unless the answer of the commit
             was lost. Repeating the call is right in both cases: it returns the record's id.
         """
         return (await self.store_all([new], source))[0]
@@ -95,7 +97,11 @@ class SemanticMemory:
         return kept_as_it_is(known, stated_in(self.scope, new, source, self._clock()))
 
     async def search(self, wanted: RecallQuery, *, register: bool = True) -> list[Hit]:
-        """Return the visible records that match the query, best first.
+        """Return the hits of `recall`. Raises: as that."""
+        return (await self.recall(wanted, register=register)).hits
+
+    async def recall(self, wanted: RecallQuery, *, register: bool = True) -> RecallResult:
+        """Return the visible records that match the query, best first, and what the recall had to do without.
 
         register: whether a scope that D1 does not have, or has in the agent's earlier house, is registered first, in one
         more round trip. False refuses it: for a scope that comes from a name alone.
@@ -151,8 +157,8 @@ class SemanticMemory:
         meant = edited.content != before.content
         await self._sql.batch([self._indexer.owe(edited, len(indexed.vectors), changed=meant)])
         try:
-            await self._indexer.write([(edited, indexed)])
-            return await self._change(record_id, edit, owed=True)
+            sent = await self._indexer.try_to_write([(edited, indexed)])
+            return await self._change(record_id, edit, owed=True, settle=sent)
         except RetainError as error:
             await self._indexer.try_to_settle(record_id, still_fresh=True)
             if isinstance(error, Conflict):
@@ -195,10 +201,11 @@ class SemanticMemory:
 
         await self._change(record_id, remove, owed=True)
 
-    async def _change(self, record_id: str, decide: _Decide, *, owed: bool = False) -> Record:
+    async def _change(self, record_id: str, decide: _Decide, *, owed: bool = False, settle: bool = True) -> Record:
         """Commit `decide`'s change and return its record: a read after the commit might fail or see more.
 
         Then settle the vectors of the records that it changes, if that works. owed: the caller records this record's debt.
+        settle: False while the vector index is away, so that it is not waited for again.
         """
         decided: list[Record] = []
         debts: dict[str, Statement] = {}
@@ -215,7 +222,8 @@ class SemanticMemory:
 
         await self._history.transact_at(self.scope.tenant_id, change)
         own = [record_id] if owed else []
-        await self._indexer.try_to_settle(*own, *sorted(debts), still_fresh=True)
+        if settle:
+            await self._indexer.try_to_settle(*own, *sorted(debts), still_fresh=True)
         return as_stored(decided[-1])
 
     async def _owned(self, record_id: str, visible: Sequence[Scope] = ()) -> KnownRecord:

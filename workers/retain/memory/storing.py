@@ -1,8 +1,9 @@
 """One call that stores contents in a scope: prepare them, record the index debts, commit together, return the ids.
 
 The vectors are written before the records, and a debt is recorded before that, so a call that fails or dies leaves no
-visible record (see `retain.memory.indexer`). Which content is new is decided twice: before embedding, so that known
-content is not embedded, and inside the transaction, which sees what other writers did meanwhile.
+visible record (see `retain.memory.indexer`). If the index is away, the debt stays, and the records are stored all the same.
+Which content is new is decided twice: before embedding, so that known content is not embedded, and inside the transaction,
+which sees what other writers did meanwhile.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from retain.errors import QuotaExceeded, RetainError
 from retain.identifiers import new_id
-from retain.json_text import JsonObject
+from retain.json_text import Json, JsonObject
 from retain.memory.indexer import Indexed, Indexer
 from retain.memory.records.derived import restated
 from retain.memory.records.events import KnownRecord
@@ -41,16 +43,20 @@ class StoreResult:
     """What `store` did. created: False when the scope had equal content already.
 
     merged, kept: then, the outcome for the given fields, as `retain.memory.records.retelling.Retold`.
+    degraded: `vectors` when the vector index was away and is owed the record's vectors.
     """
 
     id: str
     created: bool
     merged: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    degraded: tuple[Literal["vectors"], ...] = ()
 
     def to_json(self) -> JsonObject:
-        """Return the result as the answers of HTTP and of tools have it."""
-        return {"id": self.id, "created": self.created, "merged": list(self.merged), "kept": list(self.kept)}
+        """Return the result as the answers of HTTP and of tools have it: with `degraded` only if it is."""
+        result: dict[str, Json] = {"id": self.id, "created": self.created}
+        result |= {"merged": list(self.merged), "kept": list(self.kept)}
+        return result if not self.degraded else result | {"degraded": list(self.degraded)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +69,11 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class _Owed:
-    """A new record with a debt to the vector index, and what the indexes hold of it."""
+    """A new record with a debt to the vector index, and what the indexes hold of it. sent: the index has its vectors."""
 
     record: Record
     indexed: Indexed
+    sent: bool
 
 
 class Storing:
@@ -99,10 +106,11 @@ class Storing:
                 else:
                     self._results = [kept_as_it_is(known[content].record, one) for content, one in self._contents]
         except RetainError:
-            for owed in self._owed.values():
+            for owed in [one for one in self._owed.values() if one.sent]:
                 await self._indexer.try_to_settle(owed.record.id, still_fresh=True)
             raise
-        await self._indexer.try_to_settle(*self._reindexed, still_fresh=True)
+        if all(owed.sent for owed in self._owed.values()):  # an index that is away is not waited for again
+            await self._indexer.try_to_settle(*self._reindexed, still_fresh=True)
         return self._results
 
     async def _known(self) -> dict[str, KnownRecord]:
@@ -129,8 +137,9 @@ class Storing:
         pairs = list(zip(records, await self._indexer.read(records), strict=True))
         owed = [self._indexer.owe(record, len(indexed.vectors)) for record, indexed in pairs]
         await self._sql.batch([*registration(self._scope), *owed])
-        self._owed |= {content: _Owed(*pair) for content, pair in zip(fresh, pairs, strict=True)}
-        await self._indexer.write(pairs)
+        self._owed |= {content: _Owed(*pair, sent=True) for content, pair in zip(fresh, pairs, strict=True)}
+        if not await self._indexer.try_to_write(pairs):
+            self._owed |= {content: _Owed(*pair, sent=False) for content, pair in zip(fresh, pairs, strict=True)}
 
     async def _decide(self, at_ms: int) -> Change | None:
         """Return the change that stores new records and changes known ones; set the results. Repeatable.
@@ -146,9 +155,9 @@ class Storing:
                 result = _result(*await supersession.repeat(held, stated.record, stated.since_ms), stated)
             elif (owed := self._owed.get(content)) is not None:
                 record = owed.record
-                indexes = [*self._indexer.rows(record, owed.indexed), self._indexer.sent(record)]
-                known[content] = await supersession.add(record, indexes)
-                result = StoreResult(record.id, created=True)
+                sent = [self._indexer.sent(record)] if owed.sent else []
+                known[content] = await supersession.add(record, [*self._indexer.rows(record, owed.indexed), *sent])
+                result = StoreResult(record.id, created=True, degraded=() if owed.sent else ("vectors",))
             else:
                 return None
             results.append(result)

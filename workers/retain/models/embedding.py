@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Protocol
+
+from retain.errors import Unavailable
 
 
 class Embedder(Protocol):
@@ -37,3 +40,15 @@ class Embedder(Protocol):
             credentials or a wrong number of dimensions.
         """
         ...
+
+
+async def embed_in_time(embedder: Embedder, texts: Sequence[str], limit_ms: int) -> list[list[float]]:
+    """Return what the embedder returns, with all its attempts within `limit_ms`.
+
+    Raises: as `Embedder.embed`; Unavailable (code `upstream_timeout`) after that time.
+    """
+    try:
+        async with asyncio.timeout(limit_ms / 1000):
+            return await embedder.embed(texts)
+    except TimeoutError as error:
+        raise Unavailable("the embedding model did not answer in time; try again", code="upstream_timeout") from error

@@ -218,7 +218,10 @@ OF_A_MEMORY = ErrorGroup(
     ),
 )
 OF_A_SCOPE: tuple[Code, ...] = ("unknown_agent", "invalid_house", "invalid_scope", "invalid_user")
-_RESULT = '`{"id", "created", "merged", "kept"}`, as [storing again](memory.md#storing-a-content-again) says'
+_RESULT = (
+    '`{"id", "created", "merged", "kept"}`, as [storing again](memory.md#storing-a-content-again) says, and `degraded` if'
+    " the vector index [is owed it](memory.md#without-the-index-or-the-model)"
+)
 _MEMORIES = "/admin/tenants/{tenant}/memories"
 RESOURCE: Resource[AdminContext] = Resource(
     "Memories",
@@ -278,7 +281,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"memories"}`, best first, each with `score`, `relevance`, and `components` when asked to explain',
+                    '`{"memories", "degraded"}`: best first, each with `score`, `relevance`, and `components` when asked to'
+                    " explain; and what the recall [did without](memory.md#without-the-index-or-the-model)",
                 ),
             ),
             errors=(

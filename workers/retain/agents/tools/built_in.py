@@ -181,7 +181,10 @@ class RecallMemory:
         )
 
     async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:  # noqa: ARG002
-        """Return the found memories as JSON. A long one is shortened; `left_out` counts those with no room left."""
+        """Return the found memories as JSON. A long one is shortened; `left_out` counts those with no room left.
+
+        `degraded`: what the recall had to do without (`RecallResult`), if anything.
+        """
         refuse_unknown(arguments, {"query", "top_k", "min_score"})
         top_k, min_score = arguments.get("top_k", 5), arguments.get("min_score")
         if not isinstance(top_k, int) or isinstance(top_k, bool):
@@ -191,11 +194,14 @@ class RecallMemory:
         if isinstance(min_score, bool) or not isinstance(min_score, float | int | None):
             raise InvalidInput("min_score must be a number", code="invalid_arguments")
         query = text_argument(arguments, "query")
-        hits = await self._memory.search(query_of(self._config, query, top_k=top_k, min_score=min_score))
+        result = await self._memory.recall(query_of(self._config, query, top_k=top_k, min_score=min_score))
+        hits = result.hits
         shown = recollected(hits, query, self._config, DEFAULT_BYTES_PER_TOKEN)
         answer: dict[str, Json] = {"memories": [_shown(one) for one in shown]}
         if len(shown) < len(hits):
             answer["left_out"] = len(hits) - len(shown)
+        if result.degraded:
+            answer["degraded"] = list(result.degraded)
         ids = [one.hit.record.id for one in shown]
         return ToolResult(
             json.dumps(answer, ensure_ascii=False),

@@ -24,13 +24,14 @@ class Evidence:
     """What the sources found, by record id.
 
     cosine: of each record's best part and the query, exact or estimated. floor: the least cosine that the vector index
-    returned, 0 when it returned fewer than asked for: what it did not return is at most as near.
+    returned, 0 when it returned fewer than asked for: what it did not return is at most as near. None when it did not
+    answer: then cosines are estimated.
     query_signature: 0 for a query without a vector. bm25, exact: the scores from full text and exact terms.
     matching: the newest records that meet a filter, which are candidates in any case.
     """
 
     cosine: Mapping[str, float]
-    floor: float
+    floor: float | None
     query_signature: int
     bm25: Mapping[str, float]
     exact: Mapping[str, float]
@@ -46,7 +47,11 @@ class Evidence:
         known = self.cosine.get(row["id"])
         if known is not None:
             return known
-        if not self.query_signature or int(row["length"]) > PART_CHARACTERS:
+        if not self.query_signature:
+            return self.floor or 0.0
+        if self.floor is None:
+            return estimated(self.query_signature, row["signature"])
+        if int(row["length"]) > PART_CHARACTERS:
             return self.floor
         return min(self.floor, estimated(self.query_signature, row["signature"]))
 

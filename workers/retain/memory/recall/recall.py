@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
-from retain.errors import InvalidInput
+from retain.errors import InvalidInput, Unavailable, UpstreamFailed
 from retain.json_text import read_own_json
 from retain.memory.filters import compile_filter
 from retain.memory.recall import candidates as sources
@@ -28,10 +29,14 @@ from retain.models.reranking import Reranker
 from retain.ports import Clock, MetadataFilter, Sql, SqlResult, Vector, VectorIndex
 
 MAX_TOP_K = 50
+Degradation = Literal["embedding", "vectors"]
+"""What a recall can do without."""
 KEEP = 80
 """How many candidates' neighbours are read: the best by a first score of vectors, words and exact terms."""
 FRESH_MS = 300_000
 """How long a write may stay invisible in the vector index: for that long its signature is compared here."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,18 @@ class Hit:
     score: float
     components: Mapping[str, float] = field(default_factory=dict)
     relevance: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecallResult:
+    """The hits of a recall, best first.
+
+    degraded: what did not answer in time or at all, so that the recall did without it: `embedding`, the query has no vector
+    and only words count; `vectors`, the vector index added no candidates and cosines are estimated from signatures.
+    """
+
+    hits: list[Hit]
+    degraded: tuple[Degradation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +117,30 @@ class Recall:
         self._weights = weights or Weights()
         self._reranker = reranker
 
-    async def search(self, wanted: RecallQuery) -> list[Hit]:
+    async def search(self, wanted: RecallQuery) -> RecallResult:
         """Return the best records, best first, ties by id. Four round trips to D1, one to the vector index.
+
+        An embedding model or vector index that is away does not end the recall: it does without, and says so.
 
         What was known in the past takes two or three more: the candidates are judged in the state that they had then.
         With a reranker, the best `2 * top_k` are put into its order.
         A record can be found as soon as its write was answered. One found by its words is never dropped for its vector;
         what `min_score` leaves out, the caller asked to leave out, and words count for it too.
         Raises: InvalidInput, LimitExceeded for the query or its filter; NotFound (code `unknown_scope`) for a scope that
-            D1 does not have, or has with other ancestors; Unavailable, UpstreamFailed.
+            D1 does not have, or has with other ancestors; Unavailable when D1 did not answer; as the reranker.
         """
         known_at_ms = wanted.as_of_ms
         now = self._clock() if known_at_ms is None else known_at_ms
         at_ms = now if wanted.valid_at_ms is None else wanted.valid_at_ms
         query = analyse(wanted.text, now)
         condition, values = compile_filter(wanted.filter)
-        vector, unrelated = await embedded(self._embedder, query.text)
+        vector, unrelated, degraded = await self._embedded(query)
         past = known_at_ms is not None
         statistics = await read_statistics(self._sql, self._view, query, below=wanted.below, past=past)
         visible = Visible(statistics.reach, at_ms, known_at_ms, condition, tuple(values))
         evidence = await self._find(wanted, query, vector, statistics, visible)
+        if evidence.floor is None:
+            degraded = (*degraded, "vectors")
         idf = statistics.idf(query)
         telling = rarity(query, idf, statistics.records)
         scale = Relevance(unrelated, telling, obscure(query.text, vector), self._weights)
@@ -127,7 +148,15 @@ class Recall:
         hits = await self._hydrate(_above(wanted.min_score, ranked, scale), wanted, visible, known)
         if self._reranker is not None:
             hits = await self._reranked(self._reranker, wanted.text, hits)
-        return hits[: wanted.top_k]
+        return RecallResult(hits[: wanted.top_k], degraded)
+
+    async def _embedded(self, query: Query) -> tuple[Vector, float, tuple[Degradation, ...]]:
+        """Return the query's vector, the model's cosine of unrelated texts, and that the model is away if it is."""
+        try:
+            return *await embedded(self._embedder, query.text), ()
+        except (Unavailable, UpstreamFailed) as error:
+            _log.warning("a recall does without the embedding model", extra={"code": error.code})
+            return (), 0.0, ("embedding",)
 
     async def _find(
         self, wanted: RecallQuery, query: Query, vector: Vector, statistics: Statistics, visible: Visible
@@ -190,7 +219,9 @@ class Recall:
         ]
         return sorted(judged, key=lambda hit: -hit.components["rerank"])
 
-    async def _nearest(self, vector: Vector, visible: Visible, wanted: RecallQuery) -> tuple[dict[str, float], float]:
+    async def _nearest(
+        self, vector: Vector, visible: Visible, wanted: RecallQuery
+    ) -> tuple[dict[str, float], float | None]:
         """Return the cosine of each record's best part, and the floor (see `Evidence`)."""
         if not any(vector) or not visible.scope_ids:
             return {}, 0.0
@@ -199,9 +230,13 @@ class Recall:
             "model": self._embedder.model[:64],
             **({} if wanted.as_of_ms is None else {"created_at": {"$lte": wanted.as_of_ms}}),
         }
-        matches = await self._index.query(
-            vector, namespace=vector_namespace(self._view.tenant_id), filter=criteria, top_k=CANDIDATES
-        )
+        try:
+            matches = await self._index.query(
+                vector, namespace=vector_namespace(self._view.tenant_id), filter=criteria, top_k=CANDIDATES
+            )
+        except Unavailable as error:
+            _log.warning("a recall does without the vector index", extra={"code": error.code})
+            return {}, None
         cosine: dict[str, float] = {}
         for match in matches:
             record_id = record_id_of(match.id)
@@ -248,7 +283,7 @@ class Recall:
 
         def first(record_id: str) -> tuple[float, str]:
             score = (
-                weights.vector * evidence.cosine.get(record_id, evidence.floor)
+                weights.vector * evidence.cosine.get(record_id, evidence.floor or 0.0)
                 + weights.words * evidence.bm25.get(record_id, 0.0) / ((BM25_K1 + 1) * whole)
                 + weights.exact * evidence.exact.get(record_id, 0.0)
             )

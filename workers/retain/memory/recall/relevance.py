@@ -24,11 +24,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from retain.limits.deadlines import QUERY_EMBEDDING_MS
 from retain.memory.recall.preparation import PART_CHARACTERS
 from retain.memory.recall.query import MAX_EXACT_TERMS, QUOTATION, Query
 from retain.memory.recall.ranking import Candidate, Weights, inverse_frequency
 from retain.memory.recall.words import fold, telling, words
-from retain.models.embedding import Embedder
+from retain.models.embedding import Embedder, embed_in_time
 from retain.ports import Vector
 
 MIN_SCORE = 0.3
@@ -105,13 +106,13 @@ def rarity(query: Query, idf: Mapping[str, float], records: int) -> float:
 async def embedded(embedder: Embedder, text: str) -> tuple[Vector, float]:
     """Return a text's vector, and the model's mean cosine of unrelated texts, in one call of the model.
 
-    Raises: as `Embedder.embed`.
+    Raises: as `embed_in_time`.
     """
     known = _unrelated.get(embedder.model)
     if known is not None:
-        [vector] = await embedder.embed([text])
+        [vector] = await embed_in_time(embedder, [text], QUERY_EMBEDDING_MS)
         return vector, known
-    vector, *others = await embedder.embed([text, *UNRELATED_TEXTS])
+    vector, *others = await embed_in_time(embedder, [text, *UNRELATED_TEXTS], QUERY_EMBEDDING_MS)
     _unrelated[embedder.model] = found = mean_cosine(others)
     return vector, found
 
