@@ -84,7 +84,7 @@ async def test_a_call_that_answers_leaves_no_timer(worker: Worker, monkeypatch: 
     worker.db.down = True
     with pytest.raises(RetainError):
         await platform.sql.run("SELECT 1")
-    assert len(timers) == 2
+    assert len(timers) >= 2
     assert all(timer.cancelled() for timer in timers)
 
 
