@@ -8,7 +8,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from retain.text_patterns import TextPattern
+
 _MAX_SHOWN = 200
+MAX_FORMATTED = 2_048
+"""Longest text that has a format, in characters: the compiler's own patterns take quadratic time."""
+_VALUES = frozenset(("const", "enum", "default", "examples"))
+"""The keywords of a schema that have values, not schemas."""
+_NAMED_SCHEMAS = frozenset(
+    ("properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas")
+)
+"""The keywords whose names are somebody's own, not keywords."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,9 @@ def compile_schema(schema: Mapping[str, object]) -> Check:
 
     Understands drafts 4, 6, 7 and 2019-09. Defaults are not filled in. References may point only inside the schema.
 
+    Patterns are `retain.text_patterns.TextPattern`; no text is searched that is too long for them, or of a format and too
+    long: that is a violation.
+
     Raises: ValueError for a schema that cannot be compiled.
     Source: https://horejsek.github.io/python-fastjsonschema/
     """
@@ -44,7 +57,9 @@ def compile_schema(schema: Mapping[str, object]) -> Check:
     import fastjsonschema
 
     try:
-        validate = fastjsonschema.compile(dict(schema), handlers=_RefusedReferences(), use_default=False)
+        validate = fastjsonschema.compile(_separated(dict(schema)), handlers=_RefusedReferences(), use_default=False)
+        patterns = validate.__globals__["REGEX_PATTERNS"]
+        patterns.update({written: _linear(written, compiled) for written, compiled in patterns.items()})
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, SyntaxError, re.error) as error:
         # fastjsonschema does not validate the schema itself: an invalid one can raise anything.
         raise ValueError("this is not a usable JSON Schema") from error
@@ -59,6 +74,62 @@ def compile_schema(schema: Mapping[str, object]) -> Check:
         return None
 
     return check
+
+
+class _SearchedPattern:
+    """A pattern of the schema's author, as the compiled function calls it."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = TextPattern(pattern)
+
+    def search(self, text: str) -> bool:
+        try:
+            return self._pattern.found_in(text)
+        except ValueError:
+            return False
+
+    match = search
+
+
+class _FormatPattern:
+    """A pattern of the compiler's own for a format, as the compiled function calls it."""
+
+    def __init__(self, compiled: re.Pattern[str]) -> None:
+        self._compiled = compiled
+
+    def match(self, text: str) -> bool:
+        return len(text) <= MAX_FORMATTED and self._compiled.match(text) is not None
+
+
+def _linear(written: str, compiled: re.Pattern[str]) -> _SearchedPattern | _FormatPattern:
+    from fastjsonschema.draft04 import CodeGeneratorDraft04
+    from fastjsonschema.draft2019 import CodeGeneratorDraft2019
+
+    known = {*CodeGeneratorDraft04.FORMAT_REGEXS.values(), *CodeGeneratorDraft2019.FORMAT_REGEXS.values()}
+    own = written.endswith("_re_pattern") and compiled.pattern in known
+    return _FormatPattern(compiled) if own else _SearchedPattern(written)
+
+
+def _separated(schema: Any) -> Any:
+    """Return the schema with `required` in a part of its own, where it means the same, if it has `patternProperties`.
+
+    Next to them the compiler would try each pattern on each required name, with Python's engine.
+    """
+    if isinstance(schema, list):
+        return [_separated(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: _part(name, part) for name, part in schema.items()}
+    if isinstance(parts.get("patternProperties"), dict) and isinstance(parts.get("allOf", []), list):
+        required = {"required": parts.pop("required")} if "required" in parts else {}
+        return {**parts, "allOf": [*parts.get("allOf", []), required]} if required else parts
+    return parts
+
+
+def _part(keyword: str, part: Any) -> Any:
+    if keyword in _NAMED_SCHEMAS and isinstance(part, dict):
+        return {name: _separated(schema) for name, schema in part.items()}
+    return part if keyword in _VALUES else _separated(part)
 
 
 def _described(path: list[str], rule: str | None, expected: object) -> Violation:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from retain.json_schema import compile_schema
 from retain.json_text import JsonObject
+from retain.text_patterns import TextPattern
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
@@ -30,8 +30,6 @@ Metric = Literal[
     "ndcg",
 ]
 _ALL: dict[RetrievalMetric, Share] = {"recall": 1.0}
-MAX_PATTERN = 500
-"""Longest regular expression, in characters."""
 
 
 class Strict(BaseModel):
@@ -124,7 +122,7 @@ class Expected(Strict):
     @classmethod
     def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in patterns:
-            check_pattern(pattern)
+            TextPattern(pattern)
         return patterns
 
     @field_validator("output_schema")
@@ -156,23 +154,13 @@ class Expected(Strict):
         return [*found, "recall", "precision", "mrr", "ndcg"] if self.memories is not None else found
 
 
-def check_pattern(pattern: str) -> None:
-    """Check a regular expression. Raises: ValueError."""
-    if len(pattern) > MAX_PATTERN:
-        raise ValueError(f"a pattern has at most {MAX_PATTERN} characters")
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"'{pattern[:50]}' is not a regular expression") from error
-
-
 def check_patterns(value: object) -> None:
     """Check the patterns {"$matches": pattern} anywhere in a value. Raises: ValueError."""
     if isinstance(value, dict):
         if set(value) == {"$matches"}:
             if not isinstance(value["$matches"], str):
                 raise ValueError("$matches takes a regular expression")
-            check_pattern(value["$matches"])
+            TextPattern(value["$matches"])
         for part in value.values():
             check_patterns(part)
     elif isinstance(value, list):

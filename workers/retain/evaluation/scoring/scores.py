@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from retain.evaluation.expectations import Metric
 from retain.json_schema import compile_schema
 from retain.json_text import Json, JsonObject, read_json
+from retain.text_patterns import TextPattern
 
 _MAX_SHOWN = 200
 
@@ -77,8 +77,16 @@ def excludes(output: str, unwanted: Sequence[str]) -> Score:
 
 def matches(output: str, patterns: Sequence[str]) -> Score:
     """Score the share of the regular expressions that are found in the output."""
-    missing = [pattern for pattern in patterns if re.search(pattern, output) is None]
+    missing = [pattern for pattern in patterns if not found(pattern, output)]
     return _share("matches", patterns, missing, "not found")
+
+
+def found(pattern: str, text: str) -> bool:
+    """Return whether a pattern is found in a text; False as well for one that is not searched: too large, or too long."""
+    try:
+        return TextPattern(pattern).found_in(text)
+    except ValueError:
+        return False
 
 
 def schema(output: str, wanted: Mapping[str, object]) -> Score:

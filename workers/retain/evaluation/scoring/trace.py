@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from retain.evaluation.expectations import ExpectedCall, ExpectedCalls
-from retain.evaluation.scoring.scores import Called, Score, same_json
+from retain.evaluation.scoring.scores import Called, Score, found, same_json
 
 
 def calls(made: Sequence[Called], wanted: ExpectedCalls, agent: str) -> Score:
@@ -28,7 +27,7 @@ def calls(made: Sequence[Called], wanted: ExpectedCalls, agent: str) -> Score:
 def fits_arguments(value: object, wanted: object, *, subset: bool) -> bool:
     """Return whether an argument matches: a pattern, an object with at least or exactly its fields, or an equal value."""
     if isinstance(wanted, Mapping) and set(wanted) == {"$matches"}:
-        return isinstance(value, str) and re.search(wanted["$matches"], value) is not None
+        return isinstance(value, str) and found(str(wanted["$matches"]), value)
     if isinstance(wanted, Mapping) and isinstance(value, Mapping):
         known = set(wanted) <= set(value) if subset else set(wanted) == set(value)
         return known and all(fits_arguments(value[name], part, subset=subset) for name, part in wanted.items())
