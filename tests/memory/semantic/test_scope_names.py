@@ -6,9 +6,21 @@ from hashlib import sha256
 
 import pytest
 
-from retain.errors import InvalidInput
-from retain.memory.scope import BELOW, OF_USER, Reach, Scope, ScopeKind, UserPlace, View, holding, registration
+from retain.errors import InvalidInput, UnknownScope
+from retain.memory.scope import (
+    BELOW,
+    OF_USER,
+    Reach,
+    Scope,
+    ScopeKind,
+    UserPlace,
+    View,
+    holding,
+    reach_of,
+    registration,
+)
 from retain.memory.scope import user_scope_id as user_id_of
+from retain.ports import Row
 
 
 def digest(text: str) -> str:
@@ -63,6 +75,9 @@ def test_the_id_of_a_user_s_scope_follows_from_its_parent() -> None:
         ({"house": "no house"}, "invalid_house"),
         ({"instance_id": "main"}, "invalid_scope"),
         ({"house": "sales", "user_id": "ann"}, "invalid_scope"),
+        ({"user_id": ""}, "invalid_user"),
+        ({"agent_type": "no agent"}, "invalid_agent_type"),
+        ({"agent_type": "sdr", "instance_id": ""}, "invalid_instance_id"),
     ],
 )
 def test_a_scope_that_cannot_be_is_refused(parts: dict[str, str], code: str) -> None:
@@ -96,9 +111,44 @@ def test_what_a_place_holds_is_at_or_below_it() -> None:
     assert holding(AGENT, "r.scope_id") == (f"r.scope_id IN ({BELOW})", ("acme", "agent.sdr"))
     assert holding(TENANT, "r.scope_id") == ("?2 = 'tenant'", ("acme", "tenant"))
     assert holding(UserPlace("acme", "ann"), "r.scope_id") == (f"r.scope_id IN ({OF_USER})", ("acme", "ann"))
+    assert "tenant_id = ?1 AND scope_id = ?2" in BELOW
+    assert BELOW.replace("scope_id = ?2", "user_id = ?2") == OF_USER
     for names in (("no tenant", "ann"), ("acme", "")):
         with pytest.raises(InvalidInput):
             UserPlace(*names)
+
+
+ROWS = (
+    {"scope_id": "tenant", "parent_id": None},
+    {"scope_id": "house.sales", "parent_id": "tenant"},
+    {"scope_id": "agent.sdr", "parent_id": "house.sales"},
+)
+
+
+def test_users_and_instances_without_a_row_are_left_out_of_what_is_visible() -> None:
+    user = {"scope_id": USER.scope_id, "parent_id": "agent.sdr"}
+    instance = {"scope_id": INSTANCE.scope_id, "parent_id": USER.scope_id}
+    ancestors = ("agent.sdr", "house.sales", "tenant")
+    assert reach_of(View(INSTANCE), ROWS) == Reach("acme", ancestors)
+    assert reach_of(View(INSTANCE), (*ROWS, user)) == Reach("acme", (USER.scope_id, *ancestors))
+    assert reach_of(View(INSTANCE), (*ROWS, user, instance)) == Reach(
+        "acme", (INSTANCE.scope_id, USER.scope_id, *ancestors)
+    )
+
+
+@pytest.mark.parametrize(
+    ("scope", "rows"),
+    [
+        pytest.param(AGENT, ROWS[:2], id="the agent has no row"),
+        pytest.param(HOUSE, ROWS[1:2], id="the tenant has no row"),
+        pytest.param(Scope("acme", "sdr", "other"), ROWS, id="the agent moved to another house"),
+        pytest.param(TENANT, ROWS[:2], id="D1 knows further ancestors"),
+        pytest.param(INSTANCE, (*ROWS, {"scope_id": INSTANCE.scope_id, "parent_id": "agent.sdr"}), id="now of a user"),
+    ],
+)
+def test_a_scope_that_d1_does_not_have_as_it_is_is_refused(scope: Scope, rows: tuple[Row, ...]) -> None:
+    with pytest.raises(UnknownScope):
+        reach_of(View(scope), rows)
 
 
 def test_a_scope_is_registered_after_its_ancestors_and_only_a_user_s_row_names_the_user() -> None:
