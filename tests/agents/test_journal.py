@@ -227,6 +227,14 @@ def test_an_event_is_written_to_the_log_and_owed_with_what_the_ledgers_are_owed(
     assert [logged.seq for logged in desk.journal.events("run-1")] == [1, 2]
 
 
+def test_a_run_catches_up_with_what_others_wrote_after_what_it_has(desk: Desk) -> None:
+    run = desk.after(desk.open(), ModelAsked(1))
+    answered, cancelled = ModelAnswered(1, "hi", (), 1, 1), CancelRequested(1, "ann", None)
+    desk.after(run, answered, cancelled)
+    assert desk.journal.caught_up(run) == run.after(answered).after(cancelled)
+    assert desk.after(run, ModelAsked(2)).seq == 4
+
+
 def test_an_event_counts_as_progress_or_does_not(desk: Desk) -> None:
     run = desk.open()
     assert desk.journal.runs.count_resumption("run-1") == 1

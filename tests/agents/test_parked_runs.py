@@ -101,6 +101,7 @@ async def test_a_retry_of_the_request_finds_the_run_that_the_instance_lost() -> 
         await one.deployment.lose(NAME)
         again = await one.deployment.run("clerk", "pay AB-1", key="k")
         assert (again["run_id"], again["status"]) == (run_id, "waiting")
+        assert await one.deployment.next_alarm_ms() == again["waiting_for"]["expires_at_ms"]
         with pytest.raises(Conflict, match="another request"):
             await one.deployment.run("clerk", "pay AB-2", key="k")
         assert len(one.asked) == 1

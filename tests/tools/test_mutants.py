@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,13 @@ def test_an_operator_makes_each_of_its_mutants(operator: str, source: str, expec
     assert made(source, operator) == {_shown(one) for one in expected}
 
 
+def test_a_mutant_says_what_it_changes_and_where() -> None:
+    source = "def f(n):\n    for one in n:\n        break\n"
+    [one] = [mutant for mutant in mutants("file.py", source, EVERYWHERE) if "Break" in mutant.operator]
+    assert (one.lines(source), one.under(source)) == (("break", "continue"), "for one in n:")
+    assert Mutant("file.py", "CutStatement", 1, "pass\n").under("call()\n") == ""
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -116,7 +124,8 @@ def test_every_cut_made_by_hand_fits_its_file(cut: Cut) -> None:
 @pytest.mark.parametrize("one", WIRES.explained, ids=lambda one: one.after)
 def test_every_explanation_is_of_a_line_that_is_there(one: Explained) -> None:
     lines = " ".join(line.strip() for line in (ROOT / one.file).read_text().splitlines())
-    assert one.before in lines
+    assert f"{one.under} {one.before}".strip() in lines
+    assert one.under or not one.before.isalpha(), "a lone keyword is in many places"
     assert one.before != one.after
     assert one.why.endswith(".")
 
@@ -206,6 +215,11 @@ def test_survivors_are_reported_until_they_are_explained() -> None:
     explained = Wires((wire,), (), (Explained("a.py", "call()", "pass", "It has no effect."),))
     assert [len(unexplained(results, one)) for one in (bare, explained)] == [1, 0]
     assert explanation(results[0], explained) == "It has no effect."
+    elsewhere = Wires((wire,), (), (Explained("a.py", "call()", "pass", "It has no effect.", under="if x:"),))
+    assert [explanation(replace(results[1], under=under), elsewhere) for under in ("if x:", "if y:")] == [
+        "It has no effect.",
+        None,
+    ]
     assert table(results, explained).splitlines()[2:] == [
         "| w | 2 | 1 (50.0%) | 1 | 1 |",
         "| all | 2 | 1 (50.0%) | 1 | 1 |",

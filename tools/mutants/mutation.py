@@ -68,6 +68,10 @@ class Mutant:
                 after.append(line[2:].strip())
         return " ".join(before), " ".join(after)
 
+    def under(self, original: str) -> str:
+        """Return the line above the change, "" when there is none."""
+        return original.splitlines()[self.line - 2].strip() if self.line > 1 else ""
+
 
 def mutants(file: str, source: str, operators: tuple[str, ...]) -> Iterator[Mutant]:
     """Yield the file's mutants that Python accepts, each once. What no test can see is left out (`_unseen`)."""

@@ -11,7 +11,8 @@ from tools.mutants.wires import Wires
 def explanation(result: Judged, wires: Wires) -> str | None:
     """Return why no test sees a mutant, None when nobody has explained it."""
     for one in wires.explained:
-        if (one.file, one.before, one.after) == (result.mutant.file, result.before, result.after):
+        changed = (one.file, one.before, one.after) == (result.mutant.file, result.before, result.after)
+        if changed and one.under in ("", result.under):
             return one.why
     return None
 
@@ -38,7 +39,10 @@ def table(results: Sequence[Judged], wires: Wires) -> str:
 def explanations(wires: Wires) -> str:
     """Return a row for each mutant that is explained, as docs/testing.md has them."""
     lines = ["| file | is | becomes | why no test notices |", "|---|---|---|---|"]
-    lines += [f"| `{one.file}` | {_code(one.before)} | {_code(one.after)} | {one.why} |" for one in wires.explained]
+    lines += [
+        f"| `{one.file}` | {_code(f'{one.under} {one.before}'.strip())} | {_code(one.after)} | {one.why} |"
+        for one in wires.explained
+    ]
     return "\n".join(lines)
 
 

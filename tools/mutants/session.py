@@ -22,7 +22,10 @@ BASELINE_TIMEOUT_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The outcome of a mutant. before, after: the changed lines. by: the end of the output of the tests."""
+    """The outcome of a mutant. before, after: the changed lines. by: the end of the output of the tests.
+
+    under: the line above the change.
+    """
 
     wire: str
     mutant: Mutant
@@ -31,6 +34,7 @@ class Judged:
     outcome: Outcome
     seconds: float
     by: str
+    under: str = ""
 
 
 class Nursery:
@@ -101,6 +105,8 @@ def judged(wire: Wire, some: Sequence[Mutant]) -> Iterator[Judged]:
     with nursery(wire, list(originals)) as started:
         for mutant in some:
             ended = started.run({mutant.file: mutant.source})
-            before, after = mutant.lines(originals[mutant.file])
+            original = originals[mutant.file]
+            before, after = mutant.lines(original)
             outcome: Outcome = "survived" if ended["status"] == 0 else "killed"
-            yield Judged(wire.name, mutant, before, after, outcome, ended["seconds"], ended["output"])
+            seen = ended["seconds"], ended["output"]
+            yield Judged(wire.name, mutant, before, after, outcome, *seen, mutant.under(original))

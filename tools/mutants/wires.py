@@ -38,12 +38,16 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A mutant that no test can see, or need not. before, after: the changed lines. why: the reason."""
+    """A mutant that no test can see, or need not. before, after: the changed lines. why: the reason.
+
+    under: the line above the change, for a change that its own lines do not identify; "" for any.
+    """
 
     file: str
     before: str
     after: str
     why: str
+    under: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +76,6 @@ def read_wires(path: Path = DATA) -> Wires:
     ]
     cuts = [Cut(**entry) for entry in content["cuts"]]
     explained = [
-        Explained(file, entry["before"], entry["after"], entry["why"])
-        for file, entries in content.get("explained", {}).items()
-        for entry in entries
+        Explained(file, **entry) for file, entries in content.get("explained", {}).items() for entry in entries
     ]
     return Wires(tuple(wires), tuple(cuts), tuple(explained))
