@@ -36,7 +36,7 @@ async def begun(deployment: Deployment, **more: Any) -> str:
 async def test_an_answer_is_due_in_a_second_and_has_its_effect_at_once(waiting: tuple[Deployment, SteppedChat]) -> None:
     deployment, _ = waiting
     run_id = await begun(deployment)
-    fields = {"run_id": run_id, "call": "1.0", "approved": True, "by": "ann", "reason": None}
+    fields: dict[str, Any] = {"run_id": run_id, "call": "1.0", "approved": True, "by": "ann", "reason": None}
     report = await deployment.ask("clerk", "answer", **fields)
     assert (report["run_id"], report["status"]) == (run_id, "running")
     assert await deployment.next_alarm_ms() == deployment.clock() + 1000
@@ -96,7 +96,7 @@ async def test_a_repeated_call_finds_the_run_that_the_object_lost_and_sets_its_a
     deployment, chat = waiting
     run_id = await begun(deployment, key="k")
     await deployment.lose(NAME)
-    request = {"input": "pay AB-1", "metadata": {}, "idempotency_key": "k"}
+    request: dict[str, Any] = {"input": "pay AB-1", "metadata": {}, "idempotency_key": "k"}
     report = await deployment.ask("clerk", method, **request)
     assert (report["run_id"], report["status"], len(chat.requests)) == (run_id, "waiting", 1)
     assert await deployment.next_alarm_ms() == report["waiting_for"]["expires_at_ms"]

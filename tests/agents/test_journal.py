@@ -46,7 +46,8 @@ from retain.memory.conversations.thread import PastMessage, SummaryLine, ThreadS
 from retain.memory.episodes import Episode
 from retain.memory.procedures.procedural import Choice
 from retain.models.chat import ChatMessage, ToolCall
-from retain.outbox import SCHEMA, Outbox, OwedStatement
+from retain.outbox import Outbox, OwedStatement
+from retain.schema.object import migrate
 from tests.agents.test_context import hit
 from tests.ports import raises
 
@@ -69,8 +70,7 @@ class Desk:
         self.clock = ManualClock(NOW)
         self.rung: list[int] = []
         self.noted: list[tuple[str, int, RunEvent, int]] = []
-        for schema in (*tables.SCHEMA, SCHEMA):
-            local.run(schema)
+        migrate(local, tables.STEPS)
         outbox = Outbox(local, remote, tables.STATEMENTS, self.clock, CLERK.key)
         self.journal = Journal(local, outbox, self.clock, CLERK, self._ring, self._note)
 
@@ -274,7 +274,7 @@ def test_a_run_that_waits_for_a_person_is_parked_and_counted_and_continues_when_
     assert [name for name, _ in desk.owed()] == ["append_event", "note_kv_change"], "it does not wait any more"
 
 
-def test_a_run_that_waits_for_a_delegate_or_for_the_model_is_due_by_itself(desk: Desk) -> None:
+def test_a_run_that_waits_for_a_delegate_or_for_the_model_is_due_automatically(desk: Desk) -> None:
     suspended = RunSuspended(1, 0, RunReference("run-9", "helper", "main"))
     run = desk.after(desk.open(), ModelAsked(1), ModelAnswered(1, "", (PAY,), 3, 2))
     run = desk.journal.append(run, suspended)
@@ -448,8 +448,8 @@ def test_a_term_is_erased_with_the_runs_that_name_it_and_one_that_waits_is_cance
         if run_id == "waits":
             desk.after(run, ModelAnswered(1, "", (PAY,), 3, 2), ASKED)
         else:
-            said = "AB-1" if run_id == "by-event" else "hi"
-            desk.close(desk.after(run, ModelAnswered(1, said, (), 1, 1)), RunCompleted(1, "hi"))
+            answer = "AB-1" if run_id == "by-event" else "hi"
+            desk.close(desk.after(run, ModelAnswered(1, answer, (), 1, 1)), RunCompleted(1, "hi"))
         desk.journal.pending.add(run_id, "rules", NOW)
     desk.clock.advance(3)
     desk.journal.erase(lambda text: "AB-1" in text)
