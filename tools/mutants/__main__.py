@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TypeAlias
 
 from tools.mutants.mutation import Mutant
 from tools.mutants.report import table, unexplained
@@ -16,6 +17,7 @@ from tools.paths import CACHE, ROOT
 
 RESULTS = CACHE / "mutants"
 """Where the results of each wire are kept."""
+Judge: TypeAlias = Callable[[Wire, Sequence[Mutant]], Iterator[Judged]]
 
 
 def cuts_of(wires: Wires, wire: Wire) -> list[Mutant]:
@@ -39,7 +41,9 @@ def chosen(wires: Wires, wire: Wire, options: argparse.Namespace) -> list[Mutant
     return [*by_hand, *some]
 
 
-def outcomes(wire: Wire, some: Sequence[Mutant], kept: Results, *, resumed: bool) -> Generator[Judged, None, None]:
+def outcomes(
+    wire: Wire, some: Sequence[Mutant], kept: Results, judge: Judge = judged, *, resumed: bool
+) -> Generator[Judged, None, None]:
     """Yield the outcome of each of the mutants, and keep and print it as soon as it is judged.
 
     resumed: mutants that were killed before, and are the same, are not judged again; survivors are, as a test may be new.
@@ -49,7 +53,7 @@ def outcomes(wire: Wire, some: Sequence[Mutant], kept: Results, *, resumed: bool
     kept.replace(known)
     yield from known
     left = [mutant for mutant in some if mutant not in before]
-    for number, result in enumerate(judged(wire, left), len(known) + 1):
+    for number, result in enumerate(judge(wire, left), len(known) + 1):
         kept.add(result)
         place = f"{result.mutant.file}:{result.mutant.line} {result.mutant.operator}"
         print(f"{wire.name} {number}/{len(some)} {result.outcome}: {place} ({result.seconds:.1f} s)", flush=True)

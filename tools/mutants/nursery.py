@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 
-TEST_TIMEOUT_S = 15
+TEST_TIMEOUT_S = 30
 """After which a test fails: some mutants wait for what never comes."""
 OPTIONS = (
     *(
