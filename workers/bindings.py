@@ -28,6 +28,7 @@ from retain.ports import AgentInstances, Crypto, Kv, Objects, Sql, VectorIndex
 from retain.schema.database import KnownSchemaSql
 from retain.settings import NAMES as SETTING_NAMES
 from retain.settings import Settings, read_settings
+from retain.tenants.attribution import AttributedSql
 from workers import wait_until
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def platform_of(env: Env) -> Platform:
     variables = {name: value for name in SETTING_NAMES if isinstance(value := getattr(env, name, None), str)}
     return Platform(
         kv=WorkersKv(env.KV),
-        sql=KnownSchemaSql(D1(env.DB)),
+        sql=AttributedSql(KnownSchemaSql(D1(env.DB))),
         objects=R2(env.COLD),
         index=Vectorize(env.VECTORIZE),
         instances=DurableInstances(env.AGENT_RUNTIME),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -75,11 +75,17 @@ class Assembly:
 
         return AccessParts(self.platform)
 
-    def changes_of(self, person: str) -> AbstractContextManager[None]:
-        """Collect the changes in KV that a person's request makes, and write them to the audit when it has its answer."""
-        from retain.ledgers.kv_audit import changes_of
+    @contextmanager
+    def changes_of(self, person: str) -> Iterator[None]:
+        """Attribute what a person's request changes in D1 and KV to them.
 
-        return changes_of(person, self.write_changes)
+        The changes in KV are collected, and written to the audit when the request has its answer.
+        """
+        from retain.ledgers.kv_audit import changes_of
+        from retain.tenants.attribution import acting
+
+        with acting(f"person:{person}"), changes_of(person, self.write_changes):
+            yield
 
     def write_changes(self, changes: Sequence[KvChange]) -> None:
         """Write changes in KV to the audit, through waitUntil."""

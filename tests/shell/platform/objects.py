@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from types import SimpleNamespace
 from typing import Any
 
@@ -118,7 +119,9 @@ class Namespace(Binding):
         self._note(f"{name} {method}")
         self.requests.append((name, method, argument))
         await asyncio.sleep(0)
-        answer: object = await getattr(self.object(name), method)(argument)
+        # An object is called from the platform, not from the caller's task: it sees nothing of the caller's context.
+        called = asyncio.create_task(getattr(self.object(name), method)(argument), context=Context())
+        answer: object = await called
         return answer
 
     def object(self, name: str) -> Any:

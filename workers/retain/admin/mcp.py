@@ -209,7 +209,7 @@ class MemoryTools:
 async def serve(context: AdminContext, request: TypedRequest[str, OwnerQuery]) -> Response:
     """Answer one message of the Model Context Protocol, with a tenant's memory as tools."""
     owner = Owner(request.query.agent_type, request.query.house, request.query.user_id)
-    tools = MemoryTools(MemoryDesk(context, request.tenant_id), owner, request.role)
+    tools = MemoryTools(MemoryDesk(context, request.tenant_id, request.http.caller), owner, request.role)
     return await answer(request.http, tools, NAME, INSTRUCTIONS)
 
 

@@ -17,7 +17,6 @@ from retain.memory.records.record import NewRecord, Record, RecordSource
 from retain.memory.scope import Scope, UserPlace, View, holding
 from retain.memory.semantic import RecallQuery, RecallResult, SemanticMemory, StoreResult
 
-_PERSON = RecordSource("person")
 _KNOWN_SCOPE = "SELECT 1 FROM scopes WHERE tenant_id = ? AND scope_id = ?"
 
 
@@ -76,9 +75,11 @@ class MemoryDesk:
     Every method raises: NotFound (code `unknown_agent`) for an owner that does not exist; InvalidInput; Unavailable.
     """
 
-    def __init__(self, context: AdminContext, tenant_id: str) -> None:
+    def __init__(self, context: AdminContext, tenant_id: str, by: str = "") -> None:
+        """by: the person, as Cloudflare Access names them: in the source of each of their changes."""
         self._context = context
         self._tenant_id = tenant_id
+        self._source = RecordSource("person", by=by or None)
 
     async def store(self, owner: Owner, new: NewRecord) -> StoreResult:
         """Store one memory. Idempotent by content. Raises: InvalidInput (code `invalid_expires_at_ms`) if expired."""
@@ -92,7 +93,7 @@ class MemoryDesk:
         now_ms = self._context.clock()
         if any(new.expires_at_ms is not None and new.expires_at_ms <= now_ms for new in news):
             raise InvalidInput("a new memory must expire in the future", code="invalid_expires_at_ms")
-        return await self._memory(self._scope(owner)).store_all(news, _PERSON)
+        return await self._memory(self._scope(owner)).store_all(news, self._source)
 
     async def list(
         self,
@@ -134,17 +135,17 @@ class MemoryDesk:
         """
         memory = await self._holding(owner, record_id)
         if set(changes) != {"valid_to_ms"}:
-            return await memory.edit(record_id, changes, _PERSON)
+            return await memory.edit(record_id, changes, self._source)
         if changes["valid_to_ms"] is None:
-            return await memory.restore(record_id, _PERSON)
-        return await memory.invalidate(record_id, changes["valid_to_ms"], _PERSON)
+            return await memory.restore(record_id, self._source)
+        return await memory.invalidate(record_id, changes["valid_to_ms"], self._source)
 
     async def forget(self, owner: Owner, record_id: str) -> None:
         """Delete one memory at or below the owner's scope.
 
         Raises: NotFound (code `no_such_memory`); Conflict (code `contended`).
         """
-        await (await self._holding(owner, record_id)).delete(record_id, _PERSON)
+        await (await self._holding(owner, record_id)).delete(record_id, self._source)
 
     async def recall(
         self,

@@ -35,9 +35,9 @@ TENANTS_A_DAY = 600
 _LATE_MS = 30 * DAY_MS
 """How long an entry may wait for its seal, if the daily work does not run."""
 
-_COLUMNS = "number, kind, subject, version, detail, at_ms"
+_COLUMNS = "number, kind, subject, version, detail, at_ms, changed_by"
 _PAGE = """
-SELECT m.number, m.kind, m.subject, s.thing, s.key, m.version, m.detail, m.at_ms FROM mutation_log m
+SELECT m.number, m.kind, m.subject, s.thing, s.key, m.version, m.detail, m.at_ms, m.changed_by FROM mutation_log m
 LEFT JOIN mutation_subjects s ON s.number = m.subject
 WHERE m.tenant_id = ?1 AND m.number > ?2 AND m.number <= ?2 + ?3
   AND (?4 IS NULL OR m.kind = ?4) AND (?5 IS NULL OR m.subject = ?5)
@@ -225,9 +225,13 @@ def seals_cursor(cursor: str | None) -> tuple[int, ChainVerdict] | None:
 
 
 def _digest(rows: Sequence[Row]) -> str:
-    """Return the SHA-256 of entries, over all of their fields."""
+    """Return the SHA-256 of entries, over all of their fields.
+
+    An entry that names nobody has one field less, as every entry had before they named anybody.
+    """
     names = ("number", "kind", "subject", "version", "detail", "at_ms")
-    return hashlib.sha256(json.dumps([[row[name] for name in names] for row in rows]).encode()).hexdigest()
+    fields = [[*(row[name] for name in names), *filter(None, [row["changed_by"]])] for row in rows]
+    return hashlib.sha256(json.dumps(fields).encode()).hexdigest()
 
 
 def _seal(after: int, rows: Sequence[Row]) -> HistoryEntry:

@@ -115,7 +115,7 @@ class ListQuery(PageQuery):
 async def seed(context: AdminContext, request: TypedRequest[SeedBody, None]) -> Response:
     """Store memories in an agent's scope, all or none. Idempotent by content."""
     body = request.body
-    desk = MemoryDesk(context, await context.tenants.require(body.tenant))
+    desk = MemoryDesk(context, await context.tenants.require(body.tenant), request.http.caller)
     stored = await desk.store_all(Owner(body.agent_type), [memory.to_record() for memory in body.memories])
     return json_response(
         {
@@ -130,7 +130,7 @@ async def seed(context: AdminContext, request: TypedRequest[SeedBody, None]) -> 
 async def store(context: AdminContext, request: TypedRequest[StoreBody, None]) -> Response:
     """Store one memory. Idempotent by content."""
     body = request.body
-    result = await MemoryDesk(context, request.tenant_id).store(
+    result = await MemoryDesk(context, request.tenant_id, request.http.caller).store(
         Owner(body.agent_type, body.house, body.user_id), body.to_record()
     )
     return json_response(result.to_json(), 201 if result.created else 200)
@@ -139,7 +139,7 @@ async def store(context: AdminContext, request: TypedRequest[StoreBody, None]) -
 async def list_memories(context: AdminContext, request: TypedRequest[None, ListQuery]) -> Response:
     """List memories at or below a scope, oldest first."""
     query = request.query
-    page = await MemoryDesk(context, request.tenant_id).list(
+    page = await MemoryDesk(context, request.tenant_id, request.http.caller).list(
         Owner(query.agent_type, query.house, query.user_id),
         conditions=query.filter,
         closed_too=query.all,
@@ -152,20 +152,24 @@ async def list_memories(context: AdminContext, request: TypedRequest[None, ListQ
 
 async def get(context: AdminContext, request: PathRequest) -> Response:
     """Show one memory with its learning events."""
-    return json_response((await MemoryDesk(context, request.tenant_id).get(Owner(), request.path["id"])).to_json())
+    return json_response(
+        (await MemoryDesk(context, request.tenant_id, request.http.caller).get(Owner(), request.path["id"])).to_json()
+    )
 
 
 async def edit(context: AdminContext, request: TypedRequest[EditBody, None]) -> Response:
     """Change fields of one memory, close it or open it again. Its history keeps the earlier text."""
     changes = request.body.model_dump(exclude_unset=True)
     return json_response(
-        (await MemoryDesk(context, request.tenant_id).edit(Owner(), request.path["id"], changes)).to_json()
+        (
+            await MemoryDesk(context, request.tenant_id, request.http.caller).edit(Owner(), request.path["id"], changes)
+        ).to_json()
     )
 
 
 async def delete(context: AdminContext, request: PathRequest) -> Response:
     """Delete one memory: it is no longer found. [An erasure](lifecycle.md#erasure) also removes the text of its events."""
-    await MemoryDesk(context, request.tenant_id).forget(Owner(), request.path["id"])
+    await MemoryDesk(context, request.tenant_id, request.http.caller).forget(Owner(), request.path["id"])
     return Response(204, "")
 
 
@@ -187,7 +191,7 @@ async def list_similar(context: AdminContext, request: TypedRequest[None, Simila
 async def recall(context: AdminContext, request: TypedRequest[RecallBody, None]) -> Response:
     """Recall as an agent or house would, or over the whole tenant."""
     body = request.body
-    found = await MemoryDesk(context, request.tenant_id).recall(
+    found = await MemoryDesk(context, request.tenant_id, request.http.caller).recall(
         Owner(body.agent_type, body.house, body.user_id),
         body.query,
         top_k=body.top_k,

@@ -39,7 +39,7 @@ class RecordSource:
     """Where a record came from.
 
     origin: who wrote it. run_id, step: the run and its step, if any. message: id of the message that contains it.
-    record_id: the record it was derived from.
+    record_id: the record it was derived from. by: the person, as Cloudflare Access names them.
     """
 
     origin: Origin
@@ -47,6 +47,7 @@ class RecordSource:
     step: int | None = None
     message: str | None = None
     record_id: str | None = None
+    by: str | None = None
 
     def to_json(self) -> JsonObject:
         """Return the source as it is stored, without absent fields."""

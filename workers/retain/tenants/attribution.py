@@ -1,0 +1,56 @@
+"""Attribution: the transactions of a request name who made it, and the triggers of world history write the name down.
+
+D1 has no sessions, so the name is a row (migrations/0034_changed_by.sql) that a transaction writes first and removes last:
+nothing else runs between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from retain.ports import Sql, SqlResult, SqlValue, Statement
+
+_NAMED = "INSERT INTO acting (one, name) VALUES (1, ?)"
+_UNNAMED = "DELETE FROM acting"
+_READS = ("SELECT", "WITH")
+_acting: ContextVar[str | None] = ContextVar("retain_acting", default=None)
+
+
+@contextmanager
+def acting(name: str) -> Iterator[None]:
+    """Attribute what is written meanwhile, and by work that is started meanwhile, to a name such as `person:ada`."""
+    token = _acting.set(name)
+    try:
+        yield
+    finally:
+        _acting.reset(token)
+
+
+class AttributedSql:
+    """Implements `Sql` on another one: writes that somebody makes name them. Reads cost nothing more.
+
+    A write costs no more calls: the name goes with it, in its transaction.
+    """
+
+    def __init__(self, sql: Sql) -> None:
+        self._sql = sql
+
+    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        """See the port."""
+        if _acting.get() is None or _reads(sql):
+            return await self._sql.run(sql, *values)
+        return (await self.batch([(sql, values)]))[0]
+
+    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
+        """See the port."""
+        name = _acting.get()
+        if name is None or all(_reads(sql) for sql, _ in statements):
+            return await self._sql.batch(statements)
+        return (await self._sql.batch([(_NAMED, (name,)), *statements, (_UNNAMED, ())]))[1:-1]
+
+
+def _reads(sql: str) -> bool:
+    """Return whether a statement reads. No write of Retain begins with one of these words; a test checks that."""
+    return sql.lstrip().startswith(_READS)
