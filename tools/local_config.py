@@ -1,6 +1,7 @@
 """Derive the local configuration from wrangler.toml, so that production never carries development settings.
 
-The differences: the offline runtime's flag, the Vectorize stand-in instead of the binding, no Workers AI, the scripted
+The differences: the offline runtime's flag, the Vectorize stand-in instead of the binding, no Workers AI, no limits of
+rates, the scripted
 chat model and the local embedding table, and the development environment (`retain.admin.access` says what that allows).
 """
 
@@ -36,6 +37,7 @@ def local_config(production: dict[str, Any], overrides: dict[str, str] | None = 
     config["services"] = [{"binding": "VECTORIZE", "service": "retain-vectorize"}]
     config.pop("vectorize", None)
     config.pop("ai", None)
+    config.pop("ratelimits", None)
     return config
 
 

@@ -72,6 +72,17 @@ class VectorizeIndex(Protocol):
 class DurableNamespace(Protocol):
     def getByName(self, name: str) -> object: ...
 
+class RateLimitOutcome(Protocol):
+    success: bool
+
+class DirectRateLimit(Protocol):
+    """The platform's own object, without the SDK's conversions."""
+
+    def limit(self, options: JsProxy) -> Awaitable[RateLimitOutcome]: ...
+
+class RateLimit(Protocol):
+    _binding: DirectRateLimit
+
 class Ai(Protocol):
     def run(self, model: str, inputs: Mapping[str, object]) -> Awaitable[Any]: ...
 

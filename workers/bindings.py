@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 import js
 
 from adapters.databases import D1, DurableAlarm, DurableSql
-from adapters.services import DurableInstances, WorkersAi
+from adapters.services import DurableInstances, PlatformRates, WorkersAi
 from adapters.stores import R2, WorkersKv
 from adapters.vectorize import Vectorize
 from adapters.web import WebCrypto, fetch, fetch_stream, time_zones
 from retain import errors
-from retain.ports import AgentInstances, Crypto, Kv, Objects, Sql, VectorIndex
+from retain.limits.rates import Rates, Unlimited
+from retain.ports import AgentInstances, Crypto, Kv, Objects, RateLimiter, Sql, VectorIndex
 from retain.schema.database import KnownSchemaSql
 from retain.settings import NAMES as SETTING_NAMES
 from retain.settings import Settings, read_settings
@@ -32,7 +33,7 @@ from retain.tenants.attribution import AttributedSql
 from workers import wait_until
 
 if TYPE_CHECKING:
-    from cloudflare_bindings import Env
+    from cloudflare_bindings import Env, RateLimit
 
 __all__ = [
     "D1",
@@ -94,6 +95,7 @@ class Platform:
     ai: WorkersAi
     crypto: Crypto
     settings: Settings
+    rates: Rates
 
 
 def platform_of(env: Env) -> Platform:
@@ -108,7 +110,12 @@ def platform_of(env: Env) -> Platform:
         ai=WorkersAi(env),
         crypto=WebCrypto(),
         settings=read_settings(variables),
+        rates=Rates(*(_limiter(getattr(env, name, None)) for name in ("CALLER_RATE", "TENANT_RATE"))),
     )
+
+
+def _limiter(binding: RateLimit | None) -> RateLimiter:
+    return Unlimited() if binding is None else PlatformRates(binding)
 
 
 def staged_text(name: str) -> str:

@@ -116,6 +116,8 @@ async def _guarded(assembly: Assembly, match: Match, request: Request) -> Respon
     from retain.admin.access import authorise
 
     identity = await authorise(request, assembly.access.settings, assembly.access.verifier)
+    rates = assembly.platform.rates
+    await rates.check_caller(f"person:{identity.name}")
     with assembly.changes_of(identity.name):
         authority = assembly.access.authority_of(identity)
-        return await match.answer(replace(request, caller=identity.name, authority=authority))
+        return await match.answer(replace(request, caller=identity.name, authority=authority, rates=rates))

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from retain.limits import deadlines, storage, vector_filter, vectorize
+from retain.limits import deadlines, rates, storage, vector_filter, vectorize
 from tests.docs.error_codes import error_codes
 from tests.docs.markdown import page
 
@@ -29,7 +29,7 @@ def test_a_named_constant_has_the_documented_value(module: str, name: str, value
 def test_every_limit_that_is_checked_is_on_the_page() -> None:
     checked = {
         f"{module.__name__}.{name}"
-        for module in (storage, vectorize, vector_filter, deadlines)
+        for module in (storage, vectorize, vector_filter, deadlines, rates)
         for name, value in vars(module).items()
         if name.isupper() and isinstance(value, int) and not name.startswith("_")
     }

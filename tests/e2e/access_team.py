@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.admin.access_team import AUDIENCE, ISSUER, Team
 from tests.e2e.servers import client_of, serving, staged
 from tools.paths import ROOT
+from tools.stage import read_config
 
 OWNER = "owner@example.com"
 """The owner of every tenant whom the setting names."""
@@ -67,8 +68,8 @@ class Deployment:
 
 
 @contextmanager
-def deployment(state: Path, **variables: str) -> Iterator[Deployment]:
-    """Serve a deployment on a migrated state."""
+def deployment(state: Path, *, rates: Mapping[str, int] | None = None, **variables: str) -> Iterator[Deployment]:
+    """Serve a deployment on a migrated state. rates: requests in a minute, by the name of the binding."""
     settings = {
         "RETAIN_ENVIRONMENT": "production",
         "ACCESS_TEAM_DOMAIN": ISSUER.removeprefix("https://"),
@@ -81,6 +82,12 @@ def deployment(state: Path, **variables: str) -> Iterator[Deployment]:
         with staged("team", {**settings, **variables}) as config:
             bindings = ROOT / f".build-team-{os.getpid()}" / "bindings.py"
             bindings.write_text(bindings.read_text() + _REDIRECTED.format(issuer=ISSUER, origin=team.origin))
+            content = read_config(config)
+            content["ratelimits"] = [
+                {"name": name, "namespace_id": str(1000 + number), "simple": {"limit": limit, "period": 60}}
+                for number, (name, limit) in enumerate((rates or {}).items())
+            ]
+            config.write_text(json.dumps(content))
             with serving(state, config) as server, client_of(server) as client:
                 yield Deployment(client, team)
     finally:

@@ -18,6 +18,7 @@ from retain.gateway.proxy import ToolProxy
 from retain.gateway.routes import Gateway
 from retain.gateway.settings import GatewaySettings
 from retain.host.crypto import HostCrypto
+from retain.ports import RateLimiter
 from tests.gateway.setting import TENANT, TOOL, CountingKv, Setting, echoed, request
 
 _PACKAGE = Path(retain.gateway.__file__).parent
@@ -25,9 +26,14 @@ _MODULES = sorted(path.stem for path in _PACKAGE.glob("*.py") if path.stem != "_
 _FORBIDDEN = ("retain.memory", "retain.agents", "retain.admin", "retain.models", "retain.host", "pydantic", "jwt")
 
 
-@pytest.mark.parametrize("kind", [Gateway, ToolProxy])
-def test_invariant_1_the_proxy_is_built_from_kv_fetch_crypto_clock_and_settings_alone(kind: type) -> None:
-    assert list(inspect.signature(kind).parameters) == ["kv", "fetch", "crypto", "clock", "settings"]
+@pytest.mark.parametrize(("kind", "more"), [(Gateway, ["rates"]), (ToolProxy, [])])
+def test_invariant_1_the_proxy_is_built_from_kv_fetch_crypto_clock_and_settings_alone(
+    kind: type, more: list[str]
+) -> None:
+    """The gateway also counts its callers, by a port that can do nothing else (docs/decisions/0035-rates.md)."""
+    assert list(inspect.signature(kind).parameters) == ["kv", "fetch", "crypto", "clock", "settings", *more]
+    methods = [name for name in vars(RateLimiter) if not name.startswith("_")]
+    assert methods == ["allow"]
 
 
 async def test_invariant_1_a_call_reads_kv_three_times_key_tool_and_credential(setting: Setting) -> None:
@@ -120,6 +126,7 @@ def test_invariant_1_no_module_of_the_gateway_names_what_it_must_not_import(modu
         "retain.identifiers",
         "retain.json_schema",
         "retain.json_text",
+        "retain.limits.rates",
         "retain.mcp.",
         "retain.routing.",
         "retain.sealing",

@@ -6,9 +6,10 @@ import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from pyodide.ffi import JsException
+import js
+from pyodide.ffi import JsException, to_js
 
 from adapters.deadline import within
 from adapters.failures import unavailable
@@ -20,7 +21,7 @@ from retain.log import bound
 from retain.rpc import opened
 
 if TYPE_CHECKING:
-    from cloudflare_bindings import DurableNamespace, HasAi
+    from cloudflare_bindings import DirectRateLimit, DurableNamespace, HasAi, RateLimit
     from js import StreamReader
 
 _log = logging.getLogger("retain.bindings")
@@ -42,6 +43,24 @@ class DurableInstances:
         except JsException as error:
             raise unavailable("agent instance", error, "agent_instance_unavailable") from error
         return opened(envelope)
+
+
+class PlatformRates:
+    """`RateLimiter` on the rate limiting binding, which counts in the memory of the location and asks no store.
+
+    Source: https://developers.cloudflare.com/workers/runtime-apis/bindings/rate-limit
+    """
+
+    def __init__(self, binding: RateLimit) -> None:
+        self._binding: DirectRateLimit = getattr(binding, "_binding", None) or cast("DirectRateLimit", binding)
+
+    async def allow(self, key: str) -> bool:
+        try:
+            outcome = await self._binding.limit(to_js({"key": key}, dict_converter=js.Object.fromEntries))
+        except JsException as error:
+            _log.warning("rate limit failed", extra={"cause": str(error)})
+            return True
+        return bool(outcome.success)
 
 
 class WorkersAi:

@@ -15,4 +15,4 @@ def gateway_of(platform: Platform) -> Gateway:
         previous_credentials_key=platform.settings.previous_credentials_key,
         allow_loopback=platform.settings.development,
     )
-    return Gateway(platform.kv, bindings.fetch, platform.crypto, bindings.now_ms, settings)
+    return Gateway(platform.kv, bindings.fetch, platform.crypto, bindings.now_ms, settings, platform.rates)

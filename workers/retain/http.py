@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from retain import errors
 from retain.json_text import read_json
+from retain.limits.rates import Rates
 from retain.roles.role import Authority
 
 MAX_BODY_BYTES = 1_048_576
@@ -42,7 +43,8 @@ class Request:
     query: its parameters. repeated: the names of those that it has more than once, of which `query` has the last value.
     arriving: the body instead, as long as it has not been read.
     caller: who is asking, as Cloudflare Access names them; "" where Access was not asked.
-    authority: what the caller may do; None where Access was not asked.
+    authority: what the caller may do; None where Access was not asked. rates: what is counted for the tenant; None for
+    nothing.
     """
 
     method: str
@@ -55,6 +57,7 @@ class Request:
     arriving: Arriving | None = None
     caller: str = ""
     authority: Authority | None = None
+    rates: Rates | None = None
     repeated: Sequence[str] = ()
 
     async def received(self, *, streamed: bool) -> Request:
@@ -127,6 +130,7 @@ _STATUS: tuple[tuple[type[errors.RetainError], int, str], ...] = (
     (errors.Forbidden, 403, "Forbidden"),
     (errors.NotFound, 404, "Not found"),
     (errors.Conflict, 409, "Conflict"),
+    (errors.RateLimited, 429, "Too many requests"),
     (errors.QuotaExceeded, 507, "Quota exceeded"),
     (errors.UpstreamFailed, 502, "Upstream failed"),
     (errors.Unavailable, 503, "Unavailable"),
@@ -162,4 +166,6 @@ def problem(error: errors.RetainError, request_id: str) -> Response:
     allowed = error.details.get("allowed")
     if isinstance(error, errors.MethodNotAllowed) and isinstance(allowed, list):
         headers["allow"] = ", ".join(allowed)
+    if isinstance(error, errors.RateLimited):
+        headers["retry-after"] = str(error.details.get("retry_after_s", 1))
     return Response(status, json.dumps(body), headers)

@@ -206,6 +206,14 @@ class VectorIndex(Protocol):
         ...
 
 
+class RateLimiter(Protocol):
+    """Counts requests by key, without a store: roughly, and in one location."""
+
+    async def allow(self, key: str) -> bool:
+        """Count a request; return whether the key is still within its limit. Raises nothing: if the platform fails, True."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
     """What a server answered. Header names are lower case."""

@@ -20,6 +20,7 @@ from retain.errors.codes import (
     MisconfiguredCode,
     NotFoundCode,
     QuotaExceededCode,
+    RateLimitedCode,
     UnauthenticatedCode,
     UnavailableCode,
     UpstreamFailedCode,
@@ -136,6 +137,15 @@ class QuotaExceeded(RetainError):
     code: QuotaExceededCode | ForeignCode = "quota_exceeded"
 
     def __init__(self, message: str, *, code: QuotaExceededCode | ForeignCode | None = None, **details: Detail) -> None:
+        super().__init__(message, code=code, **details)
+
+
+class RateLimited(RetainError):
+    """Retry after `retry_after_s` seconds, which `details` name: too many requests in too little time."""
+
+    code: RateLimitedCode | ForeignCode = "rate_limited"
+
+    def __init__(self, message: str, *, code: RateLimitedCode | ForeignCode | None = None, **details: Detail) -> None:
         super().__init__(message, code=code, **details)
 
 

@@ -220,6 +220,8 @@ QuotaExceededCode = Literal[
     "user_memory_limit",
 ]
 
+RateLimitedCode = Literal["rate_limited"]
+
 UnavailableCode = Literal[
     "access_keys_unavailable",
     "agent_instance_unavailable",
@@ -346,6 +348,7 @@ Code = (
     | NotFoundCode
     | ConflictCode
     | QuotaExceededCode
+    | RateLimitedCode
     | UnavailableCode
     | UpstreamFailedCode
     | MisconfiguredCode

@@ -9,6 +9,7 @@ from retain.gateway.keys import Grant, authenticate, presented_key
 from retain.gateway.proxy import ToolProxy
 from retain.gateway.settings import GatewaySettings
 from retain.http import Request, Response
+from retain.limits.rates import Rates
 from retain.ports import Clock, Crypto, Fetch, Kv
 from retain.routing.requests import TextBody, TypedRequest
 from retain.routing.route import Answer, ErrorGroup, Resource, Route
@@ -84,6 +85,7 @@ OF_A_CALL = ErrorGroup(
         "invalid_idempotency_key",
         "missing_api_key",
         "invalid_api_key",
+        "rate_limited",
         "tool_not_allowed",
         "no_such_tool",
         "url_too_long",
@@ -132,14 +134,23 @@ ROUTER: Router[Caller] = Router((RESOURCE,), guard="anyone")
 
 
 class Gateway:
-    """Answers tool calls. Built once per isolate, from the same arguments as `ToolProxy`.
+    """Answers tool calls. Built once per isolate, from the same arguments as `ToolProxy`, and the rates of callers.
 
     tools: the proxy itself, for callers that are authenticated in another way.
     """
 
-    def __init__(self, kv: Kv, fetch: Fetch, crypto: Crypto, clock: Clock, settings: GatewaySettings) -> None:
+    def __init__(
+        self,
+        kv: Kv,
+        fetch: Fetch,
+        crypto: Crypto,
+        clock: Clock,
+        settings: GatewaySettings,
+        rates: Rates | None = None,
+    ) -> None:
         self._kv = kv
         self._clock = clock
+        self._rates = rates or Rates()
         self.tools = ToolProxy(kv, fetch, crypto, clock, settings)
 
     def match(self, method: str, path: str) -> Match:
@@ -150,7 +161,7 @@ class Gateway:
         """Answer one request. At most three KV reads: the API key, then the tool and its credential concurrently.
 
         Raises: what `ToolProxy.call` raises; Unauthenticated (code `missing_api_key`, `invalid_api_key`); Forbidden
-            (code `tool_not_allowed`); NotFound (code `no_such_route`); MethodNotAllowed; InvalidInput (code
+            (code `tool_not_allowed`); RateLimited; NotFound (code `no_such_route`); MethodNotAllowed; InvalidInput (code
             `malformed_json`).
         """
         return await self.match(request.method, request.path).answer(request)
@@ -158,4 +169,7 @@ class Gateway:
     async def _admit(self, request: Request) -> Caller:
         started_ms = self._clock()
         grant = await authenticate(self._kv, presented_key(request.headers), started_ms)
-        return Caller(self._kv, self.tools, self._clock, grant, started_ms, self._clock() - started_ms)
+        read_ms = self._clock()
+        await self._rates.check_caller(f"key:{grant.key_id}")
+        await self._rates.check_tenant(grant.tenant_id)
+        return Caller(self._kv, self.tools, self._clock, grant, started_ms, read_ms - started_ms)

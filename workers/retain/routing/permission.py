@@ -25,7 +25,8 @@ async def permission(route: Route[Any], request: Request, path: Mapping[str, str
 
     A tenant that does not exist is refused like one of others. Where the body names the tenant and has not been read, it
     is enough to hold the role for any tenant.
-    Raises: Forbidden (code `role_required`); Unavailable, so that nobody is let in when D1 does not answer.
+    Raises: Forbidden (code `role_required`); RateLimited, for the tenant; Unavailable, so that nobody is let in when D1
+        does not answer.
     """
     if route.guard != "Access":
         return Permission()
@@ -39,7 +40,10 @@ async def permission(route: Route[Any], request: Request, path: Mapping[str, str
         if tenants is not None and not tenants:
             raise _refused(needed, None)
         return Permission(tenants=tenants)
-    return Permission(await require_role(authority, needed, EVERY_TENANT if tenant_id is None else tenant_id))
+    role = await require_role(authority, needed, EVERY_TENANT if tenant_id is None else tenant_id)
+    if request.rates is not None and tenant_id is not None:
+        await request.rates.check_tenant(tenant_id)
+    return Permission(role)
 
 
 async def require_role(authority: Authority | None, needed: Role, tenant_id: str) -> Role | None:

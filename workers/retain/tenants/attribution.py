@@ -1,6 +1,6 @@
 """Attribution: the transactions of a request name who made it, and the triggers of world history write the name down.
 
-D1 has no sessions, so the name is a row (migrations/0034_changed_by.sql) that a transaction writes first and removes last:
+D1 has no sessions, so the name is a row (migrations/0036_changed_by.sql) that a transaction writes first and removes last:
 nothing else runs between the two.
 """
 
