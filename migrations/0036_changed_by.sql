@@ -30,6 +30,9 @@ END;
 CREATE TRIGGER ingests_started AFTER INSERT ON ingest_jobs BEGIN
   INSERT INTO mutations VALUES (new.tenant_id, 'ingest_started', 'tenant', NULL, NULL, NULL);
 END;
+CREATE TRIGGER backups_started AFTER INSERT ON backup_jobs BEGIN
+  INSERT INTO mutations VALUES (new.tenant_id, new.kind || '_started', 'tenant', NULL, NULL, new.job_id);
+END;
 
 -- A Worker that does not know the names would seal entries without them, and they would no longer verify.
 INSERT INTO schema_versions (version, usable_from) VALUES (36, 36);

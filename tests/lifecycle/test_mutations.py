@@ -39,6 +39,7 @@ ASKED = {
     "index_jobs": "`reindex_started`; its end is `index_rebuilt` in the chain",
     "erasure_receipts": "`erasure_started`; its end is `subject_erased`, `user_erased` or `tenant_erased` in the chain",
     "ingest_jobs": "`ingest_started`; what it stores is records",
+    "backup_jobs": "`backup_started`, `restore_started`; what a restore writes has entries of its own",
 }
 """Work over many transactions: history says who asked for it. What it does is in the chain."""
 EXEMPT = {
