@@ -68,7 +68,7 @@ class Deployment:
 
 
 @contextmanager
-def deployment(state: Path, *, rates: Mapping[str, int] | None = None, **variables: str) -> Iterator[Deployment]:
+def deployment(state: Path, rates: Mapping[str, int] | None = None, /, **variables: str) -> Iterator[Deployment]:
     """Serve a deployment on a migrated state. rates: requests in a minute, by the name of the binding."""
     settings = {
         "RETAIN_ENVIRONMENT": "production",

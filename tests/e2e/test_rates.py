@@ -31,7 +31,7 @@ def state(migrated_state: Callable[[], Path]) -> LocalState:
 @pytest.fixture(scope="module")
 def deployed(state: LocalState) -> Iterator[Deployment]:
     rates = {"CALLER_RATE": CALLER, "TENANT_RATE": TENANT}
-    with deployment(state.root, rates=rates, OWNERS="domain:example.com") as running:
+    with deployment(state.root, rates, OWNERS="domain:example.com") as running:
         for number, tenant in enumerate(("acme", "shop", "kept")):
             assert running.ask("PUT", f"/admin/tenants/{tenant}", by=f"setup{number}@example.com").status_code == 201
         yield running
