@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from dataclasses import dataclass
 from datetime import date
@@ -79,6 +80,22 @@ async def note_fact(fact: str, context: ToolContext) -> list[str]:
     await learn(context.memory, Fact(fact, "is_noted_by", context.agent_type), source)
     await context.working.set("last", fact)
     return [record.content for record in await recall(context.memory, fact)]
+
+
+ENDINGS: dict[str, type[BaseException]] = {
+    "interrupts": KeyboardInterrupt,
+    "is cancelled": asyncio.CancelledError,
+    "closes its caller": GeneratorExit,
+    "recurses": RecursionError,
+    "has no memory": MemoryError,
+}
+
+
+@tool
+async def raises(what: str) -> str:
+    """Raise something that ends more than a call."""
+    await asyncio.sleep(0)
+    raise ENDINGS[what]
 
 
 class EndOfTimeError(BaseException):

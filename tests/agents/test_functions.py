@@ -20,7 +20,7 @@ from tests.support.instances import Deployment
 Deploy = Callable[..., Deployment]
 Agents = Callable[..., AgentCatalogue]
 MODULE = "tests.agents.declared_functions"
-NAMES = ("quote", "send_letter", "burn_files", "note_fact", "fails")
+NAMES = ("quote", "send_letter", "burn_files", "note_fact", "fails", "raises")
 
 
 def test_name_docstring_and_annotations_are_what_the_model_reads() -> None:
@@ -140,6 +140,7 @@ async def test_an_agent_calls_functions_of_every_kind(deploy: Deploy, agents: Ag
         pytest.param(("fails", {"how": "not a number"}), "invalid_result", id="a number that JSON does not have"),
         pytest.param(("fails", {"how": "exits"}), "internal", id="a function that ends the process"),
         pytest.param(("fails", {"how": "ends everything"}), "internal", id="an error of a class of its own"),
+        *(pytest.param(("raises", {"what": what}), "internal", id=what) for what in declared_functions.ENDINGS),
     ],
 )
 async def test_what_goes_wrong_is_data_for_the_model(

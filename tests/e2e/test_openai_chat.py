@@ -103,6 +103,23 @@ def test_a_function_that_exits_fails_its_call_and_not_the_process(steered: Steer
     assert "run_recovered" not in kinds
 
 
+def test_a_function_that_ends_badly_ends_its_own_call_and_no_neighbour(steered: Steered, puppet: Puppet) -> None:
+    """The neighbour waits for its model meanwhile. Nothing interrupts it."""
+    tenant_id = steered.tenant()
+    endings = ["interrupt", "cancellation", "closing", "out of memory", "recursion"]
+    with puppet.holding("a neighbour") as hold, ThreadPoolExecutor(1) as pool:
+        neighbour = pool.submit(run, steered.api, tenant_id, "order_triage", order(say="a neighbour"))
+        hold.wait_for_arrival()
+        calls = [("end_badly", {"how": how}) for how in endings]
+        result = run(steered.api, tenant_id, "clerk", order(*calls))
+        hold.released.set()
+    assert [answer["error"]["code"] for answer in json.loads(result["output"])] == ["internal"] * len(endings)
+    for ended in (result, neighbour.result()):
+        recorded_run(steered.api, tenant_id, ended["run_id"])
+        kinds = [event["kind"] for event in timeline(steered.api, tenant_id, ended["run_id"])]
+        assert "run_recovered" not in kinds
+
+
 def test_a_streamed_run_on_a_server_that_does_not_stream_has_its_answer(steered: Steered, puppet: Puppet) -> None:
     tenant_id = steered.tenant()
     puppet.fail(Failure("whole"))

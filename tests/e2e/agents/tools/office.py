@@ -21,6 +21,23 @@ def quit_process() -> str:
     sys.exit(3)
 
 
+_ENDINGS: dict[str, type[BaseException]] = {
+    "interrupt": KeyboardInterrupt,
+    "cancellation": asyncio.CancelledError,
+    "closing": GeneratorExit,
+    "out of memory": MemoryError,
+}
+
+
+@tool(idempotent=True)
+async def end_badly(how: str) -> str:
+    """End in a way that ends more than a call."""
+    await asyncio.sleep(0.01)
+    if how == "recursion":
+        return await end_badly(how)
+    raise _ENDINGS[how]
+
+
 @tool(requires_approval=True)
 async def issue_refund(order: str, context: ToolContext) -> dict[str, str]:
     """Pay the price of an order back.

@@ -16,14 +16,13 @@ by the runtime and is not in the schema. The decorated function stays an ordinar
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar, get_type_hints, overload
 
 import pydantic_core
@@ -31,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, Validation
 
 from retain.agents.calls.user import User
 from retain.agents.tools.built_in import CallContext, ToolResult
+from retain.agents.tools.guarded import guarded
 from retain.errors import Forbidden, InvalidInput, Misconfigured, UpstreamFailed
 from retain.identifiers import check_tool_name
 from retain.json_text import JsonObject, read_json
@@ -137,9 +137,15 @@ class FunctionTool:
     async def call(self, arguments: JsonObject, context: Callable[[], ToolContext]) -> ToolResult:
         """Validate the arguments, call the function, and return its answer: text unchanged, anything else as JSON.
 
+        Whatever the function does ends this call alone (`retain.agents.tools.guarded`).
         Raises: InvalidInput (code `invalid_arguments`, with `problems`); UpstreamFailed (code `invalid_result`) for an
-            answer that is not JSON; what the function raises.
+            answer that is not JSON; what the function raises, as an Exception.
         """
+        answer = await guarded(partial(self._answer, arguments, context))
+        assert isinstance(answer, ToolResult)
+        return answer
+
+    async def _answer(self, arguments: JsonObject, context: Callable[[], ToolContext]) -> ToolResult:
         try:
             checked = self._arguments.model_validate(dict(arguments))
         except ValidationError as error:
@@ -150,7 +156,9 @@ class FunctionTool:
         given = {name: getattr(checked, name) for name in self._parameters}
         if self._context_name is not None:
             given[self._context_name] = context()
-        answer = await self._called(given)
+        answer = self._function(**given)
+        if inspect.isawaitable(answer):
+            answer = await answer
         if isinstance(answer, ToolResult):
             return answer
         if isinstance(answer, str):
@@ -162,19 +170,6 @@ class FunctionTool:
             return ToolResult(text)
         except ValueError as error:
             raise UpstreamFailed("the tool's answer is not JSON", code="invalid_result") from error
-
-    async def _called(self, given: Mapping[str, Any]) -> object:
-        """Return what the function returns. Whatever else it does, it does not end the process.
-
-        `sys.exit` raises SystemExit, which would end the isolate, with every run in it.
-        """
-        try:
-            answer = self._function(**given)
-            return await answer if inspect.isawaitable(answer) else answer
-        except (Exception, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException as error:
-            raise RuntimeError(f"the tool raised {type(error).__name__}") from error
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
