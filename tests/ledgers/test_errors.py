@@ -30,6 +30,7 @@ from retain.ledgers.errors import (
     park,
     settle,
 )
+from retain.ledgers.put_aside import dropping, park_unlisted, put_aside_for
 from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
 from retain.lifecycle.erasure.eraser import Erasure
@@ -192,6 +193,28 @@ async def test_what_the_outbox_gave_up_is_written_by_a_replay(desk: Desk) -> Non
     assert (state, outcome) == ("replayed", {"written": "append_episode_of_user"})
     assert len(desk.sql_now("SELECT * FROM memory_episodes")) == 1
     assert desk.sql_now("SELECT * FROM outbox_failures") == []
+
+
+async def test_a_write_that_is_dismissed_is_dropped_and_one_that_no_entry_lists_is_parked_by_the_brief(
+    desk: Desk,
+) -> None:
+    desk.sql_now("CREATE TRIGGER full BEFORE INSERT ON memory_episodes BEGIN SELECT RAISE(ABORT, 'full'); END")
+    await desk.run("clerk", CANARY)
+    for _ in range(3 * MAX_REFUSALS):
+        desk.clock.advance(6 * MINUTE_MS)
+        await desk.fire_alarms()
+    desk.sql_now("DELETE FROM error_ledger")  # as before there was a ledger
+    assert await park_unlisted(desk.sql, 10) == 1
+    entry = await desk.parked("outbox")
+    owed = await put_aside_for(desk.sql, entry)
+    assert owed is not None
+    assert (owed.statement, owed.code) == ("append_episode_of_user", entry.code)
+    assert CANARY not in json.dumps(owed.to_json())
+    assert await park_unlisted(desk.sql, 10) == 0
+    await dismiss(desk.sql, desk.clock(), entry.error_id, "ops@example.com", dropping(entry))
+    assert desk.sql_now("SELECT * FROM outbox_failures") == []
+    assert await put_aside_for(desk.sql, entry) is None
+    assert (await find_error(desk.sql, entry.error_id)).state == "dismissed"
 
 
 async def test_vectors_are_parked_when_they_failed_repeatedly_and_settled_when_the_reconciler_succeeds(

@@ -18,6 +18,7 @@ from retain.ingest.jobs import JOB_RULES
 from retain.items.demotion import Demotion
 from retain.jobs import Continued, continue_open
 from retain.ledgers.errors import Trouble, park, settle
+from retain.ledgers.put_aside import park_unlisted
 from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
 from retain.lifecycle.backups.restoring import Restoring
@@ -59,6 +60,8 @@ SETTLING_CALLS = 300
 """Calls of D1 that writing what the vector index is owed may make."""
 TENANTS_A_DAY = 100
 """Most tenants that one brief begins to back up."""
+WRITES_A_DAY = 200
+"""Writes of instances that one brief parks in the error ledger, where they are missing."""
 JOBS_A_DAY = 10
 """Open jobs of each kind that one brief continues."""
 
@@ -235,12 +238,17 @@ async def _heads(stores: Stores) -> object:
     return await keep_heads(stores)
 
 
+async def _unlisted_writes(stores: Stores) -> object:
+    return {"parked": await park_unlisted(stores.sql, WRITES_A_DAY)}
+
+
 KEEPING_UP: Mapping[str, Callable[[Stores], Awaitable[object]]] = {
     "consolidation": _consolidated,
     "erasures": _erasures,
     "reindexings": _reindexings,
     "documents": _documents,
     "overdue_runs": _overdue_runs,
+    "unlisted_writes": _unlisted_writes,
     "mutations": _mutations,
     "histories_that_lost_their_head": _heads,
 }

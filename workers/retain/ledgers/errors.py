@@ -134,9 +134,12 @@ async def settle(sql: Sql, now_ms: int, *things: tuple[str, Stage, str], by: str
     await _written(sql, [(_SETTLE, ("replayed", now_ms, by, error_id_of(*thing))) for thing in things])
 
 
-async def dismiss(sql: Sql, now_ms: int, error_id: str, by: str) -> None:
-    """Note that nothing is to be done about an error. What is not parked stays as it is. Raises: Unavailable."""
-    await sql.run(_SETTLE, "dismissed", now_ms, by, error_id)
+async def dismiss(sql: Sql, now_ms: int, error_id: str, by: str, also: Sequence[Statement] = ()) -> None:
+    """Note that nothing is to be done about an error. What is not parked stays as it is. Raises: Unavailable.
+
+    also: what is removed in the same transaction.
+    """
+    await sql.batch([(_SETTLE, ("dismissed", now_ms, by, error_id)), *also])
 
 
 async def find_error(sql: Sql, error_id: str, tenants: Sequence[str] | None = None) -> ParkedError:

@@ -8,6 +8,7 @@ from retain.admin.context import AdminContext
 from retain.http import Response, json_response
 from retain.identifiers import check_tenant
 from retain.ledgers.errors import ERROR_ID, ErrorState, Stage, check_error_id, dismiss, find_error, list_errors
+from retain.ledgers.put_aside import dropping, put_aside_for
 from retain.routing.parameters import PathParameter
 from retain.routing.queries import AgentType, PageQuery, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
@@ -42,8 +43,10 @@ async def get_errors(context: AdminContext, request: TypedRequest[None, ErrorsQu
 
 
 async def get_error(context: AdminContext, request: PathRequest) -> Response:
-    """Show one error of the ledger."""
-    return json_response((await find_error(context.sql, request.path["error_id"], request.tenants)).to_json())
+    """Show one error of the ledger, and what it owes D1 if it is a write of an instance."""
+    error = await find_error(context.sql, request.path["error_id"], request.tenants)
+    put_aside = await put_aside_for(context.sql, error)
+    return json_response({**error.to_json(), "owed": None if put_aside is None else put_aside.to_json()})
 
 
 async def replay_error(context: AdminContext, request: PathRequest) -> Response:
@@ -54,10 +57,10 @@ async def replay_error(context: AdminContext, request: PathRequest) -> Response:
 
 
 async def dismiss_error(context: AdminContext, request: PathRequest) -> Response:
-    """Note that nothing is to be done about a parked error. Idempotent."""
+    """Note that nothing is to be done about a parked error, and drop the write that it owes. Idempotent."""
     error_id = request.path["error_id"]
-    await find_error(context.sql, error_id, request.tenants)
-    await dismiss(context.sql, context.clock(), error_id, request.http.caller)
+    error = await find_error(context.sql, error_id, request.tenants)
+    await dismiss(context.sql, context.clock(), error_id, request.http.caller, dropping(error))
     return json_response((await find_error(context.sql, error_id)).to_json())
 
 
@@ -83,7 +86,11 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             tenant_in="own",
             parameters=_ID,
-            answers=(Answer(200, "the error"),),
+            answers=(
+                Answer(
+                    200, "the error; `owed`: null, or of the stage `outbox` `{statement, code, bytes, failed_at_ms}`"
+                ),
+            ),
             errors=("no_such_error", "invalid_error_id"),
         ),
         Route(
