@@ -15,6 +15,9 @@ VALUES = {name: f"value-of-{name}" for name in NAMES} | {
     "EMBEDDING_DIMENSIONS": "256",
     "RUNS_RETENTION_DAYS": "30",
     "BACKUPS_DAILY": "true",
+    "OTLP_ENDPOINT": "https://collector.example:4318/",
+    "OTLP_HEADERS": "authorization=Bearer%20value-of-OTLP_HEADERS, x-team = ops",
+    "OTLP_CONTENTS": "true",
     "BACKUPS_KEPT_DAYS": "28",
     "ALLOW_MODEL_REQUESTS": "false",
     "MEMORY_NAMESPACE_WRITE_CANONICAL": "true",
@@ -64,6 +67,21 @@ def test_every_value_lands_where_it_belongs() -> None:
 def test_a_backup_is_kept_for_less_time_than_the_ids_of_erased_users(days: str) -> None:
     with pytest.raises(Misconfigured):
         read_settings({**VALUES, "BACKUPS_KEPT_DAYS": days})
+
+
+def test_a_collector_has_an_address_and_the_headers_that_it_wants() -> None:
+    collector = read_settings(VALUES).collector
+    assert collector is not None
+    assert (collector.endpoint, collector.contents) == ("https://collector.example:4318", True)
+    assert collector.headers == {"authorization": "Bearer value-of-OTLP_HEADERS", "x-team": "ops"}
+    assert read_settings({**VALUES, "OTLP_ENDPOINT": ""}).collector is None
+    for wrong in (
+        {"OTLP_ENDPOINT": "http://collector.example"},
+        {"OTLP_HEADERS": "no value"},
+        {"OTLP_CONTENTS": "yes"},
+    ):
+        with pytest.raises(Misconfigured):
+            read_settings({**VALUES, **wrong})
 
 
 def test_the_names_are_exactly_those_that_are_read() -> None:

@@ -82,7 +82,7 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Respons
         repeated=() if len(query) == len(parameters) else _repeated([name for name, _ in parameters]),
     )
     try:
-        return await _guarded(assembly, match, request)
+        return await assembly.observed(match.route, request, _guarded(assembly, match, request))
     finally:
         if body is not None:
             await body.discard_rest()

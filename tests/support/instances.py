@@ -47,6 +47,7 @@ from retain.models.scripted.chat import ScriptedChat
 from retain.models.scripted.schema import check_script
 from retain.ports import Row
 from retain.rpc import answer, opened, refusal
+from retain.telemetry.exporter import SpanExporter
 from tests.support.faults import Crash, Faults
 from tests.support.object_storage import ObjectStorage
 from tools.agent_definitions import compile_agents
@@ -146,6 +147,7 @@ class Deployment:
         self.index = SqliteVectorIndex.open(shipped_embedder().dimensions)
         self.storages: dict[str, ObjectStorage] = {}
         self.alarm_failures: list[RetainError] = []
+        self.exporter: SpanExporter | None = None
         self.naps: list[float] = []
         self._turns = turns
         self._living: dict[str, Instance] = {}
@@ -249,6 +251,7 @@ class Deployment:
             time_zones=system_time_zones,
             background=self.background,
             sleep=self._nap,
+            exporter=self.exporter,
         )
 
     async def _nap(self, seconds: float) -> None:

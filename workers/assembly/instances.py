@@ -46,6 +46,7 @@ class InstanceParts:
             time_zones=bindings.time_zones,
             background=bindings.in_background,
             pii_fields=read_fields(platform.settings.memory_pii_fields),
+            exporter=root.exporter,
         )
 
     async def _stubs(self, tenant_id: str) -> Stubs | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import bindings
 from bindings import Platform
+from retain.http import Request, Response
 from retain.log import configure
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from retain.gateway.routes import Gateway
     from retain.ledgers.kv_audit import KvChange
     from retain.routing.health import Readiness
+    from retain.telemetry.exporter import SpanExporter
 
 _isolate: dict[str, Assembly] = {}
 
@@ -120,6 +122,25 @@ class Assembly:
         from assembly.instances import InstanceParts
 
         return InstanceParts(self)
+
+    @cached_property
+    def exporter(self) -> SpanExporter | None:
+        """What exports spans, None where telemetry is not configured."""
+        collector = self.platform.settings.collector
+        if collector is None:
+            return None
+        from assembly.telemetry import exporter_of
+
+        return exporter_of(collector, self.platform.settings.environment)
+
+    async def observed(self, route: str, request: Request, work: Awaitable[Response]) -> Response:
+        """Return what a request is answered. What it does with memory becomes a span, where telemetry is configured."""
+        exporter = self.exporter
+        if exporter is None or not route.startswith(("POST /admin/", "PATCH /admin/", "DELETE /admin/")):
+            return await work
+        from assembly.telemetry import observed
+
+        return await observed(exporter, route, request, work)
 
     @cached_property
     def models(self) -> ModelParts:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
+from urllib.parse import unquote, urlsplit
 
 from retain.errors import Misconfigured
+from retain.telemetry.collector import Collector
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class Settings:
     All are secrets, never shown. memory_placements, memory_pii_fields: as `retain.items` reads them. evaluation_judge:
     as `retain.evaluation.scoring.judge` does. runs_retention_days: how long the row of a run is kept. owners: the subjects
     that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them. backups_daily: whether
-    the daily work backs tenants up. backups_kept_days: how long a backup is kept, at most 28.
+    the daily work backs tenants up. backups_kept_days: how long a backup is kept, at most 28. collector: where
+    telemetry goes, None for nowhere.
     """
 
     environment: str
@@ -61,6 +64,7 @@ class Settings:
     runs_retention_days: int = 400
     evaluation_judge: str = "off"
     owners: str = ""
+    collector: Collector | None = None
     memory_placements: str = ""
     memory_pii_fields: str = ""
     backups_daily: bool = False
@@ -104,6 +108,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         evaluation_judge=variables.get("EVAL_JUDGE", "off"),
         memory_placements=variables.get("MEMORY_PLACEMENTS", ""),
         memory_pii_fields=variables.get("MEMORY_PII_FIELDS", ""),
+        collector=_collector(variables),
         backups_daily=_flag("BACKUPS_DAILY", variables),
         backups_kept_days=_backups_kept_days(variables),
         memory_key=variables.get("MEMORY_KEY", ""),
@@ -123,6 +128,21 @@ def _number(name: str, variables: Mapping[str, str], default: str = "") -> int:
     if not (value.isascii() and value.isdecimal() and int(value) > 0):
         raise Misconfigured(f"{name} must be a number above 0", code="invalid_setting")
     return int(value)
+
+
+def _collector(variables: Mapping[str, str]) -> Collector | None:
+    """Return where telemetry goes, None for nowhere. The form of the headers is that of OTEL_EXPORTER_OTLP_HEADERS."""
+    endpoint = variables.get("OTLP_ENDPOINT", "").rstrip("/")
+    contents = _flag("OTLP_CONTENTS", variables)
+    if not endpoint:
+        return None
+    address = urlsplit(endpoint)
+    if address.scheme != "https" and address.hostname not in ("localhost", "127.0.0.1"):
+        raise Misconfigured("OTLP_ENDPOINT must begin with https://", code="invalid_setting")
+    pairs = [one.partition("=") for one in variables.get("OTLP_HEADERS", "").split(",") if one.strip()]
+    if not all(equals and name.strip() for name, equals, _ in pairs):
+        raise Misconfigured("OTLP_HEADERS must be name=value pairs, separated by commas", code="invalid_setting")
+    return Collector(endpoint, {name.strip(): unquote(value.strip()) for name, _, value in pairs}, contents)
 
 
 def _backups_kept_days(variables: Mapping[str, str]) -> int:
@@ -178,6 +198,9 @@ NAMES = (
     "EXTRACTOR",
     "EVAL_JUDGE",
     "RUNS_RETENTION_DAYS",
+    "OTLP_ENDPOINT",
+    "OTLP_HEADERS",
+    "OTLP_CONTENTS",
     "BACKUPS_DAILY",
     "BACKUPS_KEPT_DAYS",
     "RERANK_MODEL",

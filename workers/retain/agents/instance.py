@@ -33,12 +33,14 @@ from retain.agents.execution.ledger_notes import LedgerNotes
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
 from retain.agents.execution.parked import ParkedRuns
+from retain.agents.execution.run_traces import RunTraces
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.ledgers.statements import NoteKvChange
 from retain.agents.runs import tables
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
+from retain.agents.runs.run_log import RunLog
 from retain.agents.tools.delegation import Delegation
 from retain.errors import Conflict, RetainError, Unavailable
 from retain.ledgers.kv_audit import AuditedKv, KvChange, KvOwner
@@ -72,7 +74,7 @@ class Instance:
         scope = identity.scope
         self._outbox = Outbox(ports.local, ports.sql, tables.STATEMENTS, ports.clock, identity.key)
         live = LiveText()
-        notes = LedgerNotes(identity)
+        notes = RunTraces(identity, LedgerNotes(identity), RunLog(ports.local), ports.exporter)
         self._journal = Journal(ports.local, self._outbox, ports.clock, identity, live.ring, notes.of)
         self._working = WorkingMemory(
             ports.local,

@@ -16,6 +16,7 @@ from retain.models.reranking import Reranker
 from retain.models.retry import Sleep
 from retain.ports import AgentInstances, Alarm, Background, Clock, Fetch, Kv, ObjectSql, Sql, TimeZones, VectorIndex
 from retain.sealing.pii import FIELDS
+from retain.telemetry.exporter import SpanExporter
 
 
 async def _no_stubs(tenant_id: str) -> None:
@@ -27,7 +28,7 @@ class InstancePorts:
     """What an instance works with. local, alarm: its object's. gateway_tools: the tenant's tools in the gateway, by name.
 
     fetch: the HTTP client of function tools. stubs: a tenant's stubbed tools, None for a tenant that calls its real ones.
-    pii_fields: the names of fields whose values stay out of KV.
+    pii_fields: the names of fields whose values stay out of KV. exporter: of spans, where telemetry is configured.
     """
 
     local: ObjectSql
@@ -48,3 +49,4 @@ class InstancePorts:
     reranker: Callable[[], Reranker | None] = lambda: None
     stubs: Callable[[str], Awaitable[Stubs | None]] = _no_stubs
     pii_fields: Sequence[str] = FIELDS
+    exporter: SpanExporter | None = None

@@ -42,7 +42,7 @@ class TenantRegister(Protocol):
 class Match:
     """What a method and a path match.
 
-    guard: who may ask. max_body_bytes: largest body that is read.
+    guard: who may ask. route: the method and the path of the route, "" for none. max_body_bytes: largest body that is read.
     answer: to be called after "Access" was checked; raises why the request is refused, even for an unknown route,
     so that only those who may ask learn which routes exist.
     """
@@ -50,6 +50,7 @@ class Match:
     guard: Guard
     max_body_bytes: int
     answer: Callable[[Request], Awaitable[Response]]
+    route: str = ""
 
 
 class Router(Generic[Context]):
@@ -81,7 +82,7 @@ class Router(Generic[Context]):
         async def answer(request: Request) -> Response:
             return await self._answer(route, given, request, admit)
 
-        return Match(route.guard, route.max_body_bytes, answer)
+        return Match(route.guard, route.max_body_bytes, answer, f"{route.method} {route.path}")
 
     async def handle(self, context: Context, request: Request) -> Response:
         """Answer a request whose caller has been admitted; one without an authority is an owner of every tenant.

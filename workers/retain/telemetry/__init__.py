@@ -1,0 +1,1 @@
+"""Traces and metrics in OpenTelemetry's conventions, exported as OTLP over HTTP."""
