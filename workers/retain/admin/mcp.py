@@ -26,7 +26,7 @@ from retain.roles.role import Role, includes
 from retain.routing.bodies import BodyModel, validated
 from retain.routing.queries import QueryModel, QueryString
 from retain.routing.requests import TextBody, TypedRequest
-from retain.routing.route import Answer, ErrorGroup, Resource, Route
+from retain.routing.route import JSON_RPC, ErrorGroup, Resource, Route
 
 NAME = "retain-memory"
 INSTRUCTIONS = "The long-term memory of one tenant: facts, events, instructions and tasks, each with its sources."
@@ -224,7 +224,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             body=TextBody("application/json"),
             query=QueryString(OwnerQuery),
             takes="a message of the [Model Context Protocol](mcp.md#the-memory-post-admintenantstenantmcp)",
-            answers=(Answer(200, "its answer"), Answer(202, "nothing, for a message that needs no answer")),
+            answers=JSON_RPC,
             errors=("cross_origin", ErrorGroup("those of the routes for [memories](#memories)")),
             same_origin=True,
         ),

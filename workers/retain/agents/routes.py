@@ -146,6 +146,7 @@ _INSTANCE = f"{_AGENT}/instances/{{instance_id}}"
 _RUN = f"{_INSTANCE}/runs/{{run_id}}"
 _OF_AN_INSTANCE: tuple[Code, ...] = ("no_such_instance", "unknown_agent", "invalid_agent_type", "invalid_instance_id")
 _OF_A_RUN: tuple[Code, ...] = ("no_such_run", "invalid_id", *_OF_AN_INSTANCE)
+_STREAMED = ("application/json", "text/event-stream")
 RESOURCE: Resource[AgentsContext] = Resource(
     "Agents",
     (
@@ -161,7 +162,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 "last-event-id": "with `stream`: the event after which to continue",
             },
             answers=(
-                Answer(200, "[a result](#a-run); with `stream` [events](agents.md#streaming)"),
+                Answer(200, "[a result](#a-run); with `stream` [events](agents.md#streaming)", media_types=_STREAMED),
                 Answer(202, "the run, while an earlier request with the key is running or the run waits"),
             ),
             errors=(
@@ -211,7 +212,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             query=QueryString(FollowQuery),
             headers={"last-event-id": "the event after which to continue"},
             answers=(
-                Answer(200, "[events](agents.md#streaming)"),
+                Answer(200, "[events](agents.md#streaming)", media_types=("text/event-stream",)),
                 Answer(204, "the run has ended and all of its events were read"),
             ),
             errors=(*_OF_A_RUN, "invalid_last_event_id"),

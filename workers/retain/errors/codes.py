@@ -325,9 +325,12 @@ ReportedCode = Literal[
     "context_full",
     "empty_answer",
     "erased",
+    "header_mismatch",
     "interrupted",
+    "invalid_params",
     "malformed_tool_call",
     "message_changed",
+    "no_such_method",
     "outcome_unknown",
     "records_refused",
     "rejected",
@@ -335,6 +338,7 @@ ReportedCode = Literal[
     "token_budget",
     "too_many_tool_calls",
     "turn_limit",
+    "unsupported_version",
 ]
 """Codes that answers and run events contain, but no error is raised with."""
 

@@ -12,7 +12,7 @@ from retain.http import Request, Response
 from retain.limits.rates import Rates
 from retain.ports import Clock, Crypto, Fetch, Kv
 from retain.routing.requests import TextBody, TypedRequest
-from retain.routing.route import Answer, ErrorGroup, Resource, Route
+from retain.routing.route import JSON_RPC, Answer, ErrorGroup, Resource, Route
 from retain.routing.router import Match, Router
 
 PREFIX = "/api/v1/tools/"
@@ -124,7 +124,7 @@ RESOURCE: Resource[Caller] = Resource(
             body=TextBody("application/json"),
             takes="a message of the [Model Context Protocol](mcp.md#the-gateways-tools-post-mcp)",
             headers=_HEADERS,
-            answers=(Answer(200, "its answer"), Answer(202, "nothing, for a message that needs no answer")),
+            answers=JSON_RPC,
             errors=("cross_origin", OF_A_CALL),
             same_origin=True,
         ),

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.errors import InvalidInput
+from retain.errors.codes import Code
 from retain.http import Request, Response
 from retain.json_text import JsonObject
 
@@ -30,6 +31,14 @@ INVALID_PARAMS = -32602
 HEADER_MISMATCH = -32020
 UNSUPPORTED_VERSION = -32022
 _STATUS = {METHOD_NOT_FOUND: 404}
+_REASONS: Mapping[int, Code] = {
+    PARSE_ERROR: "malformed_json",
+    INVALID_REQUEST: "invalid_request",
+    METHOD_NOT_FOUND: "no_such_method",
+    INVALID_PARAMS: "invalid_params",
+    HEADER_MISMATCH: "header_mismatch",
+    UNSUPPORTED_VERSION: "unsupported_version",
+}
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
@@ -37,13 +46,13 @@ _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
 
 
 class McpError(Exception):
-    """A request that violates the protocol. code: the JSON-RPC error code."""
+    """A request that violates the protocol. code: the JSON-RPC error code. reason: Retain's, by default that of `code`."""
 
-    def __init__(self, code: int, message: str, data: JsonObject | None = None) -> None:
+    def __init__(self, code: int, message: str, data: JsonObject | None = None, *, reason: Code | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-        self.data = data
+        self.data: JsonObject = {**(data or {}), "code": reason or _REASONS[code]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +115,7 @@ def accepted() -> Response:
 
 def refusal(error: McpError, number: str | int | None, *, enveloped: bool) -> Response:
     """Return a refusal. In the era with a handshake, errors of a method have status 200."""
-    content: dict[str, object] = {"code": error.code, "message": error.message}
-    if error.data is not None:
-        content["data"] = dict(error.data)
+    content = {"code": error.code, "message": error.message, "data": error.data}
     transport = error.code in (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH, UNSUPPORTED_VERSION)
     status = _STATUS.get(error.code, 400) if enveloped or transport else 200
     return _json({"jsonrpc": "2.0", "id": number, "error": content}, status)

@@ -71,11 +71,11 @@ async def _respond(message: RpcMessage, tools: McpTools, name: str, instructions
 async def _list(message: RpcMessage, tools: McpTools) -> Mapping[str, object]:
     cursor = message.params.get("cursor")
     if cursor is not None and not isinstance(cursor, str):
-        raise McpError(INVALID_PARAMS, "the cursor must be a text")
+        raise McpError(INVALID_PARAMS, "the cursor must be a text", reason="invalid_cursor")
     try:
         page = await tools.page(cursor)
     except InvalidInput as error:
-        raise McpError(INVALID_PARAMS, error.message) from error
+        raise McpError(INVALID_PARAMS, error.message, reason="invalid_cursor") from error
     listed: dict[str, object] = {"tools": [_shown(tool) for tool in page.tools]}
     if page.cursor is not None:
         listed["nextCursor"] = page.cursor
@@ -94,7 +94,7 @@ async def _call(message: RpcMessage, tools: McpTools) -> Mapping[str, object]:
     try:
         given = await tools.call(name, arguments)
     except NoSuchTool as error:
-        raise McpError(INVALID_PARAMS, f"there is no tool '{name}'") from error
+        raise McpError(INVALID_PARAMS, f"there is no tool '{name}'", reason="no_such_tool") from error
     except RetainError as error:
         return _failed(error)
     if given.refusal is not None:

@@ -28,11 +28,24 @@ _PARAMETER = re.compile(r"\{(\+?)(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A success. what: a short description in Markdown. model: the pydantic model of its body, where there is one."""
+    """An answer other than a problem. what: a short description in Markdown. model: the pydantic model of its body, if any.
+
+    media_types: those that the body can have; none for an answer without a body.
+    """
 
     status: int
     what: str = ""
     model: type | None = None
+    media_types: Sequence[str] = ("application/json",)
+
+
+JSON_RPC = (
+    Answer(200, "its answer"),
+    Answer(202, "nothing, for a message that needs no answer", media_types=()),
+    Answer(400, "a JSON-RPC error, with its `code` in `data`"),
+    Answer(404, "a JSON-RPC error, for a method that does not exist"),
+)
+"""The answers of a route that takes messages of JSON-RPC."""
 
 
 @dataclass(frozen=True, slots=True)

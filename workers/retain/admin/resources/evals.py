@@ -206,6 +206,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             headers={"idempotency-key": "1 to 255 bytes: a repeated request gets the same run"},
             answers=_PROGRESS,
             errors=(
+                "invalid_dataset_name",
                 "no_such_dataset",
                 "unknown_agent",
                 "dataset_changed",

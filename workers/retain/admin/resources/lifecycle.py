@@ -219,7 +219,11 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="owner",
             query=QueryString(ExportQuery),
             answers=(
-                Answer(200, "[JSON lines](lifecycle.md#export-and-import); header `x-next-cursor` until the last page"),
+                Answer(
+                    200,
+                    "[JSON lines](lifecycle.md#export-and-import); header `x-next-cursor` until the last page",
+                    media_types=(_LINES,),
+                ),
             ),
             errors=("invalid_cursor",),
         ),

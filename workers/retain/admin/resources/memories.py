@@ -221,7 +221,9 @@ OF_A_MEMORY = ErrorGroup(
         "invalid_expires_at_ms",
     ),
 )
-OF_A_SCOPE: tuple[Code, ...] = ("unknown_agent", "invalid_house", "invalid_scope", "invalid_user")
+OF_A_SCOPE: tuple[Code, ...] = (
+    *("unknown_agent", "invalid_agent_type", "invalid_house", "invalid_scope", "invalid_user"),
+)
 _RESULT = (
     '`{"id", "created", "merged", "kept"}`, as [storing again](memory.md#storing-a-content-again) says, and `degraded` if'
     " the vector index [is owed it](memory.md#without-the-index-or-the-model)"
@@ -243,7 +245,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     201, f'`{{"ids", "created", "results"}}`, in order, {_RESULT} in `results`; all are stored or none'
                 ),
             ),
-            errors=("unknown_agent", "contended", OF_A_MEMORY),
+            errors=(*OF_A_SCOPE, "invalid_tenant", "unknown_tenant", "contended", OF_A_MEMORY),
         ),
         Route(
             "GET",

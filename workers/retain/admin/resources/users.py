@@ -52,13 +52,14 @@ async def export_user(context: AdminContext, request: TypedRequest[None, UserExp
     """Return a page of all that is kept of a user, as JSON lines; `x-next-cursor` has the next page's cursor."""
     page = await export_user_page(context.stores, request.tenant_id, request.path["user"], request.query.cursor)
     following = {} if page.cursor is None else {"x-next-cursor": page.cursor}
-    return Response(200, page.text, {"content-type": "application/x-ndjson", **following})
+    return Response(200, page.text, {"content-type": _LINES, **following})
 
 
 def _users(context: AdminContext, tenant_id: str) -> Users:
     return Users(context.sql, tenant_id, context.clock)
 
 
+_LINES = "application/x-ndjson"
 _USERS = "/admin/tenants/{tenant}/users"
 _SHOWN = '`{"id", "name", "locale", "timezone", "created_at_ms", "last_run_at_ms", "counts"}`'
 RESOURCE: Resource[AdminContext] = Resource(
@@ -98,7 +99,11 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="owner",
             query=QueryString(UserExportQuery),
             answers=(
-                Answer(200, "[JSON lines](lifecycle.md#a-users-export); header `x-next-cursor` until the last page"),
+                Answer(
+                    200,
+                    "[JSON lines](lifecycle.md#a-users-export); header `x-next-cursor` until the last page",
+                    media_types=(_LINES,),
+                ),
             ),
             errors=("invalid_user", "invalid_cursor", "item_unreadable"),
         ),
