@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Sequence
 from hashlib import sha256
@@ -10,7 +11,6 @@ from pathlib import Path
 from uuid import uuid4
 
 from retain.contracts.messages import message_from, message_texts
-from retain.json_text import read_own_json
 from retain.models.chat import ChatMessage
 from retain.namespace import Namespace
 
@@ -30,7 +30,7 @@ class FileChatMemory:
             text = await asyncio.to_thread(self._path.read_text, "utf-8")
         except FileNotFoundError:
             return []
-        return [message_from(fields) for fields in read_own_json(text)]
+        return [message_from(fields) for fields in json.loads(text)]
 
     async def save(self, messages: Sequence[ChatMessage]) -> None:
         """Write a temporary file, then replace the old one with it: a load sees either (CM2, CM4)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from array import array
 from collections.abc import Sequence
@@ -11,7 +12,6 @@ from pathlib import Path
 
 from retain.contracts.documents import best, check_model, check_top_k, normalised, prepared, similarity
 from retain.contracts.vectors import RetrievedDocument, VectorDocument
-from retain.json_text import read_own_json
 from retain.namespace import Namespace
 from retain.ports import Vector
 
@@ -50,7 +50,7 @@ class SqliteVectorMemory:
         found = []
         for id_, text, packed, model in await asyncio.to_thread(self._rows):
             check_model(model, self._model)
-            content, metadata = read_own_json(text)
+            content, metadata = json.loads(text)
             found.append(RetrievedDocument(id_, content, similarity(query, array("f", packed)), metadata))
         return best(found, top_k, threshold)
 
