@@ -16,9 +16,13 @@ from retain.errors import Unavailable
 from retain.evaluation.runner import Runner
 from retain.ingest.ingestion import Ingestion
 from retain.items.demotion import Demotion
+from retain.lifecycle.backups.backing_up import Backups
+from retain.lifecycle.backups.jobs import BackupJobs
+from retain.lifecycle.backups.restoring import Restoring
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.reindexing import Reindexing
 from retain.lifecycle.stores import Stores
+from retain.limits.d1_calls import budget, spend
 from retain.memory.scope import Scope
 from tests.lifecycle.world import World, living
 from tests.support.faults import Fault
@@ -56,6 +60,44 @@ class NoDemotion:
         return {}
 
 
+class Scripted:
+    """Stands in for backups and for the restoring: each job or tenant has the states that its calls answer, None for one
+    that fails. The due tenants are all of them except the job "backup".
+    """
+
+    def __init__(self, stores: Stores, **states: list[str | None]) -> None:
+        self._stores = stores
+        self.states = states
+
+    async def resume(self, job: SimpleNamespace) -> SimpleNamespace:
+        return await self.advance(job.job_id)
+
+    async def advance(self, name: str) -> SimpleNamespace:
+        await self._stores.sql.run("SELECT 1")
+        spend()
+        state = self.states[name].pop(0)
+        if state is None:
+            raise Unavailable("down")
+        return SimpleNamespace(kind="backup", state=state)
+
+    async def prune(self, limit: int) -> int:
+        assert limit == 10
+        await self._stores.sql.run("SELECT 1")
+        return 3
+
+    async def due(self, limit: int) -> list[str]:
+        assert limit == 100
+        await self._stores.sql.run("SELECT 1")
+        return [name for name in self.states if name != "backup"]
+
+    def left(self) -> list[str]:
+        return [name for name, states in self.states.items() if states]
+
+
+def backed_up(stores: Stores, backups: Scripted, restoring: Scripted, *, daily: bool) -> Awaitable[object]:
+    return maintenance.backed_up(cast(Backups, backups), cast(Restoring, restoring), stores, daily=daily)
+
+
 def no_ingestion(_: Scope) -> Ingestion:
     raise AssertionError("there is no job")
 
@@ -75,6 +117,7 @@ STEPS: dict[str, Step] = {
     "ingests": lambda stores: maintenance.ingests(stores, no_ingestion),
     "evaluations": evaluated,
     "items": demoted,
+    "backups": lambda stores: backed_up(stores, Scripted(stores), Scripted(stores), daily=True),
 }
 
 
@@ -104,6 +147,7 @@ SETTLED = {"sql.batch": 1}
         ("ingests", {"sql.run": 2, **SETTLED}),
         ("evaluations", {"sql.run": 1, **SETTLED}),
         ("items", {"sql.run": 1, **SETTLED}),
+        ("backups", {"sql.run": 3, **SETTLED}),
     ],
 )
 async def test_a_step_that_has_nothing_to_do_makes_these_calls(
@@ -205,6 +249,59 @@ async def test_an_open_job_is_continued(
         stopped if state == "stopped" else state: count for state, count in report.items()
     }
     assert left == []
+
+
+@pytest.fixture
+def open_jobs(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
+    """Return the open jobs of backups and restores, for the test to fill."""
+    jobs: list[SimpleNamespace] = []
+
+    async def all_open(_: BackupJobs, limit: int) -> list[SimpleNamespace]:
+        assert limit == 10
+        return jobs
+
+    monkeypatch.setattr(BackupJobs, "all_open", all_open)
+    return jobs
+
+
+@pytest.mark.parametrize("daily", [True, False])
+async def test_open_backups_and_restores_are_continued_and_due_tenants_backed_up_if_asked(
+    world: World, open_jobs: list[SimpleNamespace], daily: bool
+) -> None:
+    open_jobs += [SimpleNamespace(kind=kind, job_id=kind) for kind in ("backup", "restore")]
+    stores = world.stores()
+    restoring = Scripted(stores, restore=["running", "waiting"])
+    backups = Scripted(stores, backup=["running", "running", "completed"])
+    tenants: dict[str, list[str | None]] = {
+        "acme": ["running", "completed"],
+        "broken": ["running", None],
+        "other": ["completed"],
+        "long": ["running"] * 5,
+    }
+    if daily:
+        backups.states |= tenants
+    reports: list[object] = []
+
+    async def work() -> None:
+        reports.append(await backed_up(stores, backups, restoring, daily=daily))
+
+    calls = await calls_of(world, work)
+    begun = {"completed": 2, "stopped": 1, "running": 1} if daily else {}
+    assert reports.pop() == {"pruned": 3, "continued": {"completed": 1, "waiting": 1}, "daily": begun}
+    assert (backups.left(), restoring.left()) == ([], [])
+    assert calls == {"sql.run": 1 + 3 + 2 + (1 + 2 + 2 + 1 + 5 if daily else 0), **SETTLED}
+
+
+async def test_no_further_tenant_is_backed_up_once_the_calls_of_d1_are_used_up(
+    world: World, open_jobs: list[SimpleNamespace]
+) -> None:
+    assert open_jobs == []
+    stores = world.stores()
+    backups = Scripted(stores, acme=["completed"], other=["completed"], third=["completed"])
+    with budget(2):
+        report = await backed_up(stores, backups, Scripted(stores), daily=True)
+    assert report == {"pruned": 3, "continued": {}, "daily": {"completed": 2}}
+    assert backups.left() == ["third"]
 
 
 @pytest.mark.parametrize("at_ms", [19_675 * DAY_MS - 1, 19_675 * DAY_MS, 19_676 * DAY_MS - 1])
