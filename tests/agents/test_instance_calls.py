@@ -174,13 +174,11 @@ async def test_what_a_run_taught_is_in_d1_without_an_alarm_and_known_to_the_next
 
 
 async def test_what_could_not_be_learned_is_learned_when_the_alarm_fires(deploy: Deploy, agents: Agents) -> None:
-    deployment = deploy(agents(clerk=LEARNS), chat=SteppedChat())
+    learns = {"memory_config": {**LEARNS["memory_config"], "learn": "model"}}
+    chat = SteppedChat(says("done"), Unavailable("down"), says('{"facts": []}'))
+    deployment = deploy(agents(clerk=learns), chat=chat)
     await deployment.run("clerk", "I live in Lyon.", user=ANN)
-    deployment.faults.plan(Fault(Unavailable("down"), point="index.query"))
-    deployment.faults.plan(Fault(Unavailable("down"), point="index.upsert"))
-    deployment.faults.plan(Fault(Unavailable("down"), point="embedder.embed"))
     await deployment.settled()
-    deployment.faults.cancel()
     assert json.loads((await learnings(deployment))[0])["status"] == "pending"
     at_ms = await deployment.next_alarm_ms()
     assert at_ms == deployment.clock() + 2000
