@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from retain.admin.maintenance import backed_up as backed_up_daily
 from retain.errors import Conflict, NotFound, Unavailable
 from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
@@ -278,6 +279,43 @@ async def test_a_restore_that_crashes_anywhere_continues_and_is_whole(world: Wor
         world.clock.advance(3 * MINUTE_MS)
     await restored(world, "copy")
     assert contents(lasting(await lines_of(world, "copy")), "copy") == contents(lasting(before), "acme")
+
+
+async def test_the_daily_work_backs_up_who_is_due_once_a_day_and_only_where_it_is_wanted(world: World) -> None:
+    await Tenants(world.sql, world.clock).register("acme")
+
+    async def worked(*, daily: bool) -> Any:
+        stores = world.stores()
+        restoring = Restoring(stores, backups(world, stores), items_of(stores))
+        return await backed_up_daily(backups(world, stores), restoring, stores, daily=daily)
+
+    assert (await worked(daily=False))["daily"] == {}
+    assert (await worked(daily=True))["daily"] == {"completed": 2}
+    world.clock.advance(MINUTE_MS)
+    assert (await worked(daily=True))["daily"] == {}
+    for day in range(1, 20):
+        world.clock.advance(DAY_MS)
+        assert (await worked(daily=True))["daily"] == {"completed": 2}, day
+    kept = await backups(world).manifests("acme")
+    assert len(kept) in (14, 15)
+    assert len(await backups(world).of("acme").all()) == len(kept), "older ones are gone"
+
+
+async def test_a_backup_and_a_restore_that_were_interrupted_are_continued_by_the_daily_work(world: World) -> None:
+    await backed_up(world)
+    await Tenants(world.sql, world.clock).register("copy")
+    stores = world.stores()
+    restoring = Restoring(stores, backups(world, stores), items_of(stores))
+    world.faults.plan(Fault(Unavailable("gone", code="d1_unavailable"), 30))
+    with suppress(Unavailable):
+        await restoring.advance("copy", RestoreRequest("acme"))
+    for _ in range(5):
+        world.clock.advance(3 * MINUTE_MS)
+        await backed_up_daily(backups(world, stores), restoring, stores, daily=False)
+    assert await BackupJobs(stores).all_open(10) == []
+    assert contents(lasting(await lines_of(world, "copy")), "copy") == contents(
+        lasting(await lines_of(world, "acme")), "acme"
+    )
 
 
 async def test_old_backups_are_removed_and_do_not_count(world: World) -> None:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 from retain.agents.catalogue import AgentCatalogue
@@ -23,6 +24,7 @@ from retain.models.chat import ChatModel
 from retain.models.embedding import Embedder
 from retain.ports import Row
 from retain.rpc import answer, refusal
+from retain.sealing.pii import Sealer
 from retain.tenant_tables import TENANT_TABLES
 from tests.support.instances import Deployment, LocalInstances, shipped_embedder
 from tests.support.object_storage import ObjectStorage
@@ -63,6 +65,10 @@ class World(Deployment):
             clock=self.clock,
             tables=TENANT_TABLES,
         )
+
+    def stores_with(self, sealer: Sealer) -> Stores:
+        """Return every store, with what opens sealed items."""
+        return replace(self.stores(), sealer=sealer)
 
     def memory(self, tenant: str = "acme", agent_type: str | None = None, **more: Any) -> SemanticMemory:
         """Return the semantic memory of a scope, without injected faults."""
