@@ -92,6 +92,7 @@ def bounds(model: type[BaseModel]) -> dict[str, tuple[Bound, ...]]:
                 "max_delegations": (20, 0, 1_000),
                 "approval_hours": (24, 0, 720),
                 "model_wait_minutes": (30, 0, 1440),
+                "run_minutes": (60, 0, 1440),
             },
         ),
     ],

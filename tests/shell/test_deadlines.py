@@ -97,6 +97,21 @@ async def test_a_cancellation_inside_a_deadline_stays_one(worker: Worker, monkey
         await task
 
 
+async def test_a_cancelled_task_aborts_its_request(worker: Worker) -> None:
+    with closing(EchoServer()) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        options: dict[str, Any] = {"headers": {}, "body": None, "timeout_ms": 60_000}
+        task = asyncio.ensure_future(bindings.fetch("GET", f"{server.origin}/hang", **options))
+        await asyncio.sleep(0.1)
+        assert not js.AbortController.opened[-1].signal.ended.done()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert js.AbortController.opened[-1].signal.ended.done()
+        server.released.set()
+        server.shutdown()
+
+
 @pytest.mark.usefixtures("hurried")
 async def test_a_hanging_vector_index_degrades_a_recall_and_a_store_is_owed(
     worker: Worker, monkeypatch: pytest.MonkeyPatch

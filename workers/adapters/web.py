@@ -102,12 +102,13 @@ async def fetch(
     timeout_ms: int,
     limit_bytes: int = MAX_RESPONSE_BYTES,
 ) -> HttpResponse:
-    """Send one request and read the whole answer: the port `Fetch`."""
+    """Send one request and read the whole answer: the port `Fetch`. A task that is cancelled aborts the request."""
+    given_up = js.AbortController.new()
     options: dict[str, object] = {
         "method": method,
         "headers": dict(headers),
         "redirect": "manual",
-        "signal": js.AbortSignal.timeout(timeout_ms),
+        "signal": js.AbortSignal.any(to_js([given_up.signal, js.AbortSignal.timeout(timeout_ms)])),
     }
     if body is not None:
         options["body"] = body
@@ -116,6 +117,9 @@ async def fetch(
         content = await _bounded(response, limit_bytes)
     except JsException as error:
         raise _failed(url, error) from error
+    except asyncio.CancelledError:
+        given_up.abort()
+        raise
     return HttpResponse(int(response.status), ReceivedHeaders(response.headers), content)
 
 

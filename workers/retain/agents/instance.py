@@ -26,6 +26,7 @@ from retain.agents.calls.requests import (
     OutcomeRequest,
 )
 from retain.agents.calls.run_request import RunRequest
+from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.control import Control
 from retain.agents.execution.executor import LEASE_MS, Execution
 from retain.agents.execution.following import Following
@@ -90,7 +91,7 @@ class Instance:
         )
         delegation = Delegation(ports.instances, identity, self._delegates)
         self._execution = Execution(identity, ports, self._journal, self._working, self._procedures, delegation, live)
-        self._control = Control(self._journal, delegation, ports.clock)
+        self._control = Control(self._journal, delegation, ports.clock, self._definition)
         self._parked = ParkedRuns(identity, ports.local, ports.sql, self._outbox, self._journal)
         self._following = Following(identity, self._journal, live)
 
@@ -212,6 +213,7 @@ class Instance:
     async def on_alarm(self) -> None:
         """Finish what a crash interrupted, write what is owed to KV and D1, forget what is old, and set the next alarm."""
         self._control.resume_due()
+        await self._control.stop_overdue()
         await self._resume()
         await self._execution.learning.work()
         await self._working.settle()
@@ -268,11 +270,14 @@ class Instance:
         self._ports.local.run("DELETE FROM identity")
         return Erased(everything=True)
 
+    def _definition(self) -> AgentDefinition:
+        return self._ports.catalogue.agent(self.identity.agent_type)
+
     def _house(self) -> str | None:
-        return self._ports.catalogue.agent(self.identity.agent_type).house
+        return self._definition().house
 
     def _delegates(self) -> tuple[str, ...]:
-        return self._ports.catalogue.agent(self.identity.agent_type).delegates
+        return self._definition().delegates
 
     def _known(self, request: RunRequest) -> str | None:
         """Return the id of the run that the request's key started, or None. Raises: Conflict."""
@@ -381,6 +386,8 @@ class Instance:
         due: list[int] = []
         if self._active or self._journal.runs.running():
             due.append(now + LEASE_MS)
+            deadline = self._control.next_deadline_ms()
+            due += [] if deadline is None else [max(deadline, now + 1000)]
         waiting = self._journal.runs.next_due_ms()
         if waiting is not None:
             due.append(max(waiting, now + 1000))

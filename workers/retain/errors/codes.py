@@ -335,6 +335,7 @@ ReportedCode = Literal[
     "records_refused",
     "rejected",
     "resumed_too_often",
+    "run_deadline",
     "token_budget",
     "too_many_tool_calls",
     "turn_limit",

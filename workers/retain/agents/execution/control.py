@@ -7,13 +7,16 @@ harmless.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from retain.agents.calls.requests import AnswerRequest, CancelCallRequest, CancelRequest
+from retain.agents.definitions import AgentDefinition
+from retain.agents.execution.deadline import deadline_ms, overdue
 from retain.agents.runs.events import ApprovalAnswered, CancelRequested, RunResumed
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.tools.delegation import Delegation
-from retain.errors import Conflict, RetainError
+from retain.errors import Conflict, NotFound, RetainError
 from retain.ports import Clock
 
 EXPIRY = "expiry"
@@ -25,7 +28,11 @@ _log = logging.getLogger(__name__)
 class Control:
     """Writes answers into the logs of one instance's runs. The caller resumes the runs."""
 
-    def __init__(self, journal: Journal, delegation: Delegation, clock: Clock) -> None:
+    def __init__(
+        self, journal: Journal, delegation: Delegation, clock: Clock, definition: Callable[[], AgentDefinition]
+    ) -> None:
+        """definition: returns that of the instance's agent. Raises: NotFound when it was removed."""
+        self._definition = definition
         self._journal = journal
         self._delegation = delegation
         self._clock = clock
@@ -88,6 +95,25 @@ class Control:
         run = self._journal.load(run_id)
         if run.state.waiting and run.state.suspended is not None:
             self._journal.append(run, RunResumed(run.state.suspended.turn, run.state.suspended.index))
+
+    async def stop_overdue(self) -> None:
+        """Stop each run under way whose deadline has passed, and the delegate that works for it."""
+        for run, at_ms in self._deadlines():
+            if self._clock() >= at_ms:
+                await self._hand_down(self._journal.append(run, overdue(run, self._definition())))
+
+    def next_deadline_ms(self) -> int | None:
+        """Return the first deadline of the runs under way that were not told to stop, None when there is none."""
+        return min((at_ms for _, at_ms in self._deadlines()), default=None)
+
+    def _deadlines(self) -> list[tuple[OpenRun, int]]:
+        """Return the runs under way that were not told to stop, with their deadlines; none of an agent that was removed."""
+        runs = [self._journal.load(run_id) for run_id in self._journal.runs.running()]
+        try:
+            definition = self._definition()
+        except NotFound:
+            return []
+        return [(run, deadline_ms(self._journal, run.run_id, definition)) for run in runs if run.state.cancel is None]
 
     def resume_due(self) -> None:
         """Reject calls whose approval has expired; let suspended runs check on their delegates, and ask the model again."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.conversations.past import bound_of, past_of
 from retain.agents.definitions import AgentDefinition
+from retain.agents.execution.deadline import deadline_ms
 from retain.agents.execution.ledger_notes import basis_of
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
@@ -87,7 +88,7 @@ class Execution:
         context, summary = await self._context(definition, request, procedure, Estimate.of(model.name), specs)
         basis = basis_of(definition, context, model.name, ports.clock())
         run = self._journal.open(run_id, request, context, basis=basis, summary=summary)
-        await ports.alarm.set(ports.clock() + LEASE_MS)
+        await ports.alarm.set(min(ports.clock() + LEASE_MS, deadline_ms(self._journal, run_id, definition)))
         return loop, run
 
     def _require_user(self, user_id: str | None) -> None:

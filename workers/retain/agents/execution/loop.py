@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 
 from retain.agents.calls.report import ServerReport
 from retain.agents.calls.run_request import Budget
 from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.asking import Asking
+from retain.agents.execution.deadline import DEADLINE, deadline_ms, is_overdue, overdue
 from retain.agents.execution.live_text import LiveText
 from retain.agents.learning.own_words import method_for
 from retain.agents.runs.events import (
@@ -46,6 +48,9 @@ from retain.models.chat import ChatModel, ToolCall
 from retain.models.retry import OnRetry, retries_observed
 from retain.ports import Clock
 
+ABANDONED_S = 1.0
+"""How long a call that is abandoned may take to end its work. One that takes longer is left alone."""
+
 
 class RunLoop:
     """Executes runs of one instance until they end or wait."""
@@ -66,6 +71,7 @@ class RunLoop:
         self._journal = journal
         self._tools = tools
         self._delegation = delegation
+        self._live = live
         self._clock = clock
         self._asking = Asking(definition, journal, model, tools, live, clock)
 
@@ -82,12 +88,15 @@ class RunLoop:
             return self._journal.close(run, RunFailed(run.state.turn, error.code, error.message))
 
     async def _finish(self, run: OpenRun) -> OpenRun:
+        ends_at_ms = deadline_ms(self._journal, run.run_id, self._definition)
         while True:
             run = self._journal.caught_up(run)
             step = next_step(run.state, self._policy)
             match step:
                 case Closed() | Wait():
                     return run
+                case AskModel() | CallTool() if self._clock() >= ends_at_ms:
+                    run = self._journal.append(run, overdue(run, self._definition))
                 case AskModel(turn):
                     run = await self._asking.ask(run, turn)
                 case CallTool(turn, index, call, repeated):
@@ -109,7 +118,8 @@ class RunLoop:
                 case Cancel(turn, by, reason, interrupted):
                     if interrupted is not None:
                         await self._delegation.cancel(run)
-                    run = self._journal.close(run, RunCancelled(turn, by, reason))
+                    ended = RunFailed(turn, "run_deadline", reason or "") if by == DEADLINE else None
+                    run = self._journal.close(run, ended or RunCancelled(turn, by, reason))
                 case Complete(turn, output):
                     method = method_for(self._definition.memory_config.learn, run.request)
                     run = self._journal.close(run, RunCompleted(turn, output), method)
@@ -125,11 +135,25 @@ class RunLoop:
         context = CallContext(run.run_id, turn, index, budget)
         try:
             with retries_observed(self._on_retry(run, turn, index)):
-                answered = await run_tool(self._tools, call.name, call.arguments, context)
+                answered = await self._in_time(run, run_tool(self._tools, call.name, call.arguments, context))
         except CallSuspended as suspended:
             times = run.state.suspensions
             return self._journal.append(run, RunSuspended(turn, index, suspended.waiting_for, times))
-        return self._journal.append(run, answered)
+        return run if answered is None else self._journal.append(run, answered)
+
+    async def _in_time(self, run: OpenRun, called: Awaitable[ToolAnswered]) -> ToolAnswered | None:
+        """Return the tool's answer, or None as soon as the run's deadline has passed: then it is not waited for."""
+        call = asyncio.ensure_future(called)
+        over = asyncio.ensure_future(self._live.news(lambda: is_overdue(self._journal.caught_up(run)), None))
+        try:
+            await asyncio.wait((call, over), return_when=asyncio.FIRST_COMPLETED)
+            return call.result() if call.done() else over.result()
+        finally:
+            over.cancel()
+            await asyncio.gather(over, return_exceptions=True)
+            if not call.done():
+                call.cancel()
+                await asyncio.wait((call,), timeout=ABANDONED_S)
 
     def _on_retry(self, run: OpenRun, turn: int, index: int) -> OnRetry:
         def on_retry(error: Unavailable, delay_ms: int) -> None:

@@ -249,6 +249,11 @@ def kind_of(event: RunEvent) -> str:
     return _NAMES[type(event)]
 
 
+def name_of(kind: type[RunEvent]) -> str:
+    """Return the kind of these events as stored."""
+    return _NAMES[kind]
+
+
 def to_json(event: RunEvent) -> JsonObject:
     """Return the event's data as JSON, without its kind."""
     data = asdict(event)

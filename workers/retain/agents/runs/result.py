@@ -77,9 +77,14 @@ def result_of(run: OpenRun, instance_id: str, event: Closing) -> RunResult:
         memory=RunMemory(run.episodes_used, run.records_used + len(recalled), run.messages_used),
         procedure=run.procedure,
         error=error_of(event),
-        begun=begun_calls(state) if isinstance(event, RunCancelled) else None,
+        begun=begun_calls(state) if _stopped(event) else None,
         finish_reason=state.turns[-1].answer.finish_reason if completed and state.turns else None,
     )
+
+
+def _stopped(event: Closing) -> bool:
+    """Return whether the run was stopped while it might have been doing something."""
+    return isinstance(event, RunCancelled) or (isinstance(event, RunFailed) and event.code == "run_deadline")
 
 
 def standing_of(run: OpenRun, instance_id: str) -> RunStanding:

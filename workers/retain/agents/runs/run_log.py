@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retain.agents.calls.answers import LogEntry
@@ -40,6 +41,18 @@ class RunLog:
         """Return the number of the run's last event, or 0."""
         [row] = self._local.run("SELECT MAX(seq) AS seq FROM run_log WHERE run_id = ?", run_id).rows
         return int(row["seq"] or 0)
+
+    def between_ms(self, run_id: str, kinds: Sequence[str]) -> int:
+        """Return how much time passed between each event of these kinds and the one after it, in total."""
+        following = "LEAD(at_ms) OVER (ORDER BY seq)"
+        sql = f"SELECT kind, {following} - at_ms AS passed FROM run_log WHERE run_id = ?"  # noqa: S608
+        marks = ", ".join("?" * len(kinds))
+        [row] = self._local.run(
+            f"SELECT COALESCE(SUM(passed), 0) AS passed FROM ({sql}) WHERE kind IN ({marks})",  # noqa: S608
+            run_id,
+            *kinds,
+        ).rows
+        return int(row["passed"])
 
     def newest(self, limit: int) -> tuple[LogEntry, ...]:
         """Return the newest `limit` events of all runs, newest first."""

@@ -96,6 +96,10 @@ class RunTable:
         row = self._row(run_id)
         return OpenRun.stored(run_id, row["request"], row["context"])
 
+    def created_ms(self, run_id: str) -> int:
+        """Return when the run began. Raises: NotFound (code `no_such_run`)."""
+        return int(self._row(run_id)["created_at_ms"])
+
     def result(self, run_id: str) -> RunResult | None:
         """Return the run's result, None while it is open. Raises: NotFound (code `no_such_run`)."""
         stored = self._row(run_id)["result"]
