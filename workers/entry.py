@@ -46,9 +46,8 @@ class Default(WorkerEntrypoint):
 
     async def scheduled(self, controller: Any, env: Any = None, ctx: Any = None) -> None:  # noqa: ARG002
         """Do the work of the cron expression. An expression without work is an error."""
-        from assembly.scheduled import steps_of
-        from retain.admin import maintenance
-        from retain.limits.d1_calls import budget
+        from assembly.scheduled import catch_up, daily_brief
+        from retain.admin import catching_up, maintenance
 
         assembly = assembly_of(self.env)
         platform = assembly.platform
@@ -56,9 +55,9 @@ class Default(WorkerEntrypoint):
             case maintenance.PRUNE | maintenance.PRUNE_IN_CRON:
                 await maintenance.prune(platform.sql, now_ms, platform.settings.runs_retention_days)
             case maintenance.BRIEF:
-                with budget(maintenance.WORK_CALLS):
-                    kept_up = {name: await step() for name, step in steps_of(assembly).items()}
-                await maintenance.brief(platform.sql, platform.objects, assembly.memory.indexer(), now_ms, kept_up)
+                await daily_brief(assembly)
+            case catching_up.CATCH_UP:
+                await catch_up(assembly)
             case other:
                 raise errors.Misconfigured(f"there is no work for the schedule '{other}'", code="unknown_schedule")
 

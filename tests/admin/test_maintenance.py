@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from retain.admin.catching_up import CATCH_UP
 from retain.admin.maintenance import BRIEF, JOBS_A_DAY, PRUNE, brief, evaluations, prune, pruned
 from retain.errors import Unavailable
 from retain.evaluation.runner import Runner
@@ -54,8 +55,8 @@ async def briefed(deployment: Deployment, objects: SqliteObjects, *, down: str |
 
 def test_the_deployment_schedules_exactly_what_there_is_work_for() -> None:
     config = tomllib.loads((ROOT / "wrangler.toml").read_text())
-    assert sorted(config["triggers"]["crons"]) == sorted([PRUNE, BRIEF])
-    assert (PRUNE, BRIEF) == ("0 3 * * SUN", "0 4 * * *")
+    assert sorted(config["triggers"]["crons"]) == sorted([PRUNE, BRIEF, CATCH_UP])
+    assert (PRUNE, BRIEF, CATCH_UP) == ("0 3 * * SUN", "0 4 * * *", "*/5 * * * *")
 
 
 async def test_pruning_goes_by_the_clock_and_reports_each_tenant_s_loss(

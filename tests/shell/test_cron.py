@@ -12,7 +12,7 @@ from retain.errors import Misconfigured, Unavailable
 from tests.shell.test_requests import logged
 from tests.shell.worker import Worker, serving
 
-PRUNE, BRIEF, DAY_MS = "0 3 * * SUN", "0 4 * * *", 86_400_000
+PRUNE, BRIEF, CATCH_UP, DAY_MS = "0 3 * * SUN", "0 4 * * *", "*/5 * * * *", 86_400_000
 EPISODE = (
     "INSERT INTO memory_episodes (episode_id, tenant_id, agent_type, instance_id, run_id, turn, content, created_at_ms)"
     " VALUES (?, 'acme', 'sdr', 'main', 'r', 1, 'text', ?)"
@@ -234,6 +234,72 @@ async def test_a_step_that_fails_stops_no_other_and_is_in_the_brief(
     assert report["items"] == {"error": "invalid_legacy_pattern"}
     assert report["evaluations"] == {}
     assert "items failed" in capsys.readouterr().out
+
+
+async def test_what_the_index_is_owed_is_settled_within_minutes_of_its_return(worker: Worker) -> None:
+    await worker.tenant()
+    worker.vectors.down = True
+    [record] = await stored(worker, "Ann prefers e-mail.")
+    worker.clock.advance(61_000)
+    await worker.cron(CATCH_UP)
+    worker.vectors.down = False
+    worker.clock.advance(61_000)
+    await worker.cron(CATCH_UP)
+    assert await worker.vectors.store.get_by_ids([f"{record}#0"])
+
+
+async def test_a_debt_that_keeps_failing_is_tried_after_longer_and_longer_pauses(worker: Worker) -> None:
+    await worker.tenant()
+    worker.vectors.down = True
+    [record] = await stored(worker, "Ann prefers e-mail.")
+    tried = []
+    for minute in range(1, 40):
+        worker.clock.advance(60_001)
+        before = len(worker.vectors.calls)
+        await worker.cron(CATCH_UP)
+        tried += [minute] if len(worker.vectors.calls) > before else []
+    assert tried == [1, 2, 4, 8, 16, 32]
+    [parked] = await worker.rows("SELECT stage, state FROM error_ledger")
+    assert (parked["stage"], parked["state"]) == ("vectors", "parked")
+    worker.vectors.down = False
+    worker.clock.advance(3_600_000)
+    await worker.cron(CATCH_UP)
+    [parked] = await worker.rows("SELECT state FROM error_ledger")
+    assert (parked["state"], len(await worker.vectors.store.get_by_ids([f"{record}#0"]))) == ("replayed", 1)
+
+
+async def test_a_brief_that_r2_does_not_take_stops_nothing_and_is_written_within_minutes(worker: Worker) -> None:
+    await worker.tenant()
+    await worker.rows(EPISODE, "old", worker.clock() - 91 * DAY_MS)
+    worker.cold.down = True
+    await worker.cron(BRIEF)
+    assert await worker.rows("SELECT * FROM memory_episodes") == [], "the other steps were done"
+    parked = await worker.rows("SELECT concerns, code FROM error_ledger ORDER BY concerns")
+    failed = ["brief", "histories_that_lost_their_head"]
+    assert [(row["concerns"], row["code"]) for row in parked] == [(name, "r2_unavailable") for name in failed]
+    worker.clock.advance(300_000)
+    await worker.cron(CATCH_UP)
+    assert (await worker.rows("SELECT MIN(attempts) AS tried FROM error_ledger"))[0]["tried"] == 2
+    worker.cold.down = False
+    worker.clock.advance(300_000)
+    await worker.cron(CATCH_UP)
+    assert worker.cold.types == {}, "the pause has doubled"
+    worker.clock.advance(300_000)
+    await worker.cron(CATCH_UP)
+    day = worker.clock() // DAY_MS
+    assert {f"briefs/{day}.json", f"history_heads/{day}.json"} <= worker.cold.types.keys()
+    states = await worker.rows("SELECT DISTINCT state FROM error_ledger")
+    assert [row["state"] for row in states] == ["replayed"]
+
+
+async def test_a_step_with_a_fault_stops_no_other(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def faulty(*_: object) -> None:
+        raise ValueError("a fault of Retain")
+
+    await worker.tenant()
+    monkeypatch.setattr("retain.admin.maintenance.forget_abandoned", faulty)
+    report = await briefed(worker)
+    assert (report["abandoned_uploads"], report["evaluations"]) == ({"error": "internal"}, {})
 
 
 async def test_a_brief_whose_work_uses_up_its_calls_is_written_and_the_next_one_continues(

@@ -11,6 +11,7 @@ import pytest
 
 from retain.errors import RetainError, Unavailable
 from retain.ports import VectorEntry
+from tests.host.echo_server import echo_server
 from tests.shell.platform import js
 from tests.shell.worker import Worker, bindings
 
@@ -98,18 +99,15 @@ async def test_a_cancellation_inside_a_deadline_stays_one(worker: Worker, monkey
 
 
 async def test_a_cancelled_task_aborts_its_request(worker: Worker) -> None:
-    with closing(EchoServer()) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+    with echo_server() as server:
         options: dict[str, Any] = {"headers": {}, "body": None, "timeout_ms": 60_000}
-        task = asyncio.ensure_future(bindings.fetch("GET", f"{server.origin}/hang", **options))
+        task = asyncio.ensure_future(bindings.fetch("GET", f"{server.origin}/silent", **options))
         await asyncio.sleep(0.1)
         assert not js.AbortController.opened[-1].signal.ended.done()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert js.AbortController.opened[-1].signal.ended.done()
-        server.released.set()
-        server.shutdown()
 
 
 @pytest.mark.usefixtures("hurried")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import bindings
-from assembly.scheduled import continued, restoring_of, steps_of
+from assembly.scheduled import continued, repeatable, restoring_of
 from retain.admin.context import AdminContext
 from retain.admin.replaying import Replaying, ReplayPorts
 from retain.errors import Conflict
@@ -42,7 +42,7 @@ def replaying_of(root: Assembly) -> Replaying:
     """Return what replays parked errors, with every part that may own one."""
 
     async def step(name: str) -> object:
-        known = steps_of(root)
+        known = repeatable(root)
         if name not in known:
             raise Conflict("the daily brief has no such step any more", code="not_replayable")
         return await known[name]()

@@ -7,9 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import bindings
-from retain.admin import maintenance
+from retain.admin import catching_up, maintenance
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
 from retain.lifecycle.backups.restoring import Restoring
+from retain.limits.d1_calls import budget
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
@@ -28,6 +29,28 @@ async def continued(root: Assembly, tenant_id: str, job_id: str) -> BackupJob:
 
 
 Step = Callable[[], Awaitable[object]]
+
+
+async def daily_brief(root: Assembly) -> None:
+    """Do the steps and write the brief. What fails stops nothing else, and is repeated within minutes."""
+    with budget(maintenance.WORK_CALLS):
+        kept_up = {name: await step() for name, step in steps_of(root).items()}
+    await _brief(root, kept_up)
+
+
+async def catch_up(root: Assembly) -> None:
+    """Settle the debts of the vector index that are due, and repeat what failed in the daily brief."""
+    await catching_up.catch_up(root.platform.sql, bindings.now_ms, root.memory.indexer(), repeatable(root))
+
+
+def repeatable(root: Assembly) -> Mapping[str, Step]:
+    """Return what may be done again by its name: the steps, and the brief itself, then without what the steps did."""
+    return {**steps_of(root), "brief": lambda: _brief(root, {})}
+
+
+async def _brief(root: Assembly, kept_up: Mapping[str, object]) -> object:
+    platform = root.platform
+    return await maintenance.try_brief(platform.sql, platform.objects, root.memory.indexer(), bindings.now_ms, kept_up)
 
 
 def steps_of(root: Assembly) -> Mapping[str, Step]:

@@ -183,13 +183,17 @@ async def backed_up(backups: Backups, restoring: Restoring, stores: Stores, *, d
 
 
 async def _done(step: str, work: Awaitable[object], sql: Sql, clock: Clock) -> object:
-    """Return what a step of the daily brief did. One that fails is logged, parked in the error ledger, and reported."""
+    """Return what a step of the daily brief did. One that fails is logged, parked in the error ledger, and reported.
+
+    It is repeated within minutes: see `retain.admin.catching_up`.
+    """
     try:
         done = await work
-    except RetainError as error:
-        _log.error("%s failed", step, extra={"code": error.code})
-        await park(sql, Trouble("cron", step, error.code, clock()))
-        return {"error": error.code}
+    except Exception as error:  # noqa: BLE001 -- whatever fails, the other steps are not its fault
+        code = error.code if isinstance(error, RetainError) else "internal"
+        _log.error("%s failed", step, extra={"code": code}, exc_info=None if isinstance(error, RetainError) else error)
+        await park(sql, Trouble("cron", step, code, clock()))
+        return {"error": code}
     await settle(sql, clock(), ("", "cron", step))
     return done
 
@@ -253,6 +257,13 @@ KEEPING_UP: Mapping[str, Callable[[Stores], Awaitable[object]]] = {
     "histories_that_lost_their_head": _heads,
 }
 """The steps of `keep_up` by name, in their order."""
+
+
+async def try_brief(
+    sql: Sql, objects: Objects, indexer: Indexer, clock: Clock, kept_up: Mapping[str, object] | None = None
+) -> object:
+    """Return the brief, as `brief`, or the error for which there is none; it is repeated like a step that failed."""
+    return await _done("brief", brief(sql, objects, indexer, clock, kept_up), sql, clock)
 
 
 async def brief(

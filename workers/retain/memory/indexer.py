@@ -33,6 +33,8 @@ SETTLED_TOGETHER = 20
 """Ids that are settled by one call, while calls of D1 are counted."""
 PARKED_AFTER = 3
 """Failures after which a record's debt is in the error ledger as well. The reconciler keeps trying."""
+SETTLING_MS = 120_000
+"""After this time no further group is begun: an index that hangs costs seconds for each record."""
 MAX_TRIES = 5
 """How often settling is tried while the record keeps changing."""
 _UNCHANGED = "SELECT number FROM memory_records WHERE id = ? AND content_hash = ?"
@@ -244,8 +246,10 @@ class Indexer:
 
         Up to `limit` records, those due for longest first. One that failed is retried after a pause that doubles with
         each failure, up to an hour, so records that cannot be settled do not hold up others: those of a group that fails
-        are settled one by one. It ends with the calls of D1 that the invocation may make, if these are limited.
+        are settled one by one. It ends with the calls of D1 that the invocation may make, if these are limited, and after
+        two minutes.
         """
+        ends_at_ms = self._clock() + SETTLING_MS
         _, due, _ = await self._sql.batch(index_debts.due(self._clock(), limit))
         ids = [str(row["record_id"]) for row in due.rows]
         settled: list[str] = []
@@ -259,11 +263,13 @@ class Indexer:
             except RetainError as error:
                 _log.warning("records are settled one by one", extra={"records": len(group), "code": error.code})
             for record_id in group:
-                if not used_up() and await self.try_to_settle(record_id, still_fresh=True):
+                if used_up() or self._clock() >= ends_at_ms:
+                    break
+                if await self.try_to_settle(record_id, still_fresh=True):
                     settled.append(record_id)
                 elif not used_up():
                     failed += 1
-            if used_up():
+            if used_up() or self._clock() >= ends_at_ms:
                 break
         await self._unpark(due.rows, frozenset(settled))
         return Settled(len(settled), failed)

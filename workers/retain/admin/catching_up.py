@@ -1,0 +1,51 @@
+"""What is done every few minutes: the debts of the vector index are settled, and failed steps of the daily brief repeated.
+
+A debt has a pause of its own, which doubles with each failure (`retain.memory.index_debts`); so has a step. When nothing is
+due, this is three requests to D1.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from retain.limits.d1_calls import budget
+from retain.memory.indexer import Indexer
+from retain.ports import Clock, Sql
+
+CATCH_UP = "*/5 * * * *"
+"""Every five minutes."""
+FIRST_PAUSE_MS = 5 * 60_000
+"""How long after its first failure a step of the brief is repeated. It doubles with each failure …"""
+LONGEST_PAUSE_MS = 6 * 3_600_000
+"""… up to this."""
+SETTLING_CALLS = 300
+"""Calls of D1 that settling may make."""
+STEP_CALLS = 500
+"""Calls of D1 that repeated steps may make. An invocation has 1,000."""
+_DUE = f"""
+SELECT concerns FROM error_ledger WHERE tenant_id = '' AND stage = 'cron' AND state = 'parked'
+  AND last_at_ms <= ?1 - MIN({FIRST_PAUSE_MS} << MIN(attempts - 1, 16), {LONGEST_PAUSE_MS})
+ORDER BY last_at_ms, concerns
+"""  # noqa: S608
+
+_log = logging.getLogger(__name__)
+
+
+async def catch_up(
+    sql: Sql, clock: Clock, indexer: Indexer, steps: Mapping[str, Callable[[], Awaitable[object]]]
+) -> dict[str, object]:
+    """Settle the debts that are due, and repeat the steps that failed and are due; return what was done.
+
+    steps: of the daily brief, by name. Each parks its failure in the error ledger, and settles it when it succeeds.
+    Raises: Unavailable when D1 does not answer; the next call tries again.
+    """
+    with budget(SETTLING_CALLS):
+        settled = await indexer.reconcile()
+    due = [str(row["concerns"]) for row in (await sql.run(_DUE, clock())).rows]
+    with budget(STEP_CALLS):
+        repeated = {name: await steps[name]() for name in due if name in steps}
+    report: dict[str, object] = {"settled": settled.settled, "failed": settled.failed, "repeated": repeated}
+    if settled.settled or settled.failed or repeated:
+        _log.info("caught up", extra={"report": report})
+    return report
