@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.local_state import LocalState
+from tests.e2e.local_state import LocalState, Rows
 from tests.e2e.servers import client_of, staged
 from tools.local_server import start, stop
 from tools.paths import STAND_IN_CONFIG
@@ -108,6 +108,15 @@ def test_a_recall_and_a_store_answer_while_the_index_hangs(gated: httpx.Client, 
     finally:
         gate.open.set()
     assert gated.post(f"{path}/recall", json={"query": "Ann e-mail"}).json()["degraded"] == []
+    assert [row["state"] for row in _debts(state, stored["id"])] == ["owed"]
+    with state.d1_transaction() as database:  # as if a minute had passed
+        database.execute("UPDATE memory_outbox SET at_ms = at_ms - 60000")
+    assert gated.get("/cdn-cgi/handler/scheduled", params={"cron": "*/5 * * * *"}).status_code == 200
+    assert [row["state"] for row in _debts(state, stored["id"])] == ["sent"]
+
+
+def _debts(state: LocalState, record_id: str) -> Rows:
+    return state.d1("SELECT * FROM memory_outbox WHERE record_id = ?", record_id)
 
 
 def _in_time(client: httpx.Client, path: str, content: dict[str, object]) -> dict[str, Any]:

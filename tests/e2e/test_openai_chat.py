@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -147,5 +148,24 @@ def test_a_run_is_cancelled_while_its_model_hangs(steered: Steered, puppet: Pupp
         cancelled = steered.api.post(f"{path}/instances/hung/runs/{turn['run_id']}/cancel").json()
         assert cancelled["status"] == "cancelled"
         assert turn["run_id"] in asked.result(20)
+        assert eventually(lambda: _hung_up(puppet), bool), "the request to the model was aborted"
         assert not hold.released.is_set()
         assert run(steered.api, tenant_id, "clerk", order(say="next"), instance_id="hung")["output"] == "next"
+
+
+def test_a_run_whose_model_hangs_ends_at_its_deadline(steered: Steered, puppet: Puppet) -> None:
+    tenant_id = steered.tenant()
+    with puppet.holding("it hangs on") as hold:
+        body = {"input": order(say="it hangs on")}
+        result = steered.api.post(f"/v1/agents/{tenant_id}/hasty/run", json=body).json()
+        assert (result["status"], result["error"]["code"], result["done"]) == ("failed", "run_deadline", [])
+        assert eventually(lambda: _hung_up(puppet), bool), "the request to the model was aborted"
+        assert not hold.released.is_set()
+
+
+def _hung_up(puppet: Puppet) -> bool:
+    """Return whether the client of a request that the model has not answered is gone: its connection is half closed."""
+    port = int(puppet.base_url.rsplit(":", 1)[1].split("/")[0])
+    half_closed = "08"
+    connections = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return any(local.endswith(f":{port:04X}") and state == half_closed for _, local, _, state, *_ in connections)

@@ -15,6 +15,7 @@ import json
 import math
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -230,7 +231,8 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {**headers, "Content-Type": "application/json", "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        with suppress(OSError):  # the client may have given up
+            self.wfile.write(body)
 
     def _stream(self, events: list[bytes], failure: Failure | None) -> None:
         self.send_response(200)

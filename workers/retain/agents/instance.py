@@ -385,9 +385,7 @@ class Instance:
         now = self._ports.clock()
         due: list[int] = []
         if self._active or self._journal.runs.running():
-            due.append(now + LEASE_MS)
-            deadline = self._control.next_deadline_ms()
-            due += [] if deadline is None else [max(deadline, now + 1000)]
+            due += [now + LEASE_MS, *[max(deadline, now + 1000) for deadline in self._control.deadlines()]]
         waiting = self._journal.runs.next_due_ms()
         if waiting is not None:
             due.append(max(waiting, now + 1000))

@@ -102,12 +102,12 @@ class Control:
             if self._clock() >= at_ms:
                 await self._hand_down(self._journal.append(run, overdue(run, self._definition())))
 
-    def next_deadline_ms(self) -> int | None:
-        """Return the first deadline of the runs under way that were not told to stop, None when there is none."""
-        return min((at_ms for _, at_ms in self._deadlines()), default=None)
+    def deadlines(self) -> list[int]:
+        """Return when each run under way has to be stopped, in epoch milliseconds, if it is not being stopped already."""
+        return [at_ms for _, at_ms in self._deadlines()]
 
     def _deadlines(self) -> list[tuple[OpenRun, int]]:
-        """Return the runs under way that were not told to stop, with their deadlines; none of an agent that was removed."""
+        """Return the runs under way that nobody stops, with their deadlines; none of an agent that was removed."""
         runs = [self._journal.load(run_id) for run_id in self._journal.runs.running()]
         try:
             definition = self._definition()
