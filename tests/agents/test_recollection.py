@@ -199,3 +199,14 @@ async def test_a_floor_from_the_model_is_checked(deploy: Deploy, agents: Agents,
     chat = SteppedChat(calls(("recall_memory", {"query": "tea", "min_score": floor})), says("done"))
     await deploy(remembering(agents), chat=chat).run("teller", "Hello")
     assert json.loads(chat.requests[-1].messages[-1].content)["error"]["code"] == code
+
+
+async def test_a_run_whose_context_recalled_without_the_index_says_so(deploy: Deploy, agents: Agents) -> None:
+    deployment = deploy(remembering(agents), chat=SteppedChat())
+    await deployment.seed("teller", FACTS)
+    await deployment.run("teller", "May Bob eat peanuts?")
+    assert "degraded" not in await logged(deployment)
+    deployment.faults.down.add("index")
+    result = await deployment.run("teller", "May Bob eat peanuts?")
+    assert (result["status"], result["memory"]["records_used"]) == ("completed", 1)
+    assert (await logged(deployment))["degraded"] == ["vectors"]

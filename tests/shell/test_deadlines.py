@@ -79,7 +79,7 @@ async def test_a_call_that_answers_leaves_no_timer(worker: Worker, monkeypatch: 
         timers.append(set_timeout(work, delay_ms))
         return timers[-1]
 
-    monkeypatch.setattr(js, "setTimeout", noting)
+    monkeypatch.setattr("adapters.deadline._timers", lambda: (noting, js.clearTimeout))
     platform = bindings.platform_of(worker.env)
     await platform.kv.get("k")
     worker.db.down = True

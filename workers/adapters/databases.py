@@ -6,7 +6,6 @@ BLOBs come from D1 as lists of integers and from a Durable Object's SQLite as me
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from pyodide.ffi import JsException, create_proxy, jsnull, to_js
@@ -55,7 +54,7 @@ class D1:
         return statement.bind(*bound) if bound else statement
 
 
-def _in_time() -> AbstractAsyncContextManager[None]:
+def _in_time() -> within:
     """Bound a call. A batch whose deadline has passed may have committed, as one whose answer was lost."""
     return within(SQL_MS, "D1", "d1_unavailable")
 

@@ -32,7 +32,7 @@ from retain.log import bind
 from retain.memory.conversations.thread import ThreadSummary
 from retain.memory.facts import KnownFact, known_facts
 from retain.memory.procedures.procedural import Choice, ProceduralMemory
-from retain.memory.semantic import Hit
+from retain.memory.semantic import RecallResult
 from retain.memory.working import WorkingMemory
 from retain.models.chat import ChatModel, ToolSpec
 
@@ -169,17 +169,17 @@ class Execution:
         ports = self._ports
         occasion = occasion_of(request.user, ports.clock(), ports.time_zones)
         past = await past_of(ports.sql, self._identity, definition, request.user_id, bound, ports.clock())
-        records: list[Hit] = []
+        recalled = RecallResult([])
         query = query_text(request.input)
         if query and config.long_term_enabled and config.recall in ("context", "both"):
-            records = await self._toolbox.semantic(request.user_id).search(query_of(config, query))
+            recalled = await self._toolbox.semantic(request.user_id).recall(query_of(config, query))
         profile = await self._profile(definition, request)
         shown = {fact.id for fact in profile}
-        records = [hit for hit in records if hit.record.id not in shown]
+        records = [hit for hit in recalled.hits if hit.record.id not in shown]
         context = assemble(
             definition,
             request.input,
-            Remembered(past.thread, past.episodes, records, self._working.all(), profile),
+            Remembered(past.thread, past.episodes, records, self._working.all(), profile, recalled.degraded),
             instance_id=self._identity.instance_id,
             occasion=occasion,
             procedure=procedure,

@@ -20,6 +20,7 @@ from retain.memory.conversations.thread import PastMessage, SummaryLine, Thread
 from retain.memory.episodes import Episode
 from retain.memory.facts import KnownFact
 from retain.memory.procedures.procedural import Choice
+from retain.memory.recall.recall import Degradation
 from retain.memory.semantic import Hit
 from retain.models.chat import ChatMessage
 
@@ -32,7 +33,8 @@ class AssembledContext:
 
     cut: section name to the number of items that the budget left out. shortened: ids of records of which only a passage
     is in it. procedure: the workflow that the run follows. profile: what is known of the run's user. recent: the messages
-    of the conversation itself. remembered: whether its text includes records or another conversation's turns.
+    of the conversation itself. remembered: whether its text includes records or another conversation's turns. degraded: what
+    the recall of the records did without.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -44,6 +46,7 @@ class AssembledContext:
     shortened: frozenset[str] = frozenset()
     recent: tuple[PastMessage, ...] = ()
     remembered: bool = False
+    degraded: tuple[Degradation, ...] = ()
 
     def logged(self, request: RunRequest, followed: FollowedWorkflow | None) -> dict[str, Json]:
         """Return what D1 keeps of a run's beginning: its request, and references to the memory that its model read."""
@@ -65,13 +68,15 @@ class AssembledContext:
         }
         if self.profile:
             logged["profile"] = [fact.id for fact in self.profile]
+        if self.degraded:
+            logged["degraded"] = list(self.degraded)
         return logged if followed is None else {**logged, "procedure": followed.to_json()}
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
     """What a run may read: its conversation and the turns of past runs, the newest last; records, the best first; its notes;
-    what is known of its user.
+    what is known of its user. degraded: what the recall of the records did without.
     """
 
     thread: Thread = field(default_factory=Thread)
@@ -79,6 +84,7 @@ class Remembered:
     records: Sequence[Hit] = ()
     working: JsonObject = field(default_factory=dict)
     profile: Sequence[KnownFact] = ()
+    degraded: tuple[Degradation, ...] = ()
 
 
 def fenced(section: str, lines: Sequence[str]) -> str:
@@ -157,6 +163,7 @@ def assemble(
         recent=recent,
         remembered=bool(recalled.lines or known.lines)
         or any(episode.instance_id != instance_id for episode in episodes),
+        degraded=remembered.degraded,
     )
 
 
