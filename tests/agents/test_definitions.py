@@ -43,6 +43,7 @@ def test_a_definition_needs_type_description_and_instructions_and_has_defaults_f
         "max_delegations": 20,
         "approval_hours": 24,
         "model_wait_minutes": 30,
+        "run_minutes": 60,
     }
 
 

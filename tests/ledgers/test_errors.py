@@ -92,7 +92,8 @@ class Desk(World):
 
     def ingestion(self, scope: Scope) -> Ingestion:
         stores = self.stores()
-        memory = SemanticMemory(scope, stores.sql, stores.index, self.embedder, self.clock)
+        embedder = self.faults.wrap("embedder", self.embedder, self.faults.life("desk"))
+        memory = SemanticMemory(scope, stores.sql, stores.index, embedder, self.clock)
         return Ingestion(memory, stores.sql, lambda: extractor("rules", lambda: self.chat), self.clock)
 
     async def parked(self, stage: Stage, state: str = "parked") -> ParkedError:
@@ -252,7 +253,7 @@ async def test_an_ingest_that_failed_is_parked_and_completed_by_a_replay(desk: D
     ingestion = desk.ingestion(Scope("acme", user_id="ann"))
     message = {"id": "m1", "speaker": "ann", "content": f"I live in Rome, {CANARY}."}
     receipt = await ingestion.receive("chat-1", [message])
-    desk.faults.plan(Fault(Unavailable("down"), point="index.upsert"))
+    desk.faults.plan(Fault(Unavailable("down"), point="embedder.embed"))
     assert (await ingestion.work(receipt.job.job_id)).state == "failed"
     entry = await desk.parked("ingest")
     assert (entry.concerns, entry.code, entry.user_id) == (receipt.job.job_id, "unavailable", "ann")
@@ -263,7 +264,7 @@ async def test_an_ingest_that_failed_is_parked_and_completed_by_a_replay(desk: D
 async def test_an_ingest_that_the_daily_brief_completes_is_settled(desk: Desk) -> None:
     ingestion = desk.ingestion(Scope("acme"))
     receipt = await ingestion.receive("chat-1", [{"id": "m1", "speaker": "ann", "content": "I live in Rome."}])
-    desk.faults.plan(Fault(Unavailable("down"), point="index.upsert"))
+    desk.faults.plan(Fault(Unavailable("down"), point="embedder.embed"))
     await ingestion.work(receipt.job.job_id)
     await desk.parked("ingest")
     await continue_interrupted(desk.sql, desk.clock, desk.ingestion)
@@ -358,7 +359,7 @@ async def test_a_ledger_that_cannot_be_written_fails_nothing() -> None:
         assert (await desk.run("clerk", "ship it"))["status"] == "completed"
         ingestion = desk.ingestion(Scope("acme"))
         receipt = await ingestion.receive("chat-1", [{"id": "m1", "speaker": "ann", "content": "I live in Rome."}])
-        desk.faults.plan(Fault(Unavailable("down"), point="index.upsert"))
+        desk.faults.plan(Fault(Unavailable("down"), point="embedder.embed"))
         assert (await ingestion.work(receipt.job.job_id)).state == "failed"
         assert (await ingestion.work(receipt.job.job_id)).state == "completed"
         desk.faults.plan(Fault(Unavailable("down"), point="sql.run"))

@@ -179,11 +179,15 @@ async def _next(arriving: AsyncIterator[bytes]) -> bytes | None:
 
 async def _ended_by(signal: AbortSignal, work: Any) -> Any:
     task = asyncio.ensure_future(work)
-    await asyncio.wait({task, signal.ended}, return_when=asyncio.FIRST_COMPLETED)
-    if task.done():
-        return task.result()
-    task.cancel()
-    raise signal.ended.result()
+    try:
+        await asyncio.wait({task, signal.ended}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise signal.ended.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
 
 
 async def _arriving(pieces: list[bytes]) -> AsyncIterator[bytes]:
