@@ -89,7 +89,7 @@ class Instance:
         self._procedures = ProceduralMemory(
             scope, self._house, identity.instance_id, ports.local, ports.sql, self._outbox, ports.clock
         )
-        delegation = Delegation(ports.instances, identity, self._delegates)
+        delegation = Delegation(ports.instances, identity, lambda: self._definition().delegates)
         self._execution = Execution(identity, ports, self._journal, self._working, self._procedures, delegation, live)
         self._control = Control(self._journal, delegation, ports.clock, self._definition)
         self._parked = ParkedRuns(identity, ports.local, ports.sql, self._outbox, self._journal)
@@ -275,9 +275,6 @@ class Instance:
 
     def _house(self) -> str | None:
         return self._definition().house
-
-    def _delegates(self) -> tuple[str, ...]:
-        return self._definition().delegates
 
     def _known(self, request: RunRequest) -> str | None:
         """Return the id of the run that the request's key started, or None. Raises: Conflict."""
