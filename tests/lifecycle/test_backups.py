@@ -318,6 +318,22 @@ async def test_a_backup_and_a_restore_that_were_interrupted_are_continued_by_the
     )
 
 
+async def test_a_large_backup_is_removed_at_once_and_its_last_pages_by_the_daily_work(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = await backed_up(world)
+    assert manifest.pages > 2
+    monkeypatch.setattr("retain.lifecycle.backups.backing_up.REMOVED_PAGES", 2)
+    await backups(world).remove("acme", manifest.backup_id)
+    assert await backups(world).of("acme").all() == []
+    assert len((await world.objects_store.list("backups/")).keys) == manifest.pages - 2
+    with raises(NotFound, code="no_such_backup"):
+        await backups(world).remove("acme", manifest.backup_id)
+    for _ in range(manifest.pages):
+        await backups(world).prune(10)
+    assert not (await world.objects_store.list("backups/")).keys
+
+
 async def test_old_backups_are_removed_and_do_not_count(world: World) -> None:
     await Tenants(world.sql, world.clock).register("acme")
     await backed_up(world)

@@ -33,6 +33,7 @@ _OLD = """
 SELECT job_id, tenant_id, kind FROM backup_jobs WHERE started_at_ms < ? AND state = 'completed'
 ORDER BY started_at_ms LIMIT ?
 """
+_AGE = "UPDATE backup_jobs SET started_at_ms = 0 WHERE job_id = ?"
 _FORGET = "DELETE FROM backup_jobs WHERE job_id = ?"
 
 
@@ -103,11 +104,13 @@ class Backups:
         return [one for one in await self.of(tenant_id).all() if one.began_at_ms >= oldest]
 
     async def remove(self, tenant_id: str, backup_id: str) -> None:
-        """Remove a backup. Raises: InvalidInput; NotFound (code `no_such_backup`)."""
+        """Remove a backup; of a large one the daily work removes the rest of the pages.
+
+        Raises: InvalidInput; NotFound (code `no_such_backup`).
+        """
         await self.of(tenant_id).get(backup_id)
-        while not await self.of(tenant_id).remove(backup_id, limit=REMOVED_PAGES):
-            pass
-        await self._stores.sql.run(_FORGET, backup_id)
+        gone = await self.of(tenant_id).remove(backup_id, limit=REMOVED_PAGES)
+        await self._stores.sql.run(_FORGET if gone else _AGE, backup_id)
 
     async def prune(self, limit: int) -> int:
         """Remove backups that are too old, and the rows of as old restores; return how many. Bounded."""
