@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from retain.admin.maintenance import backed_up as backed_up_daily
-from retain.errors import Conflict, NotFound, Unavailable
+from retain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
 from retain.lifecycle.backups.objects import Manifest
@@ -332,6 +332,17 @@ async def test_a_large_backup_is_removed_at_once_and_its_last_pages_by_the_daily
     for _ in range(manifest.pages):
         await backups(world).prune(10)
     assert not (await world.objects_store.list("backups/")).keys
+
+
+async def test_backups_are_listed_page_by_page_in_the_order_of_time(world: World) -> None:
+    made = [(await backed_up(world)).backup_id for _ in range(3)]
+    objects = backups(world).of("acme")
+    first = await objects.listed(limit=2)
+    assert [one.backup_id for one in first.manifests] == made[:2]
+    rest = await objects.listed(after=first.cursor, limit=2)
+    assert ([one.backup_id for one in rest.manifests], rest.cursor) == (made[2:], None)
+    with raises(InvalidInput, code="invalid_cursor"):
+        await objects.listed(after="../../other")
 
 
 async def test_old_backups_are_removed_and_do_not_count(world: World) -> None:

@@ -243,7 +243,15 @@ RESOURCE: Resource[AdminContext] = Resource(
                     " `erased`: lines left out, because their record or user was erased",
                 ),
             ),
-            errors=("invalid_line", "too_many_lines", "import_too_large", "content_taken", "row_refused", "contended"),
+            errors=(
+                "invalid_line",
+                "too_many_lines",
+                "import_too_large",
+                "content_taken",
+                "row_refused",
+                "contended",
+                ErrorGroup("those of putting an item"),
+            ),
         ),
         Route(
             "POST",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from retain.errors import NotFound, UpstreamFailed
-from retain.identifiers import check_id
+from retain.errors import InvalidInput, NotFound, UpstreamFailed
+from retain.identifiers import ULID, check_id
 from retain.json_text import read_own_json
 from retain.ports import Objects
 
@@ -60,11 +60,27 @@ class BackupObjects:
         self._tenant_id = tenant_id
 
     async def listed(self, *, after: str | None = None, limit: int = LISTED) -> ManifestPage:
-        """Return a page of the complete backups, oldest first. after: the cursor that a page had."""
+        """Return a page of the complete backups, oldest first. after: the cursor that a page had, which is a backup's id.
+
+        Raises: InvalidInput (code `invalid_cursor`).
+        """
+        if after is not None and ULID.fullmatch(after) is None:
+            raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+        later = [one for one in await self._ids() if one > (after or "")]
+        chosen = later[: min(limit, LISTED)]
+        keys = [self._manifest_key(one) for one in chosen]
+        found = [_manifest(content) for key in keys if (content := await self._objects.get(key)) is not None]
+        return ManifestPage(found, chosen[-1] if len(chosen) < len(later) else None)
+
+    async def _ids(self) -> list[str]:
+        """Return the ids of all complete backups in their order, which is that of time."""
         prefix = f"{backups_prefix(self._tenant_id)}manifests/"
-        page = await self._objects.list(prefix, cursor=after, limit=min(limit, LISTED))
-        found = [_manifest(content) for key in page.keys if (content := await self._objects.get(key)) is not None]
-        return ManifestPage(found, page.cursor)
+        page = await self._objects.list(prefix)
+        keys = page.keys
+        while page.cursor is not None:
+            page = await self._objects.list(prefix, cursor=page.cursor)
+            keys += page.keys
+        return sorted(key.removeprefix(prefix).removesuffix(".json") for key in keys)
 
     async def all(self) -> list[Manifest]:
         """Return every complete backup, oldest first."""
