@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from retain.agents.catalogue import AgentCatalogue
+from retain.models.chat import ChatReply, Usage
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.instances import Deployment
 
@@ -34,6 +36,24 @@ async def test_what_delegates_spend_counts_for_the_run_that_called_them(deploy: 
     usage = (await deployment.run("boss", "go"))["usage"]
     assert usage == {"input_tokens": 6, "output_tokens": 4, "delegated_tokens": 15, "delegations": 2}
     await deployment.settled()
+
+
+async def test_what_a_server_did_not_count_is_estimated(deploy: Deploy, agents: Agents) -> None:
+    for counted in (Usage(), Usage(3, 0), Usage(0, 2)):
+        chat = SteppedChat(ChatReply("x" * 400, (), counted))
+        usage = (await deploy(agents(clerk={}), chat=chat).run("clerk", "y" * 800))["usage"]
+        read, written = usage["input_tokens"], usage["output_tokens"]
+        assert (read == 3) if counted.input_tokens else (read >= 200)
+        assert written == (counted.output_tokens or 100)
+
+
+async def test_calls_that_a_server_did_not_count_are_estimated_and_bound_a_run(deploy: Deploy, agents: Agents) -> None:
+    words = {"key": "a", "value": "x" * 4_000}
+    chat = SteppedChat(*[replace(calls(("set_working_memory", words)), usage=Usage()) for _ in range(9)])
+    deployment = deploy(agents(clerk={"working_memory": True, "limits": {"run_tokens": 2_000}}), chat=chat)
+    result = await deployment.run("clerk", "go")
+    assert (result["status"], result["error"]["code"]) == ("failed", "token_budget")
+    assert 1 <= len(chat.requests) <= 2
 
 
 async def test_a_run_that_spent_its_tokens_through_a_delegate_ends(deploy: Deploy, agents: Agents) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from retain.errors import Misconfigured, Unavailable, UnusableAnswer, UpstreamFailed
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage, usage_of
 from retain.models.openai_endpoint import OpenAiEndpoint
-from retain.models.providers.openai import MAX_TOKENS, OpenAiChat, from_wire, to_wire
+from retain.models.providers.openai import MAX_TOKENS, OpenAiChat, from_wire, to_wire, usage_from_wire
 from retain.models.scripted.chat import Script
 from tests.support.model_server import Failure, ModelServer, chat_reply_to_wire, chat_request_from_wire
 
@@ -224,3 +224,10 @@ async def test_a_request_that_the_server_refuses_is_not_repeated(server: ModelSe
         await model.complete(ChatRequest([ChatMessage("user", "Sing!")]))
     assert (caught.value.details["status"], caught.value.details["upstream_code"]) == (400, "script_exhausted")
     assert len(server.received) == 1
+
+
+@pytest.mark.parametrize("count", [-1_000_000, -1, True, 1.0, "12", None, 10**12])
+def test_what_is_not_a_count_of_tokens_is_not_believed(count: object) -> None:
+    assert usage_from_wire({"prompt_tokens": count, "completion_tokens": 5}) == Usage(0, 5)
+    assert usage_from_wire({"prompt_tokens": 5, "completion_tokens": count}) == Usage(5, 0)
+    assert usage_from_wire(count) == Usage()

@@ -92,7 +92,7 @@ class Asking:
                 return run
             return self._unavailable(run, turn, error)
         except UnusableAnswer as error:
-            return self._dropped(run, turn, error.code, error.message, usage_of(error))
+            return self._dropped(run, turn, error.code, error.message, self._counted(request, usage_of(error), ""))
         except Unavailable as error:
             return self._unavailable(run, turn, error)
         except RetainError as error:
@@ -102,7 +102,7 @@ class Asking:
         except Exception:  # noqa: BLE001 -- whatever an adapter does, its run has to end
             _log.exception("a model's adapter failed unexpectedly", extra={"run_id": run.run_id})
             return self._dropped(run, turn, "internal", "an unexpected error occurred; it was logged", Usage())
-        return self._answered(run, turn, reply)
+        return self._answered(run, turn, request, reply)
 
     def _reminder(self, state: RunState, turn: int) -> tuple[ChatMessage, ...]:
         """Return what the model reads about its last answer, if that was dropped."""
@@ -147,8 +147,9 @@ class Asking:
 
         return on_retry
 
-    def _answered(self, run: OpenRun, turn: int, reply: ChatReply) -> OpenRun:
-        usage = reply.usage
+    def _answered(self, run: OpenRun, turn: int, request: ChatRequest, reply: ChatReply) -> OpenRun:
+        calls = "".join(f"{call.name}{json.dumps(dict(call.arguments))}" for call in reply.tool_calls)
+        usage = self._counted(request, reply.usage, reply.content + calls)
         if not reply.tool_calls and not reply.content.strip():
             return self._dropped(run, turn, "empty_answer", "the model answered nothing", usage)
         if len(reply.tool_calls) > self._definition.limits.max_tool_calls:
@@ -169,10 +170,13 @@ class Asking:
         self, run: OpenRun, turn: int, request: ChatRequest, usage: Usage, code: Code | ForeignCode, message: str
     ) -> OpenRun:
         """Log an answer that broke off. What it cost is estimated when its server did not say."""
-        if usage == Usage():
-            read = self._estimate.messages(request.messages) + self._estimate.specs(self._specs)
-            usage = Usage(read, self._estimate.text(self._live.written(run.run_id, turn)))
+        usage = self._counted(request, usage, self._live.written(run.run_id, turn))
         return self._dropped(run, turn, code, message, usage)
+
+    def _counted(self, request: ChatRequest, usage: Usage, written: str) -> Usage:
+        """Return the usage, with an estimate of what the server did not count: no answer is free."""
+        read = usage.input_tokens or self._estimate.messages(request.messages) + self._estimate.specs(self._specs)
+        return Usage(read, usage.output_tokens or self._estimate.text(written))
 
     def _dropped(self, run: OpenRun, turn: int, code: Code | ForeignCode, message: str, usage: Usage) -> OpenRun:
         _log.warning("an answer was dropped", extra={"run_id": run.run_id, "code": code})
