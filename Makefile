@@ -4,12 +4,13 @@ PYTHON ?= python3
 PORT ?= 8787
 SOAK_MINUTES ?= 240
 ATTEMPTS ?= 200000
+MINUTES ?= 60
 VENV := .venv/bin/python
 export PYTHONPATH := workers:.
 export WRANGLER_SEND_METRICS := false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-host test-workerd soak attack coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run lock clean
+.PHONY: help setup demo dev test test-host test-workerd soak attack kills endurance coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +59,12 @@ soak: setup ## run the state machines marked soak for hours: make soak [SOAK_MIN
 
 attack: setup ## try to cross from one tenant to another: make attack [ATTEMPTS=200000] [SEED=1]
 	@$(VENV) -m tests.attack --attempts $(ATTEMPTS) $(if $(SEED),--seed $(SEED))
+
+kills: setup ## kill workerd at every fault point: make kills [MINUTES=60] [SEED=1]
+	@$(VENV) -m tests.kills --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+endurance: setup ## soak, attack and kill for so long, with one summary: make endurance [MINUTES=60] [SEED=1]
+	@$(VENV) -m tests.endurance --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 check: setup ## check formatting, lint, types and the direction of imports
 	$(VENV) -m ruff format --check .

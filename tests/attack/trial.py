@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -61,11 +62,11 @@ class Summary:
         return "\n".join([*lines, *(f"  {finding}" for finding in self.findings[:20])])
 
 
-async def attack(attempts: int, seed: int, *, stop_at_first: bool = False) -> Summary:
-    """Attack with so many attempts. The round of attempts 1 to `ROUND` has the seed, the next one the next seed."""
+async def attack(attempts: int, seed: int, *, stop_at_first: bool = False, deadline: float = math.inf) -> Summary:
+    """Attack with so many attempts, or until a time (`time.monotonic`). Each round has the next seed."""
     summary = Summary(seed)
     begun = time.monotonic()
-    while summary.attempts < attempts and not (stop_at_first and summary.findings):
+    while summary.attempts < attempts and time.monotonic() < deadline and not (stop_at_first and summary.findings):
         size = min(ROUND, attempts - summary.attempts)
         await _round(summary, seed, size, stop_at_first=stop_at_first)
         seed += 1

@@ -1,0 +1,1 @@
+"""Soak, attack and fault points for a given time, with one summary."""
