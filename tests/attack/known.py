@@ -29,8 +29,15 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "subject": (SUBJECT,),
     "tool_name": (TOOL,),
 }
-_GIVEN = re.compile(r"/(runs|reindex|erase|ingest|memories|similar)(/|\?|$)")
-_PARAMETERS = {"memories": "id", "similar": "id", "ingest": "job_id", "reindex": "job_id", "erase": "receipt_id"}
+_GIVEN = re.compile(r"/(runs|reindex|erase|ingest|backups|memories|similar)(/|\?|$)")
+_PARAMETERS = {
+    "memories": "id",
+    "similar": "id",
+    "ingest": "job_id",
+    "reindex": "job_id",
+    "erase": "receipt_id",
+    "backups": "backup_id",
+}
 
 
 @dataclass
@@ -85,7 +92,7 @@ class Known:
             some[self.rng.randrange(_MOST)] = value
 
 
-_BY_ID = ("any", "id", "run_id", "job_id", "receipt_id")
+_BY_ID = ("any", "id", "run_id", "job_id", "receipt_id", "backup_id")
 
 
 def _cursors(text: str) -> list[str]:

@@ -137,6 +137,7 @@ class Furnished:
         sent = {"conversation": "c-1", "messages": messages, "agent_type": "sdr"}
         await self._do("POST", f"{base}/memories/ingest", sent)
         await self._do("POST", f"{base}/reindex")
+        await self._do("POST", f"{base}/backups")
         await self._do("POST", f"{base}/erase", {"subject": "nobody@example.com"})
 
     async def look_around(self) -> None:
@@ -154,6 +155,7 @@ class Furnished:
             *(f"/admin/agents/{self._tenant}/{name}?limit=50" for name in ("runs", "decisions")),
             f"{admin}/memories?limit=50",
             f"{admin}/export",
+            f"{admin}/backups",
             f"{admin}/users/ann/export",
             f"{agents}/instances?limit=1",
             *instances,
