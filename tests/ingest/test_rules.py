@@ -393,3 +393,14 @@ def test_the_longest_sentence_that_rules_read_needs_no_exponential_search(start:
 
 def _facts(text: str) -> list[ExtractedFact]:
     return facts_of(SourceMessage("m", "Bea", text))
+
+
+def test_a_message_of_empty_lines_is_read_at_once() -> None:
+    """At each line the lines after it were read again: 64 KB took more than a minute."""
+    facts = facts_of(SourceMessage("m", "Ann", "I live in Rome." + "\n" * 60_000 + "I work at Acme."))
+    assert [fact.object for fact in facts] == ["Rome", "Acme"]
+
+
+def test_lines_of_others_after_empty_lines_are_left_out() -> None:
+    facts = facts_of(SourceMessage("m", "Ann", "I live in Rome.\n\n  \n  > I live in Oslo.\n\n Bob: I live in Bonn.\n"))
+    assert [fact.object for fact in facts] == ["Rome"]

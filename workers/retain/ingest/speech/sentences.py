@@ -18,9 +18,10 @@ _REPLIED_TO = re.compile(
     r"^(?:On .{4,120} wrote:|-+ ?(?:Original|Forwarded) message ?-+|Begin forwarded message:).*\Z",
     _FLAGS | re.DOTALL | re.MULTILINE,
 )
-_QUOTED_LINE = re.compile(r"^\s*(?:>|\||#{1,6}\s).*$", re.MULTILINE)
+# Lines begin with spaces alone: `\s*` would read all following empty lines again at each of them.
+_QUOTED_LINE = re.compile(r"^[^\S\n]*(?:>|\||#{1,6}\s).*$", re.MULTILINE)
 _HEADED_LINE = re.compile(
-    r"^\s*\**(?P<head>[^\W_][\w .'()-]{0,40}?(?:\(\d{1,2}:\d\d[^)\n]{0,10}\))?)\**:(?:\**\s.*)?$", re.MULTILINE
+    r"^[^\S\n]*\**(?P<head>[^\W_][\w .'()-]{0,40}?(?:\(\d{1,2}:\d\d[^)\n]{0,10}\))?)\**:(?:\**\s.*)?$", re.MULTILINE
 )
 """A line with a head and a colon: of a transcript, if the head is a speaker (`_is_speaker`)."""
 _ROLES = frozenset(
