@@ -67,7 +67,7 @@ async def _answers(world: World) -> dict[str, Any]:
     lines: list[str] = []
     while True:
         page = await export_page(world.stores(), "acme", cursor)
-        lines += page.lines
+        lines += [line for line in page.lines if json.loads(line)["kind"] in ("scope", "record", "user")]
         cursor = page.cursor
         if cursor is None:
             break
