@@ -54,6 +54,7 @@ EXEMPT = {
     "outbox_failures": "writes that did not happen",
     "refused_episodes": "writes that did not happen",
     "episode_counts": "counts",
+    "tenant_use": "counts",
     "procedure_priors": "where a workflow begins, derived from the outcomes",
     "memory_search": "an index",
     "memory_earlier": "an index",

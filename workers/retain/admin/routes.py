@@ -15,6 +15,7 @@ from retain.admin.resources import (
     memories,
     namespaces,
     procedures,
+    quotas,
     roles,
     runs,
     tenants,
@@ -26,6 +27,7 @@ ROUTER: Router[AdminContext] = Router(
     (
         tenants.RESOURCE,
         roles.RESOURCE,
+        quotas.RESOURCE,
         users.RESOURCE,
         memories.RESOURCE,
         ingest.RESOURCE,

@@ -178,6 +178,8 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 "metadata_too_large",
                 "invalid_last_event_id",
                 "episode_limit",
+                "run_quota",
+                "token_quota",
                 "unknown_task_type",
             ),
         ),

@@ -215,7 +215,10 @@ ConflictCode = Literal[
 
 QuotaExceededCode = Literal[
     "episode_limit",
+    "memory_quota",
     "quota_exceeded",
+    "run_quota",
+    "token_quota",
     "too_many_datasets",
     "user_memory_limit",
 ]

@@ -13,8 +13,10 @@ from retain.limits.storage import (
     MAX_PARAMETERS,
     MAX_STATEMENT_BYTES,
     MAX_VALUE_BYTES,
+    MEMORY_QUOTA,
     check_statement,
     database_full,
+    memory_quota,
 )
 from retain.ports import Row, SqlResult, SqlValue
 
@@ -93,6 +95,8 @@ def query(connection: sqlite3.Connection, sql: str, *values: SqlValue) -> Sequen
 def refusal(error: Exception) -> RetainError:
     """Return SQLite's error as the port's. The database's own message stays in the cause: it may quote the input."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
+    if MEMORY_QUOTA in str(error):
+        return memory_quota()
     if code == sqlite3.SQLITE_CONSTRAINT:
         return ConstraintViolated("a constraint of the database forbids it")
     if code == sqlite3.SQLITE_TOOBIG:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import Final
 
-from retain.errors import ConstraintViolated, InvalidInput, LimitExceeded, RetainError, Unavailable
+from retain.errors import ConstraintViolated, InvalidInput, LimitExceeded, QuotaExceeded, RetainError, Unavailable
 from retain.errors.codes import UnavailableCode
 from retain.ports import SqlValue
 
@@ -17,6 +18,8 @@ MAX_PARAMETERS = 100
 """Bound values of one SQL statement. Source: https://developers.cloudflare.com/d1/platform/limits/"""
 MAX_STATEMENT_BYTES = 100_000
 """Length of one SQL statement. Source: https://developers.cloudflare.com/d1/platform/limits/"""
+MEMORY_QUOTA: Final = "memory_quota"
+"""What the trigger that bounds memories says (migrations/0037_quotas.sql), and the code of the error."""
 MAX_VALUE_BYTES = 2_000_000
 """Size of one string, BLOB or row. Source: https://developers.cloudflare.com/d1/platform/limits/"""
 MAX_DATABASE_BYTES = 10_000_000_000
@@ -79,11 +82,20 @@ def statement_error(what: str, text: str, code: UnavailableCode) -> RetainError:
     kept and sent again. The platform's own text may quote the input, and is not in the error.
     Source: https://developers.cloudflare.com/d1/observability/debug-d1/ (the texts)
     """
+    if MEMORY_QUOTA in text:
+        return memory_quota()
     if "constraint failed" in text or "SQLITE_CONSTRAINT" in text:
         return ConstraintViolated("a constraint of the database forbids it")
     if "Exceeded maximum" in text or "SQLITE_FULL" in text:
         return database_full(what)
     return Unavailable(f"{what} failed; try again", code=code)
+
+
+def memory_quota() -> QuotaExceeded:
+    """Return the error of a tenant that holds as many memories as it may."""
+    return QuotaExceeded(
+        "the tenant holds as many memories as it may; delete or erase some, or raise the quota", code=MEMORY_QUOTA
+    )
 
 
 def database_full(what: str) -> Unavailable:

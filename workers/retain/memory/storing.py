@@ -26,6 +26,7 @@ from retain.memory.records.supersession import Supersession
 from retain.memory.scope import Scope, registration
 from retain.ports import Clock, Sql
 from retain.tenants.history import Change, WorldHistory
+from retain.tenants.quotas import quotas_of
 
 _KNOWN = f"""
 SELECT r.*, {LAST_EVENT} FROM memory_records r
@@ -133,6 +134,7 @@ class Storing:
                 fresh.setdefault(content, stated.record)
         if not fresh:
             return
+        (await quotas_of(self._sql, self._scope.tenant_id, self._clock())).check_memories(len(fresh))
         records = list(fresh.values())
         pairs = list(zip(records, await self._indexer.read(records), strict=True))
         owed = [self._indexer.owe(record, len(indexed.vectors)) for record, indexed in pairs]

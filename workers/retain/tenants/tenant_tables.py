@@ -16,6 +16,8 @@ TENANT_TABLES = (
         parts={"decision_memories": Texts(("memory_id",))},
         users="served",
     ),
+    TenantTable("quotas", ("tenant_id",)),
+    TenantTable("tenant_use", ("tenant_id",)),
     TenantTable("role_grants", ("tenant_id", "subject")),
     TenantTable("tenants", ("tenant_id",), "never"),
     TenantTable("erased_tenants", ("tenant_id",), "never"),

@@ -275,7 +275,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 Answer(201, _RESULT),
                 Answer(200, "the same, when the scope already had the content"),
             ),
-            errors=(*OF_A_SCOPE, "contended", "user_memory_limit", OF_A_MEMORY),
+            errors=(*OF_A_SCOPE, "contended", "user_memory_limit", "memory_quota", OF_A_MEMORY),
         ),
         Route(
             "POST",

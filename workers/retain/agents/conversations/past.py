@@ -55,11 +55,11 @@ async def past_of(
     config = definition.memory_config
     turns = Turns(config.episodes_from, identity.instance_id, user_id)
     if bound is None:
-        episodes, _ = await read_past(sql, identity.scope, turns, config.episodes, None)
+        episodes, _ = await read_past(sql, identity.scope, turns, config.episodes, None, now_ms)
         return Past(episodes, Thread())
     names = (identity.scope.tenant_id, identity.agent_type, identity.instance_id)
     query = ThreadQuery(*names, user_id, bound.messages + _SPARE, bound.characters)
-    episodes, found = await read_past(sql, identity.scope, turns, config.episodes, query)
+    episodes, found = await read_past(sql, identity.scope, turns, config.episodes, query, now_ms)
     lines = tuple(line for line in found.summary.lines if line.at_ms >= now_ms - TEXT_KEPT_MS)
     known = replace(found, summary=replace(found.summary, lines=lines))
     thread = await within(bound, known, query, sql)

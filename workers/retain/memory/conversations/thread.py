@@ -12,6 +12,7 @@ from retain.memory.conversations.statements import MessageRole
 from retain.memory.episodes import Episode, Turns, episode_queries, episodes_in
 from retain.memory.scope import Scope
 from retain.ports import Row, Sql, SqlResult, Statement
+from retain.tenants.quotas import asking, quotas_in
 
 OLDER = 100
 """How many older messages one run takes into the summary."""
@@ -130,14 +131,17 @@ class ThreadQuery:
 
 
 async def read_past(
-    sql: Sql, scope: Scope, turns: Turns, count: int, query: ThreadQuery | None
+    sql: Sql, scope: Scope, turns: Turns, count: int, query: ThreadQuery | None, now_ms: int
 ) -> tuple[list[Episode], Thread]:
     """Return the newest `count` episodes that a run may read, and its conversation, in one request to D1.
 
-    query: None for an agent that does not read its conversation as messages. Raises: as `last_episodes`.
+    query: None for an agent that does not read its conversation as messages.
+    Raises: as `last_episodes`; QuotaExceeded (code `run_quota`, `token_quota`) when the tenant may not begin a run today.
     """
     asked = episode_queries(scope, turns, count)
-    results = await sql.batch([*asked, *([] if query is None else query.statements())])
+    statements = [*asked, *([] if query is None else query.statements()), asking(scope.tenant_id, now_ms)]
+    *results, quotas = await sql.batch(statements)
+    quotas_in(quotas.rows[0]).check_run()
     thread = Thread() if query is None else query.thread(results[len(asked) :])
     return episodes_in(results[: len(asked)], count), thread
 
