@@ -25,8 +25,9 @@ _PLATFORM = [
     "--abi=none",
     "--only-binary=:all:",
 ]
-# Not needed at run time, and the upload is limited: type stubs, caches, console scripts.
-_WASTE = ("__pycache__", "bin", "*.pyi", "*.dist-info/licenses")
+# Not needed at run time, and the upload is limited: type stubs, caches, console scripts. Licences stay: whoever passes the
+# packages on, as an upload does, passes them on as well.
+_WASTE = ("__pycache__", "bin", "*.pyi")
 
 
 def vendor() -> bool:

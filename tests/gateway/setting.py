@@ -97,7 +97,9 @@ class Setting:
     async def add_tool(self, path: str = "/echo", *, name: str = TOOL, tenant: str = TENANT, **changes: Any) -> None:
         """Store a tool of the loopback upstream, and its credential."""
         url = f"http://{self.server.host}{path}"
-        await tool_entry(tenant, name, config(url, **changes), allow_loopback=True).write(self.kv)
+        await tool_entry(tenant, name, config(url, **changes), allow_loopback=True, allow_query_credential=True).write(
+            self.kv
+        )
         await self.add_credential(name=name, tenant=tenant)
 
     async def add_credential(self, secret: str = SECRET, *, name: str = TOOL, tenant: str = TENANT) -> None:

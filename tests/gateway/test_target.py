@@ -11,6 +11,7 @@ from retain.errors import InvalidInput, LimitExceeded
 from retain.gateway.provisioning import tool_entry
 from retain.gateway.target import as_text, check_length, check_target, parse_url_template
 from tests.gateway.setting import TENANT, TOOL, config
+from tests.ports import raises
 
 HOSTILE = {
     "plain http": "http://api.example.com",
@@ -57,6 +58,16 @@ HOSTILE = {
     "an empty port": "https://api.example.com:",
     "port zero": "https://api.example.com:0",
     "a port with a zero in front": "https://api.example.com:0443",
+    "a port above the last one": "https://api.example.com:99999",
+    "the first port above the last one": "https://api.example.com:65536",
+    "a port of http": "https://api.example.com:80",
+    "a port of mail": "https://api.example.com:25",
+    "the last port below 1024": "https://api.example.com:1023",
+    "a port of telephony": "https://api.example.com:5060",
+    "a port of a database": "https://db.example.com:5432",
+    "a port of a cache": "https://cache.example.com:6379",
+    "a name of a company": "https://wiki.corp",
+    "a name of a cluster": "https://kubernetes.default.svc",
     "a port that is no number": "https://api.example.com:https",
     "a port with six digits": "https://api.example.com:443443",
     "a space": "https://api.example.com ",
@@ -97,6 +108,9 @@ def test_the_development_setting_allows_this_machine_and_nothing_else(url: str) 
         pytest.param("https://api.example.com", id="no path"),
         pytest.param("https://api.example.com/v1/orders?format=json&draft=%20", id="path and query"),
         pytest.param("https://api.example.com:8443/orders", id="another port"),
+        pytest.param("https://api.example.com:1024/orders", id="the first port from 1024"),
+        pytest.param("https://api.example.com:65535/orders", id="the last port"),
+        pytest.param("https://api.example.com:443/orders", id="the port of https"),
         pytest.param("https://xn--mller-kva.example/orders", id="an international name"),
         pytest.param("https://1.api.example.com/%7Euser/a.b/..c", id="digits and dots"),
     ],
@@ -163,17 +177,19 @@ def test_arguments_never_leave_their_segment_of_the_path(tenant: str, order: str
     assert httpx.URL(url).raw_path.decode() == parts.path
 
 
-@given(st.text(min_size=1))
-def test_only_empty_dots_and_broken_unicode_are_refused_in_a_path(value: str) -> None:
+@given(st.text(min_size=1) | st.text("./\\%2eE5cCfF0", min_size=1))
+def test_only_empty_dots_separators_and_broken_unicode_are_refused_in_a_path(value: str) -> None:
     template = parse_url_template("https://api.example.com/{value}/x")
-    encodable = not any("\ud800" <= character <= "\udfff" for character in value)
+    broken = any("\ud800" <= character <= "\udfff" for character in value)
+    separating = any(character in "/\\\x7f" or character < " " for character in value)
+    encoded = any(part in value.lower() for part in ("%2e", "%2f", "%5c", "%00"))
+    refused = value in (".", "..") or broken or separating or encoded
     try:
         template.expand({"value": value})
     except InvalidInput:
-        assert value in (".", "..") or not encodable
+        assert refused
     else:
-        assert value not in (".", "..")
-        assert encodable
+        assert not refused
 
 
 @pytest.mark.parametrize(
@@ -220,3 +236,40 @@ def test_a_target_is_checked_by_scheme_and_authority() -> None:
     check_target("https", "api.example.com", allow_loopback=False)
     with pytest.raises(InvalidInput):
         check_target("http", "api.example.com", allow_loopback=False)
+
+
+SEPARATORS = {
+    "a slash": "a/b",
+    "a backslash": "a\\b",
+    "a parent": "../../admin",
+    "an encoded slash": "a%2fb",
+    "an encoded backslash": "a%5Cb",
+    "encoded dots": "%2e%2e",
+    "dots encoded in part": ".%2E",
+    "a null": "a\x00b",
+    "an encoded null": "a%00",
+    "a line break": "a\r\nb",
+    "a delete": "a\x7f",
+}
+
+
+@pytest.mark.parametrize("value", SEPARATORS.values(), ids=SEPARATORS.keys())
+def test_an_argument_in_the_path_holds_no_separator_in_any_spelling(value: str) -> None:
+    template = parse_url_template("https://api.example.com/orders/{order_id}/lines")
+    with pytest.raises(InvalidInput) as refused:
+        template.expand({"order_id": value})
+    assert (refused.value.code, refused.value.details["path"]) == ("invalid_arguments", "/order_id")
+    assert value not in refused.value.message
+
+
+@pytest.mark.parametrize("value", ["A-1", "50%", "100%25 sure", "a b", "a..b", "ä", "a%20b", "..a"])
+def test_an_argument_without_one_is_encoded(value: str) -> None:
+    template = parse_url_template("https://api.example.com/orders/{order_id}/lines")
+    assert unquote(template.expand({"order_id": value})) == f"https://api.example.com/orders/{value}/lines"
+
+
+def test_a_credential_in_the_query_is_stored_only_by_whoever_allows_it() -> None:
+    asked = config("https://api.example.com/", auth={"kind": "query", "name": "token"})
+    with raises(InvalidInput, code="query_credential"):
+        tool_entry(TENANT, TOOL, asked)
+    assert tool_entry(TENANT, TOOL, asked, allow_query_credential=True).value

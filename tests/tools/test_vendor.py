@@ -64,7 +64,13 @@ def files(folder: Path) -> set[str]:
 def test_the_lock_s_packages_are_installed_without_what_the_worker_does_not_need(lock: Path, pip: Pip) -> None:
     assert vendor()
     target = lock.with_name("python_modules")
-    assert files(target) == {"package/__init__.py", "package-1.dist-info/METADATA", "pyvenv.cfg", ".lock-sha256"}
+    assert files(target) == {
+        "package/__init__.py",
+        "package-1.dist-info/METADATA",
+        "package-1.dist-info/licenses/LICENSE",
+        "pyvenv.cfg",
+        ".lock-sha256",
+    }
     assert (target / "pyvenv.cfg").read_text() == ""
 
 

@@ -14,5 +14,6 @@ def gateway_of(platform: Platform) -> Gateway:
         credentials_key=platform.settings.credentials_key,
         previous_credentials_key=platform.settings.previous_credentials_key,
         allow_loopback=platform.settings.development,
+        resolver_url=platform.settings.resolver_url,
     )
     return Gateway(platform.kv, bindings.fetch, platform.crypto, bindings.now_ms, settings, platform.rates)

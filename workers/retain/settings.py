@@ -44,7 +44,8 @@ class Settings:
     until everything is sealed with the new one. memory_key, previous_memory_key: the same for the PII of tiered memory.
     All are secrets, never shown. memory_placements, memory_pii_fields: as `retain.items` reads them. evaluation_judge:
     as `retain.evaluation.scoring.judge` does. runs_retention_days: how long the row of a run is kept. owners: the subjects
-    that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them. backups_daily: whether
+    that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them.
+    resolver_url: as `retain.gateway.settings`. backups_daily: whether
     the daily work backs tenants up. backups_kept_days: how long a backup is kept, at most 28. collector: where
     telemetry goes, None for nowhere.
     """
@@ -64,6 +65,7 @@ class Settings:
     runs_retention_days: int = 400
     evaluation_judge: str = "off"
     owners: str = ""
+    resolver_url: str = ""
     collector: Collector | None = None
     memory_placements: str = ""
     memory_pii_fields: str = ""
@@ -91,6 +93,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         access_team_domain=variables.get("ACCESS_TEAM_DOMAIN", ""),
         access_audience=variables.get("ACCESS_AUDIENCE", ""),
         owners=variables.get("OWNERS", ""),
+        resolver_url=_resolver(variables.get("RESOLVER_URL", "")),
         chat=_model("CHAT", variables),
         accounts={provider: _account(provider, variables) for provider in ACCOUNTS},
         embedding=_model("EMBEDDING", variables),
@@ -114,6 +117,13 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         memory_key=variables.get("MEMORY_KEY", ""),
         previous_memory_key=variables.get("PREVIOUS_MEMORY_KEY", ""),
     )
+
+
+def _resolver(url: str) -> str:
+    """Return the resolver's address. Raises: Misconfigured (code `invalid_setting`)."""
+    if url and not url.startswith(("https://", "http://127.0.0.1:")):
+        raise Misconfigured("RESOLVER_URL must be an https address", code="invalid_setting")
+    return url
 
 
 def _flag(name: str, variables: Mapping[str, str], default: str = "false") -> bool:
@@ -181,6 +191,7 @@ NAMES = (
     "ACCESS_TEAM_DOMAIN",
     "ACCESS_AUDIENCE",
     "OWNERS",
+    "RESOLVER_URL",
     "CHAT_PROVIDER",
     "CHAT_MODEL",
     "CHAT_BASE_URL",

@@ -15,7 +15,6 @@ from retain.admin.resources import (
     memories,
     namespaces,
     procedures,
-    quotas,
     roles,
     runs,
     tenants,
@@ -27,7 +26,6 @@ ROUTER: Router[AdminContext] = Router(
     (
         tenants.RESOURCE,
         roles.RESOURCE,
-        quotas.RESOURCE,
         users.RESOURCE,
         memories.RESOURCE,
         ingest.RESOURCE,

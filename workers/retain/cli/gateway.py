@@ -79,7 +79,13 @@ async def put_tool(work: Workplace, options: argparse.Namespace) -> None:
     """Check a tool's YAML file and store it. A change needs a higher version."""
     config = _read_tool_file(options.file)
     name = config.pop("name", None)
-    entry = tool_entry(options.tenant, check_tool_name(name), config, allow_loopback=not work.remote)
+    entry = tool_entry(
+        options.tenant,
+        check_tool_name(name),
+        config,
+        allow_loopback=not work.remote,
+        allow_query_credential=options.allow_query_credential,
+    )
     stored = await work.kv.get(entry.key)
     before: Any = None if stored is None or stored == entry.value else read_json(stored)
     if before is not None and before["version"] >= config["version"]:
@@ -199,7 +205,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     create.add_argument("--days", type=int, help="days until the key expires")
     command(keys, "revoke", revoke_key).add_argument("--key-id", required=True)
     tools = nouns.add_parser("tool", help="tools").add_subparsers(required=True)
-    command(tools, "put", put_tool).add_argument("--file", type=Path, required=True)
+    put = command(tools, "put", put_tool)
+    put.add_argument("--file", type=Path, required=True)
+    put.add_argument("--allow-query-credential", action="store_true", help="also if traces then record the credential")
     command(tools, "delete", delete_tool).add_argument("--tool", required=True)
     credentials = nouns.add_parser("credential", help="upstream credentials").add_subparsers(required=True)
     command(credentials, "put", put_credential).add_argument("--tool", required=True)

@@ -62,9 +62,16 @@ def new_api_key(tenant_id: str, scopes: Sequence[str], *, now_ms: int, lifetime_
 
 
 def tool_entry(
-    tenant_id: str, tool_name: str, config: Mapping[str, object], *, allow_loopback: bool = False
+    tenant_id: str,
+    tool_name: str,
+    config: Mapping[str, object],
+    *,
+    allow_loopback: bool = False,
+    allow_query_credential: bool = False,
 ) -> KvEntry:
     """Return the entry of a tool, with its configuration checked as the proxy checks it.
+
+    allow_query_credential: accept a credential in the query, which is then in the URL, and in traces of the platform.
 
     Raises: InvalidInput (code `invalid_tenant`, `invalid_tool_name`, `invalid_tool_configuration`,
         `forbidden_upstream`); LimitExceeded (code `tool_configuration_too_large`).
@@ -77,7 +84,13 @@ def tool_entry(
         raise LimitExceeded(
             "the configuration is too large", code="tool_configuration_too_large", limit_bytes=MAX_CONFIG_BYTES
         )
-    prepare_tool(text, allow_loopback=allow_loopback)
+    prepared = prepare_tool(text, allow_loopback=allow_loopback)
+    if prepared.config.auth.kind == "query" and not allow_query_credential:
+        raise InvalidInput(
+            "a credential in the query is part of the URL, which traces of the platform and logs of the upstream record;"
+            " send it in a header, or allow it with --allow-query-credential",
+            code="query_credential",
+        )
     return KvEntry(tool_name_in_kv(check_tenant(tenant_id), check_tool_name(tool_name)), text)
 
 

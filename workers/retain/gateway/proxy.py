@@ -7,17 +7,20 @@ import sys
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from retain.errors import InvalidInput, Misconfigured, NoSuchTool, Unavailable, UpstreamFailed
 from retain.gateway.arguments import Check, compile_check
 from retain.gateway.credentials import OpenedCredentials, credential_name
 from retain.gateway.settings import GatewaySettings
-from retain.gateway.target import check_target
+from retain.gateway.target import check_target, is_loopback
 from retain.gateway.tool_config import ToolConfig, parse_tool_config, tool_name_in_kv
 from retain.gateway.upstream import UpstreamRequest, build_request
 from retain.identifiers import check_tenant, check_tool_name
 from retain.ports import Clock, Crypto, Fetch, HttpResponse, Kv
+
+if TYPE_CHECKING:
+    from retain.gateway.resolver import Resolver
 
 PASSED_HEADERS = ("content-type", "cache-control", "retry-after")
 """Headers of the upstream that reach the caller."""
@@ -74,6 +77,8 @@ class ToolProxy:
         self._clock = clock
         self._credentials = OpenedCredentials(crypto, clock, settings)
         self._allow_loopback = settings.allow_loopback
+        self._resolver_url = settings.resolver_url
+        self._resolver: Resolver | None = None
 
     async def call(
         self,
@@ -92,7 +97,7 @@ class ToolProxy:
             `invalid_arguments`, `invalid_idempotency_key`); LimitExceeded (code `url_too_long`); Unavailable (codes of
             the ports); UpstreamFailed (code `upstream_redirected`, `response_too_large`); Misconfigured (code
             `invalid_tool_configuration`, `credential_missing`, `credential_unreadable`, `credentials_key_missing`,
-            `invalid_credentials_key`).
+            `invalid_credentials_key`, `private_upstream`).
         """
         place = credential_name(check_tenant(tenant_id), check_tool_name(tool_name))
         started_ms = self._clock()
@@ -106,6 +111,8 @@ class ToolProxy:
                 raise Misconfigured("the tool has no upstream credential", code="credential_missing", tool=tool_name)
             credential = await self._credentials.open(place, sealed)
         request = build_request(tool.config, arguments, credential, idempotency_key=idempotency_key)
+        if self._resolver_url:
+            await self._check_addresses(tool.config.url.authority, tool_name)
         sent_ms = self._clock()
         response = await self._send(tool_name, tool.config, request)
         received = response.headers
@@ -123,6 +130,16 @@ class ToolProxy:
         text = await self._kv.get(tool_name_in_kv(check_tenant(tenant_id), check_tool_name(tool_name)))
         config = self._prepared(tool_name, text).config
         return ToolDescription(tool_name, config.version, config.description, config.parameters, config.idempotent)
+
+    async def _check_addresses(self, authority: str, tool_name: str) -> None:
+        """Refuse an upstream of which an address is private. Raises: as `Resolver.check`."""
+        from retain.gateway.resolver import Resolver  # only for deployments that have one
+
+        if is_loopback(authority):
+            return
+        if self._resolver is None:
+            self._resolver = Resolver(self._resolver_url, self._fetch, self._clock)
+        await self._resolver.check(authority, tool_name)
 
     def _prepared(self, tool_name: str, text: str | None) -> PreparedTool:
         if text is None:

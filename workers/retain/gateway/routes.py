@@ -94,6 +94,8 @@ OF_A_CALL = ErrorGroup(
         "credentials_key_missing",
         "invalid_credentials_key",
         "invalid_tool_configuration",
+        "private_upstream",
+        "resolver_unavailable",
         "invalid_key_record",
         "upstream_redirected",
         "response_too_large",

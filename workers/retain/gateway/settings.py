@@ -13,8 +13,10 @@ class GatewaySettings:
         only tools without credentials work. previous_credentials_key: the one before it, kept until everything is
         sealed with the new one. Both are secrets, never shown.
     allow_loopback: allow tools on this machine, over plain http. For development only.
+    resolver_url: of the resolver that is asked for the addresses of upstreams; "" for none.
     """
 
     credentials_key: str = field(default="", repr=False)
     previous_credentials_key: str = field(default="", repr=False)
     allow_loopback: bool = False
+    resolver_url: str = ""

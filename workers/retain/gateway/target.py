@@ -25,26 +25,45 @@ _PORT = r"(?::[1-9][0-9]{0,4})?"
 # Source: https://url.spec.whatwg.org/#ends-in-a-number-checker
 _PUBLIC = re.compile(rf"((?:{_LABEL}\.)+[a-z](?:[a-z0-9-]{{0,61}}[a-z0-9])?){_PORT}")
 _LOOPBACK = re.compile(rf"(?:localhost|127\.0\.0\.1|\[::1\]){_PORT}")
-_RESERVED = ("localhost", "localdomain", "local", "internal", "lan", "home.arpa")
-"""Names that only a private network resolves. Source: https://www.rfc-editor.org/rfc/rfc6761"""
+_RESERVED = (
+    *("localhost", "localdomain", "local", "internal", "lan", "home.arpa"),
+    *("corp", "home", "intranet", "private", "svc", "test", "invalid"),
+)
+"""Names that only a private network resolves, or nobody. Source: https://www.rfc-editor.org/rfc/rfc6761,
+https://www.rfc-editor.org/rfc/rfc6762#appendix-G
+"""
+_HTTPS_PORT = 443
+_LEAST_OTHER_PORT = 1024
+_MOST_PORT = 65_535
+_BAD_PORTS = frozenset(
+    (1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080)
+)
+"""Ports above 1023 that belong to other protocols. Source: https://fetch.spec.whatwg.org/#port-blocking"""
+_DATABASE_PORTS = frozenset((1433, 1521, 3306, 3389, 5432, 5900, 6379, 9042, 11211, 27017))
+"""Ports that belong to databases, caches and desktops, which speak no HTTP."""
 _MAX_HOST_CHARACTERS = 253
 
 _PIECES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/%-]*")
+_SEPARATOR = re.compile(r"%(?:2F|5C|[01][0-9A-F]|7F|25(?:2[EF]|5C|00))", re.IGNORECASE)
+"""In an encoded argument: slash, backslash and control characters; and dot, slash, backslash and null encoded once more.
+
+An upstream that decodes a path before it splits it would see another path than the tool's owner configured.
+"""
 _QUERY = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@/?%-]*")
 
 
 def check_target(scheme: str, authority: str, *, allow_loopback: bool) -> None:
     """Refuse an upstream that a tool must not have.
 
-    What a public name resolves to is not checked: on Cloudflare a Worker has no private network to reach, and a
-    self-hosted workerd refuses private addresses unless its configuration allows them.
+    What a public name resolves to is for `retain.gateway.resolver`, if the deployment has one: on Cloudflare a Worker has
+    no private network to reach, and a self-hosted workerd refuses private addresses unless its configuration allows them.
     Source: https://github.com/cloudflare/workerd/blob/main/src/workerd/server/workerd.capnp (struct Network)
 
     Raises: InvalidInput (code `forbidden_upstream`).
     """
     if _LOOPBACK.fullmatch(authority):
-        if allow_loopback:
+        if allow_loopback and int(authority.rpartition("]")[2].partition(":")[2] or 0) <= _MOST_PORT:
             return
         raise _forbidden("an upstream on this machine needs the development setting")
     public = _PUBLIC.fullmatch(authority)
@@ -54,6 +73,13 @@ def check_target(scheme: str, authority: str, *, allow_loopback: bool) -> None:
         raise _forbidden("the upstream's name belongs to private networks")
     if scheme != "https":
         raise _forbidden("an upstream must be https")
+    if not _is_web_port(int(authority.partition(":")[2] or _HTTPS_PORT)):
+        raise _forbidden("an upstream's port must be 443, or one from 1024 on that no other protocol has")
+
+
+def is_loopback(authority: str) -> bool:
+    """Return whether an authority that was checked is this machine's."""
+    return _LOOPBACK.fullmatch(authority) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +105,8 @@ class UrlTemplate:
         """Return the URL without its query, with the arguments percent-encoded.
 
         Raises: InvalidInput (code `invalid_arguments`) for an argument that is missing or empty, is not a scalar, or
-            would make a segment `.` or `..`; LimitExceeded (code `url_too_long`).
+            holds a separator of paths or a control character, also an encoded one, or would make a segment `.` or
+            `..`; LimitExceeded (code `url_too_long`).
         """
         origin = f"{self.scheme}://{self.authority}"
         if len(self.pieces) == 1:
@@ -90,6 +117,8 @@ class UrlTemplate:
             text = as_text(name, arguments.get(name))
             if not text:
                 raise invalid_argument(f"/{name}", "it is part of the URL's path and must not be empty")
+            if _SEPARATOR.search(text) is not None:
+                raise invalid_argument(f"/{name}", "it is part of the URL's path and must not hold a separator")
             parts[index] = text
         path = "".join(parts)
         # Clients resolve dot segments before they send, which would leave the path that the tool's owner configured.
@@ -145,6 +174,12 @@ def invalid_argument(path: str, problem: str) -> InvalidInput:
     """Return the error for the argument at this JSON pointer. Never quotes the value."""
     where = f"argument '{path}'" if path else "the arguments"
     return InvalidInput(f"{where}: {problem}", code="invalid_arguments", path=path)
+
+
+def _is_web_port(port: int) -> bool:
+    if port == _HTTPS_PORT:
+        return True
+    return _LEAST_OTHER_PORT <= port <= _MOST_PORT and port not in _BAD_PORTS | _DATABASE_PORTS
 
 
 def _has_dot_segment(path: str) -> bool:
