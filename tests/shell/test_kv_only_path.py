@@ -14,7 +14,7 @@ from retain.host.crypto import HostCrypto
 from tests.gateway.setting import config
 from tests.host.echo_server import echo_server
 from tests.shell.platform import sdk
-from tests.shell.worker import KEY, Worker
+from tests.shell.worker import KEY, Worker, serving
 
 TENANT, TOOL, SECRET = "acme", "create_order", "upstream-secret"
 BINDINGS = ("DB", "COLD", "VECTORIZE", "AGENT_RUNTIME", "AI")
@@ -131,3 +131,10 @@ async def test_a_tool_at_a_loopback_address_is_only_called_in_development(worker
     worker.restart()
     refused = await worker.request("POST", *REST, headers=headers)
     assert (refused.status, refused.content["code"]) == (500, "invalid_tool_configuration")
+
+
+async def test_a_resolver_that_is_not_reached_over_https_is_refused_by_name() -> None:
+    async with serving(RESOLVER_URL="dns.example.com") as worker:
+        answer = await worker.request("POST", f"/api/v1/tools/{TOOL}", {})
+    assert (answer.status, answer.content["code"]) == (500, "invalid_setting")
+    assert answer.content["detail"].startswith("RESOLVER_URL ")

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import bindings
 from bindings import Platform
+from retain.errors import Misconfigured
 from retain.gateway.routes import Gateway
 from retain.gateway.settings import GatewaySettings
 
 
 def gateway_of(platform: Platform) -> Gateway:
-    """Return the tool proxy with its MCP server."""
+    """Return the tool proxy with its MCP server. Raises: Misconfigured (code `invalid_setting`) for an invalid resolver."""
+    resolver_url = platform.settings.resolver_url
+    if resolver_url and not resolver_url.startswith(("https://", "http://127.0.0.1:")):
+        raise Misconfigured("RESOLVER_URL must be an https address", code="invalid_setting")
     settings = GatewaySettings(
         credentials_key=platform.settings.credentials_key,
         previous_credentials_key=platform.settings.previous_credentials_key,
         allow_loopback=platform.settings.development,
-        resolver_url=platform.settings.resolver_url,
+        resolver_url=resolver_url,
     )
     return Gateway(platform.kv, bindings.fetch, platform.crypto, bindings.now_ms, settings, platform.rates)

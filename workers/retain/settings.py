@@ -93,7 +93,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         access_team_domain=variables.get("ACCESS_TEAM_DOMAIN", ""),
         access_audience=variables.get("ACCESS_AUDIENCE", ""),
         owners=variables.get("OWNERS", ""),
-        resolver_url=_resolver(variables.get("RESOLVER_URL", "")),
+        resolver_url=variables.get("RESOLVER_URL", ""),
         chat=_model("CHAT", variables),
         accounts={provider: _account(provider, variables) for provider in ACCOUNTS},
         embedding=_model("EMBEDDING", variables),
@@ -117,13 +117,6 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         memory_key=variables.get("MEMORY_KEY", ""),
         previous_memory_key=variables.get("PREVIOUS_MEMORY_KEY", ""),
     )
-
-
-def _resolver(url: str) -> str:
-    """Return the resolver's address. Raises: Misconfigured (code `invalid_setting`)."""
-    if url and not url.startswith(("https://", "http://127.0.0.1:")):
-        raise Misconfigured("RESOLVER_URL must be an https address", code="invalid_setting")
-    return url
 
 
 def _flag(name: str, variables: Mapping[str, str], default: str = "false") -> bool:
