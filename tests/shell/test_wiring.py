@@ -52,7 +52,7 @@ async def test_an_isolate_is_assembled_once_and_each_area_once(worker: Worker) -
     assert parts_of(worker) is parts
     areas = [name for name, value in vars(type(parts)).items() if type(value).__name__ == "cached_property"]
     assert set(areas) == {
-        *("readiness", "gateway", "access", "admin", "agents", "directory", "instances", "models"),
+        *("readiness", "exporter", "gateway", "access", "admin", "agents", "directory", "instances", "models"),
         *("memory", "items", "lifecycle", "evaluation"),
     }
     for name in areas:
