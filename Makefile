@@ -27,7 +27,7 @@ node_modules/.ready: package.json package-lock.json
 	npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
-python_modules/pyvenv.cfg: locks/worker.txt | .venv/.ready
+python_modules/pyvenv.cfg: locks/worker.txt tools/vendor.py | .venv/.ready
 	$(VENV) -m tools.vendor
 	@touch $@
 

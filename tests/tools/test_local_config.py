@@ -35,11 +35,11 @@ def test_only_what_has_to_differ_locally_differs(production: dict[str, Any]) -> 
     assert production == before
     assert local["compatibility_flags"] == [*production["compatibility_flags"], COMPATIBILITY_FLAG]
     assert local["services"] == [{"binding": "VECTORIZE", "service": "retain-vectorize"}]
-    changed = {"compatibility_flags", "vars", "services", "vectorize", "ai"}
+    changed = {"compatibility_flags", "vars", "services", "vectorize", "ai", "ratelimits"}
     assert {name: local[name] for name in local.keys() - changed} == {
         name: production[name] for name in production.keys() - changed
     }
-    assert not {"vectorize", "ai"} & local.keys()
+    assert not {"vectorize", "ai", "ratelimits"} & local.keys()
     assert local["vars"].keys() == production["vars"].keys()
     assert local["vars"]["RETAIN_ENVIRONMENT"] == "development"
 
