@@ -71,6 +71,27 @@ async def test_a_run_whose_model_hangs_ends_at_its_deadline(deploy: Deploy, agen
     await check_d1_agrees(deployment)
 
 
+async def test_the_alarm_is_set_to_a_deadline_before_the_lease_ends_and_never_to_the_past(
+    deploy: Deploy, agents: Agents
+) -> None:
+    chat = SteppedChat(hold=True)
+    deployment = deploy(agents(clerk={"limits": BRIEF}), chat=chat)
+    begun_ms = deployment.clock()
+    run = asyncio.create_task(deployment.run("clerk", "hello"))
+    await chat.asked.wait()
+    found = []
+    for after_ms in (40_000, 59_500):  # once in time for the deadline, and once almost too late
+        deployment.clock.set(begun_ms + after_ms)
+        await deployment.fire_alarms()
+        at_ms = await deployment.next_alarm_ms()
+        assert at_ms is not None
+        found.append(at_ms - begun_ms)
+        await deployment.storages[DESK].alarm.set(deployment.clock())
+    assert found == [MINUTE_MS, 60_500]
+    chat.let_go()
+    assert (await run)["status"] == "completed"
+
+
 async def test_a_run_whose_tool_hangs_ends_at_its_deadline_and_does_not_know_the_outcome(
     deploy: Deploy, agents: Agents
 ) -> None:
