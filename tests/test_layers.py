@@ -113,7 +113,12 @@ def test_only_the_shell_knows_the_platform() -> None:
         if PLATFORM & {module.split(".")[0] for module in imported(path)}
     }
     shell = {path for path in knowing if not path.startswith("workers/adapters/")}
-    assert shell == {"workers/bindings.py", "workers/entry.py", "durable_objects/agent_runtime.py"}
+    assert shell == {
+        "workers/bindings.py",
+        "workers/entry.py",
+        "durable_objects/agent_runtime.py",
+        "durable_objects/tenant_writer.py",
+    }
 
 
 QUIET = """

@@ -10,7 +10,7 @@ from tools.paths import ROOT
 
 if TYPE_CHECKING:
     from adapters.databases import D1, DurableAlarm, DurableSql
-    from adapters.services import DurableInstances, WorkersAi
+    from adapters.services import DurableInstances, DurableWriters, WorkersAi
     from adapters.stores import R2, WorkersKv
     from adapters.vectorize import Vectorize
     from adapters.web import WebCrypto, fetch, fetch_stream
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
         return d1, durable_sql, alarm, instances, kv
 
     def _other_adapters_fit_their_ports(
-        ai: WorkersAi, objects: R2, index: Vectorize, crypto: WebCrypto
-    ) -> tuple[AiRunner, AiStreamer, ports.Objects, ports.VectorIndex, ports.Crypto]:
-        return ai, ai.stream, objects, index, crypto
+        ai: WorkersAi, objects: R2, index: Vectorize, crypto: WebCrypto, writers: DurableWriters
+    ) -> tuple[AiRunner, AiStreamer, ports.Objects, ports.VectorIndex, ports.Crypto, ports.TenantWriters]:
+        return ai, ai.stream, objects, index, crypto, writers
 
     def _functions_fit_their_ports() -> tuple[ports.Fetch, ports.FetchStream, ports.Clock, ports.Background]:
         return fetch, fetch_stream, now_ms, in_background

@@ -1,6 +1,6 @@
 """The objects of `env` and of a Durable Object, as the SDK provides them. No module of this name exists at run time."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from typing import Any, NotRequired, Protocol, TypedDict
 
 from pyodide.ffi import JsNull, JsProxy, PyProxy
@@ -13,13 +13,18 @@ class D1Result(TypedDict):
     results: list[dict[str, Any]]
     meta: D1Meta
 
-class D1Statement(Protocol):
-    def bind(self, *values: object) -> D1Statement: ...
-    def all(self) -> Awaitable[D1Result]: ...
+class DirectD1Statement(Protocol):
+    def bind(self, *values: object) -> DirectD1Statement: ...
+    def all(self) -> Awaitable[JsProxy]: ...
+
+class DirectD1(Protocol):
+    """The platform's own object, without the SDK's conversions."""
+
+    def prepare(self, sql: str) -> DirectD1Statement: ...
+    def batch(self, statements: JsProxy) -> Awaitable[JsProxy]: ...
 
 class D1Database(Protocol):
-    def prepare(self, sql: str) -> D1Statement: ...
-    def batch(self, statements: Sequence[D1Statement]) -> Awaitable[list[D1Result]]: ...
+    _binding: DirectD1
 
 class KvKey(TypedDict):
     name: str
@@ -126,4 +131,5 @@ class Env(HasAi, Protocol):
     COLD: R2Bucket
     VECTORIZE: VectorizeIndex
     AGENT_RUNTIME: DurableNamespace
+    TENANT_WRITER: DurableNamespace
     _env: Any

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import js
 
 from adapters.databases import D1, DurableAlarm, DurableSql
-from adapters.services import DurableInstances, PlatformRates, WorkersAi
+from adapters.services import DurableInstances, DurableWriters, PlatformRates, WorkersAi
 from adapters.stores import R2, WorkersKv
 from adapters.vectorize import Vectorize
 from adapters.web import WebCrypto, fetch, fetch_stream, time_zones
 from retain import errors
 from retain.limits.rates import Rates, Unlimited
-from retain.ports import AgentInstances, Crypto, Kv, Objects, RateLimiter, Sql, VectorIndex
+from retain.ports import AgentInstances, Crypto, Kv, Objects, RateLimiter, Sql, TenantWriters, VectorIndex
 from retain.schema.database import KnownSchemaSql
 from retain.settings import NAMES as SETTING_NAMES
 from retain.settings import Settings, read_settings
@@ -41,6 +41,7 @@ __all__ = [
     "DurableAlarm",
     "DurableInstances",
     "DurableSql",
+    "DurableWriters",
     "Platform",
     "Vectorize",
     "WebCrypto",
@@ -92,6 +93,7 @@ class Platform:
     objects: Objects
     index: VectorIndex
     instances: AgentInstances
+    writers: TenantWriters
     ai: WorkersAi
     crypto: Crypto
     settings: Settings
@@ -107,6 +109,7 @@ def platform_of(env: Env) -> Platform:
         objects=R2(env.COLD),
         index=Vectorize(env.VECTORIZE),
         instances=DurableInstances(env.AGENT_RUNTIME),
+        writers=DurableWriters(env.TENANT_WRITER),
         ai=WorkersAi(env),
         crypto=WebCrypto(),
         settings=read_settings(variables),

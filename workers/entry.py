@@ -16,6 +16,7 @@ from adapters.web import Headers, platform_response
 from assembly.root import Assembly, assembly_of
 from bindings import now_ms
 from durable_objects.agent_runtime import AgentRuntime
+from durable_objects.tenant_writer import TenantWriter
 from retain import errors
 from retain.http import Request, Response, problem
 from retain.identifiers import new_id
@@ -23,7 +24,7 @@ from retain.log import bind
 from retain.routing.router import Match, admitting
 from workers import WorkerEntrypoint
 
-__all__ = ["AgentRuntime", "Default"]
+__all__ = ["AgentRuntime", "Default", "TenantWriter"]
 
 _log = logging.getLogger("retain.entry")
 

@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 FOLDER = CACHE / "bench-proxy"
 PACKAGES = ROOT / "python_modules"
 # Bound to a Worker that only raises.
-_UNREACHABLE = ("DB", "COLD", "VECTORIZE", "AGENT_RUNTIME")
+_UNREACHABLE = ("DB", "COLD", "VECTORIZE", "AGENT_RUNTIME", "TENANT_WRITER")
 _CALLED = ("upstream", "javascript", "retain", "thin", "writer")
 _START_TIMEOUT_S = 60
 

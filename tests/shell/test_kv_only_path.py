@@ -17,7 +17,7 @@ from tests.shell.platform import sdk
 from tests.shell.worker import KEY, Worker, serving
 
 TENANT, TOOL, SECRET = "acme", "create_order", "upstream-secret"
-BINDINGS = ("DB", "COLD", "VECTORIZE", "AGENT_RUNTIME", "AI")
+BINDINGS = ("DB", "COLD", "VECTORIZE", "AGENT_RUNTIME", "TENANT_WRITER", "AI")
 
 
 class Untouchable:

@@ -260,7 +260,7 @@ async def test_a_stream_is_sent_piece_by_piece(worker: Worker) -> None:
 
 
 async def test_the_worker_exports_its_entrypoint_and_its_durable_objects() -> None:
-    assert entry.__all__ == ["AgentRuntime", "Default"]
+    assert entry.__all__ == ["AgentRuntime", "Default", "TenantWriter"]
 
 
 async def test_who_cancels_a_run_is_recorded(worker: Worker) -> None:

@@ -20,7 +20,15 @@ from tests.shell.platform.objects import Storage
 from tests.shell.worker import KEY, Worker, bindings, root, serving
 from tests.support.instances import staged_agents
 
-BINDINGS = {"kv": "KV", "sql": "DB", "objects": "COLD", "index": "VECTORIZE", "instances": "AGENT_RUNTIME", "ai": "AI"}
+BINDINGS = {
+    "kv": "KV",
+    "sql": "DB",
+    "objects": "COLD",
+    "index": "VECTORIZE",
+    "instances": "AGENT_RUNTIME",
+    "writers": "TENANT_WRITER",
+    "ai": "AI",
+}
 
 
 def parts_of(worker: Worker) -> Any:

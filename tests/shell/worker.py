@@ -81,12 +81,14 @@ class Worker:
         self.vectors = Vectorize(SqliteVectorIndex.open(256))
         self.ai = Ai(_no_answer)
         self.agents = Namespace(lambda context: entry.AgentRuntime(context, self.env))
+        self.writers = Namespace(lambda context: entry.TenantWriter(context, self.env))
         self.env = SimpleNamespace(
             KV=self.kv,
             DB=self.db,
             COLD=self.cold,
             VECTORIZE=self.vectors,
             AGENT_RUNTIME=self.agents,
+            TENANT_WRITER=self.writers,
             AI=self.ai,
             **variables,
         )
@@ -96,6 +98,7 @@ class Worker:
         """Let the isolate end: the next request starts a cold one, and every object is asleep."""
         root._isolate.clear()
         self.agents.sleep()
+        self.writers.sleep()
 
     @property
     def entrypoint(self) -> Any:

@@ -25,8 +25,9 @@ from tests.workerd.inside import conformance, gateway, object_probes, probes, su
 from tests.workerd.inside.platform import DurableObject, Response, WorkerEntrypoint  # noqa: E402
 
 AgentRuntime: Any = _production.AgentRuntime
+TenantWriter: Any = _production.TenantWriter
 
-__all__ = ["AgentRuntime", "Default", "Probe", "RefusingRuntime"]
+__all__ = ["AgentRuntime", "Default", "Probe", "RefusingRuntime", "TenantWriter"]
 
 
 class Default(WorkerEntrypoint):

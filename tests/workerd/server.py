@@ -19,7 +19,12 @@ from tools.stage import mirror, read_config, wanted_files
 CONFIG = ROOT / "wrangler.ports.local.json"
 BUILD = ROOT / ".build-ports"
 MAIN = "test_worker.py"
-_OBJECTS = {"AGENT_RUNTIME": "AgentRuntime", "PROBE": "Probe", "REFUSING": "RefusingRuntime"}
+_OBJECTS = {
+    "AGENT_RUNTIME": "AgentRuntime",
+    "TENANT_WRITER": "TenantWriter",
+    "PROBE": "Probe",
+    "REFUSING": "RefusingRuntime",
+}
 
 
 @dataclass(frozen=True)

@@ -18,21 +18,24 @@ from retain.limits.storage import check_statement
 from retain.ports import Row, SqlResult, SqlValue, Statement
 
 if TYPE_CHECKING:
-    from cloudflare_bindings import D1Database, D1Result, D1Statement, DurableStorage
+    from cloudflare_bindings import D1Database, D1Result, DirectD1Statement, DurableStorage
 
 
 class D1:
-    """`Sql` on a D1 database."""
+    """`Sql` on a D1 database.
+
+    It calls the platform's object, not the SDK's wrapper, which inspects each statement before and after it is bound.
+    """
 
     def __init__(self, binding: D1Database) -> None:
-        self._db = binding
+        self._db = binding._binding
 
     async def run(self, sql: str, *values: SqlValue) -> SqlResult:
         spend()
         try:
             statement = self._prepare(sql, values)
             async with _in_time():
-                return _d1_result(await statement.all())
+                return _d1_result((await statement.all()).to_py())
         except JsException as error:
             raise sql_error("D1", error, "d1_unavailable") from error
 
@@ -41,15 +44,15 @@ class D1:
             return []
         spend()
         try:
-            prepared = [self._prepare(sql, values) for sql, values in statements]
+            prepared = to_js([self._prepare(sql, values) for sql, values in statements])
             async with _in_time():
-                results = await self._db.batch(prepared)
+                results = (await self._db.batch(prepared)).to_py()
         except JsException as error:
             raise sql_error("D1", error, "d1_unavailable") from error
         return [_d1_result(result) for result in results]
 
-    def _prepare(self, sql: str, values: Sequence[SqlValue]) -> D1Statement:
-        bound = check_statement(sql, values)
+    def _prepare(self, sql: str, values: Sequence[SqlValue]) -> DirectD1Statement:
+        bound = [_platform_value(value) for value in check_statement(sql, values)]
         statement = self._db.prepare(sql)
         return statement.bind(*bound) if bound else statement
 
@@ -60,11 +63,14 @@ def _in_time() -> within:
 
 
 def _d1_result(result: D1Result) -> SqlResult:
-    rows: list[Row] = [
-        {name: bytes(value) if isinstance(value, list) else value for name, value in row.items()}
-        for row in result["results"]
-    ]
+    rows: list[Row] = [{name: _d1_value(value) for name, value in row.items()} for row in result["results"]]
     return SqlResult(rows, int(result["meta"]["changes"]), int(result["meta"]["size_after"]))
+
+
+def _d1_value(value: Any) -> Any:
+    if value is jsnull:
+        return None
+    return bytes(value) if isinstance(value, list) else value
 
 
 class DurableSql:
@@ -78,7 +84,7 @@ class DurableSql:
         self._storage = storage._binding
 
     def run(self, sql: str, *values: SqlValue) -> SqlResult:
-        bound = [_object_sql_value(value) for value in check_statement(sql, values)]
+        bound = [_platform_value(value) for value in check_statement(sql, values)]
         reads_only = sql.lstrip()[:6].upper() == "SELECT"
         try:
             before = 0 if reads_only else self._total_changes()
@@ -115,7 +121,7 @@ class DurableSql:
         return int(self._sql.exec("SELECT total_changes() AS n").one().n)
 
 
-def _object_sql_value(value: SqlValue) -> object:
+def _platform_value(value: SqlValue) -> object:
     if value is None:
         return jsnull
     return to_js(value) if isinstance(value, bytes) else value

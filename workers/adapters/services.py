@@ -16,7 +16,7 @@ from adapters.failures import unavailable
 from adapters.web import stream_chunks
 from retain import errors
 from retain.json_text import JsonObject
-from retain.limits.deadlines import AI_MS, INSTANCE_MS, RUN_CALL_MS
+from retain.limits.deadlines import AI_MS, INSTANCE_MS, RUN_CALL_MS, WRITER_MS
 from retain.log import bound
 from retain.rpc import opened
 
@@ -61,6 +61,23 @@ class PlatformRates:
             _log.warning("rate limit failed", extra={"cause": str(error)})
             return True
         return bool(outcome.success)
+
+
+class DurableWriters:
+    """`TenantWriters` through a Durable Object namespace: one object for each tenant, of its name."""
+
+    def __init__(self, namespace: DurableNamespace) -> None:
+        self._namespace = namespace
+
+    async def call(self, tenant_id: str, method: str, request: JsonObject) -> JsonObject:
+        stub = self._namespace.getByName(tenant_id)
+        content = json.dumps({"request_id": bound("request_id"), **request})
+        try:
+            async with within(WRITER_MS, "the tenant's writer", "writer_unavailable"):
+                envelope = await getattr(stub, method)(content)
+        except JsException as error:
+            raise unavailable("the tenant's writer", error, "writer_unavailable") from error
+        return opened(envelope)
 
 
 class WorkersAi:

@@ -10,6 +10,7 @@ from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
 from retain.agents.tools.stubbed import Stubs
 from retain.json_text import JsonObject
+from retain.memory.writing.remote import RemoteWriter
 from retain.models.chat import ToolSpec
 from retain.sealing.pii import read_fields
 
@@ -47,6 +48,7 @@ class InstanceParts:
             background=bindings.in_background,
             pii_fields=read_fields(platform.settings.memory_pii_fields),
             exporter=root.exporter,
+            writer=RemoteWriter(platform.writers),
         )
 
     async def _stubs(self, tenant_id: str) -> Stubs | None:

@@ -11,6 +11,8 @@ from retain.ingest.selection import extractor
 from retain.memory.indexer import Indexer
 from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
+from retain.memory.writing.group import GroupWriter
+from retain.memory.writing.remote import RemoteWriter
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
@@ -27,8 +29,19 @@ class MemoryParts:
         """Return the semantic memory of a scope. view: what it sees, when that is not the scope's own path."""
         platform, models = self._platform, self._root.models
         return SemanticMemory(
-            scope, platform.sql, platform.index, models.embedder, bindings.now_ms, view=view, reranker=models.reranker
+            scope,
+            platform.sql,
+            platform.index,
+            models.embedder,
+            bindings.now_ms,
+            view=view,
+            reranker=models.reranker,
+            writer=RemoteWriter(platform.writers),
         )
+
+    def group_writer(self) -> GroupWriter:
+        """Return what a tenant's one writer stores with."""
+        return GroupWriter(self._platform.sql, bindings.now_ms, self.indexer())
 
     def ingestion(self, scope: Scope) -> Ingestion:
         """Return the ingest of a scope."""

@@ -359,3 +359,14 @@ class AgentInstances(Protocol):
         Raises: the RetainError that the instance raised; Unavailable when it could not be reached.
         """
         ...
+
+
+class TenantWriters(Protocol):
+    """Access to the one writer of each tenant's records: each is one `TenantWriter` Durable Object."""
+
+    async def call(self, tenant_id: str, method: str, request: JsonObject) -> JsonObject:
+        """Call a method of the tenant's writer; JSON in, JSON out.
+
+        Raises: the RetainError that the writer raised; Unavailable when it could not be reached.
+        """
+        ...

@@ -357,6 +357,7 @@ def test_only_the_runtime_makes_scopes() -> None:
         "agents/toolbox.py",  # for a user whom several agents share
         "evaluation/case_run.py",  # for a case's scratch tenant
         "ingest/jobs.py",  # from the job's row
+        "memory/writing/calls.py",  # from what another object of the tenant sent its writer
     }
 
 

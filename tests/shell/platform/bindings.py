@@ -11,7 +11,7 @@ from retain.host.objects import SqliteObjects
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.ports import KeyPage, SqlResult, VectorEntry
-from tests.shell.platform.ffi import Array, JsException, PlainObject, array_of, jsnull, options_of
+from tests.shell.platform.ffi import Array, Buffer, JsException, PlainObject, array_of, jsnull, options_of
 
 
 class Binding:
@@ -75,9 +75,9 @@ class D1Statement:
 
     def bind(self, *values: Any) -> D1Statement:
         """Return the statement with these values."""
-        return D1Statement(self._database, self.sql, values)
+        return D1Statement(self._database, self.sql, tuple(map(_bound, values)))
 
-    async def all(self) -> dict[str, Any]:
+    async def all(self) -> PlainObject:
         """Run it."""
         return await self._database.all(self)
 
@@ -93,7 +93,7 @@ class D1(Binding):
         """Return a statement."""
         return D1Statement(self, sql)
 
-    async def all(self, statement: D1Statement) -> dict[str, Any]:
+    async def all(self, statement: D1Statement) -> PlainObject:
         """Run one statement."""
         self._note(statement.sql)
         try:
@@ -101,24 +101,38 @@ class D1(Binding):
         except RetainError as error:
             raise _d1_error(error) from None
 
-    async def batch(self, statements: list[D1Statement]) -> list[dict[str, Any]]:
+    async def batch(self, statements: Array) -> Array:
         """Run the statements in one transaction."""
         self._note("batch")
-        for statement in statements:
+        prepared: list[D1Statement] = array_of(statements)
+        for statement in prepared:
             self._note(statement.sql)
         try:
-            results = await self.store.batch([(one.sql, one.values) for one in statements])
+            results = await self.store.batch([(one.sql, one.values) for one in prepared])
         except RetainError as error:
             raise _d1_error(error) from None
-        return [_d1_result(result) for result in results]
+        return Array([_d1_result(result) for result in results])
 
 
-def _d1_result(result: SqlResult) -> dict[str, Any]:
-    size = float(result.database_bytes or 0)
-    rows = [
-        {name: list(value) if isinstance(value, bytes) else value for name, value in row.items()} for row in result.rows
-    ]
-    return {"results": rows, "meta": {"changes": float(result.changes), "size_after": size}, "success": True}
+def _bound(value: Any) -> Any:
+    """Return a value that was bound, as SQLite takes it. Raises: JsException for one that D1 refuses."""
+    if value is None:
+        raise JsException("D1_TYPE_ERROR: Type 'undefined' not supported")
+    if value is jsnull:
+        return None
+    return value.to_bytes() if isinstance(value, Buffer) else value
+
+
+def _d1_result(result: SqlResult) -> PlainObject:
+    rows = Array([PlainObject({name: _read(value) for name, value in row.items()}) for row in result.rows])
+    meta = PlainObject({"changes": float(result.changes), "size_after": float(result.database_bytes or 0)})
+    return PlainObject({"results": rows, "meta": meta, "success": True})
+
+
+def _read(value: Any) -> Any:
+    if value is None:
+        return jsnull
+    return Array(list(value)) if isinstance(value, bytes) else value
 
 
 def _d1_error(error: RetainError) -> JsException:

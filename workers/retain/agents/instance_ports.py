@@ -10,6 +10,7 @@ from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.stubbed import Stubs
+from retain.memory.writing.calls import Writer
 from retain.models.chat import ChatModel
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
@@ -29,6 +30,7 @@ class InstancePorts:
 
     fetch: the HTTP client of function tools. stubs: a tenant's stubbed tools, None for a tenant that calls its real ones.
     pii_fields: the names of fields whose values stay out of KV. exporter: of spans, where telemetry is configured.
+    writer: stores records, None for one of each memory's own.
     """
 
     local: ObjectSql
@@ -50,3 +52,4 @@ class InstancePorts:
     stubs: Callable[[str], Awaitable[Stubs | None]] = _no_stubs
     pii_fields: Sequence[str] = FIELDS
     exporter: SpanExporter | None = None
+    writer: Writer | None = None

@@ -137,4 +137,5 @@ class Toolbox:
             ports.clock,
             view=view,
             reranker=ports.reranker(),
+            writer=ports.writer,
         )

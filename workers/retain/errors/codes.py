@@ -254,6 +254,7 @@ UnavailableCode = Literal[
     "upstream_unreachable",
     "vector_index_unavailable",
     "workers_ai_unavailable",
+    "writer_unavailable",
 ]
 
 UpstreamFailedCode = Literal[

@@ -36,6 +36,9 @@ INSTANCE_MS = 60_000
 RUN_CALL_MS = 900_000
 """… except one that waits for a run to end. The run continues; repeat the call with its key."""
 
+WRITER_MS = 60_000
+"""A call of a tenant's writer: the store waits for the group before its own."""
+
 
 def object_write_ms(size_bytes: int) -> int:
     """Return how long writing an object of this size may take."""

@@ -15,7 +15,7 @@ from retain.memory.records.record import Kind, NewRecord, Record, RecordSource
 from retain.memory.records.rows import outside_gaps
 from retain.memory.scope import View
 from retain.memory.semantic import RecallQuery, SemanticMemory
-from retain.memory.storing import StoreResult
+from retain.memory.writing.calls import StoreResult
 from retain.ports import Sql
 
 _KNOWN = f"""

@@ -31,10 +31,13 @@ from retain.memory.records.rows import (
 )
 from retain.memory.records.supersession import Supersession
 from retain.memory.scope import Scope, View, holding, registration
-from retain.memory.storing import StoreResult, Storing, kept_as_it_is, stated_in
+from retain.memory.writing.calls import StoreCall, StoreResult, Writer, stated_in
+from retain.memory.writing.group import GroupWriter
+from retain.memory.writing.storing import kept_as_it_is
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
 from retain.ports import Clock, Sql, Statement, VectorIndex
+from retain.tenants.attribution import acting_name
 from retain.tenants.history import Change, WorldHistory
 
 __all__ = ["Hit", "RecallQuery", "RecallResult", "SemanticMemory", "StoreResult"]
@@ -56,8 +59,12 @@ class SemanticMemory:
         *,
         view: View | None = None,
         reranker: Reranker | None = None,
+        writer: Writer | None = None,
     ) -> None:
-        """view: what a search sees, when that is not the scope's own path. Raises: InvalidInput for another tenant's."""
+        """view: what a search sees, when that is not the scope's own path. writer: stores, together for all who share it.
+
+        Raises: InvalidInput for another tenant's view.
+        """
         self.scope = scope
         self.view = View(scope) if view is None else view
         if self.view.tenant_id != scope.tenant_id:
@@ -65,6 +72,7 @@ class SemanticMemory:
         self._sql = sql
         self._clock = clock
         self._indexer = Indexer(sql, index, embedder, clock)
+        self._writer = writer or GroupWriter(sql, clock, self._indexer)
         self._history = WorldHistory(sql, clock)
         self._recall = Recall(self.view, sql, index, embedder, clock, reranker=reranker)
 
@@ -87,8 +95,8 @@ class SemanticMemory:
     ) -> list[StoreResult]:
         """Store several contents in order, all of them or none; as `store`. source: one for all, or one for each."""
         sources = [source] * len(news) if isinstance(source, RecordSource) else source
-        stated = [stated_in(self.scope, new, origin, self._clock()) for new, origin in zip(news, sources, strict=True)]
-        return await Storing(self.scope, self._sql, self._clock, self._indexer, stated).run()
+        call = StoreCall(self.scope, tuple(news), tuple(sources), self._clock(), acting_name())
+        return await self._writer.store(call)
 
     async def store_again(self, known: Record, new: NewRecord, source: RecordSource) -> StoreResult:
         """Store the content of a visible record again: as `store` in its own scope; a record of another scope is kept."""

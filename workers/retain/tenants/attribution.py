@@ -19,13 +19,23 @@ _acting: ContextVar[str | None] = ContextVar("retain_acting", default=None)
 
 
 @contextmanager
-def acting(name: str) -> Iterator[None]:
+def acting(name: str | None) -> Iterator[None]:
     """Attribute what is written meanwhile, and by work that is started meanwhile, to a name such as `person:ada`."""
     token = _acting.set(name)
     try:
         yield
     finally:
         _acting.reset(token)
+
+
+def acting_name() -> str | None:
+    """Return the name to which writes are attributed now."""
+    return _acting.get()
+
+
+def attributed(name: str | None, statements: Sequence[Statement]) -> list[Statement]:
+    """Return the statements as they name who makes them, for a transaction of which they are a part."""
+    return [*statements] if name is None else [(_NAMED, (name,)), *statements, (_UNNAMED, ())]
 
 
 class AttributedSql:
@@ -48,7 +58,7 @@ class AttributedSql:
         name = _acting.get()
         if name is None or all(_reads(sql) for sql, _ in statements):
             return await self._sql.batch(statements)
-        return (await self._sql.batch([(_NAMED, (name,)), *statements, (_UNNAMED, ())]))[1:-1]
+        return (await self._sql.batch(attributed(name, statements)))[1:-1]
 
 
 def _reads(sql: str) -> bool:

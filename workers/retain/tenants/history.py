@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from retain.errors import Conflict, Contended, InvalidInput
-from retain.ports import Clock, Row, Sql, Statement
+from retain.ports import Clock, Row, Sql, SqlResult, Statement
 
 GENESIS = "0" * 64
 """The previous hash of a tenant's first entry."""
@@ -116,6 +116,23 @@ def follow(tenant_id: str, rows: Sequence[Row], seq: int = 0, previous: str = GE
     return seq, previous
 
 
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """A tenant's last entry."""
+
+    seq: int
+    hash: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateRead:
+    """What a mutation decides on: the tenant's last entry, and the results of what was read in the same moment."""
+
+    last: _Last
+    results: Sequence[SqlResult]
+
+
 class WorldHistory:
     """The world history of every tenant, and the one way to change a tenant's memory."""
 
@@ -132,10 +149,10 @@ class WorldHistory:
             although each try waits for a random time; what `decide` raises.
         """
 
-        async def decide_then(_: int) -> Change | None:
+        async def decide_then(_: int, __: Sequence[SqlResult]) -> Change | None:
             return await decide()
 
-        return await self.transact_at(tenant_id, decide_then)
+        return await self.transact_on(tenant_id, (), decide_then)
 
     async def transact_at(self, tenant_id: str, decide: Callable[[int], Awaitable[Change | None]]) -> bool:
         """Decide and commit as `transact` does, and give `decide` the mutation's time: that of its history entries.
@@ -144,10 +161,37 @@ class WorldHistory:
         wrote it is ahead. So the order of times is the order of mutations. What a mutation writes is recorded at its time,
         so a read as of any time knows all of the mutation or nothing.
         """
+
+        async def decide_at(at_ms: int, _: Sequence[SqlResult]) -> Change | None:
+            return await decide(at_ms)
+
+        return await self.transact_on(tenant_id, (), decide_at)
+
+    async def see(self, tenant_id: str, reading: Sequence[Statement] = ()) -> StateRead:
+        """Return the tenant's last entry, and what these statements read in the same moment."""
+        if not reading:
+            return StateRead(await self._head(tenant_id), ())
+        last, *results = await self._sql.batch([(LAST_ENTRY, (tenant_id,)), *reading])
+        return StateRead(_last_of(last.rows), results)
+
+    async def transact_on(
+        self,
+        tenant_id: str,
+        reading: Sequence[Statement],
+        decide: Callable[[int, Sequence[SqlResult]], Awaitable[Change | None]],
+        seen: StateRead | None = None,
+    ) -> bool:
+        """Decide and commit as `transact_at` does, and give `decide` the results of the statements `reading` as well.
+
+        They are read together with the tenant's last entry. seen: what `see` returned for them, for the first try: it may
+        be as old as one likes, because a mutation since then makes the commit fail.
+        """
         for number in range(MAX_TRIES):
-            head = await self._head(tenant_id)
+            if seen is None:
+                seen = await self.see(tenant_id, reading)
+            head = seen.last
             at_ms = max(self._clock(), head.at_ms)
-            change = await decide(at_ms)
+            change = await decide(at_ms, seen.results)
             if change is None:
                 return False
             try:
@@ -156,6 +200,7 @@ class WorldHistory:
                 if await self._head(tenant_id) == head:
                     raise
                 await asyncio.sleep(_pause_s(number))
+                seen = None
                 continue
             return True
         raise Contended("too many changes to the tenant's memory at once; try again")
@@ -207,15 +252,6 @@ class WorldHistory:
     async def _head(self, tenant_id: str) -> _Last:
         rows = (await self._sql.run(LAST_ENTRY, tenant_id)).rows
         return _last_of(rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Last:
-    """A tenant's last entry."""
-
-    seq: int
-    hash: str
-    at_ms: int
 
 
 def _last_of(rows: Sequence[Row]) -> _Last:

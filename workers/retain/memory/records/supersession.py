@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from retain.identifiers import new_id
 from retain.memory.records.claims import Spans, closed, covers, first_overlap, opened, stated, without
@@ -29,7 +29,7 @@ from retain.memory.records.events import EventData, EventKind, KnownRecord, Lear
 from retain.memory.records.record import Record, RecordSource
 from retain.memory.records.retelling import additions
 from retain.memory.records.rows import LAST_EVENT, Written, append_event, known_of, write_record
-from retain.ports import Sql, Statement
+from retain.ports import Sql, SqlResult, Statement
 
 _CLOSED_BY = """
 SELECT json_extract(source, '$.origin') AS origin FROM memory_events
@@ -45,15 +45,51 @@ _STATE = ("valid_from_ms", "valid_to_ms", "superseded_by", "gaps", "claims")
 """The fields that follow from claims."""
 
 
+@dataclass(frozen=True, slots=True)
+class Foreseeing:
+    """What storing new records will ask for. statement: reads it, for facts `abouts` that may be valid after `since_ms`."""
+
+    statement: Statement
+    abouts: frozenset[tuple[str | None, ...]]
+    since_ms: int
+
+
+def foreseeing(tenant_id: str, records: Iterable[Record]) -> Foreseeing | None:
+    """Return what storing these as new records will ask for; None if no fact can compete with any of them."""
+    facts = [record for record in records if competes(record)]
+    if not facts:
+        return None
+    abouts, since_ms = {about(record): None for record in facts}, min(record.valid_from_ms for record in facts)
+    statement = (_COMPETING, (json.dumps([*abouts]), tenant_id, "[]", since_ms))
+    return Foreseeing(statement, frozenset(abouts), since_ms)
+
+
+class Foreseen:
+    """The facts that were read before a mutation was decided, from the state on which it decides."""
+
+    def __init__(self, asked: Foreseeing, read: SqlResult) -> None:
+        """Take the result of the statement."""
+        self._asked = asked
+        self._facts = list(map(known_of, read.rows))
+
+    def facts(self, abouts: Sequence[tuple[str | None, ...]], since_ms: int) -> list[KnownRecord] | None:
+        """Return the facts about these things that may be valid after a time, None if that was not asked for."""
+        if since_ms < self._asked.since_ms or not self._asked.abouts.issuperset(abouts):
+            return None
+        return [one for one in self._facts if about(one.record) in abouts and _may_hold_after(one.record, since_ms)]
+
+
 class Supersession:
     """What one mutation does to the records of a tenant, in order: each change sees what the earlier ones did.
 
     Only reads; collects in `parts` what is to be written, and in `changes` each record that it changes, by id: as it was,
     or as a new one was stated, and as it is then. at_ms: the mutation's time, at which all of it is recorded.
+    foreseen: what was read already.
     """
 
-    def __init__(self, sql: Sql, at_ms: int) -> None:
+    def __init__(self, sql: Sql, at_ms: int, foreseen: Foreseen | None = None) -> None:
         self._sql = sql
+        self._foreseen = foreseen
         self.at_ms = at_ms
         self._changed: dict[str, KnownRecord] = {}
         self._removed: set[str] = set()
@@ -246,11 +282,22 @@ class Supersession:
     ) -> list[KnownRecord]:
         """Return the facts about these things that may be valid after a time, as this mutation has left them."""
         changed = [*self._changed, *self._removed]  # D1 does not show this mutation yet
-        rows = (await self._sql.run(_COMPETING, json.dumps(abouts), tenant_id, json.dumps(changed), since_ms)).rows
+        others = None if self._foreseen is None else self._foreseen.facts(abouts, since_ms)
+        if others is None:
+            rows = (await self._sql.run(_COMPETING, json.dumps(abouts), tenant_id, json.dumps(changed), since_ms)).rows
+            others = list(map(known_of, rows))
         own = [
-            one for one in self._changed.values() if about(one.record) in abouts and one.record.id not in self._removed
+            one
+            for one in self._changed.values()
+            if about(one.record) in abouts
+            and one.record.id not in self._removed
+            and _may_hold_after(one.record, since_ms)
         ]
-        return [*own, *map(known_of, rows)]
+        return [*own, *[one for one in others if one.record.id not in changed]]
+
+
+def _may_hold_after(record: Record, at_ms: int) -> bool:
+    return record.valid_to_ms is None or record.valid_to_ms > at_ms
 
 
 def _state(record: Record) -> tuple[object, ...]:

@@ -1,0 +1,1 @@
+"""How contents become records: calls that arrive while others are being stored are stored together."""
