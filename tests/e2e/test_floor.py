@@ -44,6 +44,6 @@ def test_the_recall_of_the_administrator_takes_a_floor(steered: Steered) -> None
     everything = steered.api.post(path, json=asked).json()["memories"]
     assert len(everything) >= 4
     assert all(0 <= memory["relevance"] < 0.3 for memory in everything)
-    assert steered.api.post(path, json={**asked, "min_score": 0.3}).json() == {"memories": []}
+    assert steered.api.post(path, json={**asked, "min_score": 0.3}).json() == {"memories": [], "degraded": []}
     refused = steered.api.post(path, json={**asked, "min_score": 2})
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_min_score")

@@ -75,6 +75,8 @@ def test_an_import_is_recalled_like_its_export(api: httpx.Client, tenant: Tenant
         "duplicates": 0,
         "events": 0,
         "erased": 0,
+        "items": 0,
+        "rows": 0,
     }
     for query in ("refund of SO-4411", "who likes tea"):
         assert _recall(api, second, query) == _recall(api, first, query) != []

@@ -12,6 +12,8 @@ import pytest
 
 pytestmark = pytest.mark.workerd
 
+BY_DEVELOPER = {"origin": "person", "by": "developer"}
+"""What a record says of whoever asks the local server."""
 BERLIN, MUNICH = "Ann lives in Berlin.", "Ann lives in Munich."
 CITY = {"subject": "ann", "predicate": "lives_in"}
 NOBODY = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -74,10 +76,10 @@ def test_a_memory_is_stored_once_and_shown_with_all_its_fields(memories: Memorie
     shown = memories.get(first.json()["id"])
     assert {name: shown[name] for name in body} == body
     assert (shown["tenant_id"], shown["scope_id"]) == (memories.tenant_id, "tenant")
-    assert (shown["source"], shown["edited"], shown["valid_to_ms"]) == ({"origin": "person"}, True, None)
+    assert (shown["source"], shown["edited"], shown["valid_to_ms"]) == (BY_DEVELOPER, True, None)
     assert before - 60_000 < shown["valid_from_ms"] <= shown["recorded_at_ms"]
     [event] = shown["events"]
-    assert (event["kind"], event["data"]["content"], event["source"]) == ("stored", BERLIN, {"origin": "person"})
+    assert (event["kind"], event["data"]["content"], event["source"]) == ("stored", BERLIN, BY_DEVELOPER)
 
 
 def test_memories_are_listed_page_by_page_and_filtered(memories: Memories) -> None:
@@ -189,7 +191,7 @@ def test_a_recall_is_explained_filtered_and_bounded(memories: Memories) -> None:
     assert len(others) == 2
     assert sum(best["components"].values()) == pytest.approx(best["score"], abs=1e-4)
     assert best["components"]["exact"] > 0
-    assert best["source"] == {"origin": "person"}
+    assert best["source"] == BY_DEVELOPER
     assert "components" not in memories.hits("tea")[0]
     assert memories.recalled("tea", filter={"number": {"$gt": 2}}) == [
         "Order AB-1003 of Ann holds tea.",
