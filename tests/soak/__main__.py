@@ -1,4 +1,4 @@
-"""Soak: run the tests marked `soak` in rounds, each with a new seed, until the time is over.
+"""Soak: run the state machines marked `soak` and all property tests in rounds, with a new seed each, until the time is over.
 
     python -m tests.soak [--minutes 240] [--seed N] [path …]
 
@@ -24,6 +24,7 @@ from tests.support.machines import SOAK
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / ".cache" / "soak" / "report.md"
 PLANTED_FROM_MINUTES = 60
+CHOSEN = "(soak or hypothesis) and not workerd"
 _PLANTED = "test_planted"
 _COLLECTED_NOTHING = 5
 
@@ -60,10 +61,13 @@ def main() -> int:
 
 
 def run_round(soak: Soak, seed: int, chosen: str, paths: list[str]) -> list[Finding]:
-    """Run every chosen machine once with this seed; return the new findings. chosen: pytest's expression of names."""
+    """Run every chosen machine and property once with this seed; return the new findings.
+
+    chosen: pytest's expression of names.
+    """
     with TemporaryDirectory() as folder:
         file = Path(folder) / "record.json"
-        options = ["-q", "-m", SOAK, "-k", chosen, "-o", "timeout=0", "-p", "no:randomly", "-p", "no:cacheprovider"]
+        options = ["-q", "-m", CHOSEN, "-k", chosen, "-o", "timeout=0", "-p", "no:randomly", "-p", "no:cacheprovider"]
         options += ["-p", "tests.soak.recording", f"--soak-record={file}", f"--rootdir={ROOT}", "-c", "pyproject.toml"]
         options += [f"--hypothesis-profile={SOAK}", f"--hypothesis-seed={seed}"]
         done = subprocess.run(

@@ -25,8 +25,9 @@ SOAK_STEPS = 60
 steps_of: Counter[str] = Counter()
 """How many steps each machine has made in this process, by its name; steps of shrinking included."""
 
-# On a loaded machine one example takes longer than another: that says nothing about the code.
-settings.register_profile(SUITE, deadline=None)
+# On a loaded machine one example takes longer than another: that says nothing about the code. The suite tries the same
+# examples each time, so that what fails was changed; a soak tries others.
+settings.register_profile(SUITE, deadline=None, derandomize=True, database=None)
 settings.register_profile(
     SOAK,
     deadline=None,
@@ -61,6 +62,8 @@ def bounded(*, examples: int, steps: int) -> settings:
         max_examples=examples,
         stateful_step_count=steps,
         deadline=None,
+        derandomize=True,
+        database=None,
         report_multiple_bugs=False,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )

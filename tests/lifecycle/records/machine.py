@@ -343,6 +343,7 @@ class RecordsMachine(CountedMachine):
         for _ in range(2):  # what failed is resumed by the same request, and what is complete is not repeated
             self.attempt(fault, lambda: self.patiently(take))
             fault = None
+        self.readers.forget_the_instant("acme", began)
         memory, names = self.memories["acme"], self.names("acme")
         for number, (content, at) in enumerate(messages):
             position = (conversation, number)

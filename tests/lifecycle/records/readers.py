@@ -50,6 +50,10 @@ class Readers:
         """Compare no more with what was known before: an import brings what was known elsewhere."""
         self._past.pop(tenant, None)
 
+    def forget_the_instant(self, tenant: str, at_ms: int) -> None:
+        """Compare no more with what was known at a time at which more was recorded after the readers had looked."""
+        self._past.get(tenant, {}).pop(at_ms, None)
+
     async def records(self, tenant: str) -> dict[str, Record]:
         """Return all records of a tenant."""
         found: dict[str, Record] = {}
