@@ -67,6 +67,20 @@ class RestlessIndex(_Passing):
         return other
 
 
+class SlowIndex(_Passing):
+    """Takes a minute for each write, which it may refuse in the end."""
+
+    def __init__(self, substrate: Substrate, refused: bool) -> None:
+        super().__init__(substrate.vectors)
+        self._substrate, self._refused = substrate, refused
+
+    async def upsert(self, entries: Sequence[VectorEntry]) -> str:
+        self._substrate.clock.advance(60_000)
+        if self._refused:
+            raise Unavailable("the index is away")
+        return await super().upsert(entries)
+
+
 class SpentD1:
     """Counts each call of D1 against the invocation's budget, as the binding's adapter does."""
 
@@ -303,6 +317,17 @@ async def test_a_reconciler_ends_with_the_calls_of_d1_and_counts_no_failure_then
     with budget(4):  # the debts, a group's two, and the first of the next group
         assert await substrate.indexer().reconcile() == Settled(20, 0)
     assert [len(texts) for texts in counting.asked] == [20, 20]
+
+
+@pytest.mark.parametrize(
+    ("refused", "settled"), [(False, Settled(40, 0)), (True, Settled(0, 1))], ids=["slow", "refused"]
+)
+async def test_a_reconciler_ends_after_two_minutes(substrate: Substrate, refused: bool, settled: Settled) -> None:
+    await owe(substrate, await stored(substrate, 60))
+    substrate.index = SlowIndex(substrate, refused)
+    began = substrate.clock()
+    assert await substrate.indexer().reconcile() == settled
+    assert substrate.clock() - began == 120_000
 
 
 async def test_vectors_are_written_by_five_hundreds_and_deleted_by_thousands(substrate: Substrate) -> None:

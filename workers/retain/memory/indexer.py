@@ -255,6 +255,8 @@ class Indexer:
         settled: list[str] = []
         failed = 0
         for start in range(0, len(ids), SETTLED_TOGETHER):
+            if used_up() or self._clock() >= ends_at_ms:
+                break
             group = ids[start : start + SETTLED_TOGETHER]
             try:
                 await self.settle_all(group, still_fresh=frozenset(group))
@@ -269,8 +271,6 @@ class Indexer:
                     settled.append(record_id)
                 elif not used_up():
                     failed += 1
-            if used_up() or self._clock() >= ends_at_ms:
-                break
         await self._unpark(due.rows, frozenset(settled))
         return Settled(len(settled), failed)
 
