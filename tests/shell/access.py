@@ -36,10 +36,15 @@ async def guarded_worker(team: Team, monkeypatch: pytest.MonkeyPatch, **variable
         yield worker
 
 
-def token(team: Team, **claims: object) -> dict[str, str]:
-    """Return the header of a request that Access let through: of the owner, unless the claims name somebody else."""
+def token(team: Team, header: str = "", /, **claims: object) -> dict[str, str]:
+    """Return the header of a request that Access let through: of the owner, unless the claims name somebody else.
+
+    header: a text that the token's own header has besides.
+    """
     named = {"aud": [AUDIENCE], "iss": ISSUER, "email": OWNER, "sub": "1", "type": "app"}
     times = {"iat": NOW_S - 10, "nbf": NOW_S - 10, "exp": NOW_S + 3600}
     payload = json.dumps({**named, **times, **claims}).encode()
-    signed = jwt.api_jws.encode(payload, team.keys["current"], algorithm="RS256", headers={"kid": "current"})
+    signed = jwt.api_jws.encode(
+        payload, team.keys["current"], algorithm="RS256", headers={"kid": "current", "note": header}
+    )
     return {"cf-access-jwt-assertion": signed}

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from retain.admin.access import MAX_TOKEN_BYTES
 from tests.admin.access_team import NOW_S, Team
 from tests.shell.access import guarded_worker, token
 from tests.shell.worker import Worker
@@ -45,3 +46,24 @@ async def test_a_token_that_is_signed_and_not_valid_lets_nobody_in(
 ) -> None:
     answer = await guarded.request("GET", "/admin/agents/acme/runs", headers=token(team, **claims))
     assert (answer.status, answer.content["code"]) == (401, "invalid_access_token")
+
+
+async def test_a_token_has_a_longest_length(guarded: Worker, team: Team) -> None:
+    """One below, at and one above: base64 has no text of some lengths, so the header is longer as well."""
+    for size, status in ((MAX_TOKEN_BYTES - 1, 200), (MAX_TOKEN_BYTES, 200), (MAX_TOKEN_BYTES + 1, 401)):
+        answer = await guarded.request("GET", "/admin/tenants/acme/quotas", headers=_token_of(team, size))
+        if status == 200:
+            assert answer.content["code"] == "unknown_tenant", "the token was read"
+        else:
+            assert (answer.status, answer.content["code"]) == (401, "invalid_access_token")
+
+
+def _token_of(team: Team, size: int) -> dict[str, str]:
+    """Return the header with a valid token of this length."""
+    shortest = len(token(team, note="")["cf-access-jwt-assertion"])
+    for letters in range((size - shortest) * 3 // 4 - 3, (size - shortest) * 3 // 4 + 3):
+        for more in ("", "x", "xx"):
+            header = token(team, more, note="n" * letters)
+            if len(header["cf-access-jwt-assertion"]) == size:
+                return header
+    raise AssertionError("there is no such token")

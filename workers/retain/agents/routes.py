@@ -5,7 +5,6 @@ The instance does the work; the routes only check and forward. A path names a ru
 
 from __future__ import annotations
 
-import json
 from hashlib import sha256
 from typing import Literal
 
@@ -24,6 +23,7 @@ from retain.errors.codes import Code
 from retain.http import Response, idempotency_key, json_response
 from retain.identifiers import check_instance_id, new_id
 from retain.memory.conversations.reading import shown_conversation
+from retain.memory.records.limits import json_bytes
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
@@ -31,7 +31,9 @@ from retain.routing.route import Answer, Resource, Route
 from retain.routing.router import Router
 
 MAX_INPUT_BYTES = 256 * 1024
+"""Largest body of a request to run, as it is sent, in bytes."""
 MAX_METADATA_BYTES = 10 * 1024
+"""Largest metadata of a run, in bytes of compact JSON in UTF-8."""
 
 
 @with_fields_of(User)
@@ -72,7 +74,7 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
     tenant_id, agent_type, body = request.tenant_id, request.path["agent_type"], request.body
     if len(request.http.body.encode()) > MAX_INPUT_BYTES:
         raise LimitExceeded("the run's input is too large", code="input_too_large", limit_bytes=MAX_INPUT_BYTES)
-    if len(json.dumps(body.metadata).encode()) > MAX_METADATA_BYTES:
+    if json_bytes(body.metadata) > MAX_METADATA_BYTES:
         raise LimitExceeded(
             "the run's metadata is too large", code="metadata_too_large", limit_bytes=MAX_METADATA_BYTES
         )

@@ -14,7 +14,7 @@ from retain.json_text import check_nested
 MAX_CONTENT_BYTES = 64 * 1024
 """Largest content of one record, in bytes of UTF-8."""
 MAX_METADATA_BYTES = 10 * 1024
-"""Largest metadata of one record as JSON, in bytes.
+"""Largest metadata of one record, in bytes of compact JSON in UTF-8.
 
 Source: https://developers.cloudflare.com/vectorize/platform/limits/
 """
@@ -60,7 +60,7 @@ class MetadataLimit:
             raise InvalidInput(f"{name} must be a JSON object", code="invalid_metadata")
         try:
             check_nested(value, MAX_METADATA_NESTING)
-            size = len(json.dumps(dict(value), allow_nan=False).encode())
+            size = json_bytes(value)
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"{name} must be a JSON object", code="invalid_metadata") from error
         if size > MAX_METADATA_BYTES:
@@ -158,6 +158,14 @@ def check(instance: object) -> None:
             check(value)
         else:
             limit.check(name, value)
+
+
+def json_bytes(value: Mapping[str, object]) -> int:
+    """Return how many bytes a JSON object has in UTF-8, without the space that JSON permits and without escapes.
+
+    Raises: TypeError, ValueError for a value that is not JSON.
+    """
+    return len(json.dumps(dict(value), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def check_content(content: str) -> None:

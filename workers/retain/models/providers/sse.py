@@ -34,6 +34,7 @@ class EventReader:
         self._name = ""
         self._id = ""
         self._collected = 0
+        self._unfinished = 0
         self._first = True
         self._after_return = False
 
@@ -56,21 +57,24 @@ class EventReader:
             self._line.append(end)
             line = "".join(self._line)
             self._line.clear()
+            self._unfinished = 0
             event = self._take(line)
             if event is not None:
                 yield event
         if rest:
             self._line.append(rest)
-            self._collect(len(rest))
+            self._unfinished += len(rest)
+            self._check_length(self._collected + self._unfinished)
 
     def _take(self, line: str) -> ServerSentEvent | None:
         if not line:
             return self._dispatch()
+        self._collected += len(line) + 1
+        self._check_length(self._collected)
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if field == "data":
             self._data.append(value)
-            self._collect(len(value) + 1)
         elif field == "event":
             self._name = value
         elif field == "id" and "\0" not in value:
@@ -84,9 +88,8 @@ class EventReader:
         self._collected = 0
         return event
 
-    def _collect(self, characters: int) -> None:
-        self._collected += characters
-        if self._collected > MAX_EVENT_CHARACTERS:
+    def _check_length(self, characters: int) -> None:
+        if characters > MAX_EVENT_CHARACTERS:
             raise UnusableAnswer("the server sent an event that is too long", code="malformed_answer")
 
 

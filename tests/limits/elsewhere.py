@@ -1,0 +1,177 @@
+"""Limits that other tests try, and those that nobody can pass from outside; each with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_DEADLINES = "tests/shell/test_deadlines.py::test_a_call_that_hangs_ends_with_the_code_of_its_store"
+
+TESTS: Mapping[str, str] = {
+    "retain.admin.access.MAX_TOKEN_BYTES": "tests/shell/test_access.py::test_a_token_has_a_longest_length",
+    "retain.agents.execution.asking.MAX_ANSWER_BYTES": "tests/agents/test_bad_answers.py::"
+    "test_the_largest_answer_is_logged_and_reaches_d1",
+    "retain.agents.execution.event_stream.MAX_FAILURES": "tests/agents/test_streams.py::"
+    "test_a_stream_outlives_an_instance_that_cannot_be_reached_for_a_moment",
+    "retain.agents.execution.event_stream.MAX_QUIET": "tests/agents/test_streams.py::"
+    "test_a_quiet_stream_keeps_its_connection_alive_and_ends_after_a_while",
+    "retain.agents.execution.executor.MAX_RESUMPTIONS": "tests/agents/test_interrupted_runs.py::"
+    "test_a_function_tool_that_kills_its_object_is_given_up_sooner",
+    "retain.agents.execution.executor.MAX_OTHER_RESUMPTIONS": "tests/agents/test_interrupted_runs.py::"
+    "test_a_run_that_is_interrupted_each_time_is_given_up",
+    "retain.agents.execution.outage.MAX_WAIT_MS": "tests/agents/test_model_outage.py::"
+    "test_waits_double_up_to_the_longest_and_differ_between_runs",
+    "retain.agents.learning.own_words.MAX_FACTS": "tests/agents/test_run_learning.py::"
+    "test_a_model_that_finds_too_much_is_cut",
+    "retain.agents.learning.run_learning.MAX_ATTEMPTS": "tests/agents/test_run_learning.py::"
+    "test_a_model_that_fails_is_asked_again_by_the_alarm_and_given_up_at_last",
+    "retain.agents.runs.episode_text.MAX_EPISODE_BYTES": "tests/agents/test_episode_text.py::"
+    "test_a_long_episode_is_cut",
+    "retain.agents.runs.owed.MAX_PARKED_CHARACTERS": "tests/agents/test_parked_runs.py::"
+    "test_a_run_that_is_too_large_for_a_copy_waits_without_one",
+    "retain.agents.runs.run_state.MAX_ANSWERS": "tests/agents/test_bad_answers.py::"
+    "test_a_model_that_never_gives_a_usable_answer_fails_the_run",
+    "retain.agents.tools.built_in.MAX_RESULT_BYTES": "tests/agents/test_tools.py::"
+    "test_an_answer_is_cut_at_the_limit_and_says_so",
+    "retain.agents.tools.delegate.MAX_DEPTH": "tests/agents/test_delegation.py::"
+    "test_runs_are_nested_up_to_the_limit_and_no_deeper",
+    "retain.contracts.backends.chat_kv.MAX_SEALED_BYTES": "tests/contracts/test_sealing.py::"
+    "test_the_largest_sealed_conversation_fits_into_a_value_of_kv",
+    "retain.evaluation.runner.MAX_ATTEMPTS": "tests/evaluation/test_runner.py::"
+    "test_a_case_that_never_gets_through_is_errored_and_its_scratch_erased",
+    "retain.ingest.ingestion.MAX_TRIES": "tests/ingest/test_jobs.py::"
+    "test_a_job_that_others_keep_overtaking_waits_instead_of_failing",
+    "retain.ingest.jobs.MAX_ATTEMPTS": "tests/ingest/test_jobs.py::"
+    "test_a_job_that_always_crashes_is_finally_shown_as_failed",
+    "retain.ingest.request.MAX_VALUE_CHARACTERS": "tests/ingest/test_request.py::"
+    "test_a_value_that_is_too_long_is_marked_and_not_kept",
+    "retain.ingest.speech.sentences.MAX_SENTENCE": "tests/ingest/test_rules.py::"
+    "test_the_longest_sentence_that_rules_read_needs_no_exponential_search",
+    "retain.items.rekeying.phases.MIN_READS": "tests/items/rekeying/test_migration.py::"
+    "test_phase_3_waits_for_the_backfill_and_for_two_stable_cycles",
+    "retain.items.tiered_client.MAX_PROMOTED_BYTES": "tests/items/test_client.py::test_a_large_value_is_not_promoted",
+    "retain.json_schema.MAX_FORMATTED": "tests/test_text_patterns.py::test_a_text_with_a_format_has_a_longest_length",
+    "retain.limits.deadlines.AI_MS": _DEADLINES,
+    "retain.limits.deadlines.INSTANCE_MS": _DEADLINES,
+    "retain.limits.deadlines.KV_MS": _DEADLINES,
+    "retain.limits.deadlines.OBJECTS_MS": _DEADLINES,
+    "retain.limits.deadlines.SQL_MS": _DEADLINES,
+    "retain.limits.deadlines.VECTOR_QUERY_MS": _DEADLINES,
+    "retain.limits.deadlines.VECTOR_WRITE_MS": _DEADLINES,
+    "retain.limits.deadlines.WRITER_MS": _DEADLINES,
+    "retain.limits.deadlines.QUERY_EMBEDDING_MS": "tests/shell/test_deadlines.py::"
+    "test_a_hanging_vector_index_degrades_a_recall_and_a_store_is_owed",
+    "retain.limits.rates.PERIOD_S": "tests/test_rates.py::"
+    "test_a_key_has_its_limit_in_each_period_and_no_other_key_uses_it",
+    "retain.limits.vectorize.GRACE_MS": "tests/contracts/test_indexed.py::"
+    "test_a_writer_slower_than_the_grace_time_removes_what_it_wrote_too_late",
+    "retain.limits.vectorize.MAX_METADATA_INDEXES": "tests/vectorize/test_specification.py::"
+    "test_a_specification_that_breaks_a_rule_is_refused",
+    "retain.memory.episodes.MAX_PER_TENANT": "tests/memory/test_episodes.py::"
+    "test_invariant_8_a_tenant_at_its_limit_is_refused",
+    "retain.memory.recall.dates.MAX_DATES": "tests/memory/semantic/test_dates.py::"
+    "test_several_dates_are_returned_in_order_each_once_up_to_a_limit",
+    "retain.memory.recall.preparation.MAX_PARTS": "tests/memory/semantic/test_preparation.py::"
+    "test_the_largest_content_is_cut_without_losing_anything",
+    "retain.memory.recall.preparation.WINDOW_LIMIT": "tests/memory/semantic/test_preparation.py::"
+    "test_only_a_short_turn_has_neighbours",
+    "retain.memory.recall.query.MAX_EXACT_TERMS": "tests/memory/semantic/test_queries.py::"
+    "test_a_query_is_parsed_in_one_pass",
+    "retain.memory.recall.relevance.MIN_SCORE": "tests/memory/semantic/test_floor.py::"
+    "test_a_question_about_nothing_remembered_brings_nothing",
+    "retain.memory.working.MAX_RETRY_MS": "tests/memory/test_working.py::"
+    "test_owed_copies_wait_longer_after_each_failure_up_to_five_minutes",
+    "retain.memory.working.MAX_TOTAL_BYTES": "tests/memory/test_working.py::test_invariant_8_128_kib_fit_exactly",
+    "retain.memory.writing.group.MAX_GROUP_CHARACTERS": "tests/memory/semantic/test_group_commit.py::"
+    "test_a_group_is_bounded_by_its_characters",
+    "retain.memory.writing.group.MAX_GROUP_CONTENTS": "tests/memory/semantic/test_group_commit.py::"
+    "test_a_hundred_stores_at_once_are_all_stored_in_order_with_few_calls",
+    "retain.models.embedders.wordpiece.MAX_WORD_CHARACTERS": "tests/models/test_wordpiece.py::"
+    "test_a_space_separates_words",
+    "retain.models.reranking.MAX_CHARACTERS": "tests/models/test_reranking.py::"
+    "test_long_texts_are_cut_to_what_the_model_reads",
+    "retain.outbox.MAX_REFUSALS": "tests/memory/test_outbox.py::"
+    "test_an_entry_that_d1_refuses_is_set_aside_and_the_others_are_delivered",
+    "retain.telemetry.exporter.MAX_QUEUED": "tests/telemetry/test_export.py::"
+    "test_the_queue_is_bounded_and_sent_in_batches",
+}
+"""The test that tries a limit in its own setting."""
+
+_TRIES = "bounds how often something is tried again, which no size of a request changes"
+_TIME = "a formula of time that the deadlines of `tests/shell/test_deadlines.py` are made of"
+_SLICES = "the size of a slice of work: the next slice has the rest"
+_SEARCH = "bounds how much a recall looks at, which changes its order and not what is accepted"
+_FETCH = "each request names its own limit; `tests/ports` tries one below, at and above it on every adapter"
+_PLATFORM = "the platform's size of a whole store; what the brief warns of is tried in tests/admin/test_maintenance.py"
+_SHOWN = "bounds what an error shows of a text"
+
+REASONS: Mapping[str, str] = {
+    "retain.admin.access._MAX_KEYS_BYTES": _FETCH,
+    "retain.agents.calls.requests.MAX_DESCRIBED": "how much an instance shows of itself, newest first",
+    "retain.agents.execution.asking.MAX_DROPPED_CHARACTERS": _SHOWN,
+    "retain.agents.learning.own_words.MAX_BYTES": "what a run's user said beyond it teaches nothing; it is stored whole",
+    "retain.agents.runs.result.MAX_RECHECK_MS": _TRIES,
+    "retain.agents.tools.built_in.MAX_TRACEBACK_CHARACTERS": _SHOWN,
+    "retain.agents.tools.delegation.MAX_WAITS": _TRIES,
+    "retain.contracts.stored.document_index.REMOVAL_LIMIT": _SLICES,
+    "retain.contracts.stored.document_index.UPSERT_LIMIT": _SLICES,
+    "retain.evaluation.case_run.MAX_EVENTS": "bounds what a case is scored by; a run has fewer events by its own limits",
+    "retain.evaluation.runs.MAX_OBSERVED_BYTES": "what is kept of a case's calls, without their arguments beyond it",
+    "retain.evaluation.runs.MAX_OUTPUT_BYTES": "what is kept of a case's answer; the run has all of it",
+    "retain.evaluation.scoring.judge.MAX_OUTPUT_TOKENS": "asked of the judge's model",
+    "retain.evaluation.scoring.scores._MAX_SHOWN": _SHOWN,
+    "retain.gateway.resolver._MAX_ANSWER_BYTES": _FETCH,
+    "retain.ingest.inbox.KNOWN_LIMIT": "what is compared with what arrives: ten times what one request has",
+    "retain.ingest.llm_extractor.MAX_CONFIDENCE": "a fact that a model extracted is never certain",
+    "retain.ingest.llm_extractor.MAX_OUTPUT_TOKENS": "asked of the extractor's model",
+    "retain.ingest.rule_extractor.MAX_OBJECT": "longer words are no object of a rule; the message is stored whole",
+    "retain.ingest.rule_extractor.MAX_THING_WORDS": "more words are no object of a rule; the message is stored whole",
+    "retain.json_schema._MAX_SHOWN": _SHOWN,
+    "retain.lifecycle.backups.restoring.MAX_PAGE_BYTES": "pages are written by a backup, within `export.PAGE_BYTES`",
+    "retain.lifecycle.importing.MAX_TRIES": _TRIES,
+    "retain.limits.deadlines.EMBEDDED_TEXT_MS": _TIME,
+    "retain.limits.deadlines.EMBEDDING_MS": _TIME,
+    "retain.limits.deadlines.OBJECT_BYTES_PER_MS": _TIME,
+    "retain.limits.deadlines.RUN_CALL_MS": _TIME,
+    "retain.limits.deadlines.VECTOR_ENTRY_MS": _TIME,
+    "retain.limits.storage.MAX_DATABASE_BYTES": _PLATFORM,
+    "retain.limits.vectorize.MAX_NAMESPACES": _PLATFORM,
+    "retain.limits.vectorize.MAX_VECTORS": _PLATFORM,
+    "retain.memory.indexer.DELETE_LIMIT": _SLICES,
+    "retain.memory.indexer.MAX_TRIES": _TRIES,
+    "retain.memory.indexer.UPSERT_LIMIT": _SLICES,
+    "retain.limits.vectorize.MAX_VALUE": "the largest 32-bit float; `tests/vectorize` tries it, and infinity",
+    "retain.memory.records.claims.MAX_CLAIMS": "more statements of what is valid anyway change nothing",
+    "retain.memory.recall.as_of.MAX_JUDGED": _SEARCH,
+    "retain.memory.recall.candidates.EARLIER_LIMIT": _SEARCH,
+    "retain.memory.recall.candidates.FRESH_LIMIT": _SEARCH,
+    "retain.memory.recall.candidates.POSTINGS_LIMIT": _SEARCH,
+    "retain.memory.recall.candidates.TERM_LIMIT": _SEARCH,
+    "retain.models.endpoint.MAX_ANSWER_BYTES": _FETCH,
+    "retain.models.endpoint.MAX_ERROR_BYTES": _FETCH,
+    "retain.ports.MAX_RESPONSE_BYTES": _FETCH,
+    "retain.ports.MAX_STREAM_BYTES": _FETCH,
+    "retain.roles.grants.MAX_TENANTS": "how many tenants a list goes over for whoever holds a role in each of them",
+    "retain.tenants.history.MAX_TRIES": _TRIES,
+}
+"""Why a limit has no size one below, at and above which a caller could send."""
+
+ROWS: Mapping[str, str] = {
+    "about 1,000 requests per second per object": "the platform's rate; an object's queue is bounded by its callers",
+    "one alarm per object, at least once, six retries": "the platform's; `tests/agents/test_alarms.py`",
+    "30 seconds of CPU per request": "the platform ends the request",
+    "30 seconds of CPU per request, 15 minutes per scheduled brief": "the platform ends the request",
+    "writes are seen after seconds": "`tests/memory/semantic/test_found.py`",
+    "one write per second to the same key": "`tests/memory/test_working.py`",
+    "changes are seen elsewhere after 60 seconds or more": "the platform's",
+    "10,000 subrequests per invocation (50 free); a call of any binding is one": "`retain.limits.d1_calls` counts them",
+    "six open connections per invocation": "the platform's: further calls wait",
+    "100 MB per request body (more on some plans)": "`tests/e2e/test_bounds.py`, `retain.http.MAX_BODY_BYTES`",
+    "10 MB of code, compressed (3 MB free), one second to start": "`tests/tools` measures the upload",
+    "5 KB per variable, 128 variables": "wrangler refuses more",
+    "five schedules per account on the free plan, 250 on the paid": "`tests/shell/test_cron.py` counts them",
+    "15 minutes per schedule, and no repetition of one that failed": "`tests/shell/test_cron.py`",
+    "`memories`": "`tests/shell/test_quotas.py`",
+    "`runs_a_day`": "`tests/shell/test_quotas.py`",
+    "`tokens_a_day`": "`tests/shell/test_quotas.py`",
+}
+"""Rows of docs/limits.md that name no constant, and where they are tried."""
