@@ -10,7 +10,7 @@ import pytest
 from retain.errors import LimitExceeded
 from retain.lifecycle.reindexing import Reindexing
 from retain.lifecycle.verification import verify_page
-from retain.memory.recall.candidates import MAX_SCOPES
+from retain.memory.recall.sources.statistics import MAX_SCOPES
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope, View
 from retain.memory.semantic import RecallQuery, SemanticMemory

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound
 from retain.limits.storage import utf8_bytes
 from retain.limits.vector_filter import matches
-from retain.memory.recall.candidates import MAX_SCOPES
 from retain.memory.recall.recall import Recall, RecallQuery
+from retain.memory.recall.sources.statistics import MAX_SCOPES
 from retain.memory.records.listing import Listing, list_records
 from retain.memory.scope import CHAIN, Reach, Scope, View, user_scope_id
 from retain.memory.semantic import SemanticMemory
@@ -270,7 +270,7 @@ async def test_the_chain_is_walked_in_the_round_trip_that_reads_the_statistics(s
     await substrate.store(SECRET, INSTANCE)
     substrate.sql = counting = CountingSql(substrate.d1)
     await substrate.found(SECRET, INSTANCE)
-    assert counting.trips == 4  # statistics and chain; candidates; their neighbours; the records
+    assert counting.trips == 3  # chain, statistics and candidates; their neighbours; the records
     [first, *_] = counting.statements
     assert first == (CHAIN, ("acme", json.dumps([scope.scope_id for scope in INSTANCE.path()])))
     assert not [sql for sql, _ in counting.statements if "INSERT" in sql]

@@ -6,70 +6,49 @@ Every query names the tenant and the visible scopes, and asks only for records t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retain.errors import LimitExceeded
 from retain.memory.filters import FIELDS
 from retain.memory.recall.preparation import SPAN
-from retain.memory.recall.query import Query
-from retain.memory.recall.ranking import BM25_B, BM25_K1, inverse_frequency
-from retain.memory.recall.words import USERS, scope_tag
+from retain.memory.recall.words import scope_tag
 from retain.memory.records.record import Record
 from retain.memory.records.rows import outside_gaps
-from retain.memory.scope import BELOW, CHAIN, Reach, Scope, View, reach_of
-from retain.ports import Sql, SqlValue, Statement
+from retain.memory.scope import Reach
+from retain.ports import SqlValue, Statement
 
 _TEXT_COLUMNS = ("length", "terms", "names_time", "asking", "signature")
 """What ranking reads of a text."""
 _PLACE_FIELDS = ("conversation", "speaker")
-TEXT_CANDIDATES = 200
-"""The most candidates found by words."""
 CANDIDATES = 100
 """The most candidates found by vectors: Vectorize's limit for topK.
 
 Source: https://developers.cloudflare.com/vectorize/platform/limits/
 """
-TERM_LIMIT = 64
-"""Words that are looked up in full text, rarest first …"""
-POSTINGS_LIMIT = 3000
-"""… as long as they occur together in at most this many records; the three rarest always."""
+EXACT_LIMIT = 50
+"""The newest records with an exact term that are looked at."""
 FRESH_LIMIT = 500
 """The most recently written records, whose vectors the index may not show yet, that are ranked by their signatures."""
 EARLIER_LIMIT = 1000
 """The most texts that were known at a time in the past, and edited since, that are ranked by their signatures."""
-MAX_SCOPES = 32
-"""The most scopes that one recall searches."""
-_COUNTS = f"""
-SELECT scope_id, records, words FROM scopes WHERE tenant_id = ?1 AND scope_id IN (SELECT value FROM json_each(?2))
-UNION ALL
-SELECT '{USERS}', SUM(records), SUM(words) FROM scopes
-WHERE tenant_id = ?1 AND user_id IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(?2) WHERE value = '{USERS}')
-HAVING SUM(records) > 0
-"""
-
 _SAME_CONVERSATION = "p.tenant_id = {0}.tenant_id AND p.scope_id = {0}.scope_id AND p.conversation = {0}.conversation"
 
 
 @dataclass(frozen=True, slots=True)
 class TextIndex:
-    """Where texts are indexed: full text, occurrences of its tokens, search rows `s`, and how a number leads to a record."""
+    """Where texts are indexed: full text, its vocabulary, and how a number leads to a record."""
 
     full_text: str
-    occurrences: str
-    rows: str
+    vocabulary: str
     records: str
 
 
-PRESENT = TextIndex(
-    "memory_text", "memory_occurrences", "memory_search", "JOIN memory_records r ON r.number = {number}"
-)
+PRESENT = TextIndex("memory_text", "memory_vocabulary", "CROSS JOIN memory_records r ON r.number = {number}")
 """The texts that records have now."""
 EARLIER = TextIndex(
     "memory_earlier_text",
-    "memory_earlier_occurrences",
-    "memory_earlier",
-    "JOIN memory_earlier e ON e.number = {number} JOIN memory_records r ON r.id = e.record_id",
+    "memory_earlier_vocabulary",
+    "CROSS JOIN memory_earlier e ON e.number = {number} CROSS JOIN memory_records r ON r.id = e.record_id",
 )
 """The texts that records had earlier (`retain.memory.earlier_texts`)."""
 
@@ -150,142 +129,20 @@ def earlier_then(table: str, at_ms: int) -> str:
     return f"{table}.from_ms <= {at_ms:d} AND {table}.until_ms > {at_ms:d}"
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Word statistics of the scopes within reach: how many records and words, and how many records have a stem.
-
-    tags: under which the words of those scopes are indexed.
-    """
-
-    reach: Reach
-    tags: tuple[str, ...]
-    records: int
-    words: int
-    having: Mapping[str, int]
-
-    def idf(self, query: Query) -> dict[str, float]:
-        """Return the inverse document frequency of each of the query's stems."""
-        return {stem: inverse_frequency(self.records, self.having.get(stem, 0)) for stem in query.stems}
-
-    def sought(self, query: Query) -> list[str]:
-        """Return the stems to look up in full text: those that occur somewhere, rarest first, within the limits."""
-        found: list[str] = []
-        postings = 0
-        present = [stem for stem in query.stems if self.having.get(stem, 0)]
-        for stem in sorted(present, key=lambda stem: (self.having[stem], stem))[:TERM_LIMIT]:
-            postings += self.having[stem]
-            if len(found) >= 3 and postings > POSTINGS_LIMIT:
-                break
-            found.append(stem)
-        return found
-
-
-async def read_statistics(sql: Sql, view: View, query: Query, *, below: bool, past: bool = False) -> Statistics:
-    """Return the statistics of what is visible in a view. One round trip, two when `below`.
-
-    past: with the words of earlier texts.
-
-    Visible are the chains of the view's scopes, walked over `parent_id` in the same round trip. The words are looked up
-    under the tags of the paths that the runtime made; the chains that D1 has must equal them. below: the scopes at and
-    below the view's scope instead; of the whole tenant, all users' scopes count as one.
-    Raises: NotFound (code `unknown_scope`), as `reach_of`; LimitExceeded (code `too_many_scopes`) when more than 32
-        scopes are visible, or have records at and below.
-    """
-    path = await _below(sql, view.scope) if below else [node.scope_id for node in view.nodes]
-    if not below and len(path) > MAX_SCOPES:
-        raise _too_many()
-    tags = {scope_tag(view.tenant_id, scope_id): scope_id for scope_id in path}
-    terms = [tag + stem for tag in tags for stem in query.stems]
-    vocabularies = ("memory_vocabulary", "memory_earlier_vocabulary") if past else ("memory_vocabulary",)
-    scopes, *found = await sql.batch(
-        [
-            (_COUNTS if below else CHAIN, (view.tenant_id, json.dumps(path))),
-            *(
-                (f"SELECT term, doc FROM {name} WHERE term IN (SELECT value FROM json_each(?))", (json.dumps(terms),))
-                for name in vocabularies
-            ),
-        ]
-    )
-    known = {str(row["scope_id"]): row for row in scopes.rows}
-    whole = below and view.scope.kind == "tenant"
-    reach = Reach(view.tenant_id, tuple(known), whole=whole) if below else reach_of(view, scopes.rows)
-    having: dict[str, int] = {}
-    for row in (row for vocabulary in found for row in vocabulary.rows):
-        tag, stem = row["term"][:8], row["term"][8:]
-        if tags[tag] in known:
-            having[stem] = having.get(stem, 0) + int(row["doc"])
-    return Statistics(
-        reach,
-        tuple(scope_tag(view.tenant_id, scope_id) for scope_id in reach.scope_ids),
-        max([sum(int(row["records"]) for row in known.values()), *having.values()]),
-        sum(int(row["words"]) for row in known.values()),
-        having,
-    )
-
-
-async def _below(sql: Sql, scope: Scope) -> list[str]:
-    """Return the scopes with records at and below a scope; below the tenant, `USERS` instead of its users' scopes."""
-    whole = scope.kind == "tenant"
-    within = "?2 = 'tenant' AND kind <> 'user'" if whole else f"scope_id IN ({BELOW})"
-    rows = (
-        await sql.run(
-            f"SELECT scope_id FROM scopes WHERE tenant_id = ?1 AND records > 0 AND ({within}) LIMIT ?3",
-            scope.tenant_id,
-            scope.scope_id,
-            MAX_SCOPES + 1,
-        )
-    ).rows
-    if len(rows) > MAX_SCOPES:
-        raise _too_many()
-    return [*(row["scope_id"] for row in rows), *([USERS] if whole else [])]
-
-
-def _too_many() -> LimitExceeded:
-    return LimitExceeded("too many scopes to search at once; name an agent, a house or a user", code="too_many_scopes")
-
-
-def full_text(visible: Visible, statistics: Statistics, query: Query, texts: TextIndex) -> Statement:
-    """Return the statement for [id, bm25] of the best records by BM25 over the visible scopes' own statistics, as JSON.
-
-    FTS5's `bm25()` would count every tenant's records; here another tenant's writes change nothing.
-    Source: https://doi.org/10.1561/1500000019
-    """
-    idf = statistics.idf(query)
-    sought = statistics.sought(query)
-    weighed = [[tag + stem, idf[stem]] for tag in statistics.tags for stem in sought]
-    average = max(statistics.words / max(statistics.records, 1), 1.0)
+def exact_term(visible: Visible, phrase: Sequence[str], texts: TextIndex) -> Statement:
+    """Return the statement for the ids of the newest records that contain a phrase word for word."""
     where, values = visible.where(texts)
+    match = " OR ".join(f'"{" ".join(tag + stem for stem in phrase)}"' for tag in tags_of(visible)) or '""'
     return (
-        f"""
-        WITH wanted (term, idf) AS (
-          SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)
-        ), found (number, term, idf, frequency) AS (
-          SELECT o.doc, o.term, w.idf, COUNT(*) FROM wanted w CROSS JOIN {texts.occurrences} o ON o.term = w.term
-          GROUP BY o.doc, o.term
-        ), scored (number, bm25) AS (
-          SELECT f.number,
-                 SUM(f.idf * f.frequency * {BM25_K1 + 1}
-                     / (f.frequency + {BM25_K1} * ({1 - BM25_B} + {BM25_B} * s.words / ?)))
-          FROM found f JOIN {texts.rows} s ON s.number = f.number GROUP BY f.number
-        )
-        SELECT json_group_array(json_array(id, bm25)) AS found FROM (
-          SELECT r.id, c.bm25 FROM scored c {texts.records.format(number="c.number")}
-          WHERE {where} ORDER BY c.bm25 DESC, r.id LIMIT {TEXT_CANDIDATES}
-        )
-        """,
-        (json.dumps(weighed), average, *values),
-    )
-
-
-def exact_term(visible: Visible, statistics: Statistics, phrase: Sequence[str], texts: TextIndex) -> Statement:
-    """Return the statement for the ids of records that contain a phrase word for word."""
-    where, values = visible.where(texts)
-    match = " OR ".join(f'"{" ".join(tag + stem for stem in phrase)}"' for tag in statistics.tags) or '""'
-    return (
-        f"SELECT r.id FROM {texts.full_text} t {texts.records.format(number='t.rowid')}"
-        f" WHERE t.{texts.full_text} MATCH ? AND {where} ORDER BY r.id LIMIT 50",
+        f"SELECT r.id FROM (SELECT rowid AS number FROM {texts.full_text} WHERE {texts.full_text} MATCH ?"
+        f" ORDER BY rowid DESC LIMIT {EXACT_LIMIT}) f {texts.records.format(number='f.number')} WHERE {where}",
         (match, *values),
     )
+
+
+def tags_of(visible: Visible) -> list[str]:
+    """Return the tags under which the words of the visible scopes are indexed."""
+    return [scope_tag(visible.tenant_id, scope_id) for scope_id in visible.scope_ids]
 
 
 def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
@@ -293,21 +150,18 @@ def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
 
     changed: the index may show the record's old vectors, so the signature counts. model: whose signatures to read.
     """
+    lately = (
+        "SELECT record_id, changed, at_ms FROM memory_outbox WHERE tenant_id = ?1 AND state = {state}"
+        f" AND (?2 OR scope_id IN (SELECT value FROM json_each(?3))) ORDER BY at_ms DESC LIMIT {FRESH_LIMIT}"
+    )
     return (
-        "SELECT json_group_array(json_array(id, signature, changed)) AS found FROM ("
-        "SELECT r.id, s.signature, o.changed FROM memory_outbox o"
-        " CROSS JOIN memory_records r ON r.id = o.record_id CROSS JOIN memory_search s ON s.number = r.number"
-        " WHERE o.tenant_id = ? AND o.state IN ('sent', 'owed') AND (o.state = 'owed' OR o.at_ms >= ?)"
-        " AND (? OR o.scope_id IN (SELECT value FROM json_each(?))) AND s.parts > 0 AND s.embedding_model = ?"
-        " ORDER BY o.at_ms DESC, r.id LIMIT ?)",
-        (
-            visible.tenant_id,
-            since_ms,
-            int(visible.reach.whole),
-            json.dumps(visible.scope_ids),
-            model,
-            FRESH_LIMIT,
-        ),
+        "SELECT json_group_array(json_array(r.id, s.signature, o.changed)) AS found FROM ("
+        f"SELECT * FROM ({lately.format(state=chr(39) + 'owed' + chr(39))})"
+        f" UNION ALL SELECT * FROM ({lately.format(state=chr(39) + 'sent' + chr(39) + ' AND at_ms >= ?4')})"
+        f" ORDER BY at_ms DESC LIMIT {FRESH_LIMIT}"
+        ") o CROSS JOIN memory_records r ON r.id = o.record_id CROSS JOIN memory_search s ON s.number = r.number"
+        " WHERE s.parts > 0 AND s.embedding_model = ?5",
+        (visible.tenant_id, int(visible.reach.whole), json.dumps(visible.scope_ids), since_ms, model),
     )
 
 

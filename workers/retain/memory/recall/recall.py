@@ -13,13 +13,15 @@ from retain.json_text import read_own_json
 from retain.memory.filters import compile_filter
 from retain.memory.recall import candidates as sources
 from retain.memory.recall.as_of import as_then, best_known, read_records
-from retain.memory.recall.candidates import CANDIDATES, Statistics, Visible, read_statistics
+from retain.memory.recall.candidates import CANDIDATES, Visible
 from retain.memory.recall.evidence import Evidence, candidates_of, estimated
 from retain.memory.recall.outdated import demote, facts_of_messages, read_facts
 from retain.memory.recall.preparation import signature
 from retain.memory.recall.query import Query, analyse
 from retain.memory.recall.ranking import BM25_K1, Candidate, Weights, distinct, rank
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
+from retain.memory.recall.sources.full_text import bm25, found_words, full_text
+from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain, read_below, visible_from
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import Record, content_hash
 from retain.memory.scope import View
@@ -134,16 +136,23 @@ class Recall:
         at_ms = now if wanted.valid_at_ms is None else wanted.valid_at_ms
         query = analyse(wanted.text, now)
         condition, values = compile_filter(wanted.filter)
-        vector, unrelated, degraded = await self._embedded(query)
-        past = known_at_ms is not None
-        statistics = await read_statistics(self._sql, self._view, query, below=wanted.below, past=past)
-        visible = Visible(statistics.reach, at_ms, known_at_ms, condition, tuple(values))
-        evidence = await self._find(wanted, query, vector, statistics, visible)
+        counted = await read_below(self._sql, self._view) if wanted.below else None
+        reach = visible_from(self._view) if counted is None else counted.reach
+        visible = Visible(reach, at_ms, known_at_ms, condition, tuple(values))
+        reading = asyncio.ensure_future(self._in_d1(query, visible, counted, filtered=bool(wanted.filter)))
+        try:
+            meant = await self._meaning(query, visible, wanted)
+        except BaseException:
+            await asyncio.gather(reading, return_exceptions=True)
+            raise
+        statistics, visible, found = await reading
+        evidence = _evidence(meant, found)
+        vector, degraded = meant.vector, meant.degraded
         if evidence.floor is None:
             degraded = (*degraded, "vectors")
         idf = statistics.idf(query)
         telling = rarity(query, idf, statistics.records)
-        scale = Relevance(unrelated, telling, obscure(query.text, vector), self._weights)
+        scale = Relevance(meant.unrelated, telling, obscure(query.text, vector), self._weights)
         ranked, known = await self._rank(query, evidence, idf, visible)
         hits = await self._hydrate(_above(wanted.min_score, ranked, scale), wanted, visible, known)
         if self._reranker is not None:
@@ -158,24 +167,11 @@ class Recall:
             _log.warning("a recall does without the embedding model", extra={"code": error.code})
             return (), 0.0, ("embedding",)
 
-    async def _find(
-        self, wanted: RecallQuery, query: Query, vector: Vector, statistics: Statistics, visible: Visible
-    ) -> Evidence:
-        """Query the vector index and D1 concurrently, and return what both found."""
-        query_signature = int(signature([vector]), 16) if any(vector) else 0
-        nearest = asyncio.ensure_future(self._nearest(vector, visible, wanted))
-        try:
-            found = await self._in_d1(query, statistics, visible, query_signature, filtered=bool(wanted.filter))
-        finally:
-            cosine, floor = await nearest
-        return Evidence(
-            cosine={**found.fresh, **cosine, **found.changed, **found.earlier},
-            floor=floor,
-            query_signature=query_signature,
-            bm25=found.bm25,
-            exact=found.exact,
-            matching=found.matching,
-        )
+    async def _meaning(self, query: Query, visible: Visible, wanted: RecallQuery) -> _Meaning:
+        """Embed the query and ask the vector index."""
+        vector, unrelated, degraded = await self._embedded(query)
+        cosine, floor = await self._nearest(vector, visible, wanted)
+        return _Meaning(vector, unrelated, cosine, floor, degraded)
 
     async def _rank(
         self, query: Query, evidence: Evidence, idf: Mapping[str, float], visible: Visible
@@ -244,38 +240,41 @@ class Recall:
         return cosine, matches[-1].score if len(matches) == CANDIDATES else 0.0
 
     async def _in_d1(
-        self, query: Query, statistics: Statistics, visible: Visible, query_signature: int, *, filtered: bool
-    ) -> _Found:
+        self, query: Query, visible: Visible, counted: Counted | None, *, filtered: bool
+    ) -> tuple[Statistics, Visible, _Found]:
+        """Return what D1 finds by words and among the newest writes, and what is visible by D1's own scopes. One trip.
+
+        counted: the visible scopes, if they were read already.
+        """
         model = self._embedder.model
         phrases = [(phrase, texts) for phrase in query.exact for texts in visible.texts]
         statements = [
+            *([chain(visible.reach)] if counted is None else []),
             sources.fresh(visible, self._clock() - FRESH_MS, model),
-            *[sources.full_text(visible, statistics, query, texts) for texts in visible.texts],
-            *[sources.exact_term(visible, statistics, phrase, texts) for phrase, texts in phrases],
+            *[full_text(visible, query, texts) for texts in visible.texts],
+            *[sources.exact_term(visible, phrase, texts) for phrase, texts in phrases],
             *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
             *([sources.matching(visible)] if filtered else []),
         ]
-        fresh, *rest = await self._sql.batch(statements)
+        read = await self._sql.batch(statements)
+        if counted is None:
+            counted = counted_chain(self._view, read.pop(0).rows)
+            visible = replace(visible, reach=counted.reach)
+        fresh, *rest = read
         matching = [row["id"] for row in rest.pop().rows] if filtered else []
         earlier = [] if visible.known_at_ms is None else _listed(rest.pop())
-        bm25 = {found[0]: float(found[1]) for texts in visible.texts for found in _listed(rest.pop(0))}
+        words = [found_words(rest.pop(0).rows[0]) for _ in visible.texts]
+        statistics = counted.with_words([one.having for one in words])
+        idf = statistics.idf(query)
+        ranked: dict[str, float] = {}
+        for one in words:
+            ranked |= bm25(one, query, idf, statistics.average)
         whole = sum(query.exact.values())
         exact: dict[str, float] = {}
         for (phrase, _), result in zip(phrases, rest, strict=True):
             for row in result.rows:
                 exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
-        lately = [
-            (record_id, estimated(query_signature, bits), changed)
-            for record_id, bits, changed in (_listed(fresh) if query_signature else [])
-        ]
-        return _Found(
-            bm25=bm25,
-            exact=exact,
-            fresh={record_id: cosine for record_id, cosine, _ in lately},
-            changed={record_id: cosine for record_id, cosine, changed in lately if changed},
-            earlier={one: estimated(query_signature, bits) for one, bits in earlier} if query_signature else {},
-            matching=matching,
-        )
+        return statistics, visible, _Found(ranked, exact, _listed(fresh), earlier, matching)
 
     def _first_choice(self, evidence: Evidence, whole: float) -> list[str]:
         """Return the ids of what was found, best first by a first score. whole: the sum of the query's idf."""
@@ -319,18 +318,50 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What D1 found. fresh: cosines estimated from signatures. changed: those that may be wrong in the index.
+class _Meaning:
+    """The query's vector, and what the vector index found: the cosine of each record's best part, and the floor.
 
-    earlier: those of texts that were known in the past, and that the index does not have.
+    unrelated: the model's cosine of unrelated texts. degraded: `embedding` if the model is away.
     """
 
-    bm25: dict[str, float]
-    exact: dict[str, float]
-    fresh: dict[str, float]
-    changed: dict[str, float]
-    earlier: dict[str, float]
-    matching: list[str]
+    vector: Vector
+    unrelated: float
+    cosine: Mapping[str, float]
+    floor: float | None
+    degraded: tuple[Degradation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What D1 found. fresh: [id, signature, whether the index may be wrong] of the newest writes.
+
+    earlier: [id, signature] of texts that were known in the past, and that the index does not have.
+    """
+
+    bm25: Mapping[str, float]
+    exact: Mapping[str, float]
+    fresh: Sequence[Sequence[Any]]
+    earlier: Sequence[Sequence[Any]]
+    matching: Sequence[str]
+
+
+def _evidence(meant: _Meaning, found: _Found) -> Evidence:
+    """Return what all sources found together."""
+    own = int(signature([meant.vector]), 16) if any(meant.vector) else 0
+    lately = {one: (estimated(own, bits), changed) for one, bits, changed in (found.fresh if own else [])}
+    return Evidence(
+        cosine={
+            **{one: cosine for one, (cosine, _) in lately.items()},
+            **meant.cosine,
+            **{one: cosine for one, (cosine, changed) in lately.items() if changed},
+            **({one: estimated(own, bits) for one, bits in found.earlier} if own else {}),
+        },
+        floor=meant.floor,
+        query_signature=own,
+        bm25=found.bm25,
+        exact=found.exact,
+        matching=found.matching,
+    )
 
 
 def _above(min_score: float, ranked: Sequence[Candidate], scale: Relevance) -> list[Candidate]:

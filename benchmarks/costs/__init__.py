@@ -1,0 +1,1 @@
+"""What operations cost in D1: round trips, and rows read and written."""

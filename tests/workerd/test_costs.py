@@ -1,0 +1,46 @@
+"""What operations read in D1: bounds on round trips and rows, which do not depend on the machine."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from benchmarks.costs.database import Cost
+from benchmarks.costs.operations import operations
+
+MEMORIES = 3000
+BOUNDS = {
+    "recall, one rare word": (3, 3000),
+    "recall, common words": (3, 3600),
+    "recall, one common word": (3, 3000),
+    "recall, common words and a rare one": (3, 3600),
+    "recall, all of the tenant": (4, 3200),
+    "recall, as of a time": (5, 4000),
+    "store": (3, 30),
+    "store, known": (1, 10),
+    "get": (2, 20),
+    "list": (1, 60),
+}
+"""The most trips and the most rows read, by operation."""
+
+pytestmark = pytest.mark.workerd
+
+
+@pytest.fixture(scope="module")
+def costs() -> dict[str, Cost]:
+    """What each operation costs."""
+    return asyncio.run(_costs())
+
+
+async def _costs() -> dict[str, Cost]:
+    async with operations(MEMORIES) as known:
+        return {name: await known.cost(operation) for name, operation in known.all().items()}
+
+
+@pytest.mark.parametrize("operation", BOUNDS)
+def test_an_operation_reads_no_more_than_its_bound(costs: dict[str, Cost], operation: str) -> None:
+    trips, rows = BOUNDS[operation]
+    cost = costs[operation]
+    assert cost.trips <= trips
+    assert cost.read <= rows, sorted(cost.statements, reverse=True)[:3]

@@ -1,0 +1,148 @@
+"""Candidates by words: which records to look at, within a bound, and their BM25 by the visible scopes' own statistics.
+
+FTS5's `bm25()` would count every tenant's records; here another tenant's writes change nothing. A word's records are those
+that have it after a visible scope's tag. They are read in groups, which have no record in common:
+
+1. of the rarest words, all records, as long as there are at most `RARE` of them together,
+2. of the next three words, the newest records that have all three,
+3. the newest that have two of them,
+4. the newest that have one.
+
+So a recall reads a bounded number of rows, however much the scopes hold and however common the words are. Rare words find
+all their records; of common words alone, records that have several of them come before newer ones that have one.
+docs/decisions/0038-bounded-recall.md says what else was considered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from retain.json_text import read_own_json
+from retain.memory.recall.candidates import TextIndex, Visible, tags_of
+from retain.memory.recall.query import Query
+from retain.memory.recall.ranking import BM25_B, BM25_K1
+from retain.ports import Row, Statement
+
+TEXT_CANDIDATES = 200
+"""The most candidates found by words."""
+TERM_LIMIT = 64
+"""Words of a query that are looked up, and counted in what is found."""
+RARE = 300
+"""Records of the rarest words together, all of which are read …"""
+COMMON_ALL, COMMON_TWO, COMMON_ONE = 80, 120, 60
+"""… and the newest records that have all, two or one of the next three words."""
+_GROUP = 30
+"""Counts per JSON array: a function of D1 takes 32 arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundWords:
+    """What full text found. having: how many records have each stem. counts: of each stem, by record, after its words."""
+
+    having: Mapping[str, int]
+    counts: Sequence[tuple[str, int, Sequence[int]]]
+
+
+def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
+    """Return the statement that `found_words` reads."""
+    stems = query.stems[:TERM_LIMIT]
+    asked = {"stems": stems, "wanted": [[stem, tag + stem] for tag in tags_of(visible) for stem in stems]}
+    where, values = visible.where(texts)
+    counts = [_COUNT.format(place=place) for place in range(len(stems))]
+    groups = [f", json_array({', '.join(counts[at : at + _GROUP])})" for at in range(0, len(counts), _GROUP)]
+    return (
+        f"""
+        WITH {_WANTED.format(vocabulary=texts.vocabulary)}, found (number, content) AS (
+          {_FOUND.format(table=texts.full_text)}
+        )
+        SELECT (SELECT json_group_object(stem, records) FROM known) AS known,
+               json_group_array(json_array(r.id, {_WORDS}{"".join(groups)})) AS found
+        FROM found f {texts.records.format(number="f.number")} WHERE {where}
+        """,
+        (json.dumps(asked), *values),
+    )
+
+
+_WANTED = f"""
+wanted (stem, term) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(?1, '$.wanted')),
+known (stem, records) AS MATERIALIZED (
+  SELECT w.stem, SUM(v.doc) FROM wanted w CROSS JOIN {{vocabulary}} v ON v.term = w.term GROUP BY w.stem
+),
+ordered (stem, total) AS MATERIALIZED (SELECT stem, SUM(records) OVER (ORDER BY records, stem) FROM known),
+common (term, tag, place) AS MATERIALIZED (
+  SELECT w.term, substr(w.term, 1, 8), o.place
+  FROM (
+    SELECT stem, ROW_NUMBER() OVER (ORDER BY total) AS place FROM ordered WHERE total > {RARE} ORDER BY total LIMIT 3
+  ) o
+  JOIN wanted w ON w.stem = o.stem
+),
+expressions (rare, ones, twos, threes) AS MATERIALIZED (
+  SELECT
+    (SELECT group_concat('"' || w.term || '"', ' OR ')
+     FROM ordered o JOIN wanted w ON w.stem = o.stem WHERE o.total <= {RARE}),
+    (SELECT group_concat('"' || term || '"', ' OR ') FROM common),
+    (SELECT group_concat('("' || a.term || '" AND "' || b.term || '")', ' OR ')
+     FROM common a JOIN common b ON b.tag = a.tag AND b.place > a.place),
+    (SELECT group_concat('("' || a.term || '" AND "' || b.term || '" AND "' || c.term || '")', ' OR ')
+     FROM common a JOIN common b ON b.tag = a.tag AND b.place > a.place JOIN common c ON c.tag = a.tag AND c.place > b.place)
+)"""
+"""?1: JSON with the stems, and each stem with each term that stands for it in the index."""
+_MATCHING = """SELECT t.rowid AS number, t.content || ' ' AS content FROM {{table}} t
+          WHERE t.{{table}} MATCH (SELECT {expression} FROM expressions) {newest}"""
+_NONE = "'\"\"'"
+"""An expression that nothing matches."""
+
+
+def _newest(expression: str, others: Sequence[str], limit: int) -> str:
+    """Return the query for the newest records that match an expression and none of the others."""
+    excluded = " || ' OR ' || ".join(f"COALESCE({other}, {_NONE})" for other in others)
+    without = f"'(' || {expression} || ') NOT (' || {excluded} || ')'"
+    matching = _MATCHING.format(
+        expression=f"COALESCE({without}, {_NONE})", newest=f"ORDER BY t.rowid DESC LIMIT {limit}"
+    )
+    return f"UNION ALL SELECT * FROM ({matching})"
+
+
+_FOUND = "\n".join(
+    [
+        _MATCHING.format(expression=f"COALESCE(rare, {_NONE})", newest=""),
+        _newest("threes", ["rare"], COMMON_ALL),
+        _newest("twos", ["rare", "threes"], COMMON_TWO),
+        _newest("ones", ["rare", "twos"], COMMON_ONE),
+    ]
+)
+_WORDS = (
+    "(length(f.content) - length(replace(f.content, ' ', ''))) / CASE WHEN r.scope_id LIKE 'user.%' THEN 2 ELSE 1 END"
+)
+"""How many words a text has. A user's are there twice, first under the own tag, then under that of all users."""
+_TERM = "substr(f.content, 1, 8) || (?1 ->> '$.stems[{place}]') || ' '"
+_COUNT = (
+    f"CASE instr(f.content, {_TERM}) WHEN 0 THEN 0 ELSE"
+    f" (length(f.content) - length(replace(f.content, {_TERM}, ''))) / length({_TERM}) END"
+)
+"""How often a text has the stem of a place, under the tag of its own scope."""
+
+
+def found_words(row: Row) -> FoundWords:
+    """Return what the statement of `full_text` found. row: its result."""
+    having: dict[str, int] = read_own_json(row["known"])
+    listed: list[Any] = read_own_json(row["found"])
+    return FoundWords(having, [(one[0], one[1], list(chain.from_iterable(one[2:]))) for one in listed])
+
+
+def bm25(found: FoundWords, query: Query, idf: Mapping[str, float], average: float) -> dict[str, float]:
+    """Return the BM25 of the best of the found records, by id. average: words of a record.
+
+    Source: https://doi.org/10.1561/1500000019
+    """
+    weights = [idf[stem] * (BM25_K1 + 1) for stem in query.stems[:TERM_LIMIT]]
+    scores: list[tuple[float, str]] = []
+    for record_id, length, counts in found.counts:
+        norm = BM25_K1 * (1 - BM25_B + BM25_B * length / average)
+        score = sum([weight * count / (count + norm) for weight, count in zip(weights, counts, strict=True) if count])
+        scores.append((-score, record_id))
+    return {record_id: -score for score, record_id in sorted(scores)[:TEXT_CANDIDATES]}
