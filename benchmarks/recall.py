@@ -3,7 +3,11 @@
 The data stays outside the repository; its format is in the README next to it. Each conversation becomes a tenant, each
 item a record stored through `SemanticMemory.store`, each question a `SemanticMemory.search`, on the host's SQLite and
 its exact vector index. Items are recorded at the times when they were spoken, in order, so that a question's relative
-dates are relative to its own time. `before` limits a question to what was recorded before an item (`as_of_ms`).
+dates are relative to its own time. `before` limits a question to what was recorded before an item (`as_of_ms`). An item
+without a session is a record outside any conversation.
+
+With `--check` the command fails when Retain is below full text alone or rank fusion in any category of at least 30
+questions. With `--cache` it keeps the loaded databases in a folder, until the data, the schema or the preparation changes.
 
     make bench-recall DATA=path/to/bench-data
 """
@@ -13,6 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gzip
+import hashlib
 import math
 import re
 import sqlite3
@@ -26,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from retain.host.clock import ManualClock
+from retain.host.connection import open_connection, open_database
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.json_text import read_own_json
@@ -39,9 +45,13 @@ from retain.models.embedders.static import StaticEmbedder
 
 ROOT = Path(__file__).resolve().parent.parent
 METHODS = ("full text", "vectors", "rank fusion", "retain")
-MEASURES = ("R@5", "R@10", "hit@10", "NDCG@10")
+MEASURES = ("R@5", "R@10", "R@30", "NDCG@10")
+MOST = 30
+"""How many hits are asked for."""
+LAW_FROM = 30
+"""A category of fewer questions says too little for a law."""
 START_MS = 1_800_000_000_000
-_TIMES = ("%I:%M %p on %d %B, %Y", "%Y-%m-%d (%A)", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
+_TIMES = ("%I:%M %p on %d %B, %Y", "%Y-%m-%d (%A)", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d", "%B-%d-%Y")
 
 
 @dataclass(frozen=True)
@@ -74,33 +84,64 @@ def spoken_at(text: str) -> int | None:
     return None
 
 
-async def load(number: int, conversation: Mapping[str, Any], embedder: StaticEmbedder) -> Loaded:
-    """Store a conversation's items, each at the time it was spoken, at least a millisecond after the previous one."""
-    spoken = [spoken_at(item["at"]) for item in conversation["items"]]
+async def load(
+    number: int, conversation: Mapping[str, Any], embedder: StaticEmbedder, cache: Path | None = None
+) -> Loaded:
+    """Store a conversation's items, each at the time it was spoken, at least a millisecond after the previous one.
+
+    cache: a file name without suffix, of the databases with the items; they are written if they do not exist.
+    """
+    items = conversation["items"]
+    spoken = [spoken_at(item["at"]) for item in items]
     clock = ManualClock(min([at_ms for at_ms in spoken if at_ms is not None], default=START_MS))
-    recorded_ms: list[int] = []
-    sql = SqliteSql.open()
-    sql.migrate(ROOT / "migrations")
-    index = SqliteVectorIndex.open(embedder.dimensions)
+    recorded_ms = list(_timeline(clock(), spoken))
+    stored = cache is not None and cache.with_suffix(".vectors").exists()
+    at = {name: str(cache.with_suffix(name)) if stored and cache else ":memory:" for name in (".sql", ".vectors")}
+    database, vectors = open_database(at[".sql"]), open_connection(at[".vectors"])
+    sql, index = SqliteSql(database), SqliteVectorIndex.on(vectors, embedder.dimensions)
     scope = Scope(f"bench-{number}", "reader")
     memory = SemanticMemory(scope, sql, index, embedder, clock)
+    if not stored:
+        sql.migrate(ROOT / "migrations")
+        positions: dict[str, int] = defaultdict(int)
+        for item, uttered_ms, at_ms in zip(items, spoken, recorded_ms, strict=False):
+            clock.set(at_ms)
+            utterance = None
+            if item["session"] is not None:
+                session = str(item["session"])
+                utterance = Utterance(session, positions[session], item["speaker"] or "?", uttered_ms)
+                positions[session] += 1
+            new = NewRecord(_within_limit(item["text"]), kind="event", utterance=utterance)
+            await memory.store(new, RecordSource("ingest", message=item["id"]))
+        if cache is not None:
+            for connection, name in ((database, ".sql"), (vectors, ".vectors")):
+                with sqlite3.connect(cache.with_suffix(name)) as copy:
+                    connection.backup(copy)
+    clock.set(recorded_ms[-1])
     plain = sqlite3.connect(":memory:")
     plain.execute("CREATE VIRTUAL TABLE t USING fts5 (content, tokenize = 'porter unicode61')")
-    positions: dict[str, int] = defaultdict(int)
-    item_of: dict[str, str] = {}
-    for place, item in enumerate(conversation["items"]):
-        clock.set(max(clock() + 1, spoken[place] or 0))
-        recorded_ms.append(clock())
-        session = str(item["session"])
-        utterance = Utterance(session, positions[session], item["speaker"] or "?", spoken[place])
-        positions[session] += 1
-        new = NewRecord(_within_limit(item["text"]), kind="event", utterance=utterance)
-        stored = await memory.store(new, RecordSource("ingest", message=item["id"]))
-        item_of[stored.id] = item["id"]
-        plain.execute("INSERT INTO t (rowid, content) VALUES (?, ?)", (place + 1, item["text"]))
-    clock.advance(3_600_000)
-    recorded_ms.append(clock())
-    return Loaded(memory, plain, conversation["items"], recorded_ms, item_of, index, scope)
+    plain.executemany("INSERT INTO t (content) VALUES (?)", [(item["text"],) for item in items])
+    found = (await sql.run("SELECT id, json_extract(source, '$.message') AS item FROM memory_records")).rows
+    item_of = {str(row["id"]): str(row["item"]) for row in found}
+    return Loaded(memory, plain, items, recorded_ms, item_of, index, scope)
+
+
+def _timeline(start_ms: int, spoken: Sequence[int | None]) -> Iterator[int]:
+    """Yield when each item is recorded, and an hour after the last one."""
+    now_ms = start_ms
+    for at_ms in spoken:
+        now_ms = max(now_ms + 1, at_ms or 0)
+        yield now_ms
+    yield now_ms + 3_600_000
+
+
+def _digest(path: Path) -> str:
+    """Return a digest of all that decides what is stored for a file: its data, the schema and the preparation."""
+    prepared = [ROOT / "workers/retain/memory/recall" / f"{name}.py" for name in ("preparation", "words", "stemmer")]
+    digest = hashlib.sha256()
+    for part in (path, Path(__file__), *sorted((ROOT / "migrations").glob("*.sql")), *prepared):
+        digest.update(part.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _within_limit(text: str) -> str:
@@ -140,42 +181,77 @@ def fused(lists: Sequence[Sequence[str]], k: int = 60) -> list[str]:
 
 
 def measures(ranking: Sequence[str], evidence: Sequence[str]) -> tuple[float, ...]:
-    """Return R@5, R@10, hit@10 and NDCG@10 of a ranking, each in [0, 1]."""
+    """Return R@5, R@10, R@30 and NDCG@10 of a ranking, each in [0, 1]."""
     wanted = set(evidence)
     gain = sum(1 / math.log2(place + 2) for place, item in enumerate(ranking[:10]) if item in wanted)
     best = sum(1 / math.log2(place + 2) for place in range(min(10, len(wanted))))
-    at_5, at_10 = len(wanted & set(ranking[:5])), len(wanted & set(ranking[:10]))
-    return at_5 / len(wanted), at_10 / len(wanted), float(at_10 > 0), gain / best
+    recalled = [len(wanted & set(ranking[:count])) / len(wanted) for count in (5, 10, 30)]
+    return *recalled, gain / best
 
 
-async def measure(path: Path, embedder: StaticEmbedder) -> None:
-    """Print the tables of one file."""
+Results = Mapping[tuple[str, str], Sequence[tuple[float, ...]]]
+"""By method and category: the measures of each question. The category `all` has every question."""
+
+
+async def measure(path: Path, embedder: StaticEmbedder, cache: Path | None = None) -> Results:
+    """Measure one file, print how long a recall took, and return the measures."""
     results: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
     spent_ms: list[float] = []
     for number, conversation in enumerate(conversations(path)):
-        loaded = await load(number, conversation, embedder)
+        kept = None if cache is None else cache / f"{path.name.partition('.')[0]}-{_digest(path)}-{number}"
+        loaded = await load(number, conversation, embedder, kept)
         for question in conversation["questions"]:
             before = question["before"]
             as_of_ms = None if before is None else loaded.recorded_ms[before] - 1
             text = full_text(loaded, question["text"], before)
             near = await vectors(loaded, embedder, question["text"], as_of_ms)
             started = time.perf_counter()
-            hits = await loaded.memory.search(RecallQuery(question["text"], 10, as_of_ms))
+            hits = await loaded.memory.search(RecallQuery(question["text"], MOST, as_of_ms))
             spent_ms.append((time.perf_counter() - started) * 1000)
             own = [loaded.item_of[hit.record.id] for hit in hits]
             for method, ranking in zip(METHODS, (text, near, fused([text, near]), own), strict=True):
                 scores = measures(ranking, question["evidence"])
                 results[method, "all"].append(scores)
                 results[method, str(question["category"])].append(scores)
-    print(f"\n{path.name.removesuffix('.jsonl.gz')}: {len(spent_ms)} questions")
-    categories = sorted({category for _, category in results}, key=lambda name: (name != "all", name))
-    for category in categories if len(categories) > 2 else ["all"]:
-        print(f"  {category} ({len(results[METHODS[0], category])})".ljust(28) + "".join(f"{m:>9}" for m in MEASURES))
-        for method in METHODS:
-            means = [100 * statistics.fmean(column) for column in zip(*results[method, category], strict=True)]
-            print(f"    {method}".ljust(28) + "".join(f"{mean:9.1f}" for mean in means))
     quantiles = statistics.quantiles(spent_ms, n=20)
-    print(f"  latency of retain on the host: median {statistics.median(spent_ms):.1f} ms, p95 {quantiles[18]:.1f} ms")
+    print(
+        f"\n{path.name.removesuffix('.jsonl.gz')}: {len(spent_ms)} questions; latency of retain on the host: median ",
+        end="",
+    )
+    print(f"{statistics.median(spent_ms):.1f} ms, p95 {quantiles[18]:.1f} ms")
+    return results
+
+
+def means(results: Results, method: str, category: str) -> list[float]:
+    """Return the mean of each measure, in percent."""
+    return [100 * statistics.fmean(column) for column in zip(*results[method, category], strict=True)]
+
+
+def categories(results: Results) -> list[str]:
+    """Return the categories, `all` first; `all` alone if there is only one other."""
+    found = sorted({category for _, category in results}, key=lambda name: (name != "all", name))
+    return found if len(found) > 2 else ["all"]
+
+
+def show(results: Results) -> None:
+    """Print the tables of one file."""
+    for category in categories(results):
+        count = len(results[METHODS[0], category])
+        print(f"  {category} ({count})".ljust(42) + "".join(f"{m:>9}" for m in MEASURES))
+        for method in METHODS:
+            print(f"    {method}".ljust(42) + "".join(f"{mean:9.1f}" for mean in means(results, method, category)))
+
+
+def broken(results: Results) -> list[str]:
+    """Return the categories of at least `LAW_FROM` questions whose R@10 is below that of full text alone or rank fusion."""
+    return [
+        f"{category}: retain {own:.1f}, {method} {other:.1f}"
+        for category in categories(results)
+        if len(results["retain", category]) >= LAW_FROM
+        for method in ("full text", "rank fusion")
+        for own, other in [(means(results, "retain", category)[1], means(results, method, category)[1])]
+        if own < other
+    ]
 
 
 def main() -> None:
@@ -183,13 +259,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure recall.")
     parser.add_argument("data", type=Path, help="folder of *.jsonl.gz files")
     parser.add_argument("--only", help="measure only files whose name contains this")
+    parser.add_argument("--cache", type=Path, help="folder for the loaded databases")
+    parser.add_argument("--check", action="store_true", help="fail if retain is below full text alone or rank fusion")
     options = parser.parse_args()
     files = sorted(path for path in options.data.glob("*.jsonl.gz") if re.search(options.only or "", path.name))
     if not files:
         raise SystemExit(f"there is no benchmark data in {options.data}: give the folder of *.jsonl.gz files")
+    if options.cache is not None:
+        options.cache.mkdir(parents=True, exist_ok=True)
     embedder = StaticEmbedder(ROOT / "models" / "static-minilm-256-i8.bin")
+    below: list[str] = []
     for path in files:
-        asyncio.run(measure(path, embedder))
+        results = asyncio.run(measure(path, embedder, options.cache))
+        show(results)
+        below += [f"{path.name}: {one}" for one in broken(results)]
+    if options.check and below:
+        raise SystemExit("\n".join(["retain is below", *below]))
 
 
 if __name__ == "__main__":

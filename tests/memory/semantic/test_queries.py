@@ -152,7 +152,9 @@ def test_addresses_ids_and_quotations_are_exact_terms(query: str, exact: list[tu
     ("query", "message", "asks_when"),
     [
         ("When did Ann leave?", False, True),
-        ("when is my train?", True, True),
+        ("when is my train?", False, True),
+        ("I am at the station. When is my train?", True, False),
+        ("Is my train late? Tell me.", False, False),
         ("How long did it take?", False, True),
         ("What time is the meeting?", False, True),
         ("Which year was it?", False, True),
@@ -167,6 +169,23 @@ def test_addresses_ids_and_quotations_are_exact_terms(query: str, exact: list[tu
 def test_the_intent_of_a_query_is_found_without_a_model(query: str, message: bool, asks_when: bool) -> None:
     analysed = analyse(query, NOW)
     assert (analysed.message, analysed.asks_when) == (message, asks_when)
+
+
+@pytest.mark.parametrize(
+    ("query", "of_user"),
+    [
+        ("Which library do I use?", True),
+        ("What did you recommend for the tests?", False),
+        ("The steps that you gave me", False),
+        ("Could you kindly list them again?", False),
+        ("Summarise my project", False),
+        ("Can you show me how to test?", True),
+    ],
+)
+def test_a_query_is_about_what_the_user_said_unless_it_asks_for_an_answer_or_a_summary(
+    query: str, *, of_user: bool
+) -> None:
+    assert analyse(query, NOW).of_user == of_user
 
 
 def test_stop_words_are_left_out_unless_there_is_nothing_else() -> None:

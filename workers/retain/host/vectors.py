@@ -60,7 +60,14 @@ class SqliteVectorIndex:
 
         Raises: Unavailable; Misconfigured (code `vector_dimensions_changed`) when the file has an index with others.
         """
-        connection = open_connection(path)
+        return cls.on(open_connection(path), dimensions)
+
+    @classmethod
+    def on(cls, connection: sqlite3.Connection, dimensions: int) -> SqliteVectorIndex:
+        """Return the index of an open database, which is closed with it.
+
+        Raises: Misconfigured, as `open`.
+        """
         for statement in _SCHEMA:
             query(connection, statement)
         for (size,) in query(connection, "SELECT length(vector) FROM vectors LIMIT 1"):

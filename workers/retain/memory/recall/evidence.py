@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, WINDOW_LIMIT
-from retain.memory.recall.query import Query
+from retain.memory.recall.query import Query, is_user
 from retain.memory.recall.ranking import Candidate, Place, Turns
 from retain.ports import Row
 
@@ -113,6 +113,7 @@ def _candidate(turn: _Turn, query: Query, evidence: Evidence, *, following: _Tur
         importance=float(row["importance"]),
         confidence=float(row["confidence"]),
         by_named=query.names(row["speaker"]),
+        by_user=is_user(row["speaker"]),
         at_ms=int(row["at_ms"]),
         following=0.0 if following is None else evidence.nearness(following.row),
         cosine=evidence.nearness(row),

@@ -14,10 +14,20 @@ MAX_QUERY_BYTES = 8 * 1024
 MAX_EXACT_TERMS = 8
 ROLES = frozenset(("user", "assistant", "system", "tool", "human", "ai"))
 """Speakers whose name does not identify a person."""
+_USERS = frozenset(("user", "human"))
 QUOTATION = 0.1
 """Weight of a quotation, which is often mere emphasis; an address or an id has 1."""
 
 _CONVERSATIONAL = re.compile(r"\b(?:i|me|my|we|our|us|let's|you|your)\b", re.IGNORECASE)
+_QUESTION_FIRST = re.compile(r"[^.!?]*\?")
+_ANSWERED = re.compile(
+    r"\b(?:did|do|could|would|had|have) you (?:\w+ )?(?:say|said|tell|told|give|gave|given|suggest|recommend|mention|provide"
+    r"|explain|list|advise|propose|describe)"
+    r"|\byou (?:\w+ )?(?:said|told|gave|suggested|recommended|mentioned|provided|explained|listed|advised|proposed"
+    r"|described|created|wrote)\b"
+    r"|\b(?:summary|summaries|summari[sz]e|overview|recap)\b",
+    re.IGNORECASE,
+)
 _WHEN = re.compile(r"\s*(?:when|how long|(?:what|which) (?:date|day|week|month|year|time))\b", re.IGNORECASE)
 _QUOTED = re.compile('["\u201c]([^"\u201c\u201d]{2,80})["\u201d]')
 # An address begins only where a run of its characters does, and a word is checked after it is matched: looking ahead
@@ -40,15 +50,16 @@ class Query:
     """An analysed query.
 
     stems: of its words in order, without stop words unless it has nothing else. exact: addresses, ids (not quantities
-    such as "12th" or "30-minute") and quotations as stems in order, with the weight of each. message: it belongs to an
-    ongoing conversation ("we", "my"), rather than asking about a named third person. asks_when: it asks for a time.
-    times: the spans of time that it names.
+    such as "12th" or "30-minute") and quotations as stems in order, with the weight of each. message: it continues a
+    conversation ("we", "my"), rather than beginning with a question. of_user: it does not ask for what an assistant
+    answered, nor for a summary. asks_when: it asks for a time. times: the spans of time that it names.
     """
 
     text: str
     stems: tuple[str, ...]
     exact: Mapping[tuple[str, ...], float]
     message: bool
+    of_user: bool
     asks_when: bool
     times: tuple[Interval, ...]
 
@@ -57,6 +68,11 @@ class Query:
         if speaker is None or speaker.lower() in ROLES:
             return False
         return any(stem(word) in self.stems for word in words(speaker))
+
+
+def is_user(speaker: str | None) -> bool:
+    """Return whether a speaker is the user of an assistant, by role."""
+    return speaker is not None and speaker.lower() in _USERS
 
 
 def analyse(text: str, now_ms: int) -> Query:
@@ -74,7 +90,8 @@ def analyse(text: str, now_ms: int) -> Query:
         text,
         tuple(stems),
         _exact_terms(text),
-        bool(_CONVERSATIONAL.search(text)),
+        _CONVERSATIONAL.search(text) is not None and _QUESTION_FIRST.match(text) is None,
+        _ANSWERED.search(text) is None,
         bool(_WHEN.match(text)),
         dates(text, now_ms),
     )

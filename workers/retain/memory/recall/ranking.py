@@ -3,10 +3,15 @@
     score = vector     * cosine(query, the record's best part)
           + words      * (s * covered + (1 - s) * bm25 / the best possible bm25)
           + following  * s * cosine(query, the next turn): an answer repeats words of what it answers
-          + related    * (1 - s) * heat of the most similar candidates
-          + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query is a message of a conversation
+          + related    * heat of the most similar candidates
+          + around     * heat of what else was uttered, or became valid, around that time, unless the query continues a
+                         conversation
+          + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query continues a conversation
           + temporal   if the query asks when and the record names a time
-          + dated      if the record was uttered, or became valid, in a span of time that the query names
+          + dated      if the record was uttered, or became valid, in a span of time that the query names, unless the query
+                         continues a conversation: "this week" is then a plan
+          + user       if the record is what a user said to an assistant, and the query does not ask for what was answered:
+                         answers are long and repeat the words of what they answer
           + speaker    * s, if the query names who said it
           + asking     * s * share of the record's sentences that are questions: a question is seldom an answer
           + exact      * share of the query's exact terms that the record has
@@ -32,8 +37,12 @@ from retain.memory.recall.query import Query
 
 BM25_K1 = 1.2
 BM25_B = 0.75
-RELATED_POOL = 80
-"""How many of the best candidates are compared for relatedness."""
+BM25_LONGEST = 4.0
+"""Beyond this many times the average length a text is not discounted further, or no document could win against facts."""
+RELATED_POOL = 60
+"""How many of the best candidates warm each other: by similarity, and by time."""
+AROUND_MS = 172_800_000
+"""After this time, what else was recorded warms 1/e as much."""
 RELATED_NEIGHBOURS = 10
 _LEAST = 0.02
 """Least similarity of a neighbour, and least norm."""
@@ -52,11 +61,13 @@ class Weights:
 
     vector: float = 6.0
     words: float = 9.0
-    related: float = 3.0
+    related: float = 1.5
+    around: float = 2.0
     recency: float = 0.5
     following: float = 2.0
     temporal: float = 2.0
-    dated: float = 1.0
+    dated: float = 3.0
+    user: float = 1.5
     speaker: float = 0.5
     asking: float = -1.0
     exact: float = 9.0
@@ -85,9 +96,10 @@ class Candidate:
 
     content_hash: equal to that of its copies in other scopes. place: None outside a conversation. has: the query's stems
     that it contains. order: its number in the order of recording, by which recency ranks. signature: see
-    `preparation.signature`. by_named: the query names its speaker. at_ms: when it was uttered, else when it became
-    valid. following: cosine of the query and the turn after it, 0 without one. bm25, exact: 0 when full text did not
-    find it. score, components: filled in by `rank`. relevance: filled in after it, see `recall.relevance`.
+    `preparation.signature`. by_named: the query names its speaker. by_user: a user said it to an assistant. at_ms: when it
+    was uttered, else when it became valid. following: cosine of the query and the turn after it, 0 without one. bm25,
+    exact: 0 when full text did not find it. score, components: filled in by `rank`. relevance: filled in after it, see
+    `recall.relevance`.
     """
 
     id: str
@@ -102,6 +114,7 @@ class Candidate:
     importance: float
     confidence: float
     by_named: bool
+    by_user: bool
     at_ms: int
     following: float
     cosine: float = 0.0
@@ -143,7 +156,8 @@ def rank(
             "words": chosen.words * (s * covered + (1.0 - s) * c.bm25 / ((BM25_K1 + 1) * whole)),
             "following": chosen.following * s * max(c.following, 0.0),
             "temporal": chosen.temporal if query.asks_when and c.names_time else 0.0,
-            "dated": chosen.dated if any(c.at_ms in span for span in query.times) else 0.0,
+            "dated": chosen.dated if not query.message and any(c.at_ms in span for span in query.times) else 0.0,
+            "user": chosen.user if c.by_user and query.of_user else 0.0,
             "speaker": chosen.speaker * s if c.by_named else 0.0,
             "asking": chosen.asking * s * c.asking,
             "exact": chosen.exact * c.exact,
@@ -158,10 +172,12 @@ def rank(
             newer = len(times) - bisect_right(times, c.order)
             _add(c, "recency", -chosen.recency * math.log(newer + RECENCY_OFFSET))
         ordered.sort(key=_by_score)
-    related = _related(ordered[:RELATED_POOL], short)
-    for c in ordered[:RELATED_POOL]:
-        if c.id in related:
-            _add(c, "related", chosen.related * (1.0 - short[c.id]) * related[c.id])
+    pool = ordered[:RELATED_POOL]
+    heat = [math.exp(0.5 * (c.score - pool[0].score)) for c in pool]
+    warmed = _around(pool, heat) if not query.message else [0.0] * len(pool)
+    for c, related, around in zip(pool, _related(pool, heat), warmed, strict=True):
+        _add(c, "related", chosen.related * related)
+        _add(c, "around", chosen.around * around)
     ordered.sort(key=_by_score)
     return ordered
 
@@ -202,23 +218,39 @@ def _covered(item: Candidate, turns: Turns, idf: Mapping[str, float], weights: W
     return total + sum([idf[t] * discount for t, discount in best.items()])
 
 
-def _related(pool: Sequence[Candidate], short: Mapping[str, float]) -> dict[str, float]:
-    """Return each long candidate's heat, 0 to 1: its score smoothed over its most similar neighbours."""
-    long_ones = [number for number, candidate in enumerate(pool) if short[candidate.id] != 1.0]
-    if len(pool) < 2 or not long_ones:
-        return {}
-    top = max(c.score for c in pool)
-    heat = [math.exp(0.5 * (c.score - top)) for c in pool]
+def _related(pool: Sequence[Candidate], heat: Sequence[float]) -> list[float]:
+    """Return the heat of each candidate's most similar neighbours, 0 to 1, relative to the hottest.
+
+    All lengths take part: were it only for long texts, any of them would come before short ones that answer better.
+    """
+    if len(pool) < 2:
+        return [0.0] * len(pool)
     likeness = _Likeness([c.signature for c in pool])
-    found: dict[str, float] = {}
-    for number in long_ones:
+    found: list[float] = []
+    for number in range(len(pool)):
         near = list(zip(likeness.to(number), heat, strict=True))
         del near[number]  # not its own neighbour
         near.sort(reverse=True)
         weighed = [(max(alike, _LEAST) ** 2, warmth) for alike, warmth in near[:RELATED_NEIGHBOURS]]
-        found[pool[number].id] = sum([w * h for w, h in weighed]) / sum([w for w, _ in weighed])
-    hottest = max(found.values(), default=0.0) or 1.0
-    return {candidate_id: heat_found / hottest for candidate_id, heat_found in found.items()}
+        found.append(sum([w * h for w, h in weighed]) / sum([w for w, _ in weighed]))
+    hottest = max(found)
+    return [one / hottest for one in found]
+
+
+def _around(pool: Sequence[Candidate], heat: Sequence[float]) -> list[float]:
+    """Return the heat, 0 to 1, of the other candidates around each one's time: what belongs together is recorded together.
+
+    Turns of one conversation do not warm each other: their words are in each other's windows already.
+    """
+    found = [0.0] * len(pool)
+    for number, one in enumerate(pool):
+        for other in range(number):
+            c = pool[other]
+            if one.place is None or c.place is None or one.place.conversation != c.place.conversation:
+                near = math.exp(-abs(one.at_ms - c.at_ms) / AROUND_MS)
+                found[number] += near * heat[other]
+                found[other] += near * heat[number]
+    return [one / (1.0 + one) for one in found]
 
 
 class _Likeness:

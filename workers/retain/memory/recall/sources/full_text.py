@@ -24,7 +24,7 @@ from typing import Any
 from retain.json_text import read_own_json
 from retain.memory.recall.candidates import TextIndex, Visible, tags_of
 from retain.memory.recall.query import Query
-from retain.memory.recall.ranking import BM25_B, BM25_K1
+from retain.memory.recall.ranking import BM25_B, BM25_K1, BM25_LONGEST
 from retain.ports import Row, Statement
 
 TEXT_CANDIDATES = 200
@@ -142,7 +142,7 @@ def bm25(found: FoundWords, query: Query, idf: Mapping[str, float], average: flo
     weights = [idf[stem] * (BM25_K1 + 1) for stem in query.stems[:TERM_LIMIT]]
     scores: list[tuple[float, str]] = []
     for record_id, length, counts in found.counts:
-        norm = BM25_K1 * (1 - BM25_B + BM25_B * length / average)
+        norm = BM25_K1 * (1 - BM25_B + BM25_B * min(length / average, BM25_LONGEST))
         score = sum([weight * count / (count + norm) for weight, count in zip(weights, counts, strict=True) if count])
         scores.append((-score, record_id))
     return {record_id: -score for score, record_id in sorted(scores)[:TEXT_CANDIDATES]}

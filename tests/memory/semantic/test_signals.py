@@ -1,0 +1,81 @@
+"""Signals of the ranking formula: who said it, what was recorded around it, and what is similar to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from retain.memory.recall.dates import DAY_MS
+from retain.memory.records.record import NewRecord, Utterance
+from tests.memory.semantic.notes import NOTES, fill
+from tests.memory.semantic.substrate import AGENT_SOURCE, Substrate
+
+NOW = 1_773_847_800_000
+ASKED = "I deploy my site with Netlify."
+ANSWERED = "You deploy your site with Netlify, and Netlify builds your site on each deploy of your site."
+PAGE = "The minutes of the council concern pavements, drains and street lamps. Members spoke in turn and voted. " * 60
+FACTS = (
+    "Marta refuses to fly and takes the train.",
+    "Jonas sold his motorbike in March.",
+    "Clara keeps bees behind the barn.",
+    "Paul is allergic to walnuts.",
+)
+
+
+async def talk(substrate: Substrate) -> None:
+    """Store what a user said and what the assistant answered, one call for both."""
+    turns = [
+        NewRecord(content, utterance=Utterance("chat", place, speaker, NOW))
+        for place, (speaker, content) in enumerate((("user", ASKED), ("assistant", ANSWERED)))
+    ]
+    await substrate.memory().store_all(turns, AGENT_SOURCE)
+
+
+async def test_what_the_user_said_comes_before_the_answer_that_repeats_it(substrate: Substrate) -> None:
+    await talk(substrate)
+    hits = await substrate.hits("With which service do I deploy my site?")
+    assert [hit.record.content for hit in hits] == [ASKED, ANSWERED]
+    assert [hit.components["user"] > 0 for hit in hits] == [True, False]
+
+
+@pytest.mark.parametrize("query", ["How did you say that I deploy my site?", "Summarise how I deploy my site"])
+async def test_a_query_for_an_answer_or_a_summary_does_not_prefer_the_user(substrate: Substrate, query: str) -> None:
+    await talk(substrate)
+    assert {hit.components["user"] for hit in await substrate.hits(query)} == {0.0}
+
+
+@pytest.mark.parametrize("speaker", ["Ann", "assistant", "tool", "?"])
+async def test_only_the_role_of_a_user_is_preferred(substrate: Substrate, speaker: str) -> None:
+    await substrate.store(ASKED, utterance=Utterance("chat", 0, speaker, NOW))
+    [hit] = await substrate.hits("deploy site")
+    assert hit.components["user"] == 0.0
+
+
+async def test_what_was_recorded_around_a_good_hit_comes_before_what_was_recorded_at_another_time(
+    substrate: Substrate,
+) -> None:
+    for content, day in (("Photo of a receipt, far away", 0), ("Photo of a receipt, on a desk", 40)):
+        substrate.clock.set(NOW + day * DAY_MS)
+        await substrate.store(content)
+    await substrate.store("Paid the garage for the new clutch.")
+    hits = await substrate.hits("How was the garage paid for the clutch? receipt photo")
+    order = [hit.record.content for hit in hits]
+    assert order.index("Photo of a receipt, on a desk") < order.index("Photo of a receipt, far away")
+    around = {hit.record.content: hit.components["around"] for hit in hits}
+    assert around["Photo of a receipt, on a desk"] > 3 * around["Photo of a receipt, far away"]
+
+
+async def test_turns_of_one_conversation_do_not_warm_each_other_by_time(substrate: Substrate) -> None:
+    await talk(substrate)
+    assert {hit.components["around"] for hit in await substrate.hits("Where do I deploy my site?")} == {0.0}
+
+
+async def test_unrelated_documents_do_not_come_before_short_facts(substrate: Substrate) -> None:
+    await fill(substrate, (*NOTES, *FACTS))
+    await fill(substrate, tuple(f"{PAGE} Page {number} of the minutes." for number in range(10)))
+    queries = ("Who refuses to fly?", "Who sold a motorbike?", "Who keeps bees?", "What is Paul allergic to?")
+    assert [(await substrate.hits(query))[0].record.content for query in queries] == list(FACTS)
+
+
+async def test_a_document_comes_before_short_facts_when_it_alone_has_the_words(substrate: Substrate) -> None:
+    await fill(substrate, (*NOTES, *FACTS, f"{PAGE} A meteor hit the old observatory. {PAGE}"))
+    assert (await substrate.hits("What did the meteor hit at the observatory?"))[0].record.content.startswith(PAGE[:40])
