@@ -7,10 +7,13 @@ import secrets
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.kills.scenarios import SCENARIOS
-from tests.kills.walk import Table, Walk, killable
+from tests.kills.served import killable
+from tests.kills.table import Table
+from tests.kills.walk import Walk
 from tools.local_server import migrate
 from tools.paths import PRODUCTION_CONFIG
 
@@ -21,7 +24,7 @@ def walked(minutes: float, seed: int, names: Sequence[str]) -> Table:
     with tempfile.TemporaryDirectory() as folder:
         migrate(Path(folder), PRODUCTION_CONFIG)
         with killable(Path(folder)) as served:
-            return Walk(served, seed).until(deadline, names)
+            return Walk(served, seed, progress=partial(print, flush=True)).until(deadline, names)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

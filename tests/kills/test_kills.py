@@ -7,16 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.kills.walk import Killed, Walk, killable
+from tests.kills.named import NOT_WALKED, POINTS
+from tests.kills.scenarios import SCENARIOS
+from tests.kills.served import Killed, killable
+from tests.kills.test_points import written_tables
+from tests.kills.walk import Walk
 
 pytestmark = pytest.mark.workerd
 
 FAULTS = [
     ("run", "call.model:after", 2),
-    ("run", "d1.memory_events:after", 1),
+    ("stream", "d1.memory_events:after", 1),
+    ("delegate", "instance.run:after", 2),
+    ("approval", "kv.put:before", 1),
+    ("gateway", "call.tool:after", 1),
+    ("ingest", "d1.ingest_jobs:before", 1),
     ("erasure", "vectors.delete_by_ids:after", 1),
+    ("keys", "d1.namespace_backfill:before", 1),
 ]
-"""A few of the faults. `python -m tests.kills` walks through all."""
+"""A few of the faults, which one kill ends. `python -m tests.kills` walks through all."""
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +34,22 @@ def served(migrated_state: Callable[[], Path]) -> Iterator[Killed]:
         yield running
 
 
-def test_a_kill_at_a_fault_point_loses_and_doubles_nothing(served: Killed) -> None:
-    walk = Walk(served, seed=1)
-    known = walk.faults(sorted({scenario for scenario, _, _ in FAULTS}))
-    for fault in FAULTS:
-        assert fault in known
-        walk.kill_at(fault)
+@pytest.fixture(scope="module")
+def walk(served: Killed) -> Walk:
+    return Walk(served, seed=1)
+
+
+def test_every_named_fault_point_is_reached_by_a_scenario_and_every_one_that_is_reached_is_named(walk: Walk) -> None:
+    faults = walk.faults(list(SCENARIOS))
+    assert walk.points == POINTS
+    assert written_tables() - walk.tables == NOT_WALKED.keys()
+    assert {point for _, point, _ in faults} == {f"{point}:{side}" for point in POINTS for side in ("before", "after")}
+    assert set(FAULTS) <= set(faults)
+
+
+def test_a_kill_at_fault_points_loses_and_doubles_nothing(walk: Walk) -> None:
+    if not walk.table.faults:
+        walk.faults([scenario for scenario, _, _ in FAULTS])
+    walk.kill_at(FAULTS)
     assert walk.table.wrong == [], str(walk.table)
     assert (walk.table.kills, walk.table.not_met) == (len(FAULTS), [])

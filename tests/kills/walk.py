@@ -1,184 +1,174 @@
-"""Kill workerd at each fault point of each scenario, start it again, repeat the work, and compare with no kill at all."""
+"""Kill workerd at each fault point of each scenario, start it again, repeat the work, and compare with no kill at all.
+
+Several works are under way at once, each of a tenant of its own. Each is held at a fault point of its own, and one kill
+ends them all: a start of the server takes longer than a work.
+"""
 
 from __future__ import annotations
 
 import itertools
-import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 
 import httpx
 
-from tests.e2e.local_state import LocalState
-from tests.e2e.puppet import MODEL, Puppet
-from tests.e2e.servers import client_of, staged
-from tests.kills.points import Points
-from tests.kills.scenarios import SCENARIOS, Facts, Place
-from tools.local_server import LocalServer, start, stop
-from tools.paths import ROOT
+from tests.kills.place import Place, Things
+from tests.kills.points import Work
+from tests.kills.scenarios import SCENARIOS
+from tests.kills.served import Killed
+from tests.kills.table import Fault, Table
 
-_SETTLED_S = 60
+WIDTH = 8
+"""Works that one kill ends."""
+_SETTLED_S = 90
+_AFTERWARDS_S = 5
+"""How long after its answer a work may still come by a point."""
 _AS_OFTEN = 2
 """A point that is met again and again is killed at its first two times."""
-Fault = tuple[str, str, int]
-"""Scenario, point, and which time."""
-
-
-@dataclass
-class Table:
-    """What a walk found. faults: how many there are. not_met: those that the work did not come by. wrong: what differed."""
-
-    seed: int
-    faults: int = 0
-    kills: int = 0
-    not_met: list[Fault] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-    points: set[str] = field(default_factory=set)
-
-    def __str__(self) -> str:
-        lines = [
-            f"fault points: seed {self.seed}, {self.kills} kills at {len(self.points)} points, of {self.faults} faults"
-            f" ({len(self.not_met)} not met), in {self.seconds:.0f} s; lost, doubled or stuck: {len(self.wrong)}"
-        ]
-        return "\n".join([*lines, *(f"  {one}" for one in self.wrong)])
-
-
-class Killed:
-    """A deployment with fault points, which is killed and started again."""
-
-    def __init__(self, config: Path, state: Path, points: Points) -> None:
-        self._config = config
-        self.state = LocalState(state)
-        self.points = points
-        self.server: LocalServer = start(state, config=config)
-        self.api = client_of(self.server)
-
-    def kill(self) -> None:
-        """End the process group at once."""
-        self.server.kill()
-        self.api.close()
-        self.points.arm()
-
-    def restart(self) -> None:
-        """Start again on what is left."""
-        self.server = start(self.state.root, config=self._config)
-        self.api = client_of(self.server)
-
-    def place(self, tenant: str) -> Place:
-        """Return a tenant as a scenario sees it."""
-        return Place(self.api, self.state, tenant)
-
-
-@contextmanager
-def killable(state: Path) -> Iterator[Killed]:
-    """Serve a deployment with fault points on a migrated state."""
-    points = Points()
-    try:
-        with Puppet() as puppet:
-            model = {"CHAT_PROVIDER": "openai", "CHAT_BASE_URL": puppet.base_url, "CHAT_MODEL": MODEL}
-            with staged("kills", {**model, "CHAT_API_KEY": puppet.api_key}) as config:
-                points.add_to(ROOT / f".build-kills-{os.getpid()}")
-                served = Killed(config, state, points)
-                try:
-                    yield served
-                finally:
-                    served.api.close()
-                    stop(served.server)
-    finally:
-        points.close()
+_FAILURES = (AssertionError, httpx.HTTPError, LookupError, ValueError)
 
 
 class Walk:
-    """Walks through the faults. served: where. seed: decides their order."""
+    """Walks through the faults. served: where. seed: decides their order. progress: gets a line after each kill."""
 
-    def __init__(self, served: Killed, seed: int) -> None:
+    def __init__(self, served: Killed, seed: int, progress: Callable[[str], None] = lambda _: None) -> None:
         self._served = served
         self._random = Random(seed)
+        self._progress = progress
         self._numbers = itertools.count(1)
-        self._expected: dict[str, Facts] = {}
+        self._expected: dict[str, Things] = {}
         self.table = Table(seed)
+        self.points: set[str] = set()
+        self.tables: set[str] = set()
 
     def faults(self, names: Sequence[str]) -> list[Fault]:
         """Do each scenario once without a kill; return every fault that it can meet, in the seed's order."""
         found: list[Fault] = []
         for name in names:
-            place = self._prepared(name)
-            self._served.points.arm()
+            work, place = self._work(name)
             SCENARIOS[name].act(place)
             self._expected[name] = _settled(name, place, None)
-            for point, times in self._served.points.seen.items():
+            self.points |= {point.rpartition(":")[0] for point in work.seen}
+            self.tables |= work.tables
+            for point, times in work.seen.items():
                 found += [(name, point, time) for time in range(1, min(times, _AS_OFTEN) + 1)]
+        self._served.points.release()
         self.table.faults = len(found)
         self._random.shuffle(found)
         return found
 
     def until(self, deadline: float, names: Sequence[str] = tuple(SCENARIOS)) -> Table:
-        """Kill at one fault after the other, until all were met or the time is over (`time.monotonic`)."""
-        begun = time.monotonic()
-        for fault in self.faults(names):
+        """Kill at the faults, some at a time, until all were met or the time is over (`time.monotonic`)."""
+        begun, reported = time.monotonic(), 0
+        for faults in batches(self.faults(names), WIDTH):
             if time.monotonic() > deadline:
                 break
-            self.kill_at(fault)
-        self.table.seconds = time.monotonic() - begun
+            self.kill_at(faults)
+            self.table.seconds = time.monotonic() - begun
+            self._progress("\n".join([self.table.summary, *self.table.wrong[reported:]]))
+            reported = len(self.table.wrong)
         return self.table
 
-    def kill_at(self, fault: Fault) -> None:
-        """Do the scenario, kill at the fault, repeat it, and compare."""
-        name, point, time_ = fault
-        place = self._prepared(name)
-        points = self._served.points
-        points.arm(point, time_)
-        with ThreadPoolExecutor(1) as pool:
-            work: Future[None] = pool.submit(SCENARIOS[name].act, place)
-            while not points.met.wait(0.05) and not work.done():
-                pass
-            met = points.met.wait(5)
-            if met:
-                self._served.kill()
-                work.exception()
-        if met:
-            self.table.kills += 1
-            self.table.points.add(point)
-            self._served.restart()
-        else:
-            self.table.not_met.append(fault)
-            points.arm()
-        self._check(name, f"{name}, killed at {point} ({time_})", self._served.place(place.tenant))
+    def kill_at(self, faults: Sequence[Fault]) -> None:
+        """Do the works, kill each at its fault, repeat them, and compare."""
+        begun = [self._work(name, point, time_) for name, point, time_ in faults]
+        with ThreadPoolExecutor(len(faults)) as pool:
+            acts = [
+                pool.submit(SCENARIOS[fault[0]].act, place) for fault, (_, place) in zip(faults, begun, strict=True)
+            ]
+            met = list(pool.map(_held, [work for work, _ in begun], acts))
+            self._served.kill()
+            for act in acts:
+                act.exception()
+        self._served.restart()
+        self.table.starts += 1
+        for fault, was_met in zip(faults, met, strict=True):
+            if was_met:
+                self.table.row(fault).killed += 1
+            else:
+                self.table.not_met.append(fault)
+        places = [self._served.place_of(place) for _, place in begun]
+        with ThreadPoolExecutor(len(faults)) as pool:
+            repeated = list(pool.map(self._repeat, faults, places))
+            self._served.catch_up()
+            list(pool.map(self._compare, faults, places, repeated))
 
-    def _check(self, name: str, named: str, place: Place) -> None:
+    def _repeat(self, fault: Fault, place: Place) -> bool:
+        """Repeat a work until it is answered; return whether it was."""
         try:
-            _repeated(name, place)
-            facts = _settled(name, place, self._expected[name])
-        except (AssertionError, httpx.HTTPError) as error:
-            self.table.wrong.append(f"{named}: {str(error)[:400]}")
-            return
-        different = [key for key, value in self._expected[name].items() if facts.get(key) != value]
-        self.table.wrong += [
-            f"{named}: {key} is {str(facts.get(key))[:200]} instead of {str(self._expected[name][key])[:200]}"
-            for key in different
-        ]
+            _repeated(fault[0], place)
+        except _FAILURES as error:
+            self.table.stuck(fault, error)
+            return False
+        return True
 
-    def _prepared(self, name: str) -> Place:
-        self._served.points.arm()
-        place = self._served.place(f"kill-{next(self._numbers)}")
+    def _compare(self, fault: Fault, place: Place, repeated: bool) -> None:
+        """Compare what a repeated work came to."""
+        if not repeated:
+            return
+        expected = self._expected[fault[0]]
+        try:
+            self.table.compare(fault, _settled(fault[0], place, expected), expected)
+        except _FAILURES as error:
+            self.table.stuck(fault, error)
+
+    def _work(self, name: str, point: str | None = None, time: int = 1) -> tuple[Work, Place]:
+        """Prepare a tenant for a scenario, and watch what it does from then on."""
+        place = self._served.place(next(self._numbers))
         place.ask("PUT", "/admin/tenants/{tenant}")
         SCENARIOS[name].prepare(place)
-        return place
+        _quiet(place)
+        return self._served.points.watch(SCENARIOS[name].work or place.tenant, point, time), place
+
+
+def batches(faults: Iterable[Fault], width: int) -> Iterator[list[Fault]]:
+    """Yield the faults, some at a time. Of those that share something, there is at most one in each."""
+    waiting = list(faults)
+    while waiting:
+        batch: list[Fault] = []
+        for fault in waiting:
+            shared = SCENARIOS[fault[0]].shares
+            if len(batch) < width and (
+                shared is None or shared not in {SCENARIOS[name].shares for name, _, _ in batch}
+            ):
+                batch.append(fault)
+        waiting = [fault for fault in waiting if fault not in batch]
+        yield batch
+
+
+def _held(work: Work, act: Future[None]) -> bool:
+    """Return whether the work is held at its point, once it is, or has ended without coming by."""
+    while not work.held.wait(0.02):
+        if act.done():
+            return work.held.wait(_AFTERWARDS_S)
+    return True
+
+
+def _quiet(place: Place) -> None:
+    """Return once what was prepared is written: the instances write to D1 after their answers."""
+    last: Sequence[object] = []
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        runs = place.rows("SELECT run_id, status FROM agent_runs WHERE tenant_id = ?")
+        if not runs:
+            return
+        events = place.rows("SELECT COUNT(*) AS n FROM run_events WHERE tenant_id = ?")
+        found = [runs, events, place.rows("SELECT COUNT(*) AS n FROM memory_records WHERE tenant_id = ?")]
+        if found == last:
+            return
+        last = found
+        time.sleep(0.5)
 
 
 def _repeated(name: str, place: Place) -> None:
-    """Repeat the work until it is answered, as a client does. Raises: AssertionError when it is not, in time."""
+    """Repeat the work until it is answered, as a client does. Raises: as `act` when it is not answered in time."""
     deadline = time.monotonic() + _SETTLED_S
     while True:
         try:
             SCENARIOS[name].act(place)
-        except (AssertionError, httpx.HTTPError):
+        except _FAILURES:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.5)
@@ -186,14 +176,18 @@ def _repeated(name: str, place: Place) -> None:
             return
 
 
-def _settled(name: str, place: Place, expected: Facts | None) -> Facts:
-    """Return the facts once they are as expected, or no longer change. Raises: AssertionError when an invariant breaks."""
+def _settled(name: str, place: Place, expected: Things | None) -> Things:
+    """Return what is found once it is as expected, or no longer changes. Raises: AssertionError when an invariant breaks."""
     deadline = time.monotonic() + (_SETTLED_S if expected is not None else 20)
-    last: Facts = {}
-    while time.monotonic() < deadline:
-        facts = SCENARIOS[name].facts(place)
-        if facts == expected or (expected is None and facts == last):
-            return facts
-        last = facts
+    last: Things = {}
+    while True:
+        try:
+            found = SCENARIOS[name].found(place)
+        except _FAILURES:
+            if time.monotonic() > deadline:
+                raise
+        else:
+            if found == expected or (expected is None and found == last) or time.monotonic() > deadline:
+                return found
+            last = found
         time.sleep(0.5)
-    return last

@@ -1,0 +1,109 @@
+"""A deployment with fault points, which is killed and started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from retain.admin.catching_up import CATCH_UP
+from retain.cli.project import Project
+from retain.cli.wrangler_kv import wrangler_of
+from retain.gateway.provisioning import KvEntry
+from tests.e2e.local_state import LocalState
+from tests.e2e.puppet import MODEL, Puppet
+from tests.e2e.servers import client_of, staged
+from tests.kills.of_items import FLAGS
+from tests.kills.place import Place
+from tests.kills.points import Points
+from tests.kills.shipping import Shipping
+from tests.kills.staged import add_points
+from tools.local_server import LocalServer, start, stop
+from tools.paths import PRODUCTION_CONFIG, ROOT
+
+MOST_TENANTS = 2_000
+"""Tenants that have the tool of the upstream. A walk has one for each work."""
+
+
+class Killed:
+    """A running deployment. starts: how often it was started."""
+
+    def __init__(self, config: Path, state: Path, points: Points, shipping: Shipping) -> None:
+        self._config = config
+        self._shipping = shipping
+        self.state = LocalState(state)
+        self.points = points
+        self.starts = 0
+        self._killed_at_ms = 0
+        self.restart()
+
+    def kill(self) -> None:
+        """End the process group at once."""
+        self._killed_at_ms = time.time_ns() // 1_000_000
+        self.server.kill()
+        self.api.close()
+        self.points.release()
+
+    def restart(self) -> None:
+        """Start on what is there."""
+        self.server: LocalServer = start(self.state.root, config=self._config)
+        self.api = client_of(self.server)
+        self.starts += 1
+
+    def catch_up(self) -> None:
+        """Do what the deployment does every five minutes, when what the kill left behind has become old enough for it.
+
+        Raises: AssertionError when that fails.
+        """
+        with self.state.d1_transaction() as database:
+            database.execute(
+                "UPDATE memory_outbox SET at_ms = 1, due_at_ms = 1 WHERE state = 'owed' AND at_ms <= ?",
+                (self._killed_at_ms,),
+            )
+        fired = self.api.get("/cdn-cgi/handler/scheduled", params={"cron": CATCH_UP})
+        assert fired.is_success, fired.text
+
+    def place(self, number: int) -> Place:
+        """Return a tenant as a scenario sees it."""
+        return Place(self.api, self.state, _tenant(number), self._shipping)
+
+    def place_of(self, place: Place) -> Place:
+        """Return the same tenant, after a restart."""
+        return replace(place, api=self.api)
+
+
+@contextmanager
+def killable(state: Path) -> Iterator[Killed]:
+    """Serve a deployment with fault points on a migrated state."""
+    points, shipping = Points(), Shipping()
+    try:
+        _provision([shipping.tool(_tenant(number)) for number in range(MOST_TENANTS)], state)
+        with Puppet() as puppet:
+            model = {"CHAT_PROVIDER": "openai", "CHAT_BASE_URL": puppet.base_url, "CHAT_MODEL": MODEL}
+            with staged("kills", {**model, **FLAGS, "CHAT_API_KEY": puppet.api_key}) as config:
+                add_points(ROOT / f".build-kills-{os.getpid()}", points.origin)
+                served = Killed(config, state, points, shipping)
+                try:
+                    yield served
+                finally:
+                    served.api.close()
+                    stop(served.server)
+    finally:
+        points.close()
+        shipping.close()
+
+
+def _tenant(number: int) -> str:
+    return f"kill-{number}"
+
+
+def _provision(entries: Sequence[KvEntry], state: Path) -> None:
+    """Write into the KV of a server that does not run yet."""
+    file = state / "entries.json"
+    file.write_text(json.dumps([{"key": entry.key, "value": entry.value} for entry in entries]))
+    where = ["--binding", "KV", "--config", str(PRODUCTION_CONFIG), "--local", "--persist-to", str(state)]
+    wrangler_of(Project(ROOT))(["kv", "bulk", "put", str(file), *where])
