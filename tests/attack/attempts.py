@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
@@ -21,6 +21,8 @@ from tests.attack.values import Values
 from tools.http_docs import RESOURCES
 
 ROUTES: tuple[Route[Any], ...] = tuple(route for resource in RESOURCES for route in resource.routes)
+GATEWAY = tuple(route for route in ROUTES if route.guard == "API key")
+"""The routes of the tool proxy."""
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
@@ -57,9 +59,9 @@ class Attacker:
             "POST /api/v1/tools/{tool_name}": lambda: _json({"order_id": self._values.known("id")}),
         }
 
-    def attempt(self) -> Attempt:
-        """Return the next one."""
-        route = self._rng.choice(ROUTES)
+    def attempt(self, among: Sequence[Route[Any]] = ROUTES) -> Attempt:
+        """Return the next one. among: the routes of which it is one."""
+        route = self._rng.choice(among)
         self._values.listed = route.path.rpartition("/")[2]
         headers = {name: self._values.known("any") for name in route.headers if self._rng.random() < 0.15}
         if route.guard == "API key":

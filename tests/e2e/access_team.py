@@ -1,6 +1,6 @@
 """A production deployment on real workerd that trusts a team of the tests: its certificates come from a local server.
 
-The Worker is staged as for an upload. One line is added to the staged copy of `bindings.py`, which sends requests for the
+The Worker is staged as for an upload. A few lines are added to the staged copy of `bindings.py`, which send requests for the
 team's domain to the local server; nothing else differs from a deployment behind Cloudflare Access.
 """
 
@@ -30,7 +30,9 @@ _fetch = fetch
 
 
 async def fetch(method, url, **options):
-    return await _fetch(method, url.replace({issuer!r}, {origin!r}), **options)
+    for outside, here in {redirected!r}.items():
+        url = url.replace(outside, here)
+    return await _fetch(method, url, **options)
 """
 
 
@@ -68,8 +70,18 @@ class Deployment:
 
 
 @contextmanager
-def deployment(state: Path, rates: Mapping[str, int] | None = None, /, **variables: str) -> Iterator[Deployment]:
-    """Serve a deployment on a migrated state. rates: requests in a minute, by the name of the binding."""
+def deployment(
+    state: Path,
+    rates: Mapping[str, int] | None = None,
+    upstreams: Mapping[str, str] | None = None,
+    /,
+    **variables: str,
+) -> Iterator[Deployment]:
+    """Serve a deployment on a migrated state.
+
+    rates: requests in a minute, by the name of the binding. upstreams: origins outside, with those on this machine that
+    answer in their place.
+    """
     settings = {
         "RETAIN_ENVIRONMENT": "production",
         "ACCESS_TEAM_DOMAIN": ISSUER.removeprefix("https://"),
@@ -77,11 +89,12 @@ def deployment(state: Path, rates: Mapping[str, int] | None = None, /, **variabl
         "OWNERS": f"email:{OWNER}",
     }
     team = Team()
+    redirected = {ISSUER: team.origin, **(upstreams or {})}
     team.keys = {"current": rsa.generate_private_key(65537, 2048)}
     try:
         with staged("team", {**settings, **variables}) as config:
             bindings = ROOT / f".build-team-{os.getpid()}" / "bindings.py"
-            bindings.write_text(bindings.read_text() + _REDIRECTED.format(issuer=ISSUER, origin=team.origin))
+            bindings.write_text(bindings.read_text() + _REDIRECTED.format(redirected=redirected))
             content = read_config(config)
             content["ratelimits"] = [
                 {"name": name, "namespace_id": str(1000 + number), "simple": {"limit": limit, "period": 60}}
