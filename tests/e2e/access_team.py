@@ -79,8 +79,8 @@ def deployment(
 ) -> Iterator[Deployment]:
     """Serve a deployment on a migrated state.
 
-    rates: requests in a minute, by the name of the binding. upstreams: origins outside, with those on this machine that
-    answer in their place.
+    rates: requests in a minute, by the name of the binding. upstreams: an origin on this machine for each origin
+    outside that is called instead.
     """
     settings = {
         "RETAIN_ENVIRONMENT": "production",

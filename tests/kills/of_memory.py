@@ -32,7 +32,7 @@ def ingested(place: Place) -> None:
     """Ingest a conversation, with its facts."""
     messages = [{"speaker": "Ann", "content": text} for text in _MESSAGES]
     sent = {"conversation": "c-1", "messages": messages, "agent_type": "sdr"}
-    place.ask("POST", "/admin/tenants/{tenant}/memories/ingest", sent)
+    place.finish("POST", "/admin/tenants/{tenant}/memories/ingest", sent)
 
 
 def erased(place: Place) -> None:
