@@ -15,6 +15,7 @@ from retain.admin import maintenance
 from retain.admin.mcp import RecallArguments
 from retain.admin.resources.memories import RecallBody
 from retain.agents import definitions, instance
+from retain.agents.queueing import reports, wakeups
 from retain.contracts.vectors import VectorMemory
 from retain.errors import Misconfigured
 from retain.evaluation.dataset import RecallTarget
@@ -93,6 +94,9 @@ def bounds(model: type[BaseModel]) -> dict[str, tuple[Bound, ...]]:
                 "approval_hours": (24, 0, 720),
                 "model_wait_minutes": (30, 0, 1440),
                 "run_minutes": (60, 0, 1440),
+                "busy": ("refuse", None, None),
+                "max_queued_runs": (16, 1, 100),
+                "queue_minutes": (60, 0, 1440),
             },
         ),
     ],
@@ -150,8 +154,8 @@ def test_lifetimes() -> None:
     assert (HOT_TTL_S, MIN_TTL_S, MAX_TTL_S) == (900, 60, 3650 * DAY_S)
     assert (working.TTL_S, working.MAX_TOTAL_BYTES) == (3600, 131_072)
     assert TEXT_KEPT_MS == 90 * DAY_S * 1000
-    assert instance.IDLE_MS == DAY_S * 1000
-    assert (instance.WAIT_S, instance.WAIT_TURNS, instance.CANCEL_WAIT_TURNS) == (0.25, 100, 20)
+    assert wakeups.IDLE_MS == DAY_S * 1000
+    assert (reports.WAIT_S, reports.WAIT_TURNS, instance.CANCEL_WAIT_TURNS) == (0.25, 100, 20)
     policy = AgedDemotion()
     assert (policy.idle_days, policy.large_idle_days, policy.large_bytes, policy.copy_days) == (30, 7, 100_000, 7)
     assert (policy.rare_idle_days, policy.frequent, policy.keep_bytes) == (7, 7.0, 1024)

@@ -78,7 +78,7 @@ class Story:
         """Return a run once D1 has its final state, which the instance writes after its answer."""
         for _ in range(100):
             response = self._client.get(f"/admin/agents/{self._tenant}/runs/{run_id}")
-            if response.status_code == 200 and response.json()["status"] != "running":
+            if response.status_code == 200 and response.json()["status"] not in ("queued", "running"):
                 found: dict[str, Any] = response.json()
                 return found
             time.sleep(0.05)

@@ -46,6 +46,11 @@ async def remembered(deployment: Deployment) -> dict[str, Any]:
     }
 
 
+def began(run: Row) -> bool:
+    """Return whether the run of a row in `turn_state` began, and did not end in the queue."""
+    return bool(json.loads(run["context"])["messages"])
+
+
 async def check_d1_agrees(deployment: Deployment) -> None:
     """Check that nothing is owed to D1, and that D1 holds what the objects logged: runs, timeline, episodes."""
     for name in deployment.objects():
@@ -54,8 +59,9 @@ async def check_d1_agrees(deployment: Deployment) -> None:
         for run_id, run in runs.items():
             log = deployment.local(name, f"SELECT * FROM run_log WHERE run_id = '{run_id}' ORDER BY seq")
             await _check_run(deployment, run, log)
-        if runs:
-            await _check_conversation(deployment, name, list(runs.values()))
+        begun = [run for run in runs.values() if began(run)]
+        if begun:
+            await _check_conversation(deployment, name, begun)
     assert await deployment.rows("SELECT * FROM outbox_failures") == []
 
 
@@ -77,9 +83,11 @@ async def _check_run(deployment: Deployment, run: Row, log: list[Row]) -> None:
     turns = [json.loads(row["data"])["turn"] for row in log if row["kind"] == "model_answered"]
     episodes = await deployment.rows("SELECT turn FROM memory_episodes WHERE run_id = ? ORDER BY turn", run_id)
     assert [row["turn"] for row in episodes] == turns
-    asked, *answer = await deployment.rows(
-        "SELECT * FROM conversation_messages WHERE run_id = ? ORDER BY message_id", run_id
-    )
+    messages = await deployment.rows("SELECT * FROM conversation_messages WHERE run_id = ? ORDER BY message_id", run_id)
+    if not began(run):
+        assert messages == []
+        return
+    asked, *answer = messages
     assert asked["role"] == "user"
     assert [(row["role"], row["content"]) for row in answer] == (
         [] if kept["output"] is None else [("assistant", kept["output"])]

@@ -44,6 +44,9 @@ def test_a_definition_needs_type_description_and_instructions_and_has_defaults_f
         "approval_hours": 24,
         "model_wait_minutes": 30,
         "run_minutes": 60,
+        "busy": "refuse",
+        "max_queued_runs": 16,
+        "queue_minutes": 60,
     }
 
 

@@ -134,7 +134,7 @@ async def test_a_run_costs(desk: Deployment) -> None:
 
     found = await cost_of(desk, whole)
     assert {name: found[name] for name in ("local.run", "sql.batch", "alarm.set")} == {
-        "local.run": 70,
+        "local.run": 69,
         "sql.batch": 3,
         "alarm.set": 4,
     }

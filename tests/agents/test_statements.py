@@ -27,6 +27,7 @@ from retain.agents.runs.owed import (
     CountRun,
     MeetUser,
     ParkRun,
+    QueueRun,
     StartRun,
     UnparkRun,
     WaitRun,
@@ -53,7 +54,19 @@ from tests.support.instances import Deployment, migrated_d1
 
 CLERK = instance_of("acme", "clerk", "main")
 OWED: list[type[OwedStatement]] = [
-    *(StartRun, MeetUser, WaitRun, CountRun, ContinueRun, CloseRun, AppendEvent, NoteLearning, ParkRun, UnparkRun),
+    *(
+        QueueRun,
+        StartRun,
+        MeetUser,
+        WaitRun,
+        CountRun,
+        ContinueRun,
+        CloseRun,
+        AppendEvent,
+        NoteLearning,
+        ParkRun,
+        UnparkRun,
+    ),
     *(AppendEpisode, BeginProcedure, RecordOutcome),
     *(OpenConversation, MarkConversation, SummariseConversation, AppendMessage),
     LogDecision,

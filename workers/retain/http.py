@@ -147,6 +147,14 @@ def _status(error: errors.RetainError) -> tuple[int, str]:
     return next(((s, t) for kind, s, t in _STATUS if isinstance(error, kind)), (500, "Internal error"))
 
 
+def _retry_after_s(error: errors.RateLimited) -> int:
+    """Return after how many whole seconds the error asks to retry."""
+    seconds, ms = error.details.get("retry_after_s"), error.details.get("retry_after_ms")
+    if isinstance(seconds, int):
+        return seconds
+    return -(-ms // 1000) if isinstance(ms, int) else 1
+
+
 def problem(error: errors.RetainError, request_id: str) -> Response:
     """Return the error as `application/problem+json`.
 
@@ -167,5 +175,5 @@ def problem(error: errors.RetainError, request_id: str) -> Response:
     if isinstance(error, errors.MethodNotAllowed) and isinstance(allowed, list):
         headers["allow"] = ", ".join(allowed)
     if isinstance(error, errors.RateLimited):
-        headers["retry-after"] = str(error.details.get("retry_after_s", 1))
+        headers["retry-after"] = str(_retry_after_s(error))
     return Response(status, json.dumps(body), headers)

@@ -116,7 +116,8 @@ class Limits(_StrictDefinition):
     and write together, as the models count them; None for no bound. max_delegations: how many runs the run and all its
     delegates may start. approval_hours: after how many hours an unanswered request for approval counts as rejected.
     model_wait_minutes: how long a run waits for a model's server that is down; 0 lets it fail at once. run_minutes: how long
-    a run may work, without the time that it waits for a person or a model's server.
+    a run may work, without the time that it waits for a person or a model's server. busy: what happens to a run while its
+    instance is busy with another one. max_queued_runs: how many are queued at most. queue_minutes: how long each is.
     """
 
     max_turns: int = Field(default=8, ge=1, le=50)
@@ -127,6 +128,9 @@ class Limits(_StrictDefinition):
     approval_hours: float = Field(default=24, gt=0, le=24 * 30)
     model_wait_minutes: float = Field(default=30, ge=0, le=24 * 60)
     run_minutes: float = Field(default=60, gt=0, le=24 * 60)
+    busy: Literal["refuse", "queue"] = "refuse"
+    max_queued_runs: int = Field(default=16, ge=1, le=100)
+    queue_minutes: float = Field(default=60, gt=0, le=24 * 60)
 
 
 Label = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]

@@ -1,8 +1,8 @@
 """One living agent: what an `AgentRuntime` Durable Object does, without the platform.
 
 A run is recorded before it starts, logged step by step, and resumed by the alarm if a crash interrupted it. One run is
-under way at a time; while one waits for an answer, others may run, and it continues when the instance is free. What must
-outlive the object goes to D1 through the outbox.
+under way at a time, and others are refused or queued; while one waits for an answer, others may run, and it continues when
+the instance is free. What must outlive the object goes to D1 through the outbox.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from retain.agents.calls.requests import (
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.control import Control
-from retain.agents.execution.executor import LEASE_MS, Execution
+from retain.agents.execution.executor import Execution
 from retain.agents.execution.following import Following
 from retain.agents.execution.ledger_notes import LedgerNotes
 from retain.agents.execution.live_text import LiveText
@@ -38,6 +38,9 @@ from retain.agents.execution.run_traces import RunTraces
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.ledgers.statements import NoteKvChange
+from retain.agents.queueing.queueing import Queueing
+from retain.agents.queueing.reports import Reports
+from retain.agents.queueing.wakeups import IDLE_MS, Wakeups
 from retain.agents.runs import tables
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
@@ -52,13 +55,8 @@ from retain.outbox import Outbox
 from retain.schema.object import migrate
 from retain.sealing.pii import declared_in
 
-WAIT_S = 0.25
-WAIT_TURNS = 100
-"""How long, and how often, a second call with the same idempotency key waits for the first one to end."""
 CANCEL_WAIT_TURNS = 20
 """How often a cancellation checks whether the run has stopped."""
-IDLE_MS = 24 * 3600 * 1000
-"""How long the object keeps a run that has ended, and its working state after the last run."""
 
 _log = logging.getLogger(__name__)
 
@@ -92,26 +90,37 @@ class Instance:
         delegation = Delegation(ports.instances, identity, lambda: self._definition().delegates)
         self._execution = Execution(identity, ports, self._journal, self._working, self._procedures, delegation, live)
         self._control = Control(self._journal, delegation, ports.clock, self._definition)
-        self._parked = ParkedRuns(identity, ports.local, ports.sql, self._outbox, self._journal)
+        self._queueing = Queueing(
+            identity, ports, self._journal, self._outbox, self._execution, live, self._definition, lambda: self._erasing
+        )
+        self._parked = ParkedRuns(identity, ports.local, ports.sql, self._outbox, self._journal, self._queueing.restore)
         self._following = Following(identity, self._journal, live)
+        self._reports = Reports(identity, self._journal, self._queueing.queue, ports.sleep)
+        self._wakeups = Wakeups(
+            ports.alarm, ports.clock, self._journal, self._control, self._queueing, self._outbox, self._working
+        )
 
     async def run(self, request: RunRequest) -> RunReport:
         """Run the agent on an input and return the result, or what the run waits for.
 
         With an idempotency key that was used before, the first run's result is returned: at once, after waiting for it, or
         after finishing the interrupted run. A run that takes too long is reported as `running`, one that waits for a
-        person as `waiting`; in the latter case the instance is free for other runs.
+        person as `waiting`; in the latter case the instance is free for other runs. While another run is under way, the
+        run is reported as `queued`, if its definition says so.
         Raises: Conflict (code `instance_busy`) while another run is under way, (code `idempotency_key_reused`) when the
-            key was used for another request; QuotaExceeded; LimitExceeded; Unavailable.
+            key was used for another request; RateLimited (code `queue_full`); QuotaExceeded; LimitExceeded; Unavailable.
         """
-        await self._restored_by_key(request.idempotency_key)
-        known = self._known(request)
+        known = await self._arrived(request)
         if known is not None:
-            report = self._journal.report(known)
-            if report.status != "running":
+            report = self._reports.of(known)
+            if report.status not in ("queued", "running"):
                 return report
-            if self._active:
-                return await self._awaited(known)
+            if report.status == "queued":
+                self._ports.background(self._continue())
+            if self._active or report.status == "queued":
+                return await self._reports.awaited(known)
+        elif self._queueing.must_wait(active=self._active):
+            return await self._queued(request)
         async with self._busy():
             await self._resume_interrupted()
             if known is not None:
@@ -125,23 +134,22 @@ class Instance:
 
         Idempotent by its key. Raises: as `run`.
         """
-        await self._restored_by_key(request.idempotency_key)
-        known = self._known(request)
+        known = await self._arrived(request)
         if known is not None:
-            return self._journal.report(known)
+            return self._reports.of(known)
         opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._ports.background(self._begun(request, opened))
-        return self._journal.report(await opened)
+        return self._reports.of(await opened)
 
     async def show(self, run: NamedRun) -> RunReport:
         """Return a run's result, or its state so far. Raises: NotFound (code `no_such_run`)."""
         await self._restored(run.run_id)
-        return self._journal.report(run.run_id)
+        return self._reports.of(run.run_id)
 
     async def follow(self, request: FollowRequest) -> News:
-        """Return what happened in a run after a position. See `Following.follow`."""
+        """Return what happened in a run after a position. See `Following.follow` and `Queueing.follow`."""
         await self._restored(request.run_id)
-        return await self._following.follow(request)
+        return await self._queueing.follow(request) or await self._following.follow(request)
 
     async def answer(self, answer: AnswerRequest) -> RunReport:
         """Answer what a run asks, and return its report; it continues when the instance is free.
@@ -149,12 +157,14 @@ class Instance:
         The answer is durable when this returns. Raises: as `Control.answer`.
         """
         await self._restored(answer.run_id)
+        if answer.run_id in self._queueing.queue:
+            raise Conflict("the run is queued and asks nothing yet", code="not_waiting")
         try:
             self._control.answer(answer)
         finally:  # a question that turns out to have expired resumes the run as well
             await self._schedule()
             self._ports.background(self._continue())
-        return self._journal.report(answer.run_id)
+        return self._reports.of(answer.run_id)
 
     async def cancel(self, request: CancelRequest) -> RunReport:
         """Stop a run before its next side effect.
@@ -163,7 +173,8 @@ class Instance:
         otherwise its state so far. Idempotent. Raises: NotFound (code `no_such_run`).
         """
         await self._restored(request.run_id)
-        await self._control.cancel(request)
+        if not self._queueing.cancel(request.run_id, request.by, request.reason):
+            await self._control.cancel(request)
         return await self._cancelled(request.run_id)
 
     async def cancel_call(self, request: CancelCallRequest) -> RunReport | None:
@@ -172,6 +183,9 @@ class Instance:
         As `cancel`; None for a run that has not arrived yet.
         """
         await self._restored_by_key(request.idempotency_key)
+        queued = self._queueing.queue.asked_with(request.idempotency_key)
+        if queued is not None:
+            return await self.cancel(CancelRequest(queued.run_id, request.by, request.reason))
         run_id = await self._control.cancel_call(request)
         return None if run_id is None else await self._cancelled(run_id)
 
@@ -179,7 +193,7 @@ class Instance:
         await self._schedule()
         if not self._active:
             await self._continue()
-        return await self._awaited(run_id, CANCEL_WAIT_TURNS)
+        return await self._reports.awaited(run_id, CANCEL_WAIT_TURNS)
 
     async def wake(self, run: NamedRun) -> None:
         """Resume a run that waits for a delegate. Idempotent. Raises: NotFound (code `no_such_run`)."""
@@ -205,6 +219,7 @@ class Instance:
         return InstanceDescription(
             self.identity.instance_id,
             self._journal.runs.newest(request.limit),
+            self._queueing.summaries(),
             self._journal.log.newest(request.limit),
             self._working.all(),
             self._procedures.posteriors(),
@@ -214,11 +229,14 @@ class Instance:
         """Finish what a crash interrupted, write what is owed to KV and D1, forget what is old, and set the next alarm."""
         self._control.resume_due()
         await self._control.stop_overdue()
+        self._queueing.expire()
         await self._resume()
+        if self._queueing.queue:  # a queue may take longer than an alarm
+            self._ports.background(self._continue())
         await self._execution.learning.work()
         await self._working.settle()
         if await self._outbox.flush():
-            if self._idle():
+            if not self._active and self._wakeups.idle():
                 await self._working.clear()
                 await self._outbox.flush()
             self._journal.forget(self._ports.clock() - IDLE_MS)
@@ -229,14 +247,17 @@ class Instance:
 
         For a user, everything if the instance serves that user, otherwise nothing: what it holds is not theirs.
         With everything, what is owed to D1 is dropped too; before a search for a term it is written, so that nothing that
-        names the term reaches D1 later. Idempotent. After everything was erased, the object does not know who it is
-        until it is called again.
+        names the term reaches D1 later. What is queued is removed even if the instance is busy. Idempotent. After everything
+        was erased, the object does not know who it is until it is called again.
         Raises: Conflict (code `instance_busy`) while a run is under way or, for a term, interrupted; Unavailable when
             D1 or KV did not answer. Then repeat the call.
         """
         text = request.term
         if request.user_id is not None and self._journal.served_user() != request.user_id:
+            self._queueing.erase(user_id=request.user_id)
+            await self._schedule()
             return Erased(everything=False)
+        self._queueing.erase(None if text is None else Term.of(text).in_stored)
         if self._active or (text is not None and self._journal.runs.running()):
             raise Conflict("the instance is busy with a run; try again", code="instance_busy")
         self._active = self._erasing = True
@@ -245,6 +266,8 @@ class Instance:
                 return await self._erased(text)
         finally:
             self._active = self._erasing = False
+            if self._queueing.queue:
+                self._ports.background(self._continue())
 
     def _owner(self) -> KvOwner:
         identity = self.identity
@@ -276,26 +299,29 @@ class Instance:
     def _house(self) -> str | None:
         return self._definition().house
 
-    def _known(self, request: RunRequest) -> str | None:
-        """Return the id of the run that the request's key started, or None. Raises: Conflict."""
-        key = request.idempotency_key
-        known = self._journal.runs.asked_with(key) if key else None
-        if known is None:
-            return None
-        if known.digest != request.digest:
-            raise Conflict("the idempotency key was used for another request", code="idempotency_key_reused")
-        return known.run_id
+    async def _arrived(self, request: RunRequest) -> str | None:
+        """Return the id of the run that the request's key started or queued, or None. Raises: Conflict."""
+        await self._restored_by_key(request.idempotency_key)
+        return self._queueing.known(request)
+
+    async def _queued(self, request: RunRequest) -> RunReport:
+        """Queue a run and return its report. It begins in the background if the instance is free by now."""
+        run_id = await self._queueing.take(request)
+        await self._schedule()
+        self._ports.background(self._continue())
+        return self._reports.of(run_id)
 
     async def _opened(self, request: RunRequest) -> tuple[RunLoop, OpenRun]:
-        await self._execution.learning.work()  # what the instance's last run taught is known to this one
-        await self._outbox.flush()
-        loop, run = await self._execution.open(request)
+        loop, run = await self._queueing.begin(request)
         self._ports.background(self._flush())
         return loop, run
 
     async def _begun(self, request: RunRequest, opened: asyncio.Future[str]) -> None:
         """Execute a run in the background; set `opened` to its id, or to the error that kept it from being opened."""
         try:
+            if self._queueing.must_wait(active=self._active):
+                opened.set_result((await self._queued(request)).run_id)
+                return
             async with self._busy():
                 await self._resume_interrupted()
                 loop, run = await self._opened(request)
@@ -321,20 +347,22 @@ class Instance:
             self._active = False
             await self._schedule()
             self._ports.background(self._flush())
-        if self._journal.runs.running():
+        if self._journal.runs.running() or self._queueing.queue:
             self._ports.background(self._continue())
 
     async def _continue(self) -> None:
-        """Resume the answered runs, unless another run is under way, which resumes them when it ends."""
-        await self._resume()
+        """Resume the answered runs and begin the queued ones, unless a run is under way, which does so when it ends."""
+        await self._resume(queued=True)
         await self._flush()
 
-    async def _resume(self) -> None:
+    async def _resume(self, *, queued: bool = False) -> None:
         if self._active:
             return
         self._active = True
         try:
             await self._resume_interrupted()
+            while queued and await self._queueing.start_next():
+                await self._resume_interrupted()
         except RetainError as error:
             # The run stays open and the alarm is set again: the platform gives up an alarm that fails six times.
             _log.warning("an interrupted run waits", extra={"code": error.code})
@@ -348,21 +376,13 @@ class Instance:
         await self._execution.resume_interrupted()
 
     async def _restored(self, run_id: str) -> None:
-        """Rebuild a waiting run that the object has lost, and set its alarm."""
-        if await self._parked.restore(run_id):
+        """Rebuild a waiting or queued run that the object has lost, and set its alarm."""
+        if run_id not in self._queueing.queue and await self._parked.restore(run_id):
             await self._schedule()
 
     async def _restored_by_key(self, idempotency_key: str | None) -> None:
         if await self._parked.restore_by_key(idempotency_key):
             await self._schedule()
-
-    async def _awaited(self, run_id: str, turns: int = WAIT_TURNS) -> RunReport:
-        """Return the report of a run that another call executes, as soon as it is not under way, or after a while."""
-        for _ in range(turns):
-            if run_id not in self._journal.runs.running():
-                break
-            await self._ports.sleep(WAIT_S)
-        return self._journal.report(run_id)
 
     async def _flush(self) -> None:
         await self._outbox.flush()
@@ -370,29 +390,5 @@ class Instance:
             await self._outbox.flush()
         await self._schedule()
 
-    def _idle(self) -> bool:
-        newest = self._journal.runs.newest(1)
-        return not self._active and bool(newest) and self._ports.clock() - newest[0].updated_at_ms >= IDLE_MS
-
     async def _schedule(self) -> None:
-        """Set the alarm for the next thing that is due: an interrupted run, an owed write, idleness, or an old run.
-
-        A busy instance need not wake up for each run that it may forget: two days after the first of them are soon enough.
-        """
-        now = self._ports.clock()
-        due: list[int] = []
-        if self._active or self._journal.runs.running():
-            due += [now + LEASE_MS, *[max(deadline, now + 1000) for deadline in self._control.deadlines()]]
-        waiting = self._journal.runs.next_due_ms()
-        if waiting is not None:
-            due.append(max(waiting, now + 1000))
-        owed = (self._outbox.next_due_ms(), self._working.next_due_ms(), self._journal.pending.next_due_ms())
-        due += [max(soonest, now + 1000) for soonest in owed if soonest is not None]
-        newest = self._journal.runs.newest(1)
-        if newest and not due:
-            due.append(newest[0].updated_at_ms + IDLE_MS)
-        ended = self._journal.runs.first_end_ms()
-        if ended is not None and self._outbox.next_due_ms() is None:  # what D1 does not have yet is not forgotten
-            due.append(max(ended + 2 * IDLE_MS, now + 1000))
-        if due:
-            await self._ports.alarm.set(min(due))
+        await self._wakeups.schedule(active=self._active)

@@ -165,7 +165,11 @@ RESOURCE: Resource[AgentsContext] = Resource(
             },
             answers=(
                 Answer(200, "[a result](#a-run); with `stream` [events](agents.md#streaming)", media_types=_STREAMED),
-                Answer(202, "the run, while an earlier request with the key is running or the run waits"),
+                Answer(
+                    202,
+                    "the run, while it waits, an earlier request with the key is running, or it is"
+                    " [queued](agents.md#a-busy-instance): then with its `queue_position`, 1 for the next to begin",
+                ),
             ),
             errors=(
                 "unknown_agent",
@@ -176,6 +180,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 "invalid_idempotency_key",
                 "idempotency_key_reused",
                 "instance_busy",
+                "queue_full",
                 "input_too_large",
                 "metadata_too_large",
                 "invalid_last_event_id",
@@ -193,9 +198,9 @@ RESOURCE: Resource[AgentsContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"instance_id", "turn_state", "run_log", "working", "procedures", "conversation"}`: the newest 50 runs'
-                    " and log entries, newest first, the working keys, the posteriors of its workflows, and"
-                    " [its conversation](#a-conversation) with its summary. Reading creates no instance",
+                    '`{"instance_id", "turn_state", "queue", "run_log", "working", "procedures", "conversation"}`: the'
+                    " newest 50 runs and log entries, newest first, the runs that are queued, the working keys, the posteriors of"
+                    " its workflows, and [its conversation](#a-conversation) with its summary. Reading creates no instance",
                 ),
             ),
             errors=_OF_AN_INSTANCE,

@@ -224,7 +224,7 @@ QuotaExceededCode = Literal[
     "user_memory_limit",
 ]
 
-RateLimitedCode = Literal["rate_limited"]
+RateLimitedCode = Literal["queue_full", "rate_limited"]
 
 UnavailableCode = Literal[
     "access_keys_unavailable",
@@ -339,6 +339,7 @@ ReportedCode = Literal[
     "message_changed",
     "no_such_method",
     "outcome_unknown",
+    "queue_deadline",
     "records_refused",
     "rejected",
     "resumed_too_often",

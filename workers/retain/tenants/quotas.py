@@ -66,9 +66,12 @@ class TenantQuotas:
         if not self.memories.allows(more):
             raise memory_quota()
 
-    def check_run(self) -> None:
-        """Check that another run may begin today. Raises: QuotaExceeded (code `run_quota`, `token_quota`)."""
-        if not self.runs_a_day.allows(1):
+    def check_run(self, *, counted: bool = False) -> None:
+        """Check that another run may begin today. counted: whether it is among the runs of its day already.
+
+        Raises: QuotaExceeded (code `run_quota`, `token_quota`).
+        """
+        if not (counted or self.runs_a_day.allows(1)):
             raise QuotaExceeded(
                 "the tenant has begun as many runs today as it may; the next day begins at 00:00 UTC",
                 code="run_quota",

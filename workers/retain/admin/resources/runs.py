@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -18,7 +19,19 @@ from retain.routing.queries import MAX_LIMIT, AgentType, PageLimit, PageQuery, Q
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 
-STATUSES = ("running", "waiting", "completed", "failed", "cancelled")
+STATUSES = ("queued", "running", "waiting", "completed", "failed", "cancelled")
+_IN_QUEUE = "COALESCE(json_extract(waiting_for, '$.kind'), '') = 'queue'"
+"""Which of the waiting runs are queued: D1 has them as runs that wait for their instance."""
+_CONDITIONS: Mapping[str, str] = {
+    **{status: f"status = '{status}'" for status in STATUSES},
+    "queued": f"status = 'waiting' AND {_IN_QUEUE}",
+    "waiting": f"status = 'waiting' AND NOT {_IN_QUEUE}",
+}
+"""By status; with literals, so that the index of the waiting runs is used."""
+_POSITIONS = f"""
+SELECT run_id, ROW_NUMBER() OVER (PARTITION BY agent_type, instance_id ORDER BY run_id) AS queue_position FROM agent_runs
+WHERE tenant_id = ? AND status = 'waiting' AND {_IN_QUEUE} AND instance_id IN (SELECT value FROM json_each(?))
+"""  # noqa: S608
 _CURSOR = re.compile(r"([0-9]{1,15})\.([0-9A-Z]{26})")
 _EVENT_CURSOR = re.compile(r"[0-9]{1,15}")
 
@@ -79,7 +92,7 @@ async def list_runs(
     if status is not None:
         if status not in STATUSES:
             raise InvalidInput(f"a run's status is one of {', '.join(STATUSES)}", code="invalid_status")
-        conditions.append(f"status = '{status}'")  # a literal, so that the index of the waiting runs is used
+        conditions.append(_CONDITIONS[status])
     if cursor is not None:
         found = _CURSOR.fullmatch(cursor)
         if found is None:
@@ -93,7 +106,7 @@ async def list_runs(
         *values,
         limit + 1,
     )
-    runs = [{**row, "waiting_for": _parsed(row["waiting_for"])} for row in result.rows[:limit]]
+    runs = await _shown(sql, tenant_id, [{**row} for row in result.rows[:limit]])
     more = len(result.rows) > limit
     return {"runs": runs, "cursor": f"{runs[-1]['created_at_ms']}.{runs[-1]['run_id']}" if more else None}
 
@@ -132,11 +145,11 @@ async def show_run(sql: Sql, tenant_id: str, run_id: str) -> dict[str, Any]:
         logged["episodes"] = [
             {**there[one], "gone": False} if one in there else {"episode_id": one, "gone": True} for one in ids
         ]
+    [shown] = await _shown(sql, tenant_id, [{**row}])
     return {
-        **row,
+        **shown,
         "input": logged,
         "error": _parsed(row["error"]),
-        "waiting_for": _parsed(row["waiting_for"]),
         "learning": _parsed(row["learning"]),
         "episodes": [dict(episode) for episode in left.rows],
         "delegated": [dict(child) for child in children.rows],
@@ -159,6 +172,20 @@ async def list_events(sql: Sql, tenant_id: str, run_id: str, *, limit: int, curs
     events = [{**row, "data": read_own_json(row["data"])} for row in result.rows[:limit]]
     more = len(result.rows) > limit
     return {"events": events, "cursor": str(events[-1]["seq"]) if more else None}
+
+
+async def _shown(sql: Sql, tenant_id: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return runs as they are shown: a queued one with its position in the queue of its instance."""
+    runs = [{**row, "waiting_for": _parsed(row["waiting_for"])} for row in rows]
+    queued = [run for run in runs if run["status"] == "waiting" and (run["waiting_for"] or {}).get("kind") == "queue"]
+    if queued:
+        instances = json.dumps(sorted({run["instance_id"] for run in queued}))
+        positions = {
+            row["run_id"]: row["queue_position"] for row in (await sql.run(_POSITIONS, tenant_id, instances)).rows
+        }
+        for run in queued:  # one that has begun since it was read has none
+            run |= {"status": "queued", "waiting_for": None, "queue_position": positions.get(run["run_id"])}
+    return runs
 
 
 def _parsed(text: str | None) -> Any:
@@ -186,7 +213,11 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             query=QueryString(RunsQuery),
             answers=(
-                Answer(200, '`{"runs", "cursor"}`, newest first; a waiting one has in `waiting_for` what is asked'),
+                Answer(
+                    200,
+                    '`{"runs", "cursor"}`, newest first; a waiting one has in `waiting_for` what is asked, a'
+                    " [queued](agents.md#a-busy-instance) one its `queue_position`",
+                ),
             ),
             errors=("invalid_agent_type", "invalid_status", "invalid_limit", "invalid_cursor"),
         ),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from retain.agents.calls.fields import Fields
+from retain.agents.calls.report import OpenStatus
 from retain.agents.calls.requests import ReadPosition
 from retain.json_text import Json, JsonObject
 from retain.memory.procedures.posterior import Posterior
@@ -49,7 +51,7 @@ class News:
     @property
     def final(self) -> bool:
         """Whether nothing follows: the run has ended."""
-        return self.status not in ("running", "waiting")
+        return self.status not in get_args(OpenStatus)
 
     def to_json(self) -> dict[str, Json]:
         """Return the news as an instance sends them."""
@@ -101,6 +103,19 @@ class RunSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuedSummary:
+    """A queued run in the description of its instance. queue_position: 1 for the next to begin."""
+
+    run_id: str
+    queue_position: int
+    queued_at_ms: int
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the run as the HTTP interface shows it."""
+        return {"run_id": self.run_id, "queue_position": self.queue_position, "queued_at_ms": self.queued_at_ms}
+
+
+@dataclass(frozen=True, slots=True)
 class LogEntry:
     """An event of a run in the description of its instance."""
 
@@ -114,10 +129,11 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class InstanceDescription:
-    """An instance: its newest runs and log entries, its working keys, and what it believes of its workflows."""
+    """An instance: its newest runs and log entries, its queue, its working keys, and what it believes of its workflows."""
 
     instance_id: str
     runs: tuple[RunSummary, ...]
+    queue: tuple[QueuedSummary, ...]
     log: tuple[LogEntry, ...]
     working: JsonObject
     procedures: Mapping[str, Mapping[str, Posterior]]
@@ -136,6 +152,7 @@ class InstanceDescription:
                 }
                 for run in self.runs
             ],
+            "queue": [queued.to_json() for queued in self.queue],
             "run_log": [
                 {
                     "run_id": entry.run_id,

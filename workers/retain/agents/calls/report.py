@@ -11,7 +11,7 @@ from retain.agents.calls.run_request import RunReference
 from retain.errors import InvalidInput, RetainError
 from retain.json_text import Json, JsonObject
 
-OpenStatus = Literal["running", "waiting"]
+OpenStatus = Literal["queued", "running", "waiting"]
 EndStatus = Literal["completed", "failed", "cancelled"]
 CallOutcome = Literal["done", "failed", "unknown"]
 
@@ -114,13 +114,17 @@ Awaited: TypeAlias = ApprovalAwaited | DelegateAwaited | ModelAwaited
 
 @dataclass(frozen=True, slots=True)
 class RunStanding:
-    """An open run. awaited: what a waiting run waits for. cancelling: it stops before its next side effect."""
+    """An open run. awaited: what a waiting run waits for. cancelling: it stops before its next side effect.
+
+    queue_position: of a queued run, 1 for the next to begin.
+    """
 
     run_id: str
     instance_id: str
     status: OpenStatus
     awaited: Awaited | None = None
     cancelling: bool = False
+    queue_position: int | None = None
 
     @property
     def ended(self) -> bool:
@@ -134,6 +138,8 @@ class RunStanding:
             shown["cancelling"] = True
         if self.awaited is not None:
             shown["waiting_for"] = self.awaited.to_json()
+        if self.queue_position is not None:
+            shown["queue_position"] = self.queue_position
         return shown
 
 
@@ -306,15 +312,17 @@ def report_from_json(content: JsonObject) -> RunReport:
     """Return the report from its `to_json` form. Raises: InvalidInput (code `invalid_request`)."""
     fields = Fields(content)
     status = fields.text("status")
-    if status not in get_args(OpenStatus):
+    known: Mapping[str, OpenStatus] = {name: name for name in get_args(OpenStatus)}
+    if status not in known:
         return RunResult.from_json(content)
     awaited = fields.object_or_none("waiting_for")
     return RunStanding(
         run_id=fields.text("run_id"),
         instance_id=fields.text("instance_id"),
-        status="waiting" if status == "waiting" else "running",
+        status=known[status],
         awaited=None if awaited is None else _awaited(awaited),
         cancelling=fields.flag("cancelling", default=False),
+        queue_position=fields.integer_or_none("queue_position"),
     )
 
 

@@ -47,19 +47,21 @@ async def past_of(
     user_id: str | None,
     bound: ThreadBound | None,
     now_ms: int,
+    *,
+    counted: bool = False,
 ) -> Past:
     """Return what a run for a user may read, with one request to D1, or two when a long conversation has no summary yet.
 
-    Raises: as `last_episodes`.
+    counted: as in `read_past`. Raises: as `last_episodes`.
     """
     config = definition.memory_config
     turns = Turns(config.episodes_from, identity.instance_id, user_id)
     if bound is None:
-        episodes, _ = await read_past(sql, identity.scope, turns, config.episodes, None, now_ms)
+        episodes, _ = await read_past(sql, identity.scope, turns, config.episodes, None, now_ms, counted=counted)
         return Past(episodes, Thread())
     names = (identity.scope.tenant_id, identity.agent_type, identity.instance_id)
     query = ThreadQuery(*names, user_id, bound.messages + _SPARE, bound.characters)
-    episodes, found = await read_past(sql, identity.scope, turns, config.episodes, query, now_ms)
+    episodes, found = await read_past(sql, identity.scope, turns, config.episodes, query, now_ms, counted=counted)
     lines = tuple(line for line in found.summary.lines if line.at_ms >= now_ms - TEXT_KEPT_MS)
     known = replace(found, summary=replace(found.summary, lines=lines))
     thread = await within(bound, known, query, sql)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.conversations.past import bound_of, past_of
@@ -20,14 +21,13 @@ from retain.agents.recollection import query_of, query_text
 from retain.agents.runs.context import AssembledContext, Remembered, assemble
 from retain.agents.runs.events import RunFailed, RunRecovered, ToolCalled
 from retain.agents.runs.journal import Journal
-from retain.agents.runs.open_run import OpenRun
+from retain.agents.runs.open_run import Basis, OpenRun
 from retain.agents.runs.run_state import Policy
 from retain.agents.runs.tokens import Estimate
 from retain.agents.toolbox import Toolbox
 from retain.agents.tools.delegation import Delegation
 from retain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from retain.errors.codes import Code, ForeignCode
-from retain.identifiers import id_after, new_id
 from retain.log import bind
 from retain.memory.conversations.thread import ThreadSummary
 from retain.memory.facts import KnownFact, known_facts
@@ -44,6 +44,19 @@ MAX_OTHER_RESUMPTIONS = 20
 """How often it is resumed while it calls anything else: another run of the same process may be what kills it."""
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A run that can begin. summary: the conversation's, if it has changed."""
+
+    run_id: str
+    request: RunRequest
+    definition: AgentDefinition
+    loop: RunLoop
+    context: AssembledContext
+    summary: ThreadSummary | None
+    basis: Basis
 
 
 class Execution:
@@ -72,28 +85,50 @@ class Execution:
         self._toolbox = Toolbox(identity, ports, working, delegation)
         self.learning = RunLearning(identity, ports, journal, self._toolbox.semantic)
 
-    async def open(self, request: RunRequest) -> tuple[RunLoop, OpenRun]:
-        """Record a new run with its context, and set the alarm that resumes it after a crash.
+    def check(self, request: RunRequest, users: Sequence[str | None] = ()) -> None:
+        """Check what can be known of a run before it begins. users: of the runs that begin before it.
 
-        Raises: as `Instance.run`; then nothing of the run is recorded.
+        Raises: NotFound (code `unknown_agent`); Conflict (code `wrong_user`); InvalidInput (code `unknown_task_type`,
+            `unknown_time_zone`).
+        """
+        definition = self._ports.catalogue.agent(self._identity.agent_type)
+        self._require_user(request.user_id, next((user for user in users if user is not None), None))
+        _task_type(definition, request)
+        occasion_of(request.user, self._ports.clock(), self._ports.time_zones)
+
+    async def prepare(self, request: RunRequest, run_id: str, *, counted: bool = False) -> Prepared:
+        """Return a new run with its context; nothing of it is recorded yet.
+
+        counted: whether the tenant's quota of runs has it already. Raises: as `Instance.run`.
         """
         ports = self._ports
         self._require_user(request.user_id)
         definition = ports.catalogue.agent(self._identity.agent_type)
         loop, model, specs = await self._loop(definition, request)
-        newest = self._journal.runs.newest(1)
-        # The ids of an instance's runs ascend: its conversation is in their order.
-        run_id = id_after(new_id(), newest[0].run_id) if newest else new_id()
         procedure = await self._procedure(definition, request, run_id)
-        context, summary = await self._context(definition, request, procedure, Estimate.of(model.name), specs)
+        estimate = Estimate.of(model.name)
+        context, summary = await self._context(definition, request, procedure, estimate, specs, counted=counted)
         basis = basis_of(definition, context, model.name, ports.clock())
-        run = self._journal.open(run_id, request, context, basis=basis, summary=summary)
-        await ports.alarm.set(min(ports.clock() + LEASE_MS, deadline_ms(self._journal, run_id, definition)))
-        return loop, run
+        return Prepared(run_id, request, definition, loop, context, summary, basis)
 
-    def _require_user(self, user_id: str | None) -> None:
-        """Refuse a run for anybody but the user whom the instance serves: its notes and its log are theirs."""
-        served = self._journal.served_user()
+    async def begin(self, prepared: Prepared) -> tuple[RunLoop, OpenRun]:
+        """Record a prepared run at once, then set the alarm that resumes it after a crash.
+
+        Raises: LimitExceeded; then nothing of the run is recorded.
+        """
+        run_id, clock = prepared.run_id, self._ports.clock
+        run = self._journal.open(
+            run_id, prepared.request, prepared.context, basis=prepared.basis, summary=prepared.summary
+        )
+        await self._ports.alarm.set(min(clock() + LEASE_MS, deadline_ms(self._journal, run_id, prepared.definition)))
+        return prepared.loop, run
+
+    def _require_user(self, user_id: str | None, other: str | None = None) -> None:
+        """Refuse a run for anybody but the user whom the instance serves: its notes and its log are theirs.
+
+        other: whom it will serve if it serves nobody yet.
+        """
+        served = self._journal.served_user() or other
         if served is not None and user_id != served:
             raise Conflict(
                 "the instance serves a user, whom the run must name"
@@ -148,11 +183,9 @@ class Execution:
 
     async def _procedure(self, definition: AgentDefinition, request: RunRequest, run_id: str) -> Choice | None:
         """Return the workflow that the run follows, None for an agent without any."""
-        if not definition.procedures:
+        task_type = _task_type(definition, request)
+        if task_type is None:
             return None
-        task_type = request.metadata.get("task_type", next(iter(definition.procedures)))
-        if not isinstance(task_type, str) or task_type not in definition.procedures:
-            raise InvalidInput("the agent has no procedures for this task type", code="unknown_task_type")
         return await self._procedures.select_workflow(task_type, definition.procedures[task_type], run_id)
 
     async def _context(
@@ -162,13 +195,17 @@ class Execution:
         procedure: Choice | None,
         estimate: Estimate,
         specs: Sequence[ToolSpec],
+        *,
+        counted: bool,
     ) -> tuple[AssembledContext, ThreadSummary | None]:
         """Return the run's context, and the conversation's summary if it has changed."""
         config, tools_tokens = definition.memory_config, estimate.specs(specs)
         bound = bound_of(definition, estimate, tools_tokens)
         ports = self._ports
         occasion = occasion_of(request.user, ports.clock(), ports.time_zones)
-        past = await past_of(ports.sql, self._identity, definition, request.user_id, bound, ports.clock())
+        past = await past_of(
+            ports.sql, self._identity, definition, request.user_id, bound, ports.clock(), counted=counted
+        )
         recalled = RecallResult([])
         query = query_text(request.input)
         if query and config.long_term_enabled and config.recall in ("context", "both"):
@@ -227,6 +264,16 @@ class Execution:
     def _give_up(self, run: OpenRun, code: Code | ForeignCode, message: str) -> None:
         failed = RunFailed(len(run.state.turns), code, message)
         self._journal.close(run, failed)
+
+
+def _task_type(definition: AgentDefinition, request: RunRequest) -> str | None:
+    """Return the task type of a run, None for an agent without procedures."""
+    if not definition.procedures:
+        return None
+    task_type = request.metadata.get("task_type", next(iter(definition.procedures)))
+    if not isinstance(task_type, str) or task_type not in definition.procedures:
+        raise InvalidInput("the agent has no procedures for this task type", code="unknown_task_type")
+    return task_type
 
 
 def _least(*bounds: int | None) -> int | None:

@@ -46,7 +46,9 @@ class Following:
         after, turn, offset = position.after, position.turn, position.offset
         events: list[RunStreamEvent] = []
         if after < STARTED_ID:
-            events.append(self._started(self._journal.runs.first(run_id)))
+            first = self._journal.runs.first(run_id)
+            if first.messages:  # otherwise the run ended in the queue
+                events.append(self._started(first))
         for logged in self._journal.events(run_id, after=max(after, STARTED_ID)):
             after = logged.seq
             if piece is not None and isinstance(logged.event, ModelAnswered) and logged.event.turn == piece.turn:

@@ -20,7 +20,7 @@ from retain.json_text import Json, read_json
 from retain.ledgers.decisions import DecisionKind
 from retain.outbox import OwedStatement
 
-OWN_LIMITS = ("turn_limit", "token_budget", "run_deadline")
+OWN_LIMITS = ("turn_limit", "token_budget", "run_deadline", "queue_deadline")
 """Codes of runs that failed because their definition or their caller bounded them: nothing went wrong."""
 GIVEN_UP: frozenset[str] = (
     frozenset((*get_args(UnavailableCode), *get_args(UpstreamFailedCode), *get_args(MisconfiguredCode)))

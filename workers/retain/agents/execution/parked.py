@@ -1,16 +1,18 @@
 """Waiting runs that are rebuilt from D1 when their instance has lost its storage.
 
 A run that waits for a person or for a delegate is parked: D1 has its request and context (`parked_runs`) and, as of every
-run, its events. The copy is removed from D1 before the run continues, so a run whose calls may have been made since is
-never rebuilt.
+run, its events. So is a run in its instance's queue, which has no events. The copy is removed from D1 before the run
+continues, so a run whose calls may have been made since is never rebuilt.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.run_request import RunRequest
 from retain.agents.identity import InstanceIdentity, claimed, instance_of, require_claimed
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.runs.journal import Journal
@@ -41,20 +43,31 @@ OVERDUE_A_DAY = 50
 _log = logging.getLogger(__name__)
 
 
+Requeue = Callable[[str, RunRequest, int], bool]
+
+
 class ParkedRuns:
     """Rebuilds the waiting runs of one instance."""
 
     def __init__(
-        self, identity: InstanceIdentity, local: ObjectSql, sql: Sql, outbox: Outbox, journal: Journal
+        self,
+        identity: InstanceIdentity,
+        local: ObjectSql,
+        sql: Sql,
+        outbox: Outbox,
+        journal: Journal,
+        requeue: Requeue,
     ) -> None:
+        """requeue: queues a run again that was queued at a time; returns False if the object knows it."""
         self._identity = identity
         self._local = local
         self._sql = sql
         self._outbox = outbox
         self._journal = journal
+        self._requeue = requeue
 
     async def restore(self, run_id: str) -> bool:
-        """Rebuild a run that waits and that the object does not know; return whether it was rebuilt.
+        """Rebuild a run that waits, or is queued, and that the object does not know; return whether it was rebuilt.
 
         Raises: Unavailable; then nothing was written.
         """
@@ -74,6 +87,8 @@ class ParkedRuns:
         run = OpenRun.stored(run_id, row["request"], row["context"])
         if self._journal.served_user() not in (None, run.request.user_id):
             return False
+        if not events.rows:
+            return self._requeue(run_id, run.request, int(row["parked_at_ms"]))
         self._local.atomically(partial(self._write, run, row, events.rows))
         _log.warning("a waiting run was rebuilt", extra={"run_id": run_id})
         return True

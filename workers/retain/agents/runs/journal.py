@@ -361,19 +361,7 @@ class Journal:
 
     def _erase_run(self, run_id: str, *, waits: bool) -> None:
         if waits:
-            error = json.dumps({"code": "erased", "message": "what the run was about was erased"})
-            self._owe(
-                CloseRun(
-                    status="cancelled",
-                    output=None,
-                    error=error,
-                    steps=0,
-                    input_tokens=0,
-                    output_tokens=0,
-                    completed_at_ms=self._clock(),
-                    run_id=run_id,
-                )
-            )
+            self._owe(CloseRun.erased(run_id, self._clock()))
             self._owe(MarkConversation("cancelled", *self._names, run_id))
             self._owe(UnparkRun(run_id))
         self.log.remove(run_id)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from retain.agents.calls.run_request import RunRequest
 from retain.agents.identity import InstanceIdentity
 from retain.agents.runs.open_run import OpenRun
 from retain.outbox import OwedStatement
@@ -16,6 +17,9 @@ _log = logging.getLogger(__name__)
 
 MAX_PARKED_CHARACTERS = 768 * 1024
 """Largest request and context of which D1 gets a copy. Its entry in the outbox, JSON within JSON, fits a row of 2 MB."""
+
+QUEUED = "status = 'waiting' AND json_extract(waiting_for, '$.kind') = 'queue'"
+"""Which rows of `agent_runs` are those of queued runs: they wait for their instance."""
 
 EARLIER: Mapping[str, str] = {
     "start_run": """
@@ -32,14 +36,20 @@ Its input of a run holds the texts of the episodes in the context: the column `t
 
 @dataclass(frozen=True, slots=True)
 class StartRun(OwedStatement):
-    """The row of a new run. input: as JSON, with references to the episodes in the run's context."""
+    """The row of a new run; one that was queued has a row. input: as JSON, with references to the episodes in its context.
+
+    created_at_ms: when it began; a run that was queued keeps when it was queued.
+    """
 
     NAME: ClassVar[str] = "start_run_of_user"
-    SQL: ClassVar[str] = """
-        INSERT OR IGNORE INTO agent_runs
+    SQL: ClassVar[str] = f"""
+        INSERT INTO agent_runs
           (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, texts, input, model, created_at_ms, user_id)
         VALUES (?, ?, ?, ?, ?, 'running', 'kept', ?, ?, ?, ?)
-    """
+        ON CONFLICT (run_id) DO UPDATE SET
+          status = 'running', waiting_for = NULL, input = excluded.input, model = excluded.model
+        WHERE {QUEUED}
+    """  # noqa: S608
 
     run_id: str
     tenant_id: str
@@ -50,6 +60,42 @@ class StartRun(OwedStatement):
     model: str
     created_at_ms: int
     user_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRun(OwedStatement):
+    """The row of a run that is queued. input: as JSON."""
+
+    NAME: ClassVar[str] = "queue_run"
+    SQL: ClassVar[str] = """
+        INSERT OR IGNORE INTO agent_runs
+          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, waiting_for, texts, input, model,
+           created_at_ms, user_id)
+        VALUES (?, ?, ?, ?, ?, 'waiting', '{"kind": "queue"}', 'kept', ?, '', ?, ?)
+    """
+
+    run_id: str
+    tenant_id: str
+    agent_type: str
+    instance_id: str
+    parent_run_id: str | None
+    input: str
+    created_at_ms: int
+    user_id: str | None
+
+    @classmethod
+    def of(cls, identity: InstanceIdentity, run_id: str, request: RunRequest, at_ms: int) -> QueueRun:
+        """Return the row of a run that was queued at a time."""
+        return cls(
+            run_id=run_id,
+            tenant_id=identity.scope.tenant_id,
+            agent_type=identity.agent_type,
+            instance_id=identity.instance_id,
+            parent_run_id=None if request.parent is None else request.parent.run_id,
+            input=json.dumps({"input": request.input, "metadata": request.metadata}),
+            created_at_ms=at_ms,
+            user_id=request.user_id,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +244,12 @@ class CloseRun(OwedStatement):
     output_tokens: int
     completed_at_ms: int
     run_id: str
+
+    @classmethod
+    def erased(cls, run_id: str, now_ms: int) -> CloseRun:
+        """Return the end of a run whose texts were erased before it had ended."""
+        error = json.dumps({"code": "erased", "message": "what the run was about was erased"})
+        return cls("cancelled", None, error, 0, 0, 0, now_ms, run_id)
 
 
 @dataclass(frozen=True, slots=True)

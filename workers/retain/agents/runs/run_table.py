@@ -157,6 +157,14 @@ class RunTable:
         """Remove the run's row."""
         self._local.run("DELETE FROM turn_state WHERE run_id = ?", run_id)
 
+    def last_took_ms(self) -> int | None:
+        """Return how long the run that ended last took, None when none has ended. A run that never began took none."""
+        rows = self._local.run(
+            "SELECT updated_at_ms - created_at_ms AS took FROM turn_state WHERE status NOT IN ('running', 'waiting')"
+            " AND updated_at_ms > created_at_ms ORDER BY updated_at_ms DESC, run_id DESC LIMIT 1"
+        ).rows
+        return int(rows[0]["took"]) if rows else None
+
     def first_end_ms(self) -> int | None:
         """Return when the first of the ended runs ended, None when there is none."""
         sql = "SELECT MIN(updated_at_ms) AS ended FROM turn_state WHERE status NOT IN ('running', 'waiting')"

@@ -2,7 +2,8 @@
 
 `turn_state.due_at_ms`: when a waiting run resumes without an answer. `turn_state.resumed`: how often the run was resumed
 since it last made progress. `served_user`: the user whom the instance serves, since the first run that named one.
-`cancel_requests`: cancellations of delegates' runs that arrived before the runs themselves.
+`cancel_requests`: cancellations of delegates' runs that arrived before the runs themselves. `queued_runs`: runs that have
+not begun, in the order of their ids; `at_ms` is when each was queued.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from retain.agents.runs.owed import (
     CountRun,
     MeetUser,
     ParkRun,
+    QueueRun,
     StartRun,
     UnparkRun,
     WaitRun,
@@ -84,7 +86,18 @@ _FIRST = (
     working.SCHEMA,
     working.COPIES_SCHEMA,
 )
-STEPS: tuple[Step, ...] = (_FIRST,)
+_QUEUED_RUNS = (
+    """
+    CREATE TABLE queued_runs (
+      run_id TEXT PRIMARY KEY,
+      idempotency_key TEXT UNIQUE,
+      request_hash TEXT NOT NULL,
+      request TEXT NOT NULL,
+      at_ms INTEGER NOT NULL
+    ) WITHOUT ROWID
+    """,
+)
+STEPS: tuple[Step, ...] = (_FIRST, _QUEUED_RUNS)
 """What `retain.schema.object.migrate` applies. A step that was released never changes; append the next one."""
 
 STATEMENTS = {
@@ -94,6 +107,7 @@ STATEMENTS = {
         NoteLearning,
         *(
             StartRun,
+            QueueRun,
             MeetUser,
             WaitRun,
             ParkRun,

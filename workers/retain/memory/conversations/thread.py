@@ -131,17 +131,18 @@ class ThreadQuery:
 
 
 async def read_past(
-    sql: Sql, scope: Scope, turns: Turns, count: int, query: ThreadQuery | None, now_ms: int
+    sql: Sql, scope: Scope, turns: Turns, count: int, query: ThreadQuery | None, now_ms: int, *, counted: bool = False
 ) -> tuple[list[Episode], Thread]:
     """Return the newest `count` episodes that a run may read, and its conversation, in one request to D1.
 
-    query: None for an agent that does not read its conversation as messages.
+    query: None for an agent that does not read its conversation as messages. counted: whether the run is among its day's
+    already.
     Raises: as `last_episodes`; QuotaExceeded (code `run_quota`, `token_quota`) when the tenant may not begin a run today.
     """
     asked = episode_queries(scope, turns, count)
     statements = [*asked, *([] if query is None else query.statements()), asking(scope.tenant_id, now_ms)]
     *results, quotas = await sql.batch(statements)
-    quotas_in(quotas.rows[0]).check_run()
+    quotas_in(quotas.rows[0]).check_run(counted=counted)
     thread = Thread() if query is None else query.thread(results[len(asked) :])
     return episodes_in(results[: len(asked)], count), thread
 
