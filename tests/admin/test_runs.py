@@ -228,6 +228,27 @@ async def test_a_timeline_s_cursor_that_is_not_ours_is_refused(sql: SqliteSql, c
     assert raised.value.code == "invalid_cursor"
 
 
+async def test_queued_runs_are_listed_with_their_positions_and_not_as_waiting(sql: SqliteSql) -> None:
+    for number in range(4):
+        await add_run(sql, f"{RUN}{number}", 50 + number)
+    queued = "UPDATE agent_runs SET status = 'waiting', waiting_for = '{\"kind\": \"queue\"}', completed_at_ms = NULL"
+    await sql.run(f"{queued} WHERE run_id > ?", RUN + "0")
+    await sql.run("UPDATE agent_runs SET instance_id = 'other' WHERE run_id = ?", RUN + "2")
+    listed = await list_runs(sql, "acme", agent_type=None, status="queued", limit=10, cursor=None)
+    assert [
+        (run["run_id"][-1], run["status"], run["queue_position"], run["waiting_for"]) for run in listed["runs"]
+    ] == [
+        ("3", "queued", 2, None),
+        ("2", "queued", 1, None),
+        ("1", "queued", 1, None),
+    ]
+    assert (await list_runs(sql, "acme", agent_type=None, status="waiting", limit=10, cursor=None))["runs"] == []
+    everything = await list_runs(sql, "acme", agent_type=None, limit=10, cursor=None)
+    assert [run.get("queue_position") for run in everything["runs"]] == [2, 1, 1, None]
+    shown = await show_run(sql, "acme", RUN + "3")
+    assert (shown["status"], shown["queue_position"], shown["waiting_for"]) == ("queued", 2, None)
+
+
 async def test_runs_are_listed_by_status_and_a_waiting_one_says_for_what(sql: SqliteSql) -> None:
     await add_run(sql, RUN + "0", 50)
     await add_run(sql, RUN + "1", 51, error='{"code": "x", "message": "y"}')
@@ -240,6 +261,7 @@ async def test_runs_are_listed_by_status_and_a_waiting_one_says_for_what(sql: Sq
         for status in STATUSES
     }
     assert {status: [run["run_id"][-1] for run in runs] for status, runs in listed.items()} == {
+        "queued": [],
         "running": [],
         "waiting": ["2"],
         "completed": ["0"],

@@ -70,7 +70,7 @@ async def queued(desk: Deployment, *texts: str, **more: Any) -> list[str]:
 
 
 async def followed(desk: Deployment, run_id: str) -> list[tuple[str, Any]]:
-    """Follow a run to its end; return the names of its events, with the position of those that have one."""
+    """Follow a run until it has ended; return the names of its events, with the position of those that have one."""
     events: list[tuple[str, Any]] = []
     position: dict[str, Any] = {"after": -1, "turn": 0, "offset": 0}
     while True:
@@ -191,7 +191,7 @@ async def test_requests_at_once_are_one_run_each(desk: Deployment, chat: Stepped
     await check_d1_agrees(desk)
 
 
-async def test_a_started_run_is_queued_as_well_and_followed_from_its_place_to_its_end(
+async def test_a_started_run_is_queued_as_well_and_can_be_followed_from_then_on(
     desk: Deployment, chat: SteppedChat
 ) -> None:
     async with busy(desk, chat):

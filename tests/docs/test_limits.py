@@ -19,6 +19,9 @@ _ROWS = dict(
 def test_a_limit_is_documented_with_its_bounds_and_its_default(name: str) -> None:
     schema = TypeAdapter(Limits).json_schema()["properties"][name]
     number = next((part for part in schema.get("anyOf", []) if part.get("type") != "null"), schema)
+    if "enum" in number:
+        assert _ROWS[name].split(" | ")[-2:] == [", ".join(f"`{value}`" for value in number["enum"]), schema["default"]]
+        return
     low, high = number.get("minimum", number.get("exclusiveMinimum")), number.get("maximum")
     bounds, default = _ROWS[name].split(" | ")[-2:]
     beginning = f"above {low}, to" if "exclusiveMinimum" in number else f"{low:,} to"

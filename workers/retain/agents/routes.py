@@ -199,7 +199,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 Answer(
                     200,
                     '`{"instance_id", "turn_state", "queue", "run_log", "working", "procedures", "conversation"}`: the'
-                    " newest 50 runs and log entries, newest first, the runs that are queued, the working keys, the posteriors of"
+                    " newest 50 runs and log entries, newest first, the queued runs, the working keys, the posteriors of"
                     " its workflows, and [its conversation](#a-conversation) with its summary. Reading creates no instance",
                 ),
             ),

@@ -17,7 +17,7 @@ from retain.ports import ObjectSql
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QueuePlace:
     """A run in the queue, without its request. at_ms: when it was queued."""
 
     run_id: str
@@ -50,13 +50,13 @@ class RunQueue:
         return run_id in self._places
 
     @cached_property
-    def _places(self) -> dict[str, Place]:
+    def _places(self) -> dict[str, QueuePlace]:
         rows = self._local.run(
             "SELECT run_id, idempotency_key, request_hash, json_extract(request, '$.user.id') AS user_id, at_ms"
             " FROM queued_runs ORDER BY run_id"
         ).rows
         places = (
-            Place(row["run_id"], row["idempotency_key"], row["request_hash"], row["user_id"], int(row["at_ms"]))
+            QueuePlace(row["run_id"], row["idempotency_key"], row["request_hash"], row["user_id"], int(row["at_ms"]))
             for row in rows
         )
         return {place.run_id: place for place in places}
@@ -69,7 +69,7 @@ class RunQueue:
         self._last_id = new_id() if self._last_id is None else id_after(new_id(), self._last_id)
         return self._last_id
 
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[QueuePlace, ...]:
         """Return the runs in the queue, the next to begin first."""
         return tuple(self._places.values())
 
@@ -85,7 +85,7 @@ class RunQueue:
     def add(self, queued: QueuedRun) -> None:
         """Write the row of a run."""
         request = queued.request
-        place = Place(queued.run_id, request.idempotency_key, request.digest, request.user_id, queued.at_ms)
+        place = QueuePlace(queued.run_id, request.idempotency_key, request.digest, request.user_id, queued.at_ms)
         places = {**self._places, place.run_id: place}
         self._local.run(
             "INSERT INTO queued_runs (run_id, idempotency_key, request_hash, request, at_ms) VALUES (?, ?, ?, ?, ?)",
