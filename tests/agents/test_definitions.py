@@ -30,6 +30,7 @@ def test_a_definition_needs_type_description_and_instructions_and_has_defaults_f
         "profile": None,
         "min_score": 0.3,
         "filter": {},
+        "filters": [],
         "record_tokens": 500,
         "recall_tokens": 2_000,
         "facts": False,

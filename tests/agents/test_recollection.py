@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from retain.agents.calls.run_request import Budget
 from retain.agents.catalogue import AgentCatalogue
+from retain.agents.definitions import MemoryConfig
 from retain.agents.recollection import query_text
+from retain.agents.tools.built_in import CallContext, RecallMemory, run_tool
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from tests.agents.stepped_chat import SteppedChat, calls, says
+from tests.memory.semantic.substrate import Substrate
 from tests.support.instances import Deployment, shipped_embedder
 
 Deploy = Callable[..., Deployment]
@@ -210,3 +215,64 @@ async def test_a_run_whose_context_recalled_without_the_index_says_so(deploy: De
     result = await deployment.run("teller", "May Bob eat peanuts?")
     assert (result["status"], result["memory"]["records_used"]) == ("completed", 1)
     assert (await logged(deployment))["degraded"] == ["vectors"]
+
+
+async def recalled(stored: list[tuple[str, dict[str, Any]]], config: MemoryConfig, **arguments: Any) -> Any:
+    """Return what the model reads of a call of `recall_memory`. stored: contents with their metadata."""
+    with closing(Substrate()) as substrate:
+        for content, metadata in stored:
+            await substrate.store(content, metadata=metadata)
+        context = CallContext("r", 1, 0, Budget())
+        tool = RecallMemory(substrate.memory(), config)
+        event = await run_tool({"recall_memory": tool}, "recall_memory", arguments, context)
+        answer = json.loads(event.content)
+        return answer["error"]["code"] if event.failed else [one["content"] for one in answer["memories"]]
+
+
+ORDERS: list[tuple[str, dict[str, Any]]] = [
+    ("The parcel of order 1 was lost.", {"order": 1, "channel": "mail"}),
+    ("The parcel of order 2 was lost.", {"order": 2, "channel": "mail"}),
+    ("The parcel of order 2 was found.", {"order": 2, "channel": "internal"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("config", "narrowed", "expected"),
+    [
+        pytest.param({"filters": ["order"]}, {"order": 2}, ["found", "lost"], id="by its name"),
+        pytest.param({"filters": ["order"]}, {"order": {"$in": [1]}}, ["lost"], id="by a list"),
+        pytest.param({"filters": ["order"]}, {"$or": [{"order": 1}, {"order": 3}]}, ["lost"], id="joined"),
+        pytest.param(
+            {"filters": ["order"], "filter": {"channel": "mail"}}, {"order": 2}, ["lost"], id="within the definition's"
+        ),
+        pytest.param(
+            {"filters": ["channel"], "filter": {"channel": "mail"}}, {"channel": "internal"}, [], id="never out of it"
+        ),
+        pytest.param({"filters": ["order"]}, {"channel": "internal"}, "invalid_filter", id="another name"),
+        pytest.param({"filters": ["order"]}, {"$or": [{"channel": "mail"}]}, "invalid_filter", id="another, joined"),
+        pytest.param({"filters": ["order"]}, {"order": {"$like": 1}}, "invalid_filter", id="an unknown operator"),
+        pytest.param({"filters": ["order"]}, "order", "invalid_arguments", id="no object"),
+        pytest.param({}, {"order": 2}, "invalid_arguments", id="not allowed"),
+    ],
+)
+async def test_a_model_narrows_a_recall_by_the_names_that_the_definition_allows(
+    config: dict[str, Any], narrowed: Any, expected: Any
+) -> None:
+    memory = MemoryConfig(min_score=0, **config)
+    found = await recalled(ORDERS, memory, query="parcel", filter=narrowed)
+    assert (sorted(one.split()[-1].strip(".") for one in found) if isinstance(found, list) else found) == expected
+
+
+def test_the_tool_shows_the_names_that_narrow_it_and_only_those() -> None:
+    with closing(Substrate()) as substrate:
+        plain = RecallMemory(substrate.memory()).spec
+        allowed = RecallMemory(substrate.memory(), MemoryConfig(filters=["order", "metadata.kind"])).spec
+    shown: list[Any] = [json.loads(json.dumps(spec.parameters))["properties"] for spec in (plain, allowed)]
+    assert "filter" not in shown[0]
+    assert list(shown[1]["filter"]["properties"]) == ["order", "metadata.kind"]
+
+
+@pytest.mark.parametrize("names", [["id"], ["a b"], ["$or"], ["Kind"]], ids=str)
+def test_a_definition_with_a_name_that_no_filter_takes_is_refused(names: list[str]) -> None:
+    with pytest.raises(ValueError, match="filter"):
+        MemoryConfig(filters=names)

@@ -48,7 +48,8 @@ async def test_the_table_has_a_column_for_every_field(substrate: Substrate) -> N
 
 
 def test_a_filter_names_fields_that_exist() -> None:
-    assert set(FIELDS) <= {one.name for one in fields(Record)} | PLACE
+    spoken = {"said_at_ms"}  # the time of the utterance, by the name of its column
+    assert set(FIELDS) <= {one.name for one in fields(Record)} | PLACE | spoken
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,9 @@ class MemoryConfig(_StrictDefinition):
     returns. profile: how much of what is known of the run's user goes into the context; None for nothing. learn: how
     facts are learned of the user from their own words after a run; None for not at all.
     min_score: the least relevance of a recalled record, 0 to 1. filter: conditions on kind, subject, metadata and
-    the other fields that every recalled record meets, see `retain.memory.filters`. record_tokens: estimated tokens of one
-    recalled record, of which a longer one is shortened. recall_tokens: of all records that one recall returns.
+    the other fields that every recalled record meets, see `retain.memory.filters`. filters: the names by which the model may
+    narrow `recall_memory` further; none for no filter of its own. record_tokens: estimated tokens of one recalled record, of
+    which a longer one is shortened. recall_tokens: of all records that one recall returns.
     """
 
     long_term_enabled: bool = False
@@ -81,6 +82,7 @@ class MemoryConfig(_StrictDefinition):
     learn: Learning | None = None
     min_score: float = Field(default=MIN_SCORE, ge=0, le=1)
     filter: dict[str, JsonValue] = Field(default={})
+    filters: list[str] = Field(default=[], max_length=16)
     record_tokens: int = Field(default=500, ge=50, le=20_000)
     recall_tokens: int = Field(default=2_000, ge=50, le=100_000)
 
@@ -92,6 +94,15 @@ class MemoryConfig(_StrictDefinition):
         except RetainError as error:
             raise ValueError(error.message) from error
         return wanted
+
+    @field_validator("filters")
+    @classmethod
+    def _names_compile(cls, names: list[str]) -> list[str]:
+        try:
+            compile_filter(dict.fromkeys(names))
+        except RetainError as error:
+            raise ValueError(error.message) from error
+        return names
 
 
 class ModelConfig(_StrictDefinition):

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from retain.agents.calls.run_request import RunInput
 from retain.agents.definitions import MemoryConfig
-from retain.json_text import Json
+from retain.errors import InvalidInput
+from retain.json_text import Json, JsonObject
+from retain.memory.filters import names_of
 from retain.memory.recall.excerpt import excerpt
 from retain.memory.recall.query import MAX_QUERY_BYTES
 from retain.memory.semantic import Hit, RecallQuery
@@ -48,16 +50,26 @@ def _words(value: Json) -> list[str]:
 
 
 def query_of(
-    config: MemoryConfig, text: str, *, top_k: int | None = None, min_score: float | None = None
+    config: MemoryConfig,
+    text: str,
+    *,
+    top_k: int | None = None,
+    min_score: float | None = None,
+    narrowed: JsonObject | None = None,
 ) -> RecallQuery:
     """Return the recall that a definition allows: with its filter, and its floor and number unless others are given.
 
-    Raises: InvalidInput.
+    narrowed: a filter by names that the definition allows; a record must meet both.
+    Raises: InvalidInput (code `invalid_filter` for a name that the definition does not allow).
     """
+    if refused := sorted(names_of(narrowed or {}) - set(config.filters)):
+        allowed = ", ".join(config.filters) or "no name"
+        raise InvalidInput(f"the filter takes {allowed}, not {', '.join(refused)}", code="invalid_filter")
+    conditions = [one for one in (config.filter, narrowed) if one]
     return RecallQuery(
         text,
         config.top_k if top_k is None else top_k,
-        filter=config.filter,
+        filter={"$and": conditions} if len(conditions) == 2 else dict(*conditions),
         min_score=config.min_score if min_score is None else min_score,
     )
 

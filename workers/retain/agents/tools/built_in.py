@@ -152,7 +152,8 @@ def refuse_unknown(arguments: JsonObject, known: set[str]) -> None:
 class RecallMemory:
     """`recall_memory`: search the agent's own semantic memory. Takes nothing that could name a scope.
 
-    The definition's filter always applies, and its bounds; its floor applies unless the model gives another.
+    The definition's filter always applies, and its bounds; its floor applies unless the model gives another. The model may
+    narrow the search by the names that the definition allows.
     """
 
     idempotent = True
@@ -165,6 +166,14 @@ class RecallMemory:
     def spec(self) -> ToolSpec:
         """Name, description and arguments; the description names the definition's floor."""
         floor = f"Leave out what is less relevant, from 0 to 1; {self._config.min_score:g} by default."
+        names = self._config.filters
+        narrowing: dict[str, Json] = {
+            "type": "object",
+            "description": "Only memories with these values, such as a value, a list "
+            'as {"$in": [...]}, or a range as {"$gte": ..., "$lt": ...}.',
+            "properties": {name: {} for name in names},
+            "additionalProperties": False,
+        }
         return ToolSpec(
             "recall_memory",
             "Search your long-term memory. Returns the most relevant memories with their scores.",
@@ -174,6 +183,7 @@ class RecallMemory:
                     "query": {"type": "string", "description": "What to look for, in plain words."},
                     "top_k": {"type": "integer", "minimum": 1, "maximum": 20, "description": "How many; 5 by default."},
                     "min_score": {"type": "number", "minimum": 0, "maximum": 1, "description": floor},
+                    **({"filter": narrowing} if names else {}),
                 },
                 "required": ["query"],
                 "additionalProperties": False,
@@ -185,7 +195,7 @@ class RecallMemory:
 
         `degraded`: what the recall had to do without (`RecallResult`), if anything.
         """
-        refuse_unknown(arguments, {"query", "top_k", "min_score"})
+        refuse_unknown(arguments, {"query", "top_k", "min_score", *(["filter"] if self._config.filters else [])})
         top_k, min_score = arguments.get("top_k", 5), arguments.get("min_score")
         if not isinstance(top_k, int) or isinstance(top_k, bool):
             raise InvalidInput("top_k must be an integer", code="invalid_arguments")
@@ -193,8 +203,12 @@ class RecallMemory:
             raise InvalidInput("top_k must be 1 to 20", code="invalid_top_k")
         if isinstance(min_score, bool) or not isinstance(min_score, float | int | None):
             raise InvalidInput("min_score must be a number", code="invalid_arguments")
+        narrowed = arguments.get("filter", {})
+        if not isinstance(narrowed, Mapping):
+            raise InvalidInput("filter must be an object", code="invalid_arguments")
         query = text_argument(arguments, "query")
-        result = await self._memory.recall(query_of(self._config, query, top_k=top_k, min_score=min_score))
+        wanted = query_of(self._config, query, top_k=top_k, min_score=min_score, narrowed=narrowed)
+        result = await self._memory.recall(wanted)
         hits = result.hits
         shown = recollected(hits, query, self._config, DEFAULT_BYTES_PER_TOKEN)
         answer: dict[str, Json] = {"memories": [_shown(one) for one in shown]}

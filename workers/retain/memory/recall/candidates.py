@@ -19,16 +19,14 @@ from retain.ports import SqlValue, Statement
 
 _TEXT_COLUMNS = ("length", "terms", "names_time", "asking", "signature")
 """What ranking reads of a text."""
-_PLACE_FIELDS = ("conversation", "speaker")
-CANDIDATES = 100
-"""The most candidates found by vectors: Vectorize's limit for topK.
-
-Source: https://developers.cloudflare.com/vectorize/platform/limits/
-"""
+_PLACE_FIELDS = {"conversation": "conversation", "speaker": "speaker", "said_at_ms": "at_ms"}
+"""Fields of a filter that are in a record's utterance, and their names there."""
 EXACT_LIMIT = 50
 """The newest records with an exact term that are looked at."""
-FRESH_LIMIT = 500
+FRESH_LIMIT = 2000
 """The most recently written records, whose vectors the index may not show yet, that are ranked by their signatures."""
+MATCHING_LIMIT = 500
+"""The newest records that meet a filter, which are compared with the query by their signatures."""
 EARLIER_LIMIT = 1000
 """The most texts that were known at a time in the past, and edited since, that are ranked by their signatures."""
 _SAME_CONVERSATION = "p.tenant_id = {0}.tenant_id AND p.scope_id = {0}.scope_id AND p.conversation = {0}.conversation"
@@ -114,7 +112,7 @@ class Visible:
         columns = ", ".join(f"value ->> '{name}' AS {name}" for name in ("id", *FIELDS))
         given = [
             {name: getattr(record, name) for name in ("id", "metadata", *FIELDS) if hasattr(record, name)}
-            | ({} if record.utterance is None else {name: getattr(record.utterance, name) for name in _PLACE_FIELDS})
+            | {name: getattr(record.utterance, own, None) for name, own in _PLACE_FIELDS.items()}
             for record in records
         ]
         return (
@@ -179,12 +177,28 @@ def earlier(visible: Visible, model: str) -> Statement:
     )
 
 
-def matching(visible: Visible) -> Statement:
-    """Return the statement for the newest records that meet the condition, so that a narrow filter finds any at all."""
+def matching(visible: Visible, model: str) -> Statement:
+    """Return the statement for [id, signature] of the newest records that meet the condition, as one JSON array.
+
+    A narrow filter finds all of them, however far from the query. model: whose signatures to read, "0" for another's.
+    """
     where, values = visible.where()
     return (
-        f"SELECT r.id FROM memory_records r WHERE r.tenant_id = ? AND {where} ORDER BY r.number DESC LIMIT {CANDIDATES}",
-        (visible.tenant_id, *values),
+        "SELECT json_group_array(json_array(id, signature)) AS found FROM ("
+        "SELECT r.id, CASE s.embedding_model WHEN ? THEN s.signature ELSE '0' END AS signature"
+        " FROM memory_records r CROSS JOIN memory_search s ON s.number = r.number"
+        f" WHERE r.tenant_id = ? AND {where} ORDER BY r.number DESC LIMIT {MATCHING_LIMIT})",
+        (model, visible.tenant_id, *values),
+    )
+
+
+def recorded(visible: Visible, ids: Sequence[str]) -> Statement:
+    """Return the statement for [id, recorded_at_ms, whether it may be seen] of records, as one JSON array."""
+    where, values = visible.where()
+    return (
+        f"SELECT json_group_array(json_array(r.id, r.recorded_at_ms, {where})) AS found"
+        " FROM json_each(?) c CROSS JOIN memory_records r ON r.id = c.value",
+        (*values, json.dumps(ids)),
     )
 
 

@@ -27,7 +27,8 @@ class Evidence:
     returned, 0 when it returned fewer than asked for: what it did not return is at most as near. None when it did not
     answer: then cosines are estimated.
     query_signature: 0 for a query without a vector. bm25, exact: the scores from full text and exact terms.
-    matching: the newest records that meet a filter, which are candidates in any case.
+    matching: of the newest records that meet a filter, those that are nearest by their signatures: candidates in any case.
+    all_matching: they were chosen from all that meet it.
     """
 
     cosine: Mapping[str, float]
@@ -36,6 +37,7 @@ class Evidence:
     bm25: Mapping[str, float]
     exact: Mapping[str, float]
     matching: Sequence[str] = ()
+    all_matching: bool = False
 
     def nearness(self, row: Row) -> float:
         """Return the cosine of a search row's record, estimated from its signature when no source found it.
@@ -71,6 +73,16 @@ def estimated(query_signature: int, signature: str) -> float:
     Source: https://doi.org/10.1145/509907.509965
     """
     return math.cos(math.pi * (query_signature ^ int(signature, 16)).bit_count() / SIGNATURE_BITS)
+
+
+def closest(rows: Sequence[tuple[str, str]], query_signature: int, count: int) -> list[str]:
+    """Return the ids of the `count` rows whose signatures are most like the query's, or of the first without a query's.
+
+    rows: [id, signature].
+    """
+    if not query_signature or len(rows) <= count:
+        return [one for one, _ in rows[:count]]
+    return [one for one, _ in sorted(rows, key=lambda row: (query_signature ^ int(row[1], 16)).bit_count())[:count]]
 
 
 def candidates_of(

@@ -13,25 +13,26 @@ from retain.json_text import read_own_json
 from retain.memory.filters import compile_filter
 from retain.memory.recall import candidates as sources
 from retain.memory.recall.as_of import as_then, best_known, read_records
-from retain.memory.recall.candidates import CANDIDATES, Visible
-from retain.memory.recall.evidence import Evidence, candidates_of, estimated
+from retain.memory.recall.candidates import Visible
+from retain.memory.recall.evidence import Evidence, candidates_of, closest, estimated
 from retain.memory.recall.outdated import demote, facts_of_messages, read_facts
 from retain.memory.recall.preparation import signature
 from retain.memory.recall.query import Query, analyse
 from retain.memory.recall.ranking import BM25_K1, Candidate, Weights, distinct, rank
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.recall.sources.full_text import bm25, found_words, full_text
+from retain.memory.recall.sources.nearest import CANDIDATES, NOTHING, Nearest, VectorSearch, too_few
 from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain, read_below, visible_from
+from retain.memory.recall.sources.widening import widened
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import Record, content_hash
 from retain.memory.scope import View
-from retain.memory.vector_names import record_id_of, vector_namespace
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
 from retain.ports import Clock, MetadataFilter, Sql, SqlResult, Vector, VectorIndex
 
 MAX_TOP_K = 50
-Degradation = Literal["embedding", "vectors"]
+Degradation = Literal["embedding", "vectors", "width"]
 """What a recall can do without."""
 KEEP = 80
 """How many candidates' neighbours are read: the best by a first score of vectors, words and exact terms."""
@@ -59,7 +60,8 @@ class RecallResult:
     """The hits of a recall, best first.
 
     degraded: what did not answer in time or at all, so that the recall did without it: `embedding`, the query has no vector
-    and only words count; `vectors`, the vector index added no candidates and cosines are estimated from signatures.
+    and only words count; `vectors`, the vector index added no candidates and cosines are estimated from signatures; `width`,
+    so many of the nearest records may not be seen that the search ended before enough others were found.
     """
 
     hits: list[Hit]
@@ -124,6 +126,7 @@ class Recall:
 
         An embedding model or vector index that is away does not end the recall: it does without, and says so.
 
+        When most of the nearest records may not be seen it takes two more to each or, at most, eight.
         What was known in the past takes two or three more: the candidates are judged in the state that they had then.
         With a reranker, the best `2 * top_k` are put into its order.
         A record can be found as soon as its write was answered. One found by its words is never dropped for its vector;
@@ -141,7 +144,7 @@ class Recall:
         visible = Visible(reach, at_ms, known_at_ms, condition, tuple(values))
         reading = asyncio.ensure_future(self._in_d1(query, visible, counted, filtered=bool(wanted.filter)))
         try:
-            meant = await self._meaning(query, visible, wanted)
+            meant = await self._meaning(query, visible)
         except BaseException:
             await asyncio.gather(reading, return_exceptions=True)
             raise
@@ -154,6 +157,19 @@ class Recall:
         telling = rarity(query, idf, statistics.records)
         scale = Relevance(meant.unrelated, telling, obscure(query.text, vector), self._weights)
         ranked, known = await self._rank(query, evidence, idf, visible)
+        if meant.search is not None and self._is_crowded(evidence, meant.nearest, ranked, wanted):
+            evidence, complete = await widened(
+                self._sql,
+                meant.search,
+                evidence,
+                meant.nearest,
+                visible,
+                filtered=bool(wanted.filter),
+                wanted=wanted.top_k,
+                model=self._embedder.model,
+            )
+            ranked, known = await self._rank(query, evidence, idf, visible)
+            degraded = degraded if complete else (*degraded, "width")
         hits = await self._hydrate(_above(wanted.min_score, ranked, scale), wanted, visible, known)
         if self._reranker is not None:
             hits = await self._reranked(self._reranker, wanted.text, hits)
@@ -167,11 +183,26 @@ class Recall:
             _log.warning("a recall does without the embedding model", extra={"code": error.code})
             return (), 0.0, ("embedding",)
 
-    async def _meaning(self, query: Query, visible: Visible, wanted: RecallQuery) -> _Meaning:
+    async def _meaning(self, query: Query, visible: Visible) -> _Meaning:
         """Embed the query and ask the vector index."""
         vector, unrelated, degraded = await self._embedded(query)
-        cosine, floor = await self._nearest(vector, visible, wanted)
-        return _Meaning(vector, unrelated, cosine, floor, degraded)
+        search = None
+        if any(vector) and visible.scope_ids:
+            criteria: MetadataFilter = {**visible.reach.vector_filter(), "model": self._embedder.model[:64]}
+            search = VectorSearch(self._index, visible.tenant_id, criteria, vector)
+        nearest = NOTHING if search is None else await search.nearest(visible.known_at_ms)
+        return _Meaning(vector, unrelated, search, nearest, degraded)
+
+    def _is_crowded(
+        self, evidence: Evidence, nearest: Nearest, ranked: Sequence[Candidate], wanted: RecallQuery
+    ) -> bool:
+        """Return whether records that may not be seen took the places of others. ranked: those that may be seen."""
+        if evidence.all_matching:
+            return False  # all that may be seen was looked at
+        found = self._first_choice(evidence, 1.0)
+        considered = sum(one in nearest.cosine for one in found[:KEEP])
+        seen = sum(candidate.id in nearest.cosine for candidate in ranked)
+        return (nearest.full or len(found) > KEEP) and too_few(seen, considered, wanted.top_k)
 
     async def _rank(
         self, query: Query, evidence: Evidence, idf: Mapping[str, float], visible: Visible
@@ -215,30 +246,6 @@ class Recall:
         ]
         return sorted(judged, key=lambda hit: -hit.components["rerank"])
 
-    async def _nearest(
-        self, vector: Vector, visible: Visible, wanted: RecallQuery
-    ) -> tuple[dict[str, float], float | None]:
-        """Return the cosine of each record's best part, and the floor (see `Evidence`)."""
-        if not any(vector) or not visible.scope_ids:
-            return {}, 0.0
-        criteria: MetadataFilter = {
-            **visible.reach.vector_filter(),
-            "model": self._embedder.model[:64],
-            **({} if wanted.as_of_ms is None else {"created_at": {"$lte": wanted.as_of_ms}}),
-        }
-        try:
-            matches = await self._index.query(
-                vector, namespace=vector_namespace(self._view.tenant_id), filter=criteria, top_k=CANDIDATES
-            )
-        except Unavailable as error:
-            _log.warning("a recall does without the vector index", extra={"code": error.code})
-            return {}, None
-        cosine: dict[str, float] = {}
-        for match in matches:
-            record_id = record_id_of(match.id)
-            cosine[record_id] = max(match.score, cosine.get(record_id, -1.0))
-        return cosine, matches[-1].score if len(matches) == CANDIDATES else 0.0
-
     async def _in_d1(
         self, query: Query, visible: Visible, counted: Counted | None, *, filtered: bool
     ) -> tuple[Statistics, Visible, _Found]:
@@ -254,14 +261,14 @@ class Recall:
             *[full_text(visible, query, texts) for texts in visible.texts],
             *[sources.exact_term(visible, phrase, texts) for phrase, texts in phrases],
             *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
-            *([sources.matching(visible)] if filtered else []),
+            *([sources.matching(visible, model)] if filtered else []),
         ]
         read = await self._sql.batch(statements)
         if counted is None:
             counted = counted_chain(self._view, read.pop(0).rows)
             visible = replace(visible, reach=counted.reach)
         fresh, *rest = read
-        matching = [row["id"] for row in rest.pop().rows] if filtered else []
+        matching = _listed(rest.pop()) if filtered else None
         earlier = [] if visible.known_at_ms is None else _listed(rest.pop())
         words = [found_words(rest.pop(0).rows[0]) for _ in visible.texts]
         statistics = counted.with_words([one.having for one in words])
@@ -319,15 +326,15 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """The query's vector, and what the vector index found: the cosine of each record's best part, and the floor.
+    """The query's vector, and what the vector index found. search: None without a vector or scopes.
 
     unrelated: the model's cosine of unrelated texts. degraded: `embedding` if the model is away.
     """
 
     vector: Vector
     unrelated: float
-    cosine: Mapping[str, float]
-    floor: float | None
+    search: VectorSearch | None
+    nearest: Nearest
     degraded: tuple[Degradation, ...]
 
 
@@ -335,14 +342,15 @@ class _Meaning:
 class _Found:
     """What D1 found. fresh: [id, signature, whether the index may be wrong] of the newest writes.
 
-    earlier: [id, signature] of texts that were known in the past, and that the index does not have.
+    earlier: [id, signature] of texts that were known in the past, and that the index does not have. matching: [id,
+    signature] of the newest records that meet the filter; None without one.
     """
 
     bm25: Mapping[str, float]
     exact: Mapping[str, float]
     fresh: Sequence[Sequence[Any]]
     earlier: Sequence[Sequence[Any]]
-    matching: Sequence[str]
+    matching: Sequence[Any] | None
 
 
 def _evidence(meant: _Meaning, found: _Found) -> Evidence:
@@ -352,15 +360,16 @@ def _evidence(meant: _Meaning, found: _Found) -> Evidence:
     return Evidence(
         cosine={
             **{one: cosine for one, (cosine, _) in lately.items()},
-            **meant.cosine,
+            **meant.nearest.cosine,
             **{one: cosine for one, (cosine, changed) in lately.items() if changed},
             **({one: estimated(own, bits) for one, bits in found.earlier} if own else {}),
         },
-        floor=meant.floor,
+        floor=meant.nearest.floor,
         query_signature=own,
         bm25=found.bm25,
         exact=found.exact,
-        matching=found.matching,
+        matching=closest(found.matching or [], own, CANDIDATES),
+        all_matching=found.matching is not None and len(found.matching) < sources.MATCHING_LIMIT,
     )
 
 
