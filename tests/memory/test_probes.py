@@ -1,0 +1,62 @@
+"""The probes of `evals/recall/`: their form, and what recall owes to them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from benchmarks.probes import DEPTHS, GROUPS, PROBES, Domain, Shares, counts, measure, read_domains
+from benchmarks.recall import METHODS
+from tests.support.instances import shipped_embedder
+
+FLOOR = {1: 0.72, 5: 0.92}
+"""The least shares of expected records among the first of all probes: a little below what was measured."""
+LAWFUL = 30
+"""The least probes of a group for which the law is held."""
+
+
+@pytest.fixture(scope="module")
+def domains() -> list[Domain]:
+    return read_domains(PROBES / "en")
+
+
+@pytest.fixture(scope="module")
+def shares(domains: list[Domain]) -> Shares:
+    return asyncio.run(measure(domains, shipped_embedder()))[0]
+
+
+def test_there_are_three_hundred_probes_about_five_domains_and_thirty_of_each_group(domains: list[Domain]) -> None:
+    found = counts(domains)
+    assert (len(domains), found["all"] >= 300) == (5, True)
+    assert {group for group in GROUPS if found[group] < LAWFUL} == set()
+    assert sum(found[group] for group in GROUPS) == found["all"], "a probe of an unknown group"
+
+
+def test_every_probe_expects_records_of_its_domain_and_no_text_or_question_occurs_twice(domains: list[Domain]) -> None:
+    for domain in domains:
+        ids = {record.id for record in domain.records}
+        assert len(ids) == len(domain.records) >= 150
+        assert all(probe.expect and ids >= {*probe.expect} for probe in domain.probes), domain.name
+        assert len({record.text for record in domain.records}) == len(ids)
+    questions = [probe.question for domain in domains for probe in domain.probes]
+    assert len(set(questions)) == len(questions)
+
+
+def test_recall_is_below_full_text_or_rank_fusion_in_no_group(shares: Shares, domains: list[Domain]) -> None:
+    """At depth 1 strictly; at depth 5, where nearly all probes of a group are answered, one probe may differ."""
+    below = []
+    for group, count in counts(domains).items():
+        for other in ("full text", "rank fusion"):
+            for depth, may_differ, own, theirs in zip(
+                DEPTHS, (0, 1), shares[group, "retain"], shares[group, other], strict=True
+            ):
+                if own < theirs - may_differ / count - 1e-9:
+                    below.append((group, other, depth, own, theirs))
+    assert below == []
+
+
+def test_recall_keeps_its_floor(shares: Shares) -> None:
+    assert METHODS[-1] == "retain"
+    for depth, share in zip(DEPTHS, shares["all", "retain"], strict=True):
+        assert share >= FLOOR[depth]
