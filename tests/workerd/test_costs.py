@@ -11,16 +11,18 @@ from benchmarks.costs.operations import operations
 
 MEMORIES = 3000
 BOUNDS = {
-    "recall, one rare word": (3, 3000),
-    "recall, common words": (3, 3600),
-    "recall, one common word": (3, 3000),
-    "recall, common words and a rare one": (3, 3600),
-    "recall, all of the tenant": (4, 3200),
-    "recall, as of a time": (5, 4000),
+    "recall, one rare word": (2, 1900),
+    "recall, common words": (2, 2600),
+    "recall, one common word": (2, 1900),
+    "recall, common words and a rare one": (2, 2600),
+    "recall, all of the tenant": (3, 2400),
+    "recall, as of a time": (5, 3000),
     "store": (3, 30),
     "store, known": (1, 10),
     "get": (2, 20),
     "list": (1, 60),
+    "ingest the next message": (26, 400),
+    "run with recall": (5, 2000),
 }
 """The most trips and the most rows read, by operation."""
 

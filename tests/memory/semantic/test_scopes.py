@@ -270,7 +270,7 @@ async def test_the_chain_is_walked_in_the_round_trip_that_reads_the_statistics(s
     await substrate.store(SECRET, INSTANCE)
     substrate.sql = counting = CountingSql(substrate.d1)
     await substrate.found(SECRET, INSTANCE)
-    assert counting.trips == 3  # chain, statistics and candidates; their neighbours; the records
+    assert counting.trips == 2  # chain, statistics and candidates; their neighbours and records
     [first, *_] = counting.statements
     assert first == (CHAIN, ("acme", json.dumps([scope.scope_id for scope in INSTANCE.path()])))
     assert not [sql for sql, _ in counting.statements if "INSERT" in sql]

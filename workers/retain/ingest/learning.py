@@ -21,8 +21,9 @@ _SAME = """
 SELECT r.subject, r.predicate, r.object, r.content, r.edited, r.valid_from_ms, r.valid_to_ms, r.gaps, (
   SELECT json_extract(e.source, '$.origin') FROM memory_events e
   WHERE e.record_id = r.id AND e.kind IN ('invalidated', 'superseded') ORDER BY e.event_id DESC LIMIT 1) AS closed_by
-FROM json_each(?3) wanted JOIN memory_records r
+FROM json_each(?3) wanted CROSS JOIN memory_records r INDEXED BY memory_records_by_fact
   ON r.tenant_id = ?1 AND r.scope_id = ?2 AND r.subject = wanted.value ->> 0 AND r.predicate = wanted.value ->> 1
+  AND r.subject IS NOT NULL AND r.predicate IS NOT NULL
 """
 _OF_PREDICATES = """
 SELECT r.id, r.predicate, r.object, r.valid_from_ms, r.valid_to_ms, r.gaps, r.claims, r.edited FROM memory_records r

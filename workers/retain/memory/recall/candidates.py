@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retain.memory.filters import FIELDS
+from retain.memory.recall.evidence import SEAM
 from retain.memory.recall.preparation import SPAN
 from retain.memory.recall.words import scope_tag
 from retain.memory.records.record import Record
-from retain.memory.records.rows import outside_gaps
+from retain.memory.records.rows import RECORD_COLUMNS, outside_gaps
 from retain.memory.scope import Reach
 from retain.ports import SqlValue, Statement
 
@@ -21,6 +22,10 @@ _TEXT_COLUMNS = ("length", "terms", "names_time", "asking", "signature")
 """What ranking reads of a text."""
 _PLACE_FIELDS = {"conversation": "conversation", "speaker": "speaker", "said_at_ms": "at_ms"}
 """Fields of a filter that are in a record's utterance, and their names there."""
+FIRST, FIRST_WHOLE = 25, 4000
+"""The best of the chosen records are read whole up to this many characters …"""
+WHOLE = 800
+"""… and others, and the turns next to them, up to these. Longer ones are read again if they are hits."""
 EXACT_LIMIT = 50
 """The newest records with an exact term that are looked at."""
 FRESH_LIMIT = 2000
@@ -30,6 +35,11 @@ MATCHING_LIMIT = 500
 EARLIER_LIMIT = 1000
 """The most texts that were known at a time in the past, and edited since, that are ranked by their signatures."""
 _SAME_CONVERSATION = "p.tenant_id = {0}.tenant_id AND p.scope_id = {0}.scope_id AND p.conversation = {0}.conversation"
+_PREVIOUS = f"""
+CASE WHEN n.position BETWEEN 1 AND {SEAM - 1} THEN n.position - 1 ELSE
+(SELECT MAX(p.position) FROM memory_search p WHERE {_SAME_CONVERSATION.format("n")} AND p.position < n.position) END
+"""
+"""The position of the turn before `memory_search n`, read only where a seam may lie between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,33 +217,44 @@ def _nearby(side: str, order: str) -> str:
 
     Positions order the turns of a conversation, and numbers may be missing between them.
     """
+    there = f"i.position {'-' if side == '<' else '+'} {SPAN}"
     return (
-        f"COALESCE((SELECT p.position FROM memory_search p WHERE {_SAME_CONVERSATION.format('i')} AND i.span > 0"
+        "CASE WHEN i.span = 0 THEN i.position"
+        f" WHEN EXISTS (SELECT 1 FROM memory_search p WHERE {_SAME_CONVERSATION.format('i')} AND p.position = {there})"
+        f" THEN {there} ELSE COALESCE((SELECT p.position FROM memory_search p WHERE {_SAME_CONVERSATION.format('i')}"
         f" AND p.position {side} i.position ORDER BY p.position {order} LIMIT 1 OFFSET {SPAN - 1}),"
         f" (SELECT {'MIN' if side == '<' else 'MAX'}(p.position) FROM memory_search p"
-        f" WHERE {_SAME_CONVERSATION.format('i')} AND i.span > 0), i.position)"
+        f" WHERE {_SAME_CONVERSATION.format('i')}), i.position) END"
     )
 
 
 def with_neighbours(visible: Visible, ids: Sequence[str]) -> Statement:
     """Return the statement for the search rows of these records and of the turns around them, as one JSON array.
 
-    The Worker gets one text instead of some hundred rows: converting each value costs more than finding it.
+    The Worker gets one text instead of some hundred rows: converting each value costs more than finding it. A turn next to
+    several of the records is in it several times: finding that out here would read more rows. Another array has each row's
+    record as JSON of `RECORD_COLUMNS`, if it is short, and if it is one of the records or next to one.
     """
     where, values = visible.where()
     known = visible.known_at_ms
     then = "" if known is None else f"LEFT JOIN memory_earlier e ON e.record_id = r.id AND {earlier_then('e', known)}"
     text = {name: f"n.{name}" if known is None else f"COALESCE(e.{name}, n.{name})" for name in _TEXT_COLUMNS}
+    whole = (
+        f"CASE WHEN n.length <= CASE WHEN place < {FIRST} THEN {FIRST_WHOLE} ELSE {WHOLE} END AND nearness <= 1"
+        f" THEN json_array({', '.join(f'r.{column}' for column in RECORD_COLUMNS)}) || '' END"
+    )
     # The condition applies to neighbours as well: a record that is not visible or is filtered out lends no words.
     return (
         f"""
-        WITH chosen (number) AS (
-          SELECT r.number FROM json_each(?) c CROSS JOIN memory_records r ON r.id = c.value WHERE {where}
-        ), around (number) AS (
-          SELECT number FROM chosen
-          UNION
-          SELECT n.number FROM chosen c JOIN memory_search i ON i.number = c.number
-          JOIN memory_search n ON n.tenant_id = i.tenant_id AND n.scope_id = i.scope_id
+        WITH chosen (number, place) AS (
+          SELECT r.number, c.key FROM json_each(?) c CROSS JOIN memory_records r ON r.id = c.value
+        ), around AS (
+          SELECT i.*, 0 AS nearness, c.place FROM chosen c CROSS JOIN memory_search i ON i.number = c.number
+          WHERE i.conversation IS NULL
+          UNION ALL
+          SELECT n.*, ABS(n.position - i.position), c.place
+          FROM chosen c CROSS JOIN memory_search i ON i.number = c.number
+          CROSS JOIN memory_search n ON n.tenant_id = i.tenant_id AND n.scope_id = i.scope_id
             AND n.conversation = i.conversation AND n.position BETWEEN {_nearby("<", "DESC")} AND {_nearby(">", "ASC")}
           WHERE i.conversation IS NOT NULL
         )
@@ -241,13 +262,12 @@ def with_neighbours(visible: Visible, ids: Sequence[str]) -> Statement:
           'id', r.id, 'content_hash', r.content_hash, 'number', r.number, 'importance', r.importance,
           'confidence', r.confidence, 'speaker', r.speaker, 'at_ms', COALESCE(r.said_at_ms, r.valid_from_ms),
           'scope_id', n.scope_id, 'conversation', n.conversation,
-          'positions', json_array(n.position, (SELECT MAX(p.position) FROM memory_search p
-                                               WHERE {_SAME_CONVERSATION.format("n")} AND p.position < n.position)),
+          'positions', json_array(n.position, {_PREVIOUS}),
           {", ".join(f"'{name}', {column}" for name, column in text.items())},
           'earlier', {"0" if known is None else "e.number IS NOT NULL"}
-        )) AS found
-        FROM around a JOIN memory_search n ON n.number = a.number JOIN memory_records r ON r.number = a.number {then}
+        )) AS found, json_group_array({whole if known is None else "NULL"}) AS whole
+        FROM around n CROSS JOIN memory_records r ON r.number = n.number {then}
         WHERE {where}
         """,
-        (json.dumps(ids), *values, *values),
+        (json.dumps(ids), *values),
     )

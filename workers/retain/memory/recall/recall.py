@@ -20,6 +20,7 @@ from retain.memory.recall.preparation import signature
 from retain.memory.recall.query import Query, analyse
 from retain.memory.recall.ranking import BM25_K1, Candidate, Weights, distinct, rank
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
+from retain.memory.recall.sources.contents import Contents
 from retain.memory.recall.sources.full_text import bm25, found_words, full_text
 from retain.memory.recall.sources.nearest import CANDIDATES, NOTHING, Nearest, VectorSearch, too_few
 from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain, read_below, visible_from
@@ -122,8 +123,9 @@ class Recall:
         self._reranker = reranker
 
     async def search(self, wanted: RecallQuery) -> RecallResult:
-        """Return the best records, best first, ties by id. Four round trips to D1, one to the vector index.
+        """Return the best records, best first, ties by id. Two round trips to D1, one to the vector index.
 
+        A third reads long hits, and for the scopes at and below another comes first.
         An embedding model or vector index that is away does not end the recall: it does without, and says so.
 
         When most of the nearest records may not be seen it takes two more to each or, at most, eight.
@@ -156,7 +158,7 @@ class Recall:
         idf = statistics.idf(query)
         telling = rarity(query, idf, statistics.records)
         scale = Relevance(meant.unrelated, telling, obscure(query.text, vector), self._weights)
-        ranked, known = await self._rank(query, evidence, idf, visible)
+        ranked, contents = await self._rank(query, evidence, idf, visible)
         if meant.search is not None and self._is_crowded(evidence, meant.nearest, ranked, wanted):
             evidence, complete = await widened(
                 self._sql,
@@ -168,9 +170,10 @@ class Recall:
                 wanted=wanted.top_k,
                 model=self._embedder.model,
             )
-            ranked, known = await self._rank(query, evidence, idf, visible)
+            ranked, contents = await self._rank(query, evidence, idf, visible)
             degraded = degraded if complete else (*degraded, "width")
-        hits = await self._hydrate(_above(wanted.min_score, ranked, scale), wanted, visible, known)
+        count = wanted.top_k if self._reranker is None else 2 * wanted.top_k
+        hits = await self._hydrate(_above(wanted.min_score, ranked, scale), count, contents)
         if self._reranker is not None:
             hits = await self._reranked(self._reranker, wanted.text, hits)
         return RecallResult(hits[: wanted.top_k], degraded)
@@ -206,36 +209,39 @@ class Recall:
 
     async def _rank(
         self, query: Query, evidence: Evidence, idf: Mapping[str, float], visible: Visible
-    ) -> tuple[list[Candidate], Mapping[str, Record] | None]:
-        """Return the candidates and their neighbours, best first, each content once; and, in the past, their records.
+    ) -> tuple[list[Candidate], Contents]:
+        """Return the candidates and their neighbours, best first, each content once; and their records.
 
-        There the records are read first: which of two equal contents was valid, or what a record said, is in its events.
+        In the past the records are read first: their events say which of two equal contents was valid.
         """
         first = self._first_choice(evidence, sum(idf.values()) or 1.0)
         known: dict[str, Record] | None = None
         if visible.known_at_ms is None:
-            chosen = frozenset(first[:KEEP]) | frozenset(evidence.matching)
+            chosen = list(dict.fromkeys([*first[:KEEP], *evidence.matching]))
         else:
             known = await best_known(self._sql, first, visible, KEEP)
             known |= await read_records(self._sql, [one for one in evidence.matching if one not in known], visible)
-            chosen = frozenset(known)
+            chosen = sorted(known)
         found, stated = await self._sql.batch(
             [
-                sources.with_neighbours(visible, sorted(chosen)),
-                facts_of_messages(visible.tenant_id, sorted(chosen), visible.at_ms, visible.known_at_ms),
+                sources.with_neighbours(visible, chosen),
+                facts_of_messages(visible.tenant_id, chosen, visible.at_ms, visible.known_at_ms),
             ]
         )
-        rows = _listed(found)
+        read = _listed(found)
+        rows = list({row["id"]: row for row in read}.values())
         if known is not None:
             neighbours = [row["id"] for row in rows if row["id"] not in known]
             known |= await read_records(self._sql, neighbours, visible) if neighbours else {}
             rows = [as_then(row, known[row["id"]]) for row in rows if row["id"] in known]
-        candidates, turns = candidates_of(rows, query, chosen, evidence)
+        candidates, turns = candidates_of(rows, query, frozenset(chosen), evidence)
         ranked = rank(query, candidates, turns, idf, self._weights)
         once = distinct(ranked)
         if len(once) < len(ranked):  # copies in several scopes must not raise each other's scores, nor crowd out others
             ranked = rank(query, once, turns, idf, self._weights)
-        return demote(ranked, read_facts(_listed(stated)), self._weights.outdated), known
+        whole = zip([row["id"] for row in read], read_own_json(found.rows[0]["whole"]), strict=True)
+        contents = Contents(self._sql, visible, {one: text for one, text in whole if text is not None}, known)
+        return demote(ranked, read_facts(_listed(stated)), self._weights.outdated), contents
 
     async def _reranked(self, reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits in the reranker's order, ties in the old one; its relevance becomes the component `rerank`."""
@@ -298,29 +304,20 @@ class Recall:
         everything = {*evidence.bm25, *evidence.cosine, *evidence.exact}
         return sorted(everything, key=first, reverse=True)
 
-    async def _hydrate(
-        self, ranked: Sequence[Candidate], wanted: RecallQuery, visible: Visible, known: Mapping[str, Record] | None
-    ) -> list[Hit]:
-        """Return the best `2 * top_k` with their records; more are read only when too few of these are left.
-
-        known: the records, if they are read already.
-        """
+    async def _hydrate(self, ranked: Sequence[Candidate], count: int, contents: Contents) -> list[Hit]:
+        """Return the best with their records, each content once."""
         hits: list[Hit] = []
         seen: set[str] = set()
-        start, count = 0, 2 * wanted.top_k
-        while start < len(ranked) and len(hits) < wanted.top_k:
-            best = ranked[start : start + count]
-            ids = [candidate.id for candidate in best]
-            records = await read_records(self._sql, ids, visible) if known is None else known
-            for candidate in best:
-                record = records.get(candidate.id)
-                if record is None:
-                    continue
-                digest = content_hash(record.content, record.utterance)
-                if digest not in seen:
-                    seen.add(digest)
-                    hits.append(Hit(record, candidate.score, candidate.components, candidate.relevance))
-            start, count = start + count, 4 * count
+        for place, candidate in enumerate(ranked):
+            if len(hits) == count:
+                break
+            record = await contents.of(candidate.id, [one.id for one in ranked[place + 1 : place + 2 * count]])
+            if record is None:
+                continue
+            digest = content_hash(record.content, record.utterance)
+            if digest not in seen:
+                seen.add(digest)
+                hits.append(Hit(record, candidate.score, candidate.components, candidate.relevance))
         return hits
 
 

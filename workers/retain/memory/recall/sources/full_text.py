@@ -31,9 +31,9 @@ TEXT_CANDIDATES = 200
 """The most candidates found by words."""
 TERM_LIMIT = 64
 """Words of a query that are looked up, and counted in what is found."""
-RARE = 300
+RARE = 200
 """Records of the rarest words together, all of which are read …"""
-COMMON_ALL, COMMON_TWO, COMMON_ONE = 80, 120, 60
+COMMON_ALL, COMMON_TWO, COMMON_ONE = 60, 90, 50
 """… and the newest records that have all, two or one of the next three words."""
 _GROUP = 30
 """Counts per JSON array: a function of D1 takes 32 arguments."""
