@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
-import json
 import os
 import random
 import statistics
@@ -21,16 +20,14 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import httpx
 
 from benchmarks.agent import sentence
+from benchmarks.connection import Connection
 from tools.local_server import serving
 
 WARMING_S = 2
-_LATEST_S = 120
-"""How long one answer may take."""
 
 
 @dataclass
@@ -59,50 +56,19 @@ class Load:
         return f"| {connections} | {' | '.join(each)} | {self.cpu_ms / max(stored, 1):.1f} |"
 
 
-async def post(address: tuple[str, int], path: str, body: bytes, connection: _Kept) -> int:
-    """Send a request and return its answer's status. Keeps the connection for the next one."""
-    if connection.streams is None:
-        connection.streams = await asyncio.open_connection(*address)
-    reader, writer = connection.streams
-    head = f"POST {path} HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\nContent-Type: application/json\r\n"
-    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    status = int((await reader.readuntil(b"\r\n")).split()[1])
-    headers = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-    fields = dict(line.split(": ", 1) for line in headers.split("\r\n") if ": " in line)
-    if "content-length" in fields:
-        await reader.readexactly(int(fields["content-length"]))
-    else:
-        while size := int((await reader.readuntil(b"\r\n")).strip() or b"0", 16):
-            await reader.readexactly(size + 2)
-        await reader.readuntil(b"\r\n")
-    return status
-
-
-@dataclass
-class _Kept:
-    """One client's connection, if it is open."""
-
-    streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-
-
 async def load(
     base_url: str, tenants: list[str], connections: int, seconds: float, numbers: itertools.count[int]
 ) -> Load:
     """Store with so many connections for so long; those under way then are waited for, and count."""
-    place = urlsplit(base_url)
-    address = (str(place.hostname), int(place.port or 80))
     measured, chance = Load(), random.Random(connections)
     started = time.perf_counter()
 
     async def one(number: int) -> None:
-        path, kept = f"/admin/tenants/{tenants[number % len(tenants)]}/memories", _Kept()
+        path, connection = f"/admin/tenants/{tenants[number % len(tenants)]}/memories", Connection(base_url)
         while time.perf_counter() - started < seconds:
-            body = json.dumps({"content": sentence(chance, next(numbers)), "agent_type": "sdr"}).encode()
+            record = {"content": sentence(chance, next(numbers)), "agent_type": "sdr"}
             begun = time.perf_counter()
-            try:
-                status = await asyncio.wait_for(post(address, path, body, kept), _LATEST_S)
-            except (OSError, EOFError, TimeoutError):
-                status, kept.streams = 0, None
+            status = await connection.ask("POST", path, record)
             measured.answers[status] += 1
             if status == 201:
                 measured.spent_ms.append((time.perf_counter() - begun) * 1000)

@@ -20,7 +20,7 @@ from tests.kills.scenarios import SCENARIOS
 from tests.kills.served import Killed
 from tests.kills.table import Fault, Table
 
-WIDTH = 8
+WIDTH = 12
 """Works that one kill ends."""
 _SETTLED_S = 90
 _AFTERWARDS_S = 5
@@ -74,7 +74,7 @@ class Walk:
     def kill_at(self, faults: Sequence[Fault]) -> None:
         """Do the works, kill each at its fault, repeat them, and compare."""
         begun = [self._work(name, point, time_) for name, point, time_ in faults]
-        with ThreadPoolExecutor(len(faults)) as pool:
+        with ThreadPoolExecutor(2 * len(faults)) as pool:  # a work that is held occupies its thread
             acts = [
                 pool.submit(SCENARIOS[fault[0]].act, place) for fault, (_, place) in zip(faults, begun, strict=True)
             ]
