@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import secrets
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -20,13 +22,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--attempts", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=None, help="default: a new one, which is printed")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no further round after this time")
     parser.add_argument("--plant", choices=sorted(PLANTS), help="plant a fault first, to see whether it is found")
     options = parser.parse_args(arguments)
     seed = options.seed if options.seed is not None else secrets.randbelow(1_000_000)
     with pytest.MonkeyPatch.context() as patch:
         if options.plant is not None:
             PLANTS[options.plant](patch)
-        summary = asyncio.run(attack(options.attempts, seed, stop_at_first=options.plant is not None))
+        deadline = time.monotonic() + options.minutes * 60
+        stops = options.plant is not None
+        summary = asyncio.run(attack(options.attempts, seed, stop_at_first=stops, deadline=deadline))
     print(summary)
     for route in least_valid(summary):
         print(f"  few valid: {route}")

@@ -7,7 +7,7 @@ while the server runs. Values of KV and R2 are files, which an entry in a databa
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +97,19 @@ class LocalState:
             schedule.execute("UPDATE _cf_ALARM SET scheduled_time = 1 WHERE actor_id = ?", (actor_id,))
         with closing(sqlite3.connect(folder / f"{actor_id}.sqlite", isolation_level=None)) as object_:
             assert object_.execute("UPDATE _cf_METADATA SET value = 1 WHERE key = 1").rowcount == 1
+
+    def let_instances_wake(self, tenants: Collection[str]) -> None:
+        """Let the alarms of these tenants' instances be long overdue when the stopped server starts again, and what they
+        have to learn be due.
+        """
+        folder = self.root / "v3" / "do" / "retain-AgentRuntime"
+        with closing(sqlite3.connect(folder / "metadata.sqlite", isolation_level=None)) as schedule:
+            alarms = schedule.execute("SELECT actor_name, actor_id FROM _cf_ALARM").fetchall()
+            for actor_id in [id_ for name, id_ in alarms if name.split(":")[1] in tenants]:
+                schedule.execute("UPDATE _cf_ALARM SET scheduled_time = 1 WHERE actor_id = ?", (actor_id,))
+                with closing(sqlite3.connect(folder / f"{actor_id}.sqlite", isolation_level=None)) as object_:
+                    object_.execute("UPDATE _cf_METADATA SET value = 1 WHERE key = 1")
+                    object_.execute("UPDATE pending_learnings SET due_at_ms = 1")
 
     def lose_instance(self, key: str) -> None:
         """Delete the storage of a stopped server's instance, with its alarm. key: its namespace key."""

@@ -35,6 +35,13 @@ def delegated(place: Place) -> None:
     assert (answer["status"], answer["output"]) == ("completed", "done"), answer
 
 
+def learned(place: Place) -> None:
+    """Run an agent that learns from what its user says."""
+    text = "I live in Lyon and I work at Acme. Where does my parcel go?"
+    answer = _run(place, "support", text, "learned", user={"id": "ann"})
+    assert answer["status"] == "completed", answer
+
+
 def streamed(place: Place) -> None:
     """Run an agent and read its events as they come: each once, in order, with the end as the last."""
     asked = order(("store_memory", {"content": "Streamed."}), say="done")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,15 +24,18 @@ from tests.kills.staged import add_points
 from tools.local_server import LocalServer, start, stop
 from tools.paths import PRODUCTION_CONFIG, ROOT
 
-MOST_TENANTS = 2_000
-"""Tenants that have the tool of the upstream. A walk has one for each work."""
+MOST_WORKS = 700
+"""Works of a walk through all faults, at most. Each has a tenant of its own, with the tool of the upstream."""
+CARELESS = 0
+"""The tenant whose tool claims to be idempotent, and is not."""
 
 
 class Killed:
     """A running deployment. starts: how often it was started."""
 
-    def __init__(self, config: Path, state: Path, points: Points, shipping: Shipping) -> None:
+    def __init__(self, config: Path, state: Path, points: Points, shipping: Shipping, works: int) -> None:
         self._config = config
+        self._works = works
         self._shipping = shipping
         self.state = LocalState(state)
         self.points = points
@@ -45,9 +48,13 @@ class Killed:
         self.api.close()
         self.points.release()
 
-    def restart(self) -> None:
-        """Start on what is there, when leases of the dead have ended and the index's debts are old enough to be settled."""
+    def restart(self, tenants: Collection[str]) -> None:
+        """Start on what is there, when leases of the dead have ended and the index's debts are old enough to be settled.
+
+        tenants: the alarms of whose instances are due.
+        """
         self._let_time_pass()
+        self.state.let_instances_wake(tenants)
         self._start()
 
     def _start(self) -> None:
@@ -71,7 +78,8 @@ class Killed:
         assert fired.is_success, fired.text
 
     def place(self, number: int) -> Place:
-        """Return a tenant as a scenario sees it."""
+        """Return a tenant as a scenario sees it. number: of its work."""
+        assert number < self._works, "there are more works than tenants"
         return Place(self.api, self.state, _tenant(number), self._shipping)
 
     def place_of(self, place: Place) -> Place:
@@ -80,16 +88,17 @@ class Killed:
 
 
 @contextmanager
-def killable(state: Path) -> Iterator[Killed]:
-    """Serve a deployment with fault points on a migrated state."""
+def killable(state: Path, works: int = MOST_WORKS) -> Iterator[Killed]:
+    """Serve a deployment with fault points on a migrated state. works: at most so many are interrupted."""
     points, shipping = Points(), Shipping()
     try:
-        _provision([shipping.tool(_tenant(number)) for number in range(MOST_TENANTS)], state)
+        tools = [shipping.tool(_tenant(number), idempotent=number == CARELESS) for number in range(works)]
+        _provision(tools, state)
         with Puppet() as puppet:
             model = {"CHAT_PROVIDER": "openai", "CHAT_BASE_URL": puppet.base_url, "CHAT_MODEL": MODEL}
             with staged("kills", {**model, **FLAGS, "CHAT_API_KEY": puppet.api_key}) as config:
                 add_points(ROOT / f".build-kills-{os.getpid()}", points.origin)
-                served = Killed(config, state, points, shipping)
+                served = Killed(config, state, points, shipping, works)
                 try:
                     yield served
                 finally:

@@ -37,8 +37,8 @@ class Shipping:
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
-    def tool(self, tenant: str) -> KvEntry:
-        """Return what KV must hold for a tenant's agents to ship orders. The tool is not idempotent."""
+    def tool(self, tenant: str, *, idempotent: bool = False) -> KvEntry:
+        """Return what KV must hold for a tenant's agents to ship orders. idempotent: what the tool claims."""
         host = f"127.0.0.1:{self._server.server_port}"
         config = {
             "version": 1,
@@ -48,7 +48,7 @@ class Shipping:
             "host": host,
             "auth": {"kind": "none"},
             "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}},
-            "idempotent": False,
+            "idempotent": idempotent,
             "timeout_ms": 5000,
         }
         return tool_entry(tenant, TOOL, config, allow_loopback=True)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.kills.named import NOT_WALKED, POINTS
 from tests.kills.scenarios import SCENARIOS
-from tests.kills.served import Killed, killable
+from tests.kills.served import CARELESS, Killed, killable
 from tests.kills.test_points import written_tables
 from tests.kills.walk import Walk
 
@@ -26,11 +26,12 @@ FAULTS = [
     ("keys", "d1.namespace_backfill:before", 1),
 ]
 """A few of the faults, which one kill ends. `python -m tests.kills` walks through all."""
+TENANTS = 60
 
 
 @pytest.fixture(scope="module")
 def served(migrated_state: Callable[[], Path]) -> Iterator[Killed]:
-    with killable(migrated_state()) as running:
+    with killable(migrated_state(), works=TENANTS) as running:
         yield running
 
 
@@ -53,3 +54,12 @@ def test_a_kill_at_fault_points_loses_and_doubles_nothing(walk: Walk) -> None:
     walk.kill_at(FAULTS)
     assert walk.table.wrong == [], str(walk.table)
     assert (walk.table.kills, walk.table.not_met) == (len(FAULTS), [])
+
+
+def test_the_walk_sees_a_call_that_was_made_twice(served: Killed) -> None:
+    walk = Walk(served, seed=1, numbers=[TENANTS - 1, CARELESS], settled_s=10)
+    walk.faults(["gateway"])
+    walk.kill_at([("gateway", "call.tool:after", 1)])
+    assert walk.table.row(("gateway", "call.tool:after", 1)).doubled == 1
+    [wrong] = walk.table.wrong
+    assert "shipments: lost {}, doubled {'order': 1}" in wrong

@@ -19,7 +19,7 @@ from tests.kills.points import Points
 from tests.kills.scenarios import SCENARIOS
 from tests.kills.staged import WRAPPED, add_points
 from tests.kills.table import Table
-from tests.kills.walk import batches
+from tests.kills.walk import batches, every_point_first
 from tools.paths import ROOT
 
 ADAPTERS = ROOT / "workers" / "adapters"
@@ -112,6 +112,13 @@ def test_one_kill_ends_several_works_and_at_most_one_of_those_that_share_somethi
     assert all(len(batch) <= 4 and len([name for name, _, _ in batch if name in alone]) <= 1 for batch in made)
     assert len(made[0]) == 4
     assert len(alone) == 2
+
+
+def test_a_walk_that_is_cut_short_has_been_at_as_many_points_as_it_could() -> None:
+    faults = [("run", "a", 1), ("run", "a", 2), ("store", "a", 1), ("store", "b", 1), ("run", "c", 1), ("run", "c", 2)]
+    ordered = every_point_first(faults)
+    assert [point for _, point, _ in ordered] == ["a", "b", "c", "a", "c", "a"]
+    assert Counter(ordered) == Counter(faults)
 
 
 def test_the_table_counts_what_was_lost_and_doubled_at_each_point() -> None:

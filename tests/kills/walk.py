@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from random import Random
@@ -22,7 +23,10 @@ from tests.kills.table import Fault, Table
 
 WIDTH = 12
 """Works that one kill ends."""
-_SETTLED_S = 90
+SETTLED_S = 90
+"""How long a work may take to be answered, or its outcome to be as it should be."""
+_AT_FIRST_S = 20
+"""The same, of a work that is not interrupted."""
 _AFTERWARDS_S = 5
 """How long after its answer a work may still come by a point."""
 _AS_OFTEN = 2
@@ -31,25 +35,37 @@ _FAILURES = (AssertionError, httpx.HTTPError, LookupError, ValueError)
 
 
 class Walk:
-    """Walks through the faults. served: where. seed: decides their order. progress: gets a line after each kill."""
+    """Walks through the faults.
 
-    def __init__(self, served: Killed, seed: int, progress: Callable[[str], None] = lambda _: None) -> None:
+    served: where. seed: decides their order. progress: gets a line after each kill. numbers: of the
+    tenants that work, from 1 if they are not given. settled_s: how long an outcome is waited for.
+    """
+
+    def __init__(
+        self,
+        served: Killed,
+        seed: int,
+        progress: Callable[[str], None] = lambda _: None,
+        numbers: Iterable[int] | None = None,
+        settled_s: float = SETTLED_S,
+    ) -> None:
         self._served = served
         self._random = Random(seed)
         self._progress = progress
-        self._numbers = itertools.count(1)
+        self._numbers = iter(numbers or itertools.count(1))
         self._expected: dict[str, Things] = {}
+        self._settled_s = settled_s
         self.table = Table(seed)
         self.points: set[str] = set()
         self.tables: set[str] = set()
 
     def faults(self, names: Sequence[str]) -> list[Fault]:
-        """Do each scenario once without a kill; return every fault that it can meet, in the seed's order."""
+        """Do each scenario once without a kill; return every fault that it can meet: each point once, then the others."""
         found: list[Fault] = []
         for name in names:
             work, place = self._work(name)
             SCENARIOS[name].act(place)
-            self._expected[name] = _settled(name, place, None)
+            self._expected[name] = _settled(name, place, None, _AT_FIRST_S)
             self.points |= {point.rpartition(":")[0] for point in work.seen}
             self.tables |= work.tables
             for point, times in work.seen.items():
@@ -57,7 +73,7 @@ class Walk:
         self._served.points.release()
         self.table.faults = len(found)
         self._random.shuffle(found)
-        return found
+        return every_point_first(found)
 
     def until(self, deadline: float, names: Sequence[str] = tuple(SCENARIOS)) -> Table:
         """Kill at the faults, some at a time, until all were met or the time is over (`time.monotonic`)."""
@@ -82,7 +98,7 @@ class Walk:
             self._served.kill()
             for act in acts:
                 act.exception()
-        self._served.restart()
+        self._served.restart({place.tenant for _, place in begun})
         self.table.starts += 1
         for fault, was_met in zip(faults, met, strict=True):
             if was_met:
@@ -98,7 +114,7 @@ class Walk:
     def _repeat(self, fault: Fault, place: Place) -> bool:
         """Repeat a work until it is answered; return whether it was."""
         try:
-            _repeated(fault[0], place)
+            _repeated(fault[0], place, self._settled_s)
         except _FAILURES as error:
             self.table.stuck(fault, error)
             return False
@@ -110,7 +126,7 @@ class Walk:
             return
         expected = self._expected[fault[0]]
         try:
-            self.table.compare(fault, _settled(fault[0], place, expected), expected)
+            self.table.compare(fault, _settled(fault[0], place, expected, self._settled_s), expected)
         except _FAILURES as error:
             self.table.stuck(fault, error)
 
@@ -121,6 +137,16 @@ class Walk:
         SCENARIOS[name].prepare(place)
         _quiet(place)
         return self._served.points.watch(SCENARIOS[name].work or place.tenant, point, time), place
+
+
+def every_point_first(faults: Iterable[Fault]) -> list[Fault]:
+    """Return the faults so that a walk which is cut short has been at as many points as it can."""
+    before: Counter[str] = Counter()
+    ranked = []
+    for fault in faults:
+        before[fault[1]] += 1
+        ranked.append((before[fault[1]], fault))
+    return [fault for _, fault in sorted(ranked, key=lambda one: one[0])]
 
 
 def batches(faults: Iterable[Fault], width: int) -> Iterator[list[Fault]]:
@@ -162,9 +188,9 @@ def _quiet(place: Place) -> None:
         time.sleep(0.5)
 
 
-def _repeated(name: str, place: Place) -> None:
+def _repeated(name: str, place: Place, within_s: float) -> None:
     """Repeat the work until it is answered, as a client does. Raises: as `act` when it is not answered in time."""
-    deadline = time.monotonic() + _SETTLED_S
+    deadline = time.monotonic() + within_s
     while True:
         try:
             SCENARIOS[name].act(place)
@@ -176,9 +202,9 @@ def _repeated(name: str, place: Place) -> None:
             return
 
 
-def _settled(name: str, place: Place, expected: Things | None) -> Things:
+def _settled(name: str, place: Place, expected: Things | None, within_s: float) -> Things:
     """Return what is found once it is as expected, or no longer changes. Raises: AssertionError when an invariant breaks."""
-    deadline = time.monotonic() + (_SETTLED_S if expected is not None else 20)
+    deadline = time.monotonic() + within_s
     last: Things = {}
     while True:
         try:
