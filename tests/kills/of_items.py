@@ -35,15 +35,19 @@ def removed(place: Place) -> None:
 
 
 def items(place: Place) -> Things:
-    """Return what a client reads, and which objects are missing. One that no item points to is swept later."""
+    """Return what a client reads, which objects of items are missing, and which no row knows.
+
+    An object that no item points to is swept later, if a row knows it.
+    """
     read: list[str] = []
     for kind in KINDS:
         answer = place.request("GET", f"{_SHOP}/{kind}/one")
         read.append(f"{kind} {answer.json()['value']}" if answer.is_success else f"{kind} {answer.status_code}")
-    objects = place.state.r2("")
-    pointed = place.rows("SELECT object_key FROM memory_items WHERE tenant_id = ? AND object_key IS NOT NULL")
-    missing = Counter("missing" for row in pointed if row["object_key"] not in objects)
-    return {"items": Counter(read), "objects": missing}
+    objects = {key for key in place.state.r2("") if f":{place.tenant}:" in key}
+    pointed = place.rows("SELECT object_key FROM memory_items WHERE tenant_id = ? AND object_key > '' AND NOT deleted")
+    known = {row["object_key"] for row in place.rows("SELECT object_key FROM memory_item_objects WHERE tenant_id = ?")}
+    missing = ["missing" for row in pointed if row["object_key"] not in objects]
+    return {"items": Counter(read), "objects": Counter(missing + ["unknown"] * len(objects - known))}
 
 
 def migrating(state_of: Place) -> None:
