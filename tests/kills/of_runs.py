@@ -147,11 +147,14 @@ def shipments(place: Place) -> Things:
 
 
 def of_agents(place: Place) -> Things:
-    """Return what is found of runs: their logs, what they stored, what they remember and what they changed in KV."""
+    """Return what is found of runs: their logs, what they stored, what they remember and which keys they changed in KV.
+
+    A put that is repeated has a row of its own in the audit of KV, which is no doubling: it was made.
+    """
     return {
         **place.runs(),
         **place.memories(),
         "messages": place.counted("SELECT agent_type, role FROM conversation_messages WHERE tenant_id = ?"),
         "decisions": place.counted("SELECT agent_type, kind, decision FROM decision_log WHERE tenant_id = ?"),
-        "changes in KV": place.counted("SELECT key, operation FROM kv_audit WHERE tenant_id = ?"),
+        "changes in KV": place.counted("SELECT DISTINCT key, operation FROM kv_audit WHERE tenant_id = ?"),
     }
