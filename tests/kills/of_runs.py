@@ -149,7 +149,7 @@ def shipments(place: Place) -> Things:
 def of_agents(place: Place) -> Things:
     """Return what is found of runs: their logs, what they stored, what they remember and which keys they changed in KV.
 
-    A put that is repeated has a row of its own in the audit of KV, which is no doubling: it was made.
+    A put that is repeated has a row of its own in the audit of KV. It does not count as doubled, because it was made.
     """
     return {
         **place.runs(),
