@@ -21,8 +21,10 @@ BOUNDS = {
     "store, known": (1, 10),
     "get": (2, 20),
     "list": (1, 60),
-    "ingest the next message": (26, 400),
+    "list, filtered by subject": (1, 20),
+    "ingest the next message": (23, 400),
     "run with recall": (5, 2000),
+    "run with recall and a store": (10, 4400),
 }
 """The most trips and the most rows read, by operation."""
 

@@ -154,9 +154,9 @@ class Ingestion:
         await self._sql.batch([opened, *received])
 
     async def _store(self, job: IngestJob) -> bool:
-        """Store the next messages; return False when there are none left."""
-        waiting = await self._inbox.received(job.job_id, job.conversation, SLICE)
-        waiting = waiting[: _fitting([one.content for one in waiting], SLICE_BYTES)]
+        """Store the next messages; return whether there may be more: a job gets none after it was opened."""
+        read = await self._inbox.received(job.job_id, job.conversation, SLICE)
+        waiting = read[: _fitting([one.content for one in read], SLICE_BYTES)]
         if not waiting:
             return False
         stored = await self._memory.store_all(
@@ -165,13 +165,13 @@ class Ingestion:
         )
         records = {one.place.position: result.id for one, result in zip(waiting, stored, strict=True)}
         await self._sql.batch([self._inbox.stored(job.job_id, records), self._jobs.advanced(job.job_id)])
-        return True
+        return len(read) == SLICE or len(waiting) < len(read)
 
     async def _extract(self, job: IngestJob) -> bool:
-        """Extract facts from the next stored messages and keep them; return False when there are no messages."""
+        """Extract facts from the next stored messages and keep them; return whether there may be more messages."""
         extractor = self._extractor()
-        waiting = await self._inbox.unread(job.job_id, extractor.batch)
-        waiting = waiting[: _fitting(["" if one is None else one.content for _, one in waiting], EXTRACT_BYTES)]
+        read = await self._inbox.unread(job.job_id, extractor.batch)
+        waiting = read[: _fitting(["" if one is None else one.content for _, one in read], EXTRACT_BYTES)]
         if not waiting:
             return False
         messages = [one for _, one in waiting if one is not None]
@@ -180,10 +180,10 @@ class Ingestion:
             facts[fact.message].append(fact)
         found = {position: [] if one is None else facts[one.id] for position, one in waiting}
         await self._sql.batch([self._inbox.read(job.job_id, found), self._jobs.advanced(job.job_id)])
-        return True
+        return len(read) == extractor.batch or len(waiting) < len(read)
 
     async def _learn(self, job: IngestJob) -> bool:
-        """Store the facts of the next messages; return False when there are no messages."""
+        """Store the facts of the next messages; return whether there may be more messages."""
         waiting = await self._inbox.unlearned(job.job_id, SLICE)
         if not waiting:
             return False
@@ -193,7 +193,7 @@ class Ingestion:
         )
         counts = {one.position: sum(fact.is_stored for fact in one.facts) for one in waiting}
         await self._sql.batch([self._inbox.learned(job.job_id, counts), self._jobs.advanced(job.job_id)])
-        return True
+        return len(waiting) == SLICE
 
 
 async def continue_interrupted(

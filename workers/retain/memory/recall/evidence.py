@@ -92,9 +92,9 @@ def candidates_of(
 
     chosen: ids found by word or vector; a turn next to a short chosen one is a candidate too.
     """
-    wanted = frozenset(query.stems)
+    wanted = [(stem, f" {stem} ") for stem in query.stems]
     places = _places(rows)
-    turns = [_Turn(row, places.get(row["id"]), wanted & frozenset(row["terms"].split())) for row in rows]
+    turns = [_Turn(row, places.get(row["id"]), _stems_in(row["terms"], wanted)) for row in rows]
     at = {turn.place: turn for turn in turns if turn.place is not None}
     reached = {
         place.moved(step)
@@ -108,6 +108,12 @@ def candidates_of(
         if turn.row["id"] in chosen or turn.place in reached
     ]
     return found, {place: turn.has for place, turn in at.items()}
+
+
+def _stems_in(terms: str, wanted: Sequence[tuple[str, str]]) -> frozenset[str]:
+    """Return the wanted stems that are among the terms. wanted: each stem, and the stem between spaces."""
+    spaced = f" {terms} "
+    return frozenset([stem for stem, between in wanted if between in spaced])
 
 
 def _candidate(turn: _Turn, query: Query, evidence: Evidence, *, following: _Turn | None) -> Candidate:

@@ -58,8 +58,13 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
         )
         bound.append(wanted.held_at_ms)
     conditions.append(condition)
+    subject, indexed = _subject_of(wanted.filter), ""
+    if subject is not None:
+        indexed = "INDEXED BY memory_records_by_subject"
+        conditions.append("r.subject = ?")
+        values.append(subject)
     result = await sql.run(
-        f"SELECT r.* FROM memory_records r WHERE {' AND '.join(conditions)} ORDER BY r.number LIMIT ?",
+        f"SELECT r.* FROM memory_records r {indexed} WHERE {' AND '.join(conditions)} ORDER BY r.number LIMIT ?",
         *bound,
         *values,
         wanted.limit + 1,
@@ -67,3 +72,10 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
     rows = result.rows[: wanted.limit]
     more = len(result.rows) > wanted.limit
     return [record_of(row) for row in rows], str(rows[-1]["number"]) if more else None
+
+
+def _subject_of(wanted: Mapping[str, object]) -> str | None:
+    """Return the subject that the filter asks for, whose records an index has; None if it does not ask for one."""
+    criterion = wanted.get("subject")
+    subject = criterion.get("$eq") if isinstance(criterion, Mapping) else criterion
+    return subject if isinstance(subject, str) else None
