@@ -20,6 +20,7 @@ from durable_objects.tenant_writer import TenantWriter
 from retain import errors
 from retain.http import Request, Response, problem
 from retain.identifiers import new_id
+from retain.limits.room import Lease, Memory
 from retain.log import bind
 from retain.routing.router import Match, admitting
 from workers import WorkerEntrypoint
@@ -27,6 +28,8 @@ from workers import WorkerEntrypoint
 __all__ = ["AgentRuntime", "Default", "TenantWriter"]
 
 _log = logging.getLogger("retain.entry")
+_memory = Memory(now_ms)
+"""The memory of the isolate, of which each request takes what it needs."""
 
 
 class Default(WorkerEntrypoint):
@@ -35,9 +38,9 @@ class Default(WorkerEntrypoint):
     async def fetch(self, request: Any) -> Any:
         """Answer one HTTP request."""
         request_id = new_id()
-        with bind(request_id=request_id):
+        with bind(request_id=request_id), _memory.leased() as lease:
             try:
-                answer = await _answer(assembly_of(self.env), request, request_id)
+                answer = await _answer(assembly_of(self.env), request, request_id, lease)
             except errors.RetainError as error:
                 answer = problem(error, request_id)
             except Exception:  # the edge of the Worker: the caller gets a problem, the log the traceback
@@ -63,7 +66,7 @@ class Default(WorkerEntrypoint):
                 raise errors.Misconfigured(f"there is no work for the schedule '{other}'", code="unknown_schedule")
 
 
-async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Response:
+async def _answer(assembly: Assembly, incoming: Any, request_id: str, lease: Lease) -> Response:
     url = urlsplit(incoming.url)
     method = str(incoming.js_object.method)
     match = _match(assembly, method, url.path)
@@ -79,6 +82,7 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str) -> Respons
         host=url.netloc,
         request_id=request_id,
         arriving=body,
+        lease=lease,
         repeated=() if len(query) == len(parameters) else _repeated([name for name, _ in parameters]),
     )
     try:

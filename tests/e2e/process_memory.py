@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def resident_bytes(group: int) -> int:
-    """Return the resident memory of all processes of a group. Linux only."""
-    total = 0
+def processes_of(group: int) -> Iterator[tuple[str, int]]:
+    """Yield the name and the resident memory, in bytes, of each process of a group. Linux only."""
     for folder in Path("/proc").iterdir():
         if not folder.name.isdecimal():
             continue
         try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[2]) == group:
-                total += int((folder / "statm").read_text().split()[1]) * _PAGE
+            name, _, rest = (folder / "stat").read_text().rpartition(")")
+            if int(rest.split()[2]) == group:
+                yield name.partition("(")[2], int((folder / "statm").read_text().split()[1]) * _PAGE
         except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
             continue
-    return total
+
+
+def resident_bytes(group: int) -> int:
+    """Return the resident memory of all processes of a group. Linux only."""
+    return sum(size for _, size in processes_of(group))
 
 
 class Growth:

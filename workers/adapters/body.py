@@ -26,6 +26,10 @@ class ArrivingBody:
         self._is_read = False
         self._reading: AsyncGenerator[bytes, None] | None = None
 
+    @property
+    def most_bytes(self) -> int:
+        return self._limit_bytes if self._announced is None else self._announced
+
     def check_length(self) -> None:
         if self._announced is not None and self._announced > self._limit_bytes:
             raise self._too_large()

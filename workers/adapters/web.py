@@ -14,6 +14,7 @@ from pyodide.ffi import JsException, JsProxy, to_js
 
 from retain import errors
 from retain.http import Response, response_too_large
+from retain.limits.room import SMALL_BYTES, arriving
 from retain.ports import MAX_RESPONSE_BYTES, MAX_STREAM_BYTES, HttpResponse, StreamedResponse
 from workers import wait_until
 
@@ -128,7 +129,9 @@ async def _bounded(response: js.Response, limit_bytes: int) -> bytes:
     length = response.headers.get("content-length")
     encoded = response.headers.get("content-encoding")
     if isinstance(length, str) and length.isdecimal() and not isinstance(encoded, str):
-        if int(length) <= limit_bytes:  # the platform gives no more bytes than were announced
+        if int(length) <= limit_bytes:
+            await arriving(int(length))
+            # The platform gives no more bytes than were announced.
             return bytes((await response.arrayBuffer()).to_bytes())
         if response.body:
             await response.body.cancel()
@@ -137,6 +140,8 @@ async def _bounded(response: js.Response, limit_bytes: int) -> bytes:
         return b""
     reader, pieces, received = response.body.getReader(), [], 0
     while not (piece := await reader.read()).done:
+        if received <= SMALL_BYTES < received + int(piece.value.byteLength):
+            await arriving(limit_bytes)
         received += int(piece.value.byteLength)
         if received > limit_bytes:
             await reader.cancel()

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from retain import errors
 from retain.json_text import read_json
 from retain.limits.rates import Rates
+from retain.limits.room import Lease
 from retain.roles.role import Authority
 
 MAX_BODY_BYTES = 1_048_576
@@ -21,6 +22,11 @@ _SUSPECT = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]|NaN|Infinity|[eE]\+?[0
 
 class Arriving(Protocol):
     """A body of which nothing has been read. It is read once, whole or in pieces, and never further than its limit."""
+
+    @property
+    def most_bytes(self) -> int:
+        """How many bytes it has: those that the sender announces, or the limit."""
+        ...
 
     def check_length(self) -> None:
         """Raises: LimitExceeded (code `body_too_large`) when the sender announces more than the limit."""
@@ -44,7 +50,7 @@ class Request:
     arriving: the body instead, as long as it has not been read.
     caller: who is asking, as Cloudflare Access names them; "" where Access was not asked.
     authority: what the caller may do; None where Access was not asked. rates: what is counted for the tenant; None for
-    nothing.
+    nothing. lease: what it takes of the isolate's memory; None where nobody counts.
     """
 
     method: str
@@ -59,6 +65,7 @@ class Request:
     authority: Authority | None = None
     rates: Rates | None = None
     repeated: Sequence[str] = ()
+    lease: Lease | None = None
 
     async def received(self, *, streamed: bool) -> Request:
         """Return the request with its body read, or ready to be read in pieces when it is `streamed`.
@@ -174,6 +181,6 @@ def problem(error: errors.RetainError, request_id: str) -> Response:
     allowed = error.details.get("allowed")
     if isinstance(error, errors.MethodNotAllowed) and isinstance(allowed, list):
         headers["allow"] = ", ".join(allowed)
-    if isinstance(error, errors.RateLimited):
+    if isinstance(error, errors.RateLimited) or "retry_after_s" in error.details:
         headers["retry-after"] = str(_retry_after_s(error))
     return Response(status, json.dumps(body), headers)

@@ -20,6 +20,7 @@ from retain.admin.resources.memories import EditBody, MemoryBody
 from retain.errors import Forbidden, InvalidInput, NoSuchTool
 from retain.http import Response
 from retain.json_text import Json, JsonObject
+from retain.limits.room import REQUEST_BYTES
 from retain.mcp.server import answer
 from retain.mcp.tools import McpAnswer, McpTool, McpToolPage
 from retain.roles.role import Role, includes
@@ -221,6 +222,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "/admin/tenants/{tenant}/mcp",
             serve,
             needs="viewer",
+            answer_bytes=REQUEST_BYTES,
             body=TextBody("application/json"),
             query=QueryString(OwnerQuery),
             takes="a message of the [Model Context Protocol](mcp.md#the-memory-post-admintenantstenantmcp)",

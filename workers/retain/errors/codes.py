@@ -241,6 +241,7 @@ UnavailableCode = Literal[
     "kv_unavailable",
     "model_rate_limited",
     "model_unavailable",
+    "no_memory_left",
     "object_storage_unavailable",
     "outbox_waits",
     "r2_unavailable",

@@ -23,6 +23,8 @@ Place = Literal["path", "body", "own", "deployment"]
 """Where a route names the tenant for which its caller needs the role. own: nowhere; it answers with what belongs to the
 tenants for which the caller holds the role. deployment: nowhere; it needs the role for every tenant."""
 
+ANSWER_BYTES = 1_048_576
+"""About how large an answer of one page is, at most."""
 _PARAMETER = re.compile(r"\{(\+?)(\w+)\}")
 
 
@@ -68,6 +70,7 @@ class Route(Generic[Context_contra]):
     needs: the least role of the caller, where the guard is "Access"; without it, an owner of every tenant.
     tenant_in: where the tenant is named; by default in the path, or nowhere ("deployment").
     tenant: whether the tenant in the path must be registered. same_origin: whether pages of other origins are refused.
+    answer_bytes: how large an answer may be, for `retain.limits.room`: by default that of a page where something is read.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class Route(Generic[Context_contra]):
         tenant: Literal["registered", "any"] = "registered",
         same_origin: bool = False,
         max_body_bytes: int = MAX_BODY_BYTES,
+        answer_bytes: int | None = None,
     ) -> None:
         self.method = method
         self.path = path.replace("{+", "{")
@@ -104,6 +108,8 @@ class Route(Generic[Context_contra]):
         self.errors = tuple(errors)
         self.same_origin = same_origin
         self.max_body_bytes = max_body_bytes
+        large = ANSWER_BYTES if method == "GET" and guard == "Access" else 0
+        self.answer_bytes = large if answer_bytes is None else answer_bytes
         found = _PARAMETER.findall(path)
         known = {**BY_NAME, **(parameters or {})}
         self.parameters = {name: known[name] for _, name in found}

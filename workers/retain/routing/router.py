@@ -120,6 +120,9 @@ class Router(Generic[Context]):
         context = await admit(request)
         permitted = await permission(route, request, path)
         query = _query_of(route, request)
+        kind = (route.path, path.get("tenant", ""))
+        if request.lease is not None:
+            await request.lease.take(_body_bytes(route, request), kind, route.answer_bytes)
         body = None
         if route.body is not None:  # nothing of it has been read before: the caller may have no right to send it
             request = await request.received(streamed=route.body.streamed)
@@ -128,7 +131,20 @@ class Router(Generic[Context]):
                 permitted = await permission(route, request, {"tenant": vars(body)["tenant"]})
         if route.requires_tenant and self._tenants is not None:
             await self._tenants(context).require(path["tenant"])
-        return await route.handle(context, TypedRequest(request, path, query, body, permitted.role, permitted.tenants))
+        answer = await route.handle(
+            context, TypedRequest(request, path, query, body, permitted.role, permitted.tenants)
+        )
+        if request.lease is not None:
+            request.lease.answers(len(answer.body), kind, route.answer_bytes)
+        return answer
+
+
+def _body_bytes(route: Route[Context], request: Request) -> int:
+    """Return how much of the memory a request's body takes. One that is read in pieces is never in it whole."""
+    if route.body is None or request.arriving is None:
+        return 0
+    request.arriving.check_length()
+    return min(request.arriving.most_bytes, MAX_BODY_BYTES)
 
 
 def _query_of(route: Route[Context], request: Request) -> object:

@@ -14,6 +14,7 @@ from retain.errors import InvalidInput
 from retain.errors.codes import Code
 from retain.http import Response, json_response
 from retain.json_text import JsonObject, read_json
+from retain.limits.room import REQUEST_BYTES
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import EditableFields, NewRecord
 from retain.memory.records.similar import similar_records
@@ -282,6 +283,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_MEMORIES}/recall",
             recall,
             needs="viewer",
+            answer_bytes=REQUEST_BYTES,
             body=JsonBody(RecallBody),
             takes="[a recall](#a-recall)",
             answers=(
@@ -310,6 +312,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_MEMORIES}/similar",
             list_similar,
             needs="viewer",
+            answer_bytes=REQUEST_BYTES,
             query=QueryString(SimilarQuery),
             answers=(
                 Answer(

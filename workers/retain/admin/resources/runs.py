@@ -14,6 +14,7 @@ from retain.errors import InvalidInput, NotFound
 from retain.http import Response, json_response
 from retain.identifiers import check_id
 from retain.json_text import read_own_json
+from retain.limits.pages import cut, sized
 from retain.ports import Row, Sql, SqlValue
 from retain.routing.queries import MAX_LIMIT, AgentType, PageLimit, PageQuery, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
@@ -156,21 +157,26 @@ async def show_run(sql: Sql, tenant_id: str, run_id: str) -> dict[str, Any]:
     }
 
 
+_EVENTS = """
+SELECT seq, turn, kind, data, at_ms FROM run_events WHERE run_id = ? AND tenant_id = ? AND seq > ? ORDER BY seq LIMIT ?
+"""
+
+
 async def list_events(sql: Sql, tenant_id: str, run_id: str, *, limit: int, cursor: str | None) -> dict[str, Any]:
     """Return {"events", "cursor"}: the run's timeline, oldest first. Raises: as `show_run`."""
     await run_row(sql, tenant_id, run_id)
     if cursor is not None and _EVENT_CURSOR.fullmatch(cursor) is None:
         raise InvalidInput("the cursor is not valid", code="invalid_cursor")
     result = await sql.run(
-        "SELECT seq, turn, kind, data, at_ms FROM run_events WHERE run_id = ? AND tenant_id = ? AND seq > ?"
-        " ORDER BY seq LIMIT ?",
+        sized(_EVENTS, "seq", "data"),
         run_id,
         tenant_id,
         int(cursor or 0),
         limit + 1,
     )
-    events = [{**row, "data": read_own_json(row["data"])} for row in result.rows[:limit]]
-    more = len(result.rows) > limit
+    rows, more = cut(result.rows, limit)
+    shown = [{name: row[name] for name in ("seq", "turn", "kind", "data", "at_ms")} for row in rows]
+    events = [{**row, "data": read_own_json(row["data"])} for row in shown]
     return {"events": events, "cursor": str(events[-1]["seq"]) if more else None}
 
 

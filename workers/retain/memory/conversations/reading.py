@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from retain.errors import InvalidInput, NotFound
 from retain.json_text import Json
+from retain.limits.pages import cut, sized
 from retain.memory.conversations.statements import MessageRole
 from retain.memory.conversations.thread import ThreadSummary
 from retain.ports import Row, Sql, SqlValue
@@ -202,17 +203,22 @@ async def list_messages(
         [
             ("SELECT 1 FROM conversations WHERE tenant_id = ? AND agent_type = ? AND instance_id = ?", names),
             (
-                "SELECT message_id, run_id, role, content, at_ms FROM conversation_messages"
-                f" WHERE tenant_id = ? AND agent_type = ? AND instance_id = ? {beyond}"
-                f" ORDER BY message_id {order} LIMIT ?",
+                sized(
+                    "SELECT message_id, run_id, role, content, at_ms FROM conversation_messages"
+                    f" WHERE tenant_id = ? AND agent_type = ? AND instance_id = ? {beyond}"
+                    f" ORDER BY message_id {order} LIMIT ?",
+                    f"message_id {order}",
+                    "content",
+                ),
                 (*names, *([] if cursor is None else [cursor]), limit + 1),
             ),
         ]
     )
     if not known.rows:
         raise _unknown()
-    entries = tuple(message_of(row) for row in found.rows[:limit])
-    return Listed(entries, entries[-1].message_id if len(found.rows) > limit else None)
+    rows, more = cut(found.rows, limit)
+    entries = tuple(message_of(row) for row in rows)
+    return Listed(entries, entries[-1].message_id if more else None)
 
 
 def message_of(row: Row) -> Message:

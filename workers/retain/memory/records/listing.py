@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from retain.errors import InvalidInput
+from retain.limits.pages import cut, sized
 from retain.memory.filters import compile_filter
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import Record
@@ -45,6 +46,8 @@ class Listing:
 async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> tuple[list[Record], str | None]:
     """Return a page of the records at or below the place, oldest first, and the next page's cursor, None after the last.
 
+    A page of large records has fewer than the limit.
+
     Raises: InvalidInput, LimitExceeded for the filter; Unavailable.
     """
     condition, values = compile_filter(wanted.filter)
@@ -63,14 +66,14 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
         indexed = "INDEXED BY memory_records_by_subject"
         conditions.append("r.subject = ?")
         values.append(subject)
+    page = f"SELECT r.* FROM memory_records r {indexed} WHERE {' AND '.join(conditions)} ORDER BY r.number LIMIT ?"
     result = await sql.run(
-        f"SELECT r.* FROM memory_records r {indexed} WHERE {' AND '.join(conditions)} ORDER BY r.number LIMIT ?",
+        sized(page, "number", "content", "metadata"),
         *bound,
         *values,
         wanted.limit + 1,
     )
-    rows = result.rows[: wanted.limit]
-    more = len(result.rows) > wanted.limit
+    rows, more = cut(result.rows, wanted.limit)
     return [record_of(row) for row in rows], str(rows[-1]["number"]) if more else None
 
 

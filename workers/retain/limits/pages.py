@@ -1,0 +1,29 @@
+"""The size of a page: a list ends it after so many bytes of text, even if fewer entries are on it than were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from retain.ports import Row
+
+PAGE_BYTES: Final = 500_000
+"""Bytes of text after which a page ends. The entry with which it passes them is still on it."""
+
+
+def sized(select: str, order: str, *texts: str) -> str:
+    """Return a query of a page with the rows that fit. select: ends with its LIMIT, of one row more than the page has.
+
+    order: of its rows. texts: its columns that may be large.
+    """
+    size = " + ".join(f"COALESCE(length(CAST({text} AS BLOB)), 0)" for text in texts)
+    return (
+        f"SELECT * FROM (SELECT *, COUNT(*) OVER () AS page_rows, SUM({size}) OVER (ORDER BY {order}) - ({size})"  # noqa: S608
+        f" AS page_before FROM ({select})) WHERE page_before < {PAGE_BYTES} ORDER BY {order}"
+    )
+
+
+def cut(rows: Sequence[Row], limit: int) -> tuple[Sequence[Row], bool]:
+    """Return the rows of a page that a `sized` query answered, and whether there are more."""
+    shown = rows[:limit]
+    return shown, bool(rows) and int(rows[0]["page_rows"]) > len(shown)
