@@ -126,6 +126,22 @@ async def test_a_request_that_holds_an_answer_does_not_wait_for_another(clock: M
         await asyncio.wait_for(arriving(10 * MIB), 1)
 
 
+async def test_work_in_the_background_takes_nothing_once_the_request_has_ended(clock: ManualClock) -> None:
+    memory = Memory(clock)
+    ended = asyncio.Event()
+
+    async def work() -> None:
+        await ended.wait()
+        await arriving(10 * MIB)
+
+    with memory.leased():
+        background = asyncio.create_task(work())
+        await asyncio.sleep(0)
+    ended.set()
+    await background
+    assert memory.arriving._fits(module.ARRIVING_BYTES)
+
+
 async def test_outside_a_request_nothing_is_taken() -> None:
     await arriving(100 * MIB)
 

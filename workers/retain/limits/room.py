@@ -136,6 +136,7 @@ class Lease:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._taken: list[tuple[Room, int]] = []
+        self._ended = False
 
     async def take(self, body_bytes: int, kind: tuple[str, str], most_bytes: int) -> None:
         """Take room for a body, and for an answer of this kind, at most so many bytes. Raises: as `Room.take`."""
@@ -148,12 +149,16 @@ class Lease:
             self._memory.answered.note(kind, size_bytes, most_bytes)
 
     async def take_arriving(self, size_bytes: int) -> None:
-        """Take room for an answer that arrives, unless some is held: those that wait for it would never get theirs."""
-        if all(room is not self._memory.arriving for room, _ in self._taken):
+        """Take room for an answer that arrives, unless some is held: those that wait for it would never get theirs.
+
+        What continues in the background after the request takes none: nobody would give it back.
+        """
+        if not self._ended and all(room is not self._memory.arriving for room, _ in self._taken):
             await self._take(self._memory.arriving, size_bytes)
 
     def end(self) -> None:
         """Give everything back."""
+        self._ended = True
         for room, number in self._taken:
             room.give_back(number)
         self._taken.clear()
