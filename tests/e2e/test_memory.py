@@ -152,7 +152,6 @@ def _check(loaded: Loaded, answers: Counter[tuple[int, str]]) -> None:
     assert python < ISOLATE_BYTES, f"{python:,} bytes; {answers}"
     assert {answer for answer in answers if answer[0] >= 500} <= {(503, "no_memory_left")}, answers
     assert any(status < 500 for status, _ in answers), answers
-    print("PYTHON", python, answers)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -75,15 +75,15 @@ async def _conditions(bench: Bench, count: int) -> None:
     await _recalled(bench, filter={f"field{number}": number for number in range(count)})
 
 
-async def _values(bench: Bench, count: int) -> None:
-    fields = ("subject", "predicate", "object")
-    values = [f"s{number}" for number in range(count)]
-    lists = {name: values[start : start + 20] for name, start in zip(fields, range(0, count, 20), strict=False)}
-    await _recalled(bench, filter={name: {"$in": listed} for name, listed in lists.items()})
-
-
 async def _listed(bench: Bench, count: int) -> None:
-    await _recalled(bench, filter={"subject": {"$in": [f"s{number}" for number in range(count)]}})
+    await _recalled(bench, filter={"n": {"$in": list(range(count))}})
+
+
+async def _joined(bench: Bench, depth: int) -> None:
+    wanted: dict[str, Any] = {"n": 1}
+    for _ in range(depth):
+        wanted = {"$and": [wanted]}
+    await _recalled(bench, filter=wanted)
 
 
 async def _scopes(bench: Bench) -> None:
@@ -227,10 +227,10 @@ LIMITS = (
     ),
     ServedLimit(constant="retain.memory.filters.MAX_FILTER_BYTES", attempt=_filtered, code="filter_too_large"),
     ServedLimit(constant="retain.memory.filters.MAX_CONDITIONS", attempt=_conditions, code="filter_too_large"),
-    ServedLimit(constant="retain.memory.filters.MAX_VALUES", attempt=_values, code="filter_too_large"),
-    ServedLimit(constant=None, what="values of $in", at=20, attempt=_listed, code="invalid_filter"),
+    ServedLimit(constant="retain.memory.filters.MAX_LISTED", attempt=_listed, code="invalid_filter"),
+    ServedLimit(constant="retain.memory.filters.MAX_DEPTH", attempt=_joined, code="invalid_filter"),
     ServedLimit(
-        constant="retain.memory.recall.candidates.MAX_SCOPES",
+        constant="retain.memory.recall.sources.statistics.MAX_SCOPES",
         prepare=_scopes,
         attempt=_over_scopes,
         code="too_many_scopes",

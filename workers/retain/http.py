@@ -154,7 +154,7 @@ def _status(error: errors.RetainError) -> tuple[int, str]:
     return next(((s, t) for kind, s, t in _STATUS if isinstance(error, kind)), (500, "Internal error"))
 
 
-def _retry_after_s(error: errors.RateLimited) -> int:
+def _retry_after_s(error: errors.RetainError) -> int:
     """Return after how many whole seconds the error asks to retry."""
     seconds, ms = error.details.get("retry_after_s"), error.details.get("retry_after_ms")
     if isinstance(seconds, int):
