@@ -147,10 +147,14 @@ OF_TOOLS: dict[str, tuple[str, bytes]] = {
 }
 
 
+_REFUSALS = {(503, "no_memory_left"), (503, "upstream_timeout")}
+"""What may be refused on a slow machine. A tool's answer waits for room within the tool's own time."""
+
+
 def _check(loaded: Loaded, answers: Counter[tuple[int, str]]) -> None:
     python = loaded.measured.python_bytes()
     assert python < ISOLATE_BYTES, f"{python:,} bytes; {answers}"
-    assert {answer for answer in answers if answer[0] >= 500} <= {(503, "no_memory_left")}, answers
+    assert {answer for answer in answers if answer[0] >= 500} <= _REFUSALS, answers
     assert any(status < 500 for status, _ in answers), answers
 
 

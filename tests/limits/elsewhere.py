@@ -64,11 +64,11 @@ TESTS: Mapping[str, str] = {
     "test_a_page_ends_with_the_entry_that_passes_its_bytes",
     "retain.limits.room.REQUEST_BYTES": "tests/limits/test_room.py::test_what_is_larger_than_the_room_has_all_of_it",
     "retain.limits.room.ARRIVING_BYTES": "tests/limits/test_room.py::"
-    "test_a_lease_gives_everything_back_also_after_an_error",
+    "test_a_lease_releases_everything_also_after_an_error",
     "retain.limits.room.SMALL_BYTES": "tests/limits/test_room.py::test_what_is_small_needs_no_room",
     "retain.limits.room.WAIT_S": "tests/limits/test_room.py::test_what_is_small_needs_no_room",
     "retain.limits.room.LOOK_S": "tests/limits/test_room.py::test_requests_wait_in_order_until_there_is_room",
-    "retain.limits.room.MISSED_MS": "tests/limits/test_room.py::test_a_lost_request_does_not_hold_up_those_behind_it",
+    "retain.limits.room.MISSED_MS": "tests/limits/test_room.py::test_a_lost_request_does_not_hold_up_those_after_it",
     "retain.limits.room.LEASE_MS": "tests/limits/test_room.py::test_what_a_lost_request_held_is_free_after_its_lease",
     "retain.limits.room.REMEMBERED": "tests/limits/test_room.py::test_what_is_remembered_of_answers_is_bounded",
     "retain.limits.rates.PERIOD_S": "tests/test_rates.py::"

@@ -73,8 +73,8 @@ async def test_requests_wait_in_order_until_there_is_room(room: Room) -> None:
     fitting = asyncio.create_task(wait("fitting", MIB))
     for _ in range(5):
         await asyncio.sleep(0)
-    assert order == [], "what would fit waits behind what came before"
-    room.give_back(first)
+    assert order == [], "what would fit waits for what came before"
+    room.release(first)
     await asyncio.gather(large, fitting)
     assert order == ["large", "fitting"]
 
@@ -87,7 +87,7 @@ async def test_what_a_lost_request_held_is_free_after_its_lease(room: Room, cloc
     assert room._fits(4 * MIB)
 
 
-async def test_a_lost_request_does_not_hold_up_those_behind_it(clock: ManualClock) -> None:
+async def test_a_lost_request_does_not_hold_up_those_after_it(clock: ManualClock) -> None:
     never = asyncio.Event()
 
     async def lost(_: float) -> None:
@@ -97,14 +97,14 @@ async def test_a_lost_request_does_not_hold_up_those_behind_it(clock: ManualCloc
     held = await _taken(room, 4 * MIB)
     gone = asyncio.create_task(room.take(MIB))
     await asyncio.sleep(0)
-    room.give_back(held)
+    room.release(held)
     vars(room)["_sleep"] = _looking(clock)
     assert await asyncio.wait_for(_taken(room, MIB), 5)
     assert clock() - 1_700_000_000_000 >= MISSED_MS
     gone.cancel()
 
 
-async def test_a_lease_gives_everything_back_also_after_an_error(clock: ManualClock) -> None:
+async def test_a_lease_releases_everything_also_after_an_error(clock: ManualClock) -> None:
     memory = Memory(clock)
 
     async def fail() -> None:

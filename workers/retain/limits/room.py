@@ -27,7 +27,7 @@ REQUEST_BYTES: Final = 4 * 1_048_576
 ARRIVING_BYTES: Final = 10 * 1_048_576
 """What answers of upstreams that are passed on may have together: the largest that a tool may permit."""
 SMALL_BYTES: Final = 32 * 1024
-"""What needs no room: a hundred of these are of no account, and they do not wait behind larger ones."""
+"""What needs no room: a hundred of these are of no account, and they do not wait for larger ones."""
 WAIT_S: Final = 20.0
 """How long a request waits for room."""
 LOOK_S: Final = 0.02
@@ -54,7 +54,7 @@ class Room:
         self._waiting: OrderedDict[int, int] = OrderedDict()
 
     async def take(self, size_bytes: int) -> int | None:
-        """Take room, and return what to give back: None for a small size, which needs none.
+        """Take room, and return what to release: None for a small size, which needs none.
 
         More than there is counts as all of it. Raises: Unavailable (code `no_memory_left`) when there is none in time.
         """
@@ -66,8 +66,8 @@ class Room:
         self._held[number] = (size, self._clock() + LEASE_MS)
         return number
 
-    def give_back(self, number: int) -> None:
-        """Give back what was taken. Idempotent."""
+    def release(self, number: int) -> None:
+        """Release what was taken. Idempotent."""
         self._held.pop(number, None)
 
     async def _wait(self, number: int, size: int) -> None:
@@ -120,7 +120,7 @@ class Memory:
 
     @contextmanager
     def leased(self) -> Iterator[Lease]:
-        """Return what a request takes, which is given back at the end of the block."""
+        """Return what a request takes, which is released at the end of the block."""
         lease = Lease(self)
         token = _lease.set(lease)
         try:
@@ -151,16 +151,16 @@ class Lease:
     async def take_arriving(self, size_bytes: int) -> None:
         """Take room for an answer that arrives, unless some is held: those that wait for it would never get theirs.
 
-        What continues in the background after the request takes none: nobody would give it back.
+        What continues in the background after the request takes none: nobody would release it.
         """
         if not self._ended and all(room is not self._memory.arriving for room, _ in self._taken):
             await self._take(self._memory.arriving, size_bytes)
 
     def end(self) -> None:
-        """Give everything back."""
+        """Release everything."""
         self._ended = True
         for room, number in self._taken:
-            room.give_back(number)
+            room.release(number)
         self._taken.clear()
 
     async def _take(self, room: Room, size_bytes: int) -> None:
