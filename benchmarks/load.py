@@ -29,6 +29,7 @@ import httpx
 
 from benchmarks.agent import seed_records, sentence
 from benchmarks.connection import Connection
+from benchmarks.stores import cpu_ms
 from retain.cli.project import Project
 from retain.cli.wrangler_kv import wrangler_of
 from retain.gateway.provisioning import KvEntry, new_api_key, tool_entry
@@ -227,12 +228,15 @@ def main() -> None:
         made = kinds(provision(Path(folder), host))
         seed_records(client, RECORDS)
         begun_mb = resident_mb(server.process.pid)
-        print("| kind | connections | before | now |\n|---|---:|---|---|")
+        print("| kind | connections | before | now | CPU, ms |\n|---|---:|---|---|---:|")
         for kind in options.kinds:
             asyncio.run(load(server.base_url, made[kind], 1, WARMING_S))
             for connections in options.connections:
+                before_ms = cpu_ms(server.process.pid)
                 measured = asyncio.run(load(server.base_url, made[kind], connections, options.seconds))
-                print(f"| {kind} | {connections} | {BEFORE[kind].get(connections, '')} | {measured} |", flush=True)
+                each_ms = (cpu_ms(server.process.pid) - before_ms) / max(1, len(measured.spent_ms))
+                before = BEFORE[kind].get(connections, "")
+                print(f"| {kind} | {connections} | {before} | {measured} | {each_ms:.1f} |", flush=True)
         print("\n| at once | before | now |\n|---|---|---|")
         for name, found in bursts(server.base_url):
             print(f"| {name} | {BURSTS_BEFORE[name]} | {found} |", flush=True)

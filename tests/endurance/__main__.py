@@ -49,7 +49,7 @@ def _soaked(minutes: float, seed: int) -> tuple[int, str]:
             [*command, "--report", str(report)], cwd=ROOT, capture_output=True, text=True, check=False
         )
     lines = [line for line in done.stdout.splitlines() if line.startswith("seed ")]
-    return done.returncode, f"soak: {len(lines)} rounds; {lines[-1] if lines else done.stderr[-500:]}"
+    return done.returncode, f"soak: {len(lines)} rounds; {lines[-1] if lines else ''}{done.stderr[-500:]}"
 
 
 def _attacked(minutes: float, seed: int) -> Summary:

@@ -318,6 +318,28 @@ async def test_a_backup_and_a_restore_that_were_interrupted_are_continued_by_the
     )
 
 
+async def test_a_restore_whose_backup_is_removed_meanwhile_is_abandoned_and_another_one_can_begin(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await backed_up(world)
+    await Tenants(world.sql, world.clock).register("copy")
+    stores = world.stores()
+    restoring = Restoring(stores, backups(world, stores), items_of(stores))
+    monkeypatch.setattr("retain.lifecycle.backups.restoring.PAGES_PER_CALL", 1)
+    assert (await restoring.advance("copy", RestoreRequest("acme"))).state == "running"
+    await backups(world).remove("acme", first.backup_id)
+    world.clock.advance(3 * MINUTE_MS)
+    with raises(NotFound, code="no_such_backup"):
+        await restoring.advance("copy", RestoreRequest("acme"))
+    assert await BackupJobs(stores).all_open(10) == []
+    second = await backed_up(world)
+    monkeypatch.undo()
+    await restored(world, "copy", second.backup_id)
+    assert contents(lasting(await lines_of(world, "copy")), "copy") == contents(
+        lasting(await lines_of(world, "acme")), "acme"
+    )
+
+
 async def test_a_large_backup_is_removed_at_once_and_its_last_pages_by_the_daily_work(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

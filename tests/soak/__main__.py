@@ -26,7 +26,8 @@ REPORT = ROOT / ".cache" / "soak" / "report.md"
 PLANTED_FROM_MINUTES = 60
 CHOSEN = "(soak or hypothesis) and not workerd"
 _PLANTED = "test_planted"
-_COLLECTED_NOTHING = 5
+_PASSED, _FAILED = 0, 1
+"""Exit codes of pytest that ran its tests. Source: https://docs.pytest.org/en/stable/reference/exit-codes.html"""
 
 
 def main() -> int:
@@ -73,7 +74,7 @@ def run_round(soak: Soak, seed: int, chosen: str, paths: list[str]) -> list[Find
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *options, *paths], cwd=ROOT, capture_output=True, text=True, check=False
         )
-        if done.returncode == _COLLECTED_NOTHING or not file.exists():
+        if done.returncode not in (_PASSED, _FAILED) or not file.exists():
             raise SystemExit(f"pytest ran nothing:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
         record = json.loads(file.read_text(encoding="utf-8"))
     failures = [Finding(failure["test"], seed, failure["text"]) for failure in record["failures"]]

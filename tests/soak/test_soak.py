@@ -57,6 +57,14 @@ def test_a_soak_counts_steps_and_reports_what_failed(tmp_path: Path) -> None:
     assert "not_marked" not in page
 
 
+def test_a_round_in_which_tests_could_not_be_collected_is_an_error_and_not_a_success(tmp_path: Path) -> None:
+    (tmp_path / "test_broken.py").write_text("import nothing_of_this_name", encoding="utf-8")
+    command = [sys.executable, "-m", "tests.soak", "--minutes", "0", "--seed", "7", "--report", str(tmp_path / "r.md")]
+    done = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pytest ran nothing" in done.stderr
+
+
 def test_a_failure_that_comes_again_is_one_finding() -> None:
     soak = Soak(first_seed=3)
     one = Finding("tests/a.py::TestA", 3, "E   AssertionError: left")

@@ -38,6 +38,7 @@ UPDATE backup_jobs SET state = 'completed', completed_at_ms = ?, updated_at_ms =
 WHERE job_id = ? AND state = 'running' AND {_NOT_ERASING} RETURNING job_id
 """
 _NOTE = "UPDATE backup_jobs SET error = ?, updated_at_ms = ?, lease_until_ms = 0 WHERE job_id = ? AND state = 'running'"
+_ABANDON = "DELETE FROM backup_jobs WHERE job_id = ? AND state = 'running'"
 _RELEASE = "UPDATE backup_jobs SET lease_until_ms = 0 WHERE job_id = ?"
 _ALL_OPEN = "SELECT * FROM backup_jobs WHERE state = 'running' ORDER BY updated_at_ms, job_id LIMIT ?"
 _LEASES = Leases("backup_jobs", "job_id")
@@ -127,6 +128,11 @@ class BackupJobs:
         if done:
             await settle(self._sql, now, (job.tenant_id, "backup", job.job_id))
         return done
+
+    async def abandon(self, job: BackupJob) -> None:
+        """Remove an open job that can never be completed, with what is parked of it."""
+        await self._sql.run(_ABANDON, job.job_id)
+        await settle(self._sql, self._clock(), (job.tenant_id, "backup", job.job_id))
 
     async def fail(self, job: BackupJob, code: Code | ForeignCode) -> None:
         """Note what stopped the job for now, and park it in the error ledger."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from retain.contracts.stored.document_index import DocumentIndex
-from retain.errors import Conflict, NotFound, RetainError
+from retain.errors import Conflict, NotFound, RetainError, UpstreamFailed
 from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
 from retain.lifecycle.backups.objects import Manifest
@@ -78,7 +78,12 @@ class Restoring:
         return await self.resume(job)
 
     async def resume(self, job: BackupJob) -> BackupJob:
-        """Continue a restore for up to 3 pages. Raises: what stopped it, with the job resumable."""
+        """Continue a restore for up to 3 pages.
+
+        A restore whose backup was removed meanwhile is abandoned; what it has restored stays.
+
+        Raises: NotFound (code `no_such_backup`) then; what stopped it, with the job resumable.
+        """
         await self._jobs.refuse_while_erasing(job.tenant_id, str(job.request["from"]))
         if not await self._jobs.take(job):
             return await self._jobs.get(job.tenant_id, job.job_id)
@@ -89,7 +94,10 @@ class Restoring:
                     break
             await self._jobs.release(job)
         except RetainError as error:
-            await self._jobs.fail(job, error.code)
+            if error.code == "no_such_backup":
+                await self._jobs.abandon(job)
+            else:
+                await self._jobs.fail(job, error.code)
             raise
         return await self._jobs.get(job.tenant_id, job.job_id)
 
@@ -114,7 +122,7 @@ class Restoring:
             return False
         part, number = page
         source, until_ms = str(job.request["from"]), job.request["at_ms"]
-        text = await self._backups.of(source).page(part.backup_id, number)
+        text = await self._page(source, part.backup_id, number)
         lines = read_lines(text, job.tenant_id, self._stores.clock(), MAX_PAGE_BYTES)
         kept = [one for line in lines if (one := _then(line, until_ms, history_only=part.history_only)) is not None]
         done = await import_read(self._stores, job.tenant_id, kept, items=self._items)
@@ -122,6 +130,15 @@ class Restoring:
         counts.update(asdict(done))
         counts["later"] += len(lines) - len(kept)
         return await self._jobs.move(job, f"{part.backup_id}.{number}", counts)
+
+    async def _page(self, source: str, backup_id: str, number: int) -> str:
+        """Return a page. Raises: NotFound (code `no_such_backup`) when the backup was removed; UpstreamFailed."""
+        backups = self._backups.of(source)
+        try:
+            return await backups.page(backup_id, number)
+        except UpstreamFailed:
+            await backups.get(backup_id)
+            raise
 
     async def _finish(self, job: BackupJob) -> None:
         """Send documents to the index, and complete the job in a mutation that world history shows."""
