@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from retain.ports import SqlResult, Statement
 from retain.tenants.quotas import set_numbers
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
+from tests.support.faults import Crash
 from tests.support.instances import Deployment, Upstream
 
 Deploy = Callable[..., Deployment]
@@ -403,6 +404,107 @@ async def test_a_new_run_does_not_overtake_the_queue_of_an_instance_that_is_free
     assert third["status"] == "queued"
     await desk.settled()
     assert asked(chat) == ["first", "second", "third"]
+
+
+async def test_the_next_run_begins_although_the_one_before_it_fails_in_an_unexpected_way(
+    deploy: Deploy, agents: Agents
+) -> None:
+    chat = SteppedChat(says("one"), ValueError("a defect"), says("three"), hold=True)
+    desk = deploy(agents(clerk={"limits": LIMITS}), chat=chat)
+    async with busy(desk, chat):
+        await queued(desk, "second", "third")
+    await desk.recover()
+    assert {row["status"] for row in desk.local(NAME, "SELECT status FROM turn_state")} == {"completed"}
+    assert asked(chat)[-1] == "third"
+
+
+async def test_a_delegate_queues_where_its_definition_says_so(deploy: Deploy, agents: Agents) -> None:
+    boss = SteppedChat(calls(("delegate", {"agent": "clerk", "input": "help"})), says("all done"), hold=True)
+    clerk = SteppedChat(hold=True)
+    catalogue = agents(boss={"delegates": ["clerk"]}, clerk={"limits": LIMITS})
+    desk = deploy(catalogue, chat={"boss": boss, "clerk": clerk})
+    asking = asyncio.create_task(desk.run("boss", "do it"))
+    await boss.asked.wait()
+    [row] = desk.local("boss:acme:main", "SELECT run_id FROM turn_state")
+    place = f"{row['run_id']}.clerk"
+    other = asyncio.create_task(desk.run("clerk", "something else", instance=place))
+    await clerk.asked.wait()
+    boss.let_go()
+    while not (await desk.describe("clerk", instance=place))["queue"]:
+        await asyncio.sleep(0)
+    clerk.let_go()
+    assert ((await asking)["output"], (await other)["output"]) == ("all done", "done")
+    assert asked(clerk) == ["something else", "help"]
+    await desk.settled()
+
+
+async def test_a_queued_delegate_is_cancelled_with_its_caller(deploy: Deploy, agents: Agents) -> None:
+    boss = SteppedChat(calls(("delegate", {"agent": "clerk", "input": "help"})), hold=True)
+    clerk = SteppedChat(hold=True)
+    catalogue = agents(boss={"delegates": ["clerk"]}, clerk={"limits": LIMITS})
+    desk = deploy(catalogue, chat={"boss": boss, "clerk": clerk})
+    asking = asyncio.create_task(desk.run("boss", "do it"))
+    await boss.asked.wait()
+    [row] = desk.local("boss:acme:main", "SELECT run_id FROM turn_state")
+    place = f"{row['run_id']}.clerk"
+    other = asyncio.create_task(desk.run("clerk", "something else", instance=place))
+    await clerk.asked.wait()
+    boss.let_go()
+    while not (await desk.describe("clerk", instance=place))["queue"]:
+        await asyncio.sleep(0)
+    await desk.ask("boss", "cancel", run_id=row["run_id"], **BY_ANN)
+    assert (await asking)["status"] == "cancelled"
+    assert (await desk.describe("clerk", instance=place))["queue"] == []
+    clerk.let_go()
+    await other
+    await desk.settled()
+    assert asked(clerk) == ["something else"]
+
+
+async def test_a_definition_that_was_removed_ends_what_is_queued(
+    deploy: Deploy, agents: Agents, chat: SteppedChat
+) -> None:
+    desk = deploy(agents(clerk={"limits": LIMITS}), chat=chat)
+    first = asyncio.create_task(desk.run("clerk", "first"))
+    await chat.asked.wait()
+    [run_id] = await queued(desk, "second")
+    await written(desk)
+    desk.faults.kill()
+    desk.catalogue = agents()
+    chat.let_go()
+    with suppress(Crash):
+        await first
+    await desk.recover()
+    report = await desk.ask("clerk", "show", run_id=run_id)
+    assert (report["status"], report["error"]["code"]) == ("failed", "unknown_agent")
+
+
+async def test_a_definition_that_no_longer_queues_lets_the_queue_end_and_refuses_others(
+    deploy: Deploy, agents: Agents, chat: SteppedChat
+) -> None:
+    desk = deploy(agents(clerk={"limits": LIMITS}), chat=chat)
+    async with busy(desk, chat):
+        [run_id] = await queued(desk, "second")
+        desk.faults.down.add("sql")
+    desk.catalogue = agents(clerk={})
+    await desk.evict()
+    desk.faults.down.clear()
+    with pytest.raises(Conflict) as refused:
+        await desk.run("clerk", "third")
+    assert refused.value.code == "instance_busy"
+    await desk.recover()
+    assert (await desk.ask("clerk", "show", run_id=run_id))["status"] == "completed"
+
+
+async def test_an_error_that_nobody_expects_reaches_whoever_starts_a_run(deploy: Deploy, agents: Agents) -> None:
+    class Broken(SteppedChat):
+        @property
+        def name(self) -> str:  # type: ignore[override]
+            raise ValueError("a defect")
+
+    desk = deploy(agents(clerk={"limits": LIMITS}), chat=Broken())
+    with pytest.raises(ValueError, match="a defect"):
+        await asyncio.wait_for(desk.ask("clerk", "start", input="hello", metadata={}), 5)
 
 
 async def test_d1_has_a_queued_run(desk: Deployment, chat: SteppedChat) -> None:

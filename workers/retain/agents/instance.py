@@ -255,7 +255,7 @@ class Instance:
         text = request.term
         if request.user_id is not None and self._journal.served_user() != request.user_id:
             self._queueing.erase(user_id=request.user_id)
-            await self._schedule()
+            self._ports.background(self._flush())
             return Erased(everything=False)
         self._queueing.erase(None if text is None else Term.of(text).in_stored)
         if self._active or (text is not None and self._journal.runs.running()):
@@ -327,7 +327,7 @@ class Instance:
                 loop, run = await self._opened(request)
                 opened.set_result(run.run_id)
                 await self._execution.finish(loop, run)
-        except RetainError as error:
+        except Exception as error:
             if opened.done():
                 raise
             opened.set_exception(error)
