@@ -266,8 +266,6 @@ class Instance:
                 return await self._erased(text)
         finally:
             self._active = self._erasing = False
-            if self._queueing.queue:
-                self._ports.background(self._continue())
 
     def _owner(self) -> KvOwner:
         identity = self.identity

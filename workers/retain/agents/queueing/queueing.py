@@ -218,11 +218,6 @@ class Queueing:
                 waited = f"{(self._ports.clock() - place.at_ms) / 60_000:.0f} minutes"
                 self._end(queued, RunFailed(0, "queue_deadline", f"the run did not begin within {waited}"))
 
-    def next_due_ms(self) -> int | None:
-        """Return when the first run has been in the queue for as long as it may, None for an empty queue."""
-        places = self.queue.places()
-        return min(self._latest_ms(place.at_ms) for place in places) if places else None
-
     def erase(self, names: Callable[[str], bool] | None = None, *, user_id: str | None = None) -> None:
         """Remove every run, or those with a text for which `names` returns True, or those of a user.
 
@@ -234,7 +229,6 @@ class Queueing:
             texts = (self.queue.text(place.run_id), place.idempotency_key or "")
             if names is None or any(names(text) for text in texts):
                 self._ports.local.atomically(partial(self._forget, place.run_id))
-        self._live.ring()
 
     def _forget(self, run_id: str) -> None:
         self._leave(run_id)

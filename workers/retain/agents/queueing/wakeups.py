@@ -46,7 +46,6 @@ class Wakeups:
             due += [now + LEASE_MS, *[max(deadline, now + 1000) for deadline in self._control.deadlines()]]
         soonest = (
             self._journal.runs.next_due_ms(),
-            self._queueing.next_due_ms(),
             self._outbox.next_due_ms(),
             self._working.next_due_ms(),
             self._journal.pending.next_due_ms(),
@@ -64,4 +63,4 @@ class Wakeups:
     def idle(self) -> bool:
         """Return whether the instance has had no run for as long as it keeps its working state."""
         newest = self._journal.runs.newest(1)
-        return not self._queueing.queue and bool(newest) and self._clock() - newest[0].updated_at_ms >= IDLE_MS
+        return bool(newest) and self._clock() - newest[0].updated_at_ms >= IDLE_MS
