@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import instance_of
-from retain.errors import Conflict, InvalidInput, NotFound, QuotaExceeded, RateLimited
-from retain.ports import SqlResult, SqlValue, Statement
+from retain.errors import Conflict, InvalidInput, QuotaExceeded, RateLimited
 from retain.tenants.quotas import set_numbers
+from tests.agents.queues import ANN, BEN, BY_ANN, LIMITS, NAME, NOBODY, asked, busy, followed, queued, written
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.faults import Crash
@@ -22,12 +21,6 @@ from tests.support.instances import Deployment, Upstream
 
 Deploy = Callable[..., Deployment]
 Agents = Callable[..., AgentCatalogue]
-NAME = "clerk:acme:main"
-LIMITS = {"busy": "queue", "max_queued_runs": 3, "queue_minutes": 10}
-BY_ANN: dict[str, Any] = {"by": "ann", "reason": "not needed"}
-ANN: dict[str, Any] = {"user": {"id": "ann"}}
-NOBODY: dict[str, Any] = {}
-BEN: dict[str, Any] = {"user": {"id": "ben"}}
 
 
 @pytest.fixture
@@ -40,46 +33,6 @@ def chat() -> SteppedChat:
 def desk(deploy: Deploy, agents: Agents, chat: SteppedChat) -> Deployment:
     """A deployment whose clerk queues three runs at most."""
     return deploy(agents(clerk={"limits": LIMITS}), chat=chat)
-
-
-@asynccontextmanager
-async def busy(desk: Deployment, chat: SteppedChat, text: str = "first", **more: Any) -> AsyncIterator[str]:
-    """Let the clerk's model think about a first run; yield its id. At the end the model answers everything."""
-    first = asyncio.create_task(desk.run("clerk", text, **more))
-    await chat.asked.wait()
-    [row] = desk.local(NAME, "SELECT run_id FROM turn_state WHERE status = 'running'")
-    yield str(row["run_id"])
-    chat.let_go()
-    assert (await first)["status"] == "completed"
-    await desk.settled()
-
-
-def asked(chat: SteppedChat) -> list[str]:
-    """Return what the model was asked, in order."""
-    return [request.messages[-1].content for request in chat.requests]
-
-
-async def written(desk: Deployment) -> None:
-    """Return when D1 has everything that it is owed."""
-    while desk.local(NAME, "SELECT 1 FROM outbox"):
-        await asyncio.sleep(0)
-
-
-async def queued(desk: Deployment, *texts: str, **more: Any) -> list[str]:
-    """Queue runs with these inputs; return their ids."""
-    return [(await desk.run("clerk", text, **more))["run_id"] for text in texts]
-
-
-async def followed(desk: Deployment, run_id: str) -> list[tuple[str, Any]]:
-    """Follow a run until it has ended; return the names of its events, with the position of those that have one."""
-    events: list[tuple[str, Any]] = []
-    position: dict[str, Any] = {"after": -1, "turn": 0, "offset": 0}
-    while True:
-        news = await desk.ask("clerk", "follow", run_id=run_id, wait_s=60, **position)
-        events += [(event["name"], event["data"].get("queue_position")) for event in news["events"]]
-        position = {name: news[name] for name in position}
-        if news["status"] not in ("queued", "running", "waiting"):
-            return events
 
 
 async def test_runs_for_a_busy_instance_are_queued_and_run_in_the_order_of_their_arrival(
@@ -239,160 +192,6 @@ async def test_a_queued_run_is_cancelled_by_its_key(desk: Deployment, chat: Step
         report = await desk.ask("clerk", "cancel_call", idempotency_key="k", **BY_ANN)
         assert report["status"] == "cancelled"
         assert await desk.run("clerk", "second", key="k") == report
-
-
-class Reading:
-    """Holds every run that reads its conversation in D1: `begun` is set then, and `go` lets it continue."""
-
-    def __init__(self, desk: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.begun, self.go = asyncio.Event(), asyncio.Event()
-        self._batch = desk.sql.batch
-        monkeypatch.setattr(desk.sql, "batch", self.batch)
-
-    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
-        if any("conversation_messages" in sql and sql.lstrip().startswith("SELECT") for sql, _ in statements):
-            self.begun.set()
-            await self.go.wait()
-        return await self._batch(statements)
-
-
-async def test_a_run_that_is_cancelled_while_its_context_is_read_does_not_begin_and_the_next_one_does(
-    desk: Deployment, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with busy(desk, chat):
-        run_id, _ = await queued(desk, "second", "third")
-        reading = Reading(desk, monkeypatch)
-        chat.let_go()
-        await reading.begun.wait()
-        assert (await desk.ask("clerk", "cancel", run_id=run_id, **BY_ANN))["status"] == "cancelled"
-        reading.go.set()
-    assert asked(chat) == ["first", "third"]
-    assert (await desk.ask("clerk", "show", run_id=run_id))["status"] == "cancelled"
-
-
-async def test_a_second_request_with_the_key_of_a_run_that_is_just_beginning_is_the_same_run(
-    desk: Deployment, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chat.let_go()
-    reading = Reading(desk, monkeypatch)
-    first = asyncio.create_task(desk.run("clerk", "hello", key="k"))
-    await reading.begun.wait()
-    again = asyncio.create_task(desk.run("clerk", "hello", key="k"))
-    for _ in range(20):
-        await asyncio.sleep(0)
-    assert not again.done()
-    reading.go.set()
-    assert (await first)["run_id"] == (await again)["run_id"]
-    await desk.settled()
-    assert asked(chat) == ["hello"]
-
-
-async def test_a_run_that_is_queued_while_another_one_is_just_beginning_outlives_the_death_of_both(
-    desk: Deployment, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chat.let_go()
-    reading = Reading(desk, monkeypatch)
-    first = asyncio.create_task(desk.run("clerk", "first"))
-    await reading.begun.wait()
-    [run_id] = await queued(desk, "second")
-    desk.faults.kill()
-    reading.go.set()
-    with suppress(Crash):
-        await first
-    await desk.recover()
-    assert asked(chat) == ["second"]
-    assert (await desk.ask("clerk", "show", run_id=run_id))["status"] == "completed"
-
-
-async def test_requests_at_once_do_not_pass_the_bound_of_the_queue_together(
-    desk: Deployment, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with busy(desk, chat):
-        run = desk.sql.run
-
-        async def slow(sql: str, *values: SqlValue) -> SqlResult:
-            await asyncio.sleep(0)
-            return await run(sql, *values)
-
-        monkeypatch.setattr(desk.sql, "run", slow)
-        answers = await asyncio.gather(*(desk.run("clerk", "hello") for _ in range(6)), return_exceptions=True)
-        assert len([answer for answer in answers if isinstance(answer, RateLimited)]) == 3
-        assert len((await desk.describe("clerk"))["queue"]) == 3
-
-
-async def test_a_full_queue_refuses_without_asking_d1(desk: Deployment, chat: SteppedChat) -> None:
-    async with busy(desk, chat):
-        await queued(desk, "second", "third", "fourth")
-        await written(desk)
-        desk.faults.down.add("sql")
-        with pytest.raises(RateLimited):
-            await desk.run("clerk", "fifth")
-        desk.faults.down.clear()
-
-
-async def test_a_run_that_was_in_the_queue_for_too_long_does_not_begin_even_if_the_alarm_is_late(
-    desk: Deployment, chat: SteppedChat
-) -> None:
-    async with busy(desk, chat):
-        [run_id] = await queued(desk, "second")
-        desk.clock.advance(10 * 60_000)
-    assert (await desk.ask("clerk", "show", run_id=run_id))["error"]["code"] == "queue_deadline"
-    assert asked(chat) == ["first"]
-
-
-async def test_the_copy_of_a_queued_run_is_gone_before_its_model_is_asked(desk: Deployment, chat: SteppedChat) -> None:
-    async with busy(desk, chat):
-        [run_id] = await queued(desk, "second")
-        await written(desk)
-        assert len(await desk.rows("SELECT 1 FROM parked_runs WHERE run_id = ?", run_id)) == 1
-        chat.let_go()
-        chat.hold()
-        await chat.asked.wait()
-        assert asked(chat) == ["first", "second"]
-        assert await desk.rows("SELECT 1 FROM parked_runs") == []
-
-
-async def test_an_erased_queued_run_ends_for_its_followers_and_for_d1(desk: Deployment, chat: SteppedChat) -> None:
-    async with busy(desk, chat):
-        [run_id] = await queued(desk, "second", **ANN)
-        await written(desk)
-        following = asyncio.create_task(followed(desk, run_id))
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert await desk.ask("clerk", "erase", user_id="ann") == {"everything": False}
-        with pytest.raises(NotFound):
-            await asyncio.wait_for(following, 5)
-        await written(desk)
-        [row] = await desk.rows("SELECT status, error FROM agent_runs WHERE run_id = ?", run_id)
-        assert (row["status"], json.loads(row["error"])["code"]) == ("cancelled", "erased")
-        await desk.ask("clerk", "erase", user_id="ann")
-    assert asked(chat) == ["first"]
-
-
-async def test_an_instance_that_is_being_erased_queues_nothing(
-    deploy: Deploy, agents: Agents, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    noted = calls(("set_working_memory", {"key": "k", "value": 1}))
-    desk = deploy(agents(clerk={"limits": LIMITS, "working_memory": True}), chat=SteppedChat(noted))
-    await desk.run("clerk", "note it")
-    await desk.settled()
-    erasing, go, delete = asyncio.Event(), asyncio.Event(), desk.kv.delete
-
-    async def held(key: str) -> None:
-        erasing.set()
-        await go.wait()
-        await delete(key)
-
-    monkeypatch.setattr(desk.kv, "delete", held)
-    erasure = asyncio.create_task(desk.ask("clerk", "erase"))
-    await erasing.wait()
-    with pytest.raises(Conflict) as refused:
-        await desk.run("clerk", "hello")
-    assert refused.value.code == "instance_busy"
-    go.set()
-    assert await erasure == {"everything": True}
-    assert (await desk.run("clerk", "hello"))["status"] == "completed"
-    await desk.settled()
 
 
 async def test_a_queued_run_cannot_be_answered(desk: Deployment, chat: SteppedChat) -> None:

@@ -69,9 +69,9 @@ def test_five_runs_at_once_all_end_in_the_order_in_which_they_were_accepted(stee
     assert {run["status"] for run in ended} == {"completed"}
     times = [run["completed_at_ms"] for run in ended]
     assert times == sorted(times)
-    said = {answer["run_id"]: f"answer {number}" for number, (_, answer) in enumerate(answers)}
+    texts = {answer["run_id"]: f"answer {number}" for number, (_, answer) in enumerate(answers)}
     for run_id in ids:
-        assert api.get(_path(tenant_id, run_id)).json()["output"] == said[run_id]
+        assert api.get(_path(tenant_id, run_id)).json()["output"] == texts[run_id]
 
 
 def test_a_queued_run_is_followed_until_it_ends_and_one_that_is_cancelled_does_not_begin(

@@ -1,0 +1,187 @@
+"""What happens to the queue of a busy instance at the same moment: cancellations, keys, bounds, deaths, erasures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import pytest
+
+from retain.agents.catalogue import AgentCatalogue
+from retain.errors import Conflict, NotFound, RateLimited
+from retain.ports import SqlResult, SqlValue, Statement
+from tests.agents.queues import ANN, BY_ANN, LIMITS, asked, busy, followed, queued, written
+from tests.agents.stepped_chat import SteppedChat, calls
+from tests.support.faults import Crash
+from tests.support.instances import Deployment
+
+Deploy = Callable[..., Deployment]
+Agents = Callable[..., AgentCatalogue]
+
+
+@pytest.fixture
+def chat() -> SteppedChat:
+    """A model that answers "done" as soon as it may."""
+    return SteppedChat(hold=True)
+
+
+@pytest.fixture
+def desk(deploy: Deploy, agents: Agents, chat: SteppedChat) -> Deployment:
+    """A deployment whose clerk queues three runs at most."""
+    return deploy(agents(clerk={"limits": LIMITS}), chat=chat)
+
+
+class Reading:
+    """Holds every run that reads its conversation in D1: `begun` is set then, and `go` lets it continue."""
+
+    def __init__(self, desk: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+        self._batch = desk.sql.batch
+        monkeypatch.setattr(desk.sql, "batch", self.batch)
+
+    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
+        if any("conversation_messages" in sql and sql.lstrip().startswith("SELECT") for sql, _ in statements):
+            self.begun.set()
+            await self.go.wait()
+        return await self._batch(statements)
+
+
+async def test_a_run_that_is_cancelled_while_its_context_is_read_does_not_begin_and_the_next_one_does(
+    desk: Deployment, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with busy(desk, chat):
+        run_id, _ = await queued(desk, "second", "third")
+        reading = Reading(desk, monkeypatch)
+        chat.let_go()
+        await reading.begun.wait()
+        assert (await desk.ask("clerk", "cancel", run_id=run_id, **BY_ANN))["status"] == "cancelled"
+        reading.go.set()
+    assert asked(chat) == ["first", "third"]
+    assert (await desk.ask("clerk", "show", run_id=run_id))["status"] == "cancelled"
+
+
+async def test_a_second_request_with_the_key_of_a_run_that_is_just_beginning_is_the_same_run(
+    desk: Deployment, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat.let_go()
+    reading = Reading(desk, monkeypatch)
+    first = asyncio.create_task(desk.run("clerk", "hello", key="k"))
+    await reading.begun.wait()
+    again = asyncio.create_task(desk.run("clerk", "hello", key="k"))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not again.done()
+    reading.go.set()
+    assert (await first)["run_id"] == (await again)["run_id"]
+    await desk.settled()
+    assert asked(chat) == ["hello"]
+
+
+async def test_a_run_that_is_queued_while_another_one_is_just_beginning_outlives_the_death_of_both(
+    desk: Deployment, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat.let_go()
+    reading = Reading(desk, monkeypatch)
+    first = asyncio.create_task(desk.run("clerk", "first"))
+    await reading.begun.wait()
+    [run_id] = await queued(desk, "second")
+    desk.faults.kill()
+    reading.go.set()
+    with suppress(Crash):
+        await first
+    await desk.recover()
+    assert asked(chat) == ["second"]
+    assert (await desk.ask("clerk", "show", run_id=run_id))["status"] == "completed"
+
+
+async def test_requests_at_once_do_not_pass_the_bound_of_the_queue_together(
+    desk: Deployment, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with busy(desk, chat):
+        run = desk.sql.run
+
+        async def slow(sql: str, *values: SqlValue) -> SqlResult:
+            await asyncio.sleep(0)
+            return await run(sql, *values)
+
+        monkeypatch.setattr(desk.sql, "run", slow)
+        answers = await asyncio.gather(*(desk.run("clerk", "hello") for _ in range(6)), return_exceptions=True)
+        assert len([answer for answer in answers if isinstance(answer, RateLimited)]) == 3
+        assert len((await desk.describe("clerk"))["queue"]) == 3
+
+
+async def test_a_full_queue_refuses_without_asking_d1(desk: Deployment, chat: SteppedChat) -> None:
+    async with busy(desk, chat):
+        await queued(desk, "second", "third", "fourth")
+        await written(desk)
+        desk.faults.down.add("sql")
+        with pytest.raises(RateLimited):
+            await desk.run("clerk", "fifth")
+        desk.faults.down.clear()
+
+
+async def test_a_run_that_was_in_the_queue_for_too_long_does_not_begin_even_if_the_alarm_is_late(
+    desk: Deployment, chat: SteppedChat
+) -> None:
+    async with busy(desk, chat):
+        [run_id] = await queued(desk, "second")
+        desk.clock.advance(10 * 60_000)
+    assert (await desk.ask("clerk", "show", run_id=run_id))["error"]["code"] == "queue_deadline"
+    assert asked(chat) == ["first"]
+
+
+async def test_the_copy_of_a_queued_run_is_gone_before_its_model_is_asked(desk: Deployment, chat: SteppedChat) -> None:
+    async with busy(desk, chat):
+        [run_id] = await queued(desk, "second")
+        await written(desk)
+        assert len(await desk.rows("SELECT 1 FROM parked_runs WHERE run_id = ?", run_id)) == 1
+        chat.let_go()
+        chat.hold()
+        await chat.asked.wait()
+        assert asked(chat) == ["first", "second"]
+        assert await desk.rows("SELECT 1 FROM parked_runs") == []
+
+
+async def test_an_erased_queued_run_ends_for_its_followers_and_for_d1(desk: Deployment, chat: SteppedChat) -> None:
+    async with busy(desk, chat):
+        [run_id] = await queued(desk, "second", **ANN)
+        await written(desk)
+        following = asyncio.create_task(followed(desk, run_id))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert await desk.ask("clerk", "erase", user_id="ann") == {"everything": False}
+        with pytest.raises(NotFound):
+            await asyncio.wait_for(following, 5)
+        await written(desk)
+        [row] = await desk.rows("SELECT status, error FROM agent_runs WHERE run_id = ?", run_id)
+        assert (row["status"], json.loads(row["error"])["code"]) == ("cancelled", "erased")
+        await desk.ask("clerk", "erase", user_id="ann")
+    assert asked(chat) == ["first"]
+
+
+async def test_an_instance_that_is_being_erased_queues_nothing(
+    deploy: Deploy, agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = calls(("set_working_memory", {"key": "k", "value": 1}))
+    desk = deploy(agents(clerk={"limits": LIMITS, "working_memory": True}), chat=SteppedChat(noted))
+    await desk.run("clerk", "note it")
+    await desk.settled()
+    erasing, go, delete = asyncio.Event(), asyncio.Event(), desk.kv.delete
+
+    async def held(key: str) -> None:
+        erasing.set()
+        await go.wait()
+        await delete(key)
+
+    monkeypatch.setattr(desk.kv, "delete", held)
+    erasure = asyncio.create_task(desk.ask("clerk", "erase"))
+    await erasing.wait()
+    with pytest.raises(Conflict) as refused:
+        await desk.run("clerk", "hello")
+    assert refused.value.code == "instance_busy"
+    go.set()
+    assert await erasure == {"everything": True}
+    assert (await desk.run("clerk", "hello"))["status"] == "completed"
+    await desk.settled()
