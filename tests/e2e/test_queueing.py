@@ -99,16 +99,17 @@ def test_a_queued_run_is_followed_until_it_ends_and_one_that_is_cancelled_does_n
 
 def test_a_queue_survives_the_death_of_the_process(steered: Steered, puppet: Puppet) -> None:
     tenant_id = steered.tenant()
+    outliving = ("outlives a death", "outlives it as well")
     with ThreadPoolExecutor(2) as pool, puppet.holding("slow answer") as hold:
         pool.submit(_ask, steered.api, tenant_id, "slow answer", "first")
         hold.wait_for_arrival()
-        queued = [_ask(steered.api, tenant_id, say, say)[1]["run_id"] for say in ("second", "third")]
+        queued = [_ask(steered.api, tenant_id, say, say)[1]["run_id"] for say in outliving]
         steered.crash()
     steered.restart()
     ended = _ended(steered.api, tenant_id, 3)
     assert [run["run_id"] for run in ended[1:]] == queued
     assert {run["status"] for run in ended} == {"completed"}
     asked = [request.messages[-1].content for request in puppet.requests]
-    for say in ("second", "third"):
+    for say in outliving:
         assert asked.count(order(say=say)) == 1
-    assert _ask(steered.api, tenant_id, "second", "second")[1]["run_id"] == queued[0]
+    assert _ask(steered.api, tenant_id, outliving[0], outliving[0])[1]["run_id"] == queued[0]
