@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vectorize.specification import IndexSpecification, SpecificationError, read_specification
+from vectorize.specification import IndexSpecification, MetadataIndex, SpecificationError, read_specification
 
 WRANGLER = ("npx", "wrangler", "vectorize")
 
@@ -69,6 +69,15 @@ def plan(specification: IndexSpecification, existing: Existing) -> list[Command]
                 f"delete it with `{remedy}`, run this again, and reindex."
             )
     return commands
+
+
+def own_index(declared: str) -> MetadataIndex:
+    """Return the metadata index for a name of memories' metadata, as `customer:string`.
+
+    Raises: SpecificationError for a type that is not one, once it is part of a specification.
+    """
+    name, _, kind = declared.partition(":")
+    return MetadataIndex(f"meta_{name}", kind, "The deployment filters by it.")
 
 
 def look(name: str, run: Run) -> Existing:
@@ -128,6 +137,13 @@ def main(arguments: Sequence[str] | None = None, run: Run = run_wrangler) -> int
     parser.add_argument(
         "--dimensions", type=int, default=specified.dimensions, help="those of the embedding model (%(default)s)"
     )
+    parser.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="NAME:TYPE",
+        help="a name of memories' metadata to filter by, as in VECTOR_FILTERS; may be repeated",
+    )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--dry-run", action="store_true", help="only print the commands (the default)")
     mode.add_argument(
@@ -135,7 +151,12 @@ def main(arguments: Sequence[str] | None = None, run: Run = run_wrangler) -> int
     )
     options = parser.parse_args(arguments)
     try:
-        specification = replace(specified, name=options.name, dimensions=options.dimensions)
+        specification = replace(
+            specified,
+            name=options.name,
+            dimensions=options.dimensions,
+            metadata_indexes=(*specified.metadata_indexes, *map(own_index, options.filter)),
+        )
         if options.apply:
             apply(specification, run, _say)
         else:

@@ -25,6 +25,7 @@ from adapters.vectorize import Vectorize
 from adapters.web import WebCrypto, fetch, fetch_stream, time_zones
 from retain import errors
 from retain.limits.rates import Rates, Unlimited
+from retain.limits.vector_filter import declared
 from retain.ports import AgentInstances, Crypto, Kv, Objects, RateLimiter, Sql, TenantWriters, VectorIndex
 from retain.schema.database import KnownSchemaSql
 from retain.settings import NAMES as SETTING_NAMES
@@ -103,16 +104,17 @@ class Platform:
 def platform_of(env: Env) -> Platform:
     """Unpack `env`. Raises: Misconfigured for an invalid setting."""
     variables = {name: value for name in SETTING_NAMES if isinstance(value := getattr(env, name, None), str)}
+    settings = read_settings(variables)
     return Platform(
         kv=WorkersKv(env.KV),
         sql=AttributedSql(KnownSchemaSql(D1(env.DB))),
         objects=R2(env.COLD),
-        index=Vectorize(env.VECTORIZE),
+        index=Vectorize(env.VECTORIZE, declared(settings.vector_filters)),
         instances=DurableInstances(env.AGENT_RUNTIME),
         writers=DurableWriters(env.TENANT_WRITER),
         ai=WorkersAi(env),
         crypto=WebCrypto(),
-        settings=read_settings(variables),
+        settings=settings,
         rates=Rates(*(_limiter(getattr(env, name, None)) for name in ("CALLER_RATE", "TENANT_RATE"))),
     )
 

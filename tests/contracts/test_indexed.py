@@ -31,6 +31,7 @@ class LateIndex:
 
     def __init__(self) -> None:
         self.shown = SqliteVectorIndex.open(DIMENSIONS)
+        self.filterable = self.shown.filterable
         self.waiting: list[Sequence[VectorEntry] | tuple[str, ...]] = []
         self.down = False
         self.before_upsert: Callable[[], Awaitable[None]] | None = None

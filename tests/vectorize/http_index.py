@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from retain.limits.vector_filter import FILTERABLE
 from retain.limits.vectorize import (
     MAX_DELETE_IDS,
     MAX_GET_IDS,
@@ -48,6 +49,7 @@ class HttpVectorIndex:
     def __init__(self, binding: HttpBinding, dimensions: int) -> None:
         self._binding = binding
         self._dimensions = dimensions
+        self.filterable = FILTERABLE
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:
         """Write the vectors."""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from retain.limits.vector_filter import INDEXED_BYTES, PropertyType, check_filter, indexed_text, matches
-from retain.ports import MetadataFilter, MetadataValue
+from retain.limits.vector_filter import INDEXED_BYTES, check_filter, indexed_text, matches
+from retain.ports import MetadataFilter, MetadataValue, PropertyType
 from tests.vectorize.conftest import STEERED_INDEXES
 
 FILTERABLE: Final[Mapping[str, PropertyType]] = {"kind": "string", "created_at": "number", "live": "boolean"}

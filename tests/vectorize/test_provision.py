@@ -177,3 +177,18 @@ def test_a_failing_command_is_named_with_what_it_wrote() -> None:
     with pytest.raises(ProvisioningError, match="no-such-program is not installed"):
         run_wrangler(("no-such-program",))
     assert run_wrangler(("echo", "[]")) == "[]\n"
+
+
+def test_a_declared_name_gets_a_metadata_index_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--filter", "customer:string", "--filter", "amount:number"]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[-2].endswith("--property-name=meta_customer --type=string")
+    assert printed[-1].endswith("--property-name=meta_amount --type=number")
+
+
+@pytest.mark.parametrize("declared", [["a:text"], ["a"], ["a:string", "b:string", "c:string"]], ids=str)
+def test_a_declaration_that_vectorize_does_not_allow_is_refused(
+    declared: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([option for one in declared for option in ("--filter", one)]) == 1
+    assert capsys.readouterr().out == ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from retain.limits.vector_filter import FILTERABLE
+from retain.limits.vector_filter import PROVISIONED
 from tests.vectorize.workerd import CONFIG, ROOT, variables
 from vectorize.specification import IndexSpecification, MetadataIndex, SpecificationError, read_specification
 
@@ -21,11 +21,11 @@ def test_every_metadata_index_has_a_reason() -> None:
 
 
 def test_the_library_filters_by_exactly_the_indexed_properties() -> None:
-    assert {one.property: one.type for one in SPECIFIED.metadata_indexes} == FILTERABLE
+    assert {one.property: one.type for one in SPECIFIED.metadata_indexes} == PROVISIONED
 
 
 def test_the_standin_is_configured_as_specified() -> None:
-    assert variables()["METADATA_INDEXES"] == FILTERABLE
+    assert variables()["METADATA_INDEXES"] == PROVISIONED
     assert variables()["DIMENSIONS"] == str(SPECIFIED.local_dimensions)
     assert variables()["INDEX_NAME"] == SPECIFIED.name
     assert SPECIFIED.metric == "cosine"  # the only one the stand-in knows

@@ -12,6 +12,7 @@ from adapters.deadline import within
 from adapters.web import converted
 from retain.json_text import Json
 from retain.limits.deadlines import VECTOR_QUERY_MS, vector_write_ms
+from retain.limits.vector_filter import FILTERABLE
 from retain.limits.vectorize import (
     MAX_DELETE_IDS,
     MAX_GET_IDS,
@@ -21,7 +22,7 @@ from retain.limits.vectorize import (
     delete_calls,
     platform_error,
 )
-from retain.ports import MetadataFilter, Vector, VectorEntry, VectorMatch
+from retain.ports import MetadataFilter, PropertyType, Vector, VectorEntry, VectorMatch
 
 if TYPE_CHECKING:
     from cloudflare_bindings import VectorizeIndex
@@ -36,8 +37,10 @@ class Vectorize:
     for a batch of a thousand.
     """
 
-    def __init__(self, binding: VectorizeIndex) -> None:
+    def __init__(self, binding: VectorizeIndex, declared: Mapping[str, PropertyType] | None = None) -> None:
+        """declared: the properties with a metadata index beyond those of every deployment."""
         self._index = binding._binding
+        self.filterable: Mapping[str, PropertyType] = {**FILTERABLE, **(declared or {})}
         self._dimensions: int | None = None
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:
@@ -66,6 +69,7 @@ class Vectorize:
             criteria=filter,
             top_k=top_k,
             with_metadata=with_metadata,
+            filterable=self.filterable,
         )
         options: dict[str, Json] = {"topK": top_k, "namespace": namespace}
         options["returnMetadata"] = "all" if with_metadata else "none"

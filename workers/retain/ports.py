@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from retain.json_text import JsonObject
 
@@ -151,6 +151,10 @@ class VectorEntry:
     metadata: Mapping[str, MetadataValue] = field(default_factory=dict)
 
 
+PropertyType = Literal["string", "number", "boolean"]
+"""The type of the values of a property with a metadata index."""
+
+
 @dataclass(frozen=True, slots=True)
 class VectorMatch:
     """One hit: id, cosine similarity in [-1, 1], and the metadata when asked for."""
@@ -166,6 +170,11 @@ class VectorIndex(Protocol):
     Writes are asynchronous: a vector may become visible seconds after `upsert` returned.
     Source: https://developers.cloudflare.com/vectorize/platform/limits/
     """
+
+    @property
+    def filterable(self) -> Mapping[str, PropertyType]:
+        """The properties by which a query may filter, and the type of their values."""
+        ...
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:
         """Write at most 1,000 vectors, replacing those with equal ids; return the mutation's id. Idempotent.

@@ -47,7 +47,8 @@ class Settings:
     that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them.
     resolver_url: as `retain.gateway.settings`. backups_daily: whether
     the daily work backs tenants up. backups_kept_days: how long a backup is kept, at most 28. collector: where
-    telemetry goes, None for nowhere.
+    telemetry goes, None for nowhere. vector_filters: the properties with a metadata index beyond those of every deployment,
+    as `retain.limits.vector_filter.declared` reads them.
     """
 
     environment: str
@@ -66,6 +67,7 @@ class Settings:
     evaluation_judge: str = "off"
     owners: str = ""
     resolver_url: str = ""
+    vector_filters: str = ""
     collector: Collector | None = None
     memory_placements: str = ""
     memory_pii_fields: str = ""
@@ -105,6 +107,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
             legacy_patterns=variables.get("MEMORY_NAMESPACE_LEGACY_PATTERNS", ""),
         ),
         rerank_model=variables.get("RERANK_MODEL", ""),
+        vector_filters=variables.get("VECTOR_FILTERS", ""),
         credentials_key=variables.get("CREDENTIALS_KEY", ""),
         previous_credentials_key=variables.get("PREVIOUS_CREDENTIALS_KEY", ""),
         runs_retention_days=_number("RUNS_RETENTION_DAYS", variables, default="400"),
@@ -202,6 +205,7 @@ NAMES = (
     "EXTRACTOR",
     "EVAL_JUDGE",
     "RUNS_RETENTION_DAYS",
+    "VECTOR_FILTERS",
     "OTLP_ENDPOINT",
     "OTLP_HEADERS",
     "OTLP_CONTENTS",

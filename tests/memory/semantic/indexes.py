@@ -16,6 +16,7 @@ class _Passing:
 
     def __init__(self, index: VectorIndex) -> None:
         self.inner = index
+        self.filterable = index.filterable
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:
         return await self.inner.upsert(entries)

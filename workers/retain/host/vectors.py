@@ -8,7 +8,7 @@ import json
 import math
 import sqlite3
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import mul
 from pathlib import Path
 from typing import cast
@@ -17,9 +17,9 @@ from uuid import uuid4
 from retain.errors import Misconfigured
 from retain.host.connection import open_connection, query, refusal
 from retain.json_text import read_own_json
-from retain.limits.vector_filter import matches
+from retain.limits.vector_filter import FILTERABLE, matches
 from retain.limits.vectorize import MAX_DELETE_IDS, MAX_GET_IDS, check_entries, check_ids, check_query
-from retain.ports import MetadataFilter, MetadataValue, SqlValue, Vector, VectorEntry, VectorMatch
+from retain.ports import MetadataFilter, MetadataValue, PropertyType, SqlValue, Vector, VectorEntry, VectorMatch
 
 _SCHEMA = (
     """
@@ -50,20 +50,28 @@ class SqliteVectorIndex:
     Values are stored as 32-bit floats, as Vectorize stores them.
     """
 
-    def __init__(self, connection: sqlite3.Connection, dimensions: int) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, dimensions: int, declared: Mapping[str, PropertyType] | None = None
+    ) -> None:
+        """declared: the properties by which a query may filter, beyond those of every deployment."""
         self._connection = connection
         self._dimensions = dimensions
+        self.filterable: Mapping[str, PropertyType] = {**FILTERABLE, **(declared or {})}
 
     @classmethod
-    def open(cls, dimensions: int, path: str | Path = ":memory:") -> SqliteVectorIndex:
+    def open(
+        cls, dimensions: int, path: str | Path = ":memory:", declared: Mapping[str, PropertyType] | None = None
+    ) -> SqliteVectorIndex:
         """Open an index in a file, or a new one in memory.
 
         Raises: Unavailable; Misconfigured (code `vector_dimensions_changed`) when the file has an index with others.
         """
-        return cls.on(open_connection(path), dimensions)
+        return cls.on(open_connection(path), dimensions, declared)
 
     @classmethod
-    def on(cls, connection: sqlite3.Connection, dimensions: int) -> SqliteVectorIndex:
+    def on(
+        cls, connection: sqlite3.Connection, dimensions: int, declared: Mapping[str, PropertyType] | None = None
+    ) -> SqliteVectorIndex:
         """Return the index of an open database, which is closed with it.
 
         Raises: Misconfigured, as `open`.
@@ -77,7 +85,7 @@ class SqliteVectorIndex:
                     f"the index has {size // _FLOAT_BYTES} dimensions, not {dimensions}",
                     code="vector_dimensions_changed",
                 )
-        return cls(connection, dimensions)
+        return cls(connection, dimensions, declared)
 
     def close(self) -> None:
         """Close the connection. An index in memory is lost."""
@@ -100,7 +108,13 @@ class SqliteVectorIndex:
     ) -> list[VectorMatch]:
         """Return the nearest vectors of the namespace that pass the filter, best first, ties by id. See the port."""
         check_query(
-            vector, self._dimensions, namespace=namespace, criteria=filter, top_k=top_k, with_metadata=with_metadata
+            vector,
+            self._dimensions,
+            namespace=namespace,
+            criteria=filter,
+            top_k=top_k,
+            with_metadata=with_metadata,
+            filterable=self.filterable,
         )
         await asyncio.sleep(0)
         norm = math.hypot(*vector)

@@ -12,13 +12,12 @@ from __future__ import annotations
 import json
 import math
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, cast
 
-from retain.errors import InvalidInput, LimitExceeded
-from retain.ports import MetadataFilter, MetadataValue
-
-PropertyType = Literal["string", "number", "boolean"]
+from retain.errors import InvalidInput, LimitExceeded, Misconfigured
+from retain.ports import MetadataFilter, MetadataValue, PropertyType
 
 FILTERABLE: Final[Mapping[str, PropertyType]] = {
     "tenant_id": "string",
@@ -29,7 +28,20 @@ FILTERABLE: Final[Mapping[str, PropertyType]] = {
     "created_at": "number",
     "subject": "string",
 }
-"""The properties with a metadata index, as `vectorize/index.toml` provisions them, and the type of their values."""
+"""The properties with a metadata index in every deployment, and the type of their values."""
+
+OVER_AT: Final = "over_at"
+"""The property that says when a record stops being valid. Only a deployment that declares it filters by it."""
+
+PROVISIONED: Final[Mapping[str, PropertyType]] = {**FILTERABLE, OVER_AT: "number"}
+"""The properties with a metadata index in a new deployment, as `vectorize/index.toml` provisions them."""
+
+OWN_PREFIX: Final = "meta_"
+"""What precedes the name of a memory's own metadata in the name of its property."""
+
+MAX_DECLARED: Final = 3
+"""How many properties a deployment may declare: Vectorize allows ten indexes."""
+_DECLARED: Final = re.compile(r"([A-Za-z0-9_-]{1,59}):(string|number|boolean)")
 
 INDEXED_BYTES: Final = 64
 """How much of a string a metadata index keeps, in bytes of UTF-8."""
@@ -43,6 +55,37 @@ _LOWER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {"$gt": operator.gt, "
 _RANGES: Final = {**_UPPER, **_LOWER}
 _LISTS: Final = ("$in", "$nin")
 _OPERATORS: Final = ("$eq", "$ne", *_LISTS, *_RANGES)
+
+
+def declared(text: str) -> dict[str, PropertyType]:
+    """Return the properties that a deployment declares, as `over_at, customer:string, amount:number`.
+
+    Raises: Misconfigured (code `invalid_setting`).
+    """
+    found: dict[str, PropertyType] = {}
+    for part in re.split(r"[,\s]+", text.strip(", \n")) if text.strip(", \n") else []:
+        named = _DECLARED.fullmatch(part)
+        if named is None and part != OVER_AT:
+            raise Misconfigured(f"VECTOR_FILTERS: {part!r} is not name:type", code="invalid_setting")
+        if named is None:
+            found[OVER_AT] = "number"
+        else:
+            found[OWN_PREFIX + named[1]] = cast("PropertyType", named[2])
+    if len(found) > MAX_DECLARED:
+        raise Misconfigured(f"VECTOR_FILTERS has more than {MAX_DECLARED} names", code="invalid_setting")
+    return found
+
+
+def indexed_value(value: object, kind: str) -> MetadataValue | None:
+    """Return what a metadata index of a type keeps of a value; None when it keeps nothing. True and 1 are the same."""
+    if kind == "string":
+        return indexed_text(value) if isinstance(value, str) else None
+    if kind == "boolean":
+        return bool(value) if isinstance(value, bool | int | float) and value in (0, 1) else None
+    if not isinstance(value, int | float):
+        return None
+    number = int(value) if isinstance(value, bool) else value
+    return number if is_json_number(number) else None
 
 
 def indexed_text(text: str) -> str:

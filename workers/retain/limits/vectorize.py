@@ -12,8 +12,8 @@ from typing import Final
 
 from retain.errors import InvalidInput, LimitExceeded, RetainError, Unavailable
 from retain.errors.codes import InvalidInputCode, LimitExceededCode
-from retain.limits.vector_filter import check_filter, is_json_number
-from retain.ports import MetadataFilter, MetadataValue, Vector, VectorEntry
+from retain.limits.vector_filter import FILTERABLE, check_filter, is_json_number
+from retain.ports import MetadataFilter, MetadataValue, PropertyType, Vector, VectorEntry
 
 MAX_DIMENSIONS: Final = 1536
 MAX_VALUE: Final = 3.4028234663852886e38
@@ -64,9 +64,16 @@ def check_entries(entries: Sequence[VectorEntry], dimensions: int) -> None:
 
 
 def check_query(
-    vector: Vector, dimensions: int, *, namespace: str, criteria: MetadataFilter, top_k: int, with_metadata: bool
+    vector: Vector,
+    dimensions: int,
+    *,
+    namespace: str,
+    criteria: MetadataFilter,
+    top_k: int,
+    with_metadata: bool,
+    filterable: Mapping[str, PropertyType] = FILTERABLE,
 ) -> None:
-    """Check a query of an index with these dimensions.
+    """Check a query of an index with these dimensions and metadata indexes.
 
     Raises: LimitExceeded (codes `vector_top_k_too_large`, `vector_namespace_too_long`, `vector_filter_too_large`);
         InvalidInput (codes `vector_top_k`, `vector_dimensions`, `vector_not_finite`, `vector_is_zero`,
@@ -77,7 +84,7 @@ def check_query(
     if top_k < 1:
         raise InvalidInput("top_k must be at least 1", code="vector_top_k")
     _check_count(top_k, MAX_TOP_K_WITH_METADATA if with_metadata else MAX_TOP_K, "vector_top_k_too_large")
-    check_filter(criteria)
+    check_filter(criteria, filterable)
 
 
 def check_ids(ids: Sequence[str], limit: int) -> None:

@@ -15,6 +15,7 @@ from retain.errors import RetainError, Unavailable
 from retain.ledgers.errors import Trouble, park, settle
 from retain.limits.d1_calls import used_up
 from retain.limits.deadlines import embedding_ms
+from retain.limits.vector_filter import OVER_AT, OWN_PREFIX, indexed_value
 from retain.memory import earlier_texts, index_debts
 from retain.memory.earlier_texts import EarlierText
 from retain.memory.index_debts import Owed, changed_since, crossed_out, owed_of, reading
@@ -35,6 +36,8 @@ PARKED_AFTER = 3
 """Failures after which a record's debt is in the error ledger as well. The reconciler keeps trying."""
 SETTLING_MS = 120_000
 """After this time no further group is begun: an index that hangs costs seconds for each record."""
+NEVER = 2**53
+"""When a record is over that has no end."""
 MAX_TRIES = 5
 """How often settling is tried while the record keeps changing."""
 _UNCHANGED = "SELECT number FROM memory_records WHERE id = ? AND content_hash = ?"
@@ -319,7 +322,21 @@ class Indexer:
             "superseded_by": None if record.valid_to_ms is None else record.superseded_by,
             "learned_from_run_id": run_id if isinstance(run_id, str) else None,
         }
-        return {name: value for name, value in values.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None} | self._declared(record)
+
+    def _declared(self, record: Record) -> dict[str, MetadataValue]:
+        """Return the properties that the deployment declares: when the record is over, and its own metadata."""
+        found: dict[str, MetadataValue] = {}
+        for name, kind in self._index.filterable.items():
+            if name == OVER_AT:
+                found[name] = min(
+                    [end for end in (record.valid_to_ms, record.expires_at_ms) if end is not None] or [NEVER]
+                )
+            elif name.startswith(OWN_PREFIX):
+                kept = indexed_value(record.metadata.get(name.removeprefix(OWN_PREFIX)), kind)
+                if kept is not None:
+                    found[name] = kept
+        return found
 
 
 def _trouble(debt: Row, error: RetainError, now_ms: int) -> Trouble:

@@ -23,6 +23,7 @@ from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.recall.sources.contents import Contents
 from retain.memory.recall.sources.full_text import bm25, found_words, full_text
 from retain.memory.recall.sources.nearest import CANDIDATES, NOTHING, Nearest, VectorSearch, too_few
+from retain.memory.recall.sources.pushed import pushed
 from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain, read_below, visible_from
 from retain.memory.recall.sources.widening import widened
 from retain.memory.records.limits import END_OF_NUMBERS
@@ -146,7 +147,7 @@ class Recall:
         visible = Visible(reach, at_ms, known_at_ms, condition, tuple(values))
         reading = asyncio.ensure_future(self._in_d1(query, visible, counted, filtered=bool(wanted.filter)))
         try:
-            meant = await self._meaning(query, visible)
+            meant = await self._meaning(query, visible, wanted)
         except BaseException:
             await asyncio.gather(reading, return_exceptions=True)
             raise
@@ -186,12 +187,14 @@ class Recall:
             _log.warning("a recall does without the embedding model", extra={"code": error.code})
             return (), 0.0, ("embedding",)
 
-    async def _meaning(self, query: Query, visible: Visible) -> _Meaning:
+    async def _meaning(self, query: Query, visible: Visible, wanted: RecallQuery) -> _Meaning:
         """Embed the query and ask the vector index."""
         vector, unrelated, degraded = await self._embedded(query)
         search = None
         if any(vector) and visible.scope_ids:
             criteria: MetadataFilter = {**visible.reach.vector_filter(), "model": self._embedder.model[:64]}
+            if visible.known_at_ms is None:  # the index does not know what a record was in the past
+                criteria = pushed(wanted.filter, visible.at_ms, self._index.filterable, criteria)
             search = VectorSearch(self._index, visible.tenant_id, criteria, vector)
         nearest = NOTHING if search is None else await search.nearest(visible.known_at_ms)
         return _Meaning(vector, unrelated, search, nearest, degraded)
