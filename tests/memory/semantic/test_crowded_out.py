@@ -12,6 +12,7 @@ from retain.memory.recall.recall import RecallQuery
 from retain.memory.recall.sources import nearest
 from retain.memory.records.record import NewRecord
 from retain.ports import VectorMatch
+from tests.memory.semantic.indexes import SilentIndex
 from tests.memory.semantic.substrate import AGENT_SOURCE, Substrate
 
 HOUR_MS = 3_600_000
@@ -144,3 +145,29 @@ async def test_a_filter_that_few_records_meet_asks_the_index_once(
     asked = counted_queries(substrate, monkeypatch)
     assert (await substrate.found("where is the car parked", filter={"patient": "b"}))[0] == GARAGE
     assert len(asked) == 1
+
+
+async def test_closed_versions_that_the_index_does_not_show_yet_crowd_out_nothing(substrate: Substrate) -> None:
+    substrate.index = SilentIndex(substrate.vectors)
+    versions = [f"The doctor prescribed antibiotics, course {n}" for n in range(100)]
+    for content in [*versions, "The doctor recommended tablets of aspirin"]:
+        substrate.clock.advance(10)
+        await substrate.store(content, subject="pat", predicate="treatment")
+    found = await substrate.found("physician medicine medication")
+    assert found == ["The doctor recommended tablets of aspirin"]
+
+
+async def test_what_was_stored_at_once_crowds_out_nothing_stored_before(
+    substrate: Substrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidates, "MATCHING_LIMIT", 20)
+    await substrate.store(GARAGE, metadata={"patient": "b"})
+    bills = [NewRecord(f"Invoice {n} was sent to the insurer", metadata={"patient": "b"}) for n in range(40)]
+    cars = [NewRecord(f"The car is parked on level {n}", metadata={"patient": "a"}) for n in range(150)]
+    for news in (bills, cars):
+        substrate.clock.advance(4000)
+        await substrate.memory().store_all(news, AGENT_SOURCE)
+    substrate.clock.advance(HOUR_MS)
+    await substrate.reconcile()
+    result = await substrate.memory().recall(RecallQuery("where is the car parked", filter={"patient": "b"}))
+    assert (result.hits[0].record.content, result.degraded) == (GARAGE, ())

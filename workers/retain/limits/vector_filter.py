@@ -85,7 +85,8 @@ def indexed_value(value: object, kind: str) -> MetadataValue | None:
     if not isinstance(value, int | float):
         return None
     number = int(value) if isinstance(value, bool) else value
-    return number if is_json_number(number) else None
+    exact = is_json_number(number) and (isinstance(number, float) or abs(number) < _EXACT_INTEGER)
+    return number if exact else None  # Python sends JavaScript larger ones as another type
 
 
 def indexed_text(text: str) -> str:

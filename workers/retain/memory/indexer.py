@@ -36,8 +36,8 @@ PARKED_AFTER = 3
 """Failures after which a record's debt is in the error ledger as well. The reconciler keeps trying."""
 SETTLING_MS = 120_000
 """After this time no further group is begun: an index that hangs costs seconds for each record."""
-NEVER = 2**53
-"""When a record is over that has no end."""
+NEVER = 2**53 - 1
+"""When a record is over that has no end: the largest number that JavaScript keeps exactly as one."""
 MAX_TRIES = 5
 """How often settling is tried while the record keeps changing."""
 _UNCHANGED = "SELECT number FROM memory_records WHERE id = ? AND content_hash = ?"

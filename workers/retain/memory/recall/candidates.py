@@ -158,6 +158,7 @@ def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
 
     changed: the index may show the record's old vectors, so the signature counts. model: whose signatures to read.
     """
+    where, values = visible.where()
     lately = (
         "SELECT record_id, changed, at_ms FROM memory_outbox WHERE tenant_id = ?1 AND state = {state}"
         f" AND (?2 OR scope_id IN (SELECT value FROM json_each(?3))) ORDER BY at_ms DESC LIMIT {FRESH_LIMIT}"
@@ -168,8 +169,8 @@ def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
         f" UNION ALL SELECT * FROM ({lately.format(state=chr(39) + 'sent' + chr(39) + ' AND at_ms >= ?4')})"
         f" ORDER BY at_ms DESC LIMIT {FRESH_LIMIT}"
         ") o CROSS JOIN memory_records r ON r.id = o.record_id CROSS JOIN memory_search s ON s.number = r.number"
-        " WHERE s.parts > 0 AND s.embedding_model = ?5",
-        (visible.tenant_id, int(visible.reach.whole), json.dumps(visible.scope_ids), since_ms, model),
+        f" WHERE s.parts > 0 AND s.embedding_model = ?5 AND {where}",
+        (visible.tenant_id, int(visible.reach.whole), json.dumps(visible.scope_ids), since_ms, model, *values),
     )
 
 

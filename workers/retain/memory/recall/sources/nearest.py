@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from retain.errors import Unavailable
+from retain.limits.vectorize import GRACE_MS
 from retain.memory.vector_names import record_id_of, vector_namespace
 from retain.ports import MetadataFilter, Vector, VectorIndex
 
@@ -25,9 +26,9 @@ Source: https://developers.cloudflare.com/vectorize/platform/limits/
 NEAR: Final = 20
 """A recall is widened when fewer of the nearest records may be seen, and less than half of those considered …"""
 SLICES: Final = 4
-"""… by cutting each span of time whose answer was full into so many …"""
-MAX_QUERIES: Final = 20
-"""… with at most so many further queries: up to 1,700 vectors are looked at."""
+"""… by cutting each span of time whose answer was full at the quartiles of what was found and at its ends …"""
+MAX_QUERIES: Final = 30
+"""… with at most so many further queries."""
 
 _log = logging.getLogger(__name__)
 
@@ -136,13 +137,11 @@ class VectorSearch:
     ) -> list[tuple[IndexAnswer, list[tuple[int | None, int | None]]]]:
         """Return the full pages that are cut next, nearest first, and the spans that each is cut into.
 
-        The times that divide a span are the quartiles of what was found in it. left: how many queries may be made.
+        left: how many queries may be made.
         """
         cuts = []
         for page in sorted((page for page in pages if page.full), key=lambda page: -page.floor):
-            times = sorted(known[one][0] for one in page.cosine if one in known)
-            at = {times[len(times) * part // SLICES] for part in range(1, SLICES)} if times else set()
-            inner = sorted(time for time in at if time < times[-1])
+            inner = _inner(page, [known[one][0] for one in page.cosine if one in known])
             if not inner or len(inner) + 1 > left:
                 continue
             left -= len(inner) + 1
@@ -160,3 +159,20 @@ class VectorSearch:
             cosine[record_id] = max(match.score, cosine.get(record_id, -1.0))
         full = len(matches) == CANDIDATES
         return IndexAnswer(after_ms, until_ms, cosine, full, matches[-1].score if full else 0.0)
+
+
+def _inner(page: IndexAnswer, recorded_ms: Sequence[int]) -> list[int]:
+    """Return the times that divide an answer's span: the quartiles of what was found, and its ends.
+
+    A vector's time may be up to a minute before its record's. So many that were recorded at once are divided by halves.
+    """
+    times = sorted(recorded_ms)
+    if not times:
+        return []
+    quartiles = {times[len(times) * part // SLICES] for part in range(1, SLICES)}
+    points = {times[0] - GRACE_MS - 1, times[0] - 1, times[-1], *quartiles}
+    after_ms, until_ms = page.after_ms, page.until_ms
+    inner = [one for one in points if (after_ms is None or one > after_ms) and (until_ms is None or one < until_ms)]
+    if not inner and after_ms is not None and until_ms is not None and until_ms - after_ms > 1:
+        inner = [(after_ms + until_ms) // 2]
+    return sorted(inner)
