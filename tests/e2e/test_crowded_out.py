@@ -30,7 +30,8 @@ def declaring(migrated_state: Callable[[], Path]) -> Iterator[httpx.Client]:
 def seed(api: httpx.Client, tenant: str, memories: Sequence[Mapping[str, object]]) -> None:
     for start in range(0, len(memories), 100):
         body = {"tenant": tenant, "agent_type": "sdr", "memories": memories[start : start + 100]}
-        assert api.post("/admin/seed-memory", json=body, timeout=120).status_code == 201
+        answer = api.post("/admin/seed-memory", json=body, timeout=120)
+        assert answer.status_code == 201, answer.text
 
 
 def recall(api: httpx.Client, tenant: str, query: str, **asked: object) -> tuple[list[str], list[str]]:
@@ -45,7 +46,7 @@ def test_the_current_fact_is_found_among_its_closed_versions(client: str, reques
     tenant = f"crowded-{client}"
     assert api.put(f"/admin/tenants/{tenant}").status_code in (200, 201)
     fact = {"subject": "pat", "predicate": "treatment"}
-    contents = [f"The doctor prescribed antibiotics, course {number}" for number in range(120)]
+    contents = [f"The doctor prescribed antibiotics, course {number}" for number in range(99)]
     seed(api, tenant, [{"content": content, **fact} for content in [*contents, CURRENT]])
     assert recall(api, tenant, "physician medicine medication") == ([CURRENT], [])
 

@@ -26,7 +26,7 @@ Source: https://developers.cloudflare.com/vectorize/platform/limits/
 NEAR: Final = 20
 """A recall is widened when fewer of the nearest records may be seen, and less than half of those considered …"""
 SLICES: Final = 4
-"""… by cutting each span of time whose answer was full at the quartiles of what was found and at its ends …"""
+"""… by cutting each span of time whose answer was full at the quartiles of what was found, before and after it …"""
 MAX_QUERIES: Final = 30
 """… with at most so many further queries."""
 
@@ -162,7 +162,7 @@ class VectorSearch:
 
 
 def _inner(page: IndexAnswer, recorded_ms: Sequence[int]) -> list[int]:
-    """Return the times that divide an answer's span: the quartiles of what was found, and its ends.
+    """Return the times that divide an answer's span: the quartiles of what was found, and what is before and after it.
 
     A vector's time may be up to a minute before its record's. So many that were recorded at once are divided by halves.
     """
