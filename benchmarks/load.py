@@ -135,7 +135,8 @@ async def at_once(base_url: str, asks: Sequence[Ask]) -> tuple[list[tuple[int, o
 
         async def one(ask: Ask) -> tuple[int, object]:
             answer = await client.request(ask.method, ask.path, json=ask.content, headers=dict(ask.headers))
-            return answer.status_code, answer.json()
+            is_json = "json" in answer.headers.get("content-type", "")
+            return answer.status_code, answer.json() if is_json else None
 
         return list(await asyncio.gather(*map(one, asks))), time.perf_counter() - started
 
