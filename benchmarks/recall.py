@@ -139,7 +139,7 @@ def _digest(path: Path) -> str:
     """Return a digest of all that decides what is stored for a file: its data, the schema and the preparation."""
     prepared = [ROOT / "workers/retain/memory/recall" / f"{name}.py" for name in ("preparation", "words", "stemmer")]
     digest = hashlib.sha256()
-    for part in (path, Path(__file__), *sorted((ROOT / "migrations").glob("*.sql")), *prepared):
+    for part in (path, *sorted((ROOT / "migrations").glob("*.sql")), *prepared):
         digest.update(part.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -197,8 +197,9 @@ async def measure(path: Path, embedder: StaticEmbedder, cache: Path | None = Non
     """Measure one file, print how long a recall took, and return the measures."""
     results: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
     spent_ms: list[float] = []
+    kept_as = f"{path.name.partition('.')[0]}-{_digest(path)}"
     for number, conversation in enumerate(conversations(path)):
-        kept = None if cache is None else cache / f"{path.name.partition('.')[0]}-{_digest(path)}-{number}"
+        kept = None if cache is None else cache / f"{kept_as}-{number}"
         loaded = await load(number, conversation, embedder, kept)
         for question in conversation["questions"]:
             before = question["before"]

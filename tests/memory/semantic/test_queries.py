@@ -188,6 +188,21 @@ def test_a_query_is_about_what_the_user_said_unless_it_asks_for_an_answer_or_a_s
     assert analyse(query, NOW).of_user == of_user
 
 
+@pytest.mark.parametrize(
+    ("query", "request_"),
+    [
+        ("How do I deploy a site?", True),
+        ("Which libraries are used here?", True),
+        ("Can you help me with my site?", True),
+        ("How many sites did I deploy?", False),
+        ("What is my deadline?", False),
+        ("What came first in our conversations?", False),
+    ],
+)
+def test_a_request_asks_for_help_or_for_what_is_not_the_askers_past(query: str, *, request_: bool) -> None:
+    assert analyse(query, NOW).request == request_
+
+
 def test_stop_words_are_left_out_unless_there_is_nothing_else() -> None:
     assert analyse("What is the refund of Ann?", NOW).stems == ("refund", "ann")
     assert analyse("who are you", NOW).stems == ("who", "ar", "you")

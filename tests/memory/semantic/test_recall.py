@@ -21,7 +21,7 @@ from tests.support.instances import shipped_embedder
 
 COMPONENTS = {
     "vector", "words", "recency", "related", "following", "temporal", "dated", "speaker", "asking", "exact",
-    "importance", "confidence", "around", "user",
+    "importance", "confidence", "around", "user", "standing", "preference",
 }  # fmt: skip
 
 

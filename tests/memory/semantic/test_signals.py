@@ -79,3 +79,71 @@ async def test_unrelated_documents_do_not_come_before_short_facts(substrate: Sub
 async def test_a_document_comes_before_short_facts_when_it_alone_has_the_words(substrate: Substrate) -> None:
     await fill(substrate, (*NOTES, *FACTS, f"{PAGE} A meteor hit the old observatory. {PAGE}"))
     assert (await substrate.hits("What did the meteor hit at the observatory?"))[0].record.content.startswith(PAGE[:40])
+
+
+INSTRUCTION = "Always give distances in miles when I ask about routes."
+
+
+async def test_a_standing_instruction_is_found_by_a_request_for_something_else(substrate: Substrate) -> None:
+    unimportant = tuple(f"Steep path {number}" for number in range(120))
+    await fill(substrate, unimportant, importance=0.0, confidence=0.0)
+    await fill(substrate, (INSTRUCTION,))
+    substrate.clock.advance(DAY_MS)
+    hits = await substrate.hits("How high is the climb?", top_k=50)
+    assert {hit.record.content for hit in hits if hit.components["standing"] > 0} == {INSTRUCTION}
+
+
+@pytest.mark.parametrize("query", ["Which route did I take?", "When was my last walk on a route?"])
+async def test_a_question_about_the_askers_past_prefers_neither_instructions_nor_preferences(
+    substrate: Substrate, query: str
+) -> None:
+    await fill(substrate, (INSTRUCTION, "I prefer flat routes.", "I took the coastal route."))
+    hits = await substrate.hits(query)
+    assert {(hit.components["standing"], hit.components["preference"]) for hit in hits} == {(0.0, 0.0)}
+
+
+@pytest.mark.parametrize(
+    ("speaker", "content", "raised"),
+    [
+        ("user", INSTRUCTION, True),
+        ("Ann", INSTRUCTION, True),
+        ("assistant", INSTRUCTION, False),
+        ("user", f"{INSTRUCTION} {'The path is muddy. ' * 25}", False),
+        ("user", "Always look both ways on a route.", False),
+    ],
+    ids=["user", "person", "assistant", "long", "other words"],
+)
+async def test_what_counts_as_a_standing_instruction(
+    substrate: Substrate, speaker: str, content: str, *, raised: bool
+) -> None:
+    await substrate.store(content, utterance=Utterance("chat", 0, speaker, NOW))
+    [hit] = await substrate.hits("Show me a route")
+    assert (hit.components["standing"] > 0) == raised
+
+
+async def test_a_request_prefers_what_states_a_preference(substrate: Substrate) -> None:
+    await fill(substrate, ("I prefer flat routes.", "I know flat routes."))
+    hits = await substrate.hits("Can you suggest flat routes?")
+    assert [hit.components["preference"] > 0 for hit in hits] == [True, False]
+
+
+async def test_a_standing_instruction_was_not_known_before_it_was_given(substrate: Substrate) -> None:
+    substrate.clock.set(NOW)
+    await substrate.store("The coastal route is closed.")
+    substrate.clock.set(NOW + DAY_MS)
+    await substrate.store(INSTRUCTION)
+    [hit] = await substrate.hits("Show me a route", as_of_ms=NOW + 1)
+    assert hit.record.content == "The coastal route is closed."
+    assert len(await substrate.hits("Show me a route", as_of_ms=NOW + 2 * DAY_MS)) == 2
+
+
+async def test_what_was_said_at_the_time_is_not_cut_before_times_are_compared(substrate: Substrate) -> None:
+    """The first choice keeps eighty candidates: there the time of those that full text found counts already."""
+    for number in range(120):
+        substrate.clock.set(NOW + number)
+        await substrate.store(f"Bread {number}")
+    substrate.clock.set(NOW + 60 * DAY_MS)
+    await substrate.store("Bread from the neighbours was on the table when we came home.")
+    substrate.clock.set(NOW + 61 * DAY_MS)
+    hits = await substrate.hits("Which bread did Ann see yesterday?", top_k=50)
+    assert [hit.record.content[:10] for hit in hits if hit.components["dated"] > 0] == ["Bread from"]

@@ -12,12 +12,23 @@ from dataclasses import dataclass
 from retain.memory.filters import FIELDS
 from retain.memory.recall.evidence import SEAM
 from retain.memory.recall.preparation import SPAN
-from retain.memory.recall.words import scope_tag
+from retain.memory.recall.words import scope_tag, stem, words
 from retain.memory.records.record import Record
 from retain.memory.records.rows import RECORD_COLUMNS, outside_gaps
 from retain.memory.scope import Reach
 from retain.ports import SqlValue, Statement
 
+STANDING_CANDIDATES = 20
+"""The most standing instructions that are candidates for a request."""
+_STANDING = (
+    "when I ask",
+    "whenever I ask",
+    "if I ask",
+    "each time I ask",
+    "every time I ask",
+    "from now on",
+    "going forward",
+)
 _TEXT_COLUMNS = ("length", "terms", "names_time", "asking", "signature")
 """What ranking reads of a text."""
 _PLACE_FIELDS = {"conversation": "conversation", "speaker": "speaker", "said_at_ms": "at_ms"}
@@ -145,6 +156,20 @@ def exact_term(visible: Visible, phrase: Sequence[str], texts: TextIndex) -> Sta
         f"SELECT r.id FROM (SELECT rowid AS number FROM {texts.full_text} WHERE {texts.full_text} MATCH ?"
         f" ORDER BY rowid DESC LIMIT {EXACT_LIMIT}) f {texts.records.format(number='f.number')} WHERE {where}",
         (match, *values),
+    )
+
+
+def standing(visible: Visible, texts: TextIndex) -> Statement:
+    """Return the statement for the ids of the newest records that have a phrase of standing instructions."""
+    where, values = visible.where(texts)
+    phrases = [[stem(word) for word in words(phrase)] for phrase in _STANDING]
+    match = " OR ".join(
+        f'"{" ".join(tag + found for found in phrase)}"' for tag in tags_of(visible) for phrase in phrases
+    )
+    return (
+        f"SELECT r.id FROM (SELECT rowid AS number FROM {texts.full_text} WHERE {texts.full_text} MATCH ?"
+        f" ORDER BY rowid DESC LIMIT {STANDING_CANDIDATES}) f {texts.records.format(number='f.number')} WHERE {where}",
+        (match or '""', *values),
     )
 
 

@@ -22,6 +22,10 @@ _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "augu
            "december")  # fmt: skip
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_PARTS = {name: days for names, days in (
+    ("early beginning start", (1, 13)), ("mid middle", (9, 22)), ("late end", (18, 31))
+) for name in names.split()}  # fmt: skip
+"""The days of a month that its parts mean: as vague as they are, so they overlap."""
 _NUMBERS = {word: number for number, word in enumerate(
     "one two three four five six seven eight nine ten eleven twelve".split(), start=1
 )} | {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 4}  # fmt: skip
@@ -189,6 +193,20 @@ def _yearly(text: str, now_ms: int) -> list[Interval]:
     return [_latest(lambda year: _months(year, month, count), first, now_ms)]
 
 
+def _part(text: str, now_ms: int) -> list[Interval]:
+    """Return the part of a month of "early May", "in mid-May 2024", "from mid to late May", "at the end of May"."""
+    years = re.findall(rf"\b{_YEAR}\b", text)
+    month = _number_of_month(re.findall(rf"\b{_MONTH}\b", text)[-1])
+    named = [days for name, days in _PARTS.items() if re.search(rf"\b{name}\b", text)]
+    first, last = min(named)[0], max(named)[1]
+
+    def of_year(year: int) -> Interval:
+        whole = _month(year, month)
+        return Interval(whole.from_ms + (first - 1) * DAY_MS, min(whole.from_ms + last * DAY_MS, whole.to_ms))
+
+    return [of_year(int(years[0])) if years else _latest(of_year, "", now_ms)]
+
+
 def _in_year(text: str, _: int) -> list[Interval]:
     return [_year(int(text[-4:]))]
 
@@ -285,6 +303,11 @@ def _until(count: int, unit: str, now_ms: int) -> Interval:
 
 
 _PATTERNS: dict[str, tuple[str, Callable[[str, int], list[Interval]]]] = {
+    "part": (
+        rf"(?:(?:in|at|by|during|from) )?(?:the )?(?:{'|'.join(_PARTS)})(?:[ -]to[ -](?:mid|late))?(?: of|-| of the)? ?"
+        rf"(?:the )?{_MONTH}\b(?:,? (?:of )?{_YEAR}\b)?",
+        _part,
+    ),
     "iso": (rf"{_YEAR}-\d\d-\d\d|{_YEAR}/\d\d?/\d\d?|{_YEAR}-\d\d", _iso),
     "numeric": (rf"\d\d?\.\d\d?\.{_YEAR}|\d\d?/\d\d?/{_YEAR}", _numeric),
     "written": (

@@ -8,12 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, WINDOW_LIMIT
-from retain.memory.recall.query import Query, is_user
-from retain.memory.recall.ranking import Candidate, Place, Turns
+from retain.memory.recall.query import Query, is_assistant, is_user
+from retain.memory.recall.ranking import BM25_K1, Candidate, Place, Turns, Weights
 from retain.ports import Row
 
 REACH = 1
 """How many turns on either side of a candidate become candidates too."""
+
+STANDING_LIMIT = 400
+"""A standing instruction has at most this many characters: in a longer text the phrase is mentioned in passing."""
+
+_PREFERRING = (" i ", " prefer ")
+"""The stems of a text that states a preference, between spaces."""
 
 SEAM = 1000
 """So many positions are left between two parts of a conversation, or more, when they arrive: nothing was said there."""
@@ -28,7 +34,8 @@ class Evidence:
     answer: then cosines are estimated.
     query_signature: 0 for a query without a vector. bm25, exact: the scores from full text and exact terms.
     matching: of the newest records that meet a filter, those that are nearest by their signatures: candidates in any case.
-    all_matching: they were chosen from all that meet it.
+    all_matching: they were chosen from all that meet it. dated: what full text found of the times that the query names.
+    standing: the newest with a phrase of standing instructions; candidates in any case.
     """
 
     cosine: Mapping[str, float]
@@ -38,6 +45,8 @@ class Evidence:
     exact: Mapping[str, float]
     matching: Sequence[str] = ()
     all_matching: bool = False
+    dated: frozenset[str] = frozenset()
+    standing: frozenset[str] = frozenset()
 
     def nearness(self, row: Row) -> float:
         """Return the cosine of a search row's record, estimated from its signature when no source found it.
@@ -60,11 +69,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A search row, parsed once. has: the query's stems that it contains."""
+    """A search row, parsed once. has: the query's stems that it contains. prefers: it says what somebody prefers."""
 
     row: Row
     place: Place | None
     has: frozenset[str]
+    prefers: bool
 
 
 def estimated(query_signature: int, signature: str) -> float:
@@ -85,6 +95,22 @@ def closest(rows: Sequence[tuple[str, str]], query_signature: int, count: int) -
     return [one for one, _ in sorted(rows, key=lambda row: (query_signature ^ int(row[1], 16)).bit_count())[:count]]
 
 
+def first_choice(evidence: Evidence, whole: float, weights: Weights) -> list[str]:
+    """Return the ids of what was found, best first by a first score. whole: the sum of the query's idf."""
+
+    def first(record_id: str) -> tuple[float, str]:
+        score = (
+            weights.vector * evidence.cosine.get(record_id, evidence.floor or 0.0)
+            + weights.words * evidence.bm25.get(record_id, 0.0) / ((BM25_K1 + 1) * whole)
+            + weights.exact * evidence.exact.get(record_id, 0.0)
+            + weights.dated * (record_id in evidence.dated)
+        )
+        return score, record_id
+
+    everything = {*evidence.bm25, *evidence.cosine, *evidence.exact}
+    return sorted(everything, key=first, reverse=True)
+
+
 def candidates_of(
     rows: Sequence[Row], query: Query, chosen: frozenset[str], evidence: Evidence
 ) -> tuple[list[Candidate], Turns]:
@@ -94,7 +120,7 @@ def candidates_of(
     """
     wanted = [(stem, f" {stem} ") for stem in query.stems]
     places = _places(rows)
-    turns = [_Turn(row, places.get(row["id"]), _stems_in(row["terms"], wanted)) for row in rows]
+    turns = [_turn(row, places.get(row["id"]), wanted) for row in rows]
     at = {turn.place: turn for turn in turns if turn.place is not None}
     reached = {
         place.moved(step)
@@ -116,6 +142,11 @@ def _stems_in(terms: str, wanted: Sequence[tuple[str, str]]) -> frozenset[str]:
     return frozenset([stem for stem, between in wanted if between in spaced])
 
 
+def _turn(row: Row, place: Place | None, wanted: Sequence[tuple[str, str]]) -> _Turn:
+    spaced = f" {row['terms']} "
+    return _Turn(row, place, _stems_in(row["terms"], wanted), all(stem in spaced for stem in _PREFERRING))
+
+
 def _candidate(turn: _Turn, query: Query, evidence: Evidence, *, following: _Turn | None) -> Candidate:
     row = turn.row
     return Candidate(
@@ -132,6 +163,10 @@ def _candidate(turn: _Turn, query: Query, evidence: Evidence, *, following: _Tur
         confidence=float(row["confidence"]),
         by_named=query.names(row["speaker"]),
         by_user=is_user(row["speaker"]),
+        standing=row["id"] in evidence.standing
+        and row["length"] <= STANDING_LIMIT
+        and not is_assistant(row["speaker"]),
+        preference=turn.prefers and not is_assistant(row["speaker"]),
         at_ms=int(row["at_ms"]),
         following=0.0 if following is None else evidence.nearness(following.row),
         cosine=evidence.nearness(row),

@@ -15,6 +15,7 @@ MAX_EXACT_TERMS = 8
 ROLES = frozenset(("user", "assistant", "system", "tool", "human", "ai"))
 """Speakers whose name does not identify a person."""
 _USERS = frozenset(("user", "human"))
+_ASSISTANTS = frozenset(("assistant", "ai", "system", "tool"))
 QUOTATION = 0.1
 """Weight of a quotation, which is often mere emphasis; an address or an id has 1."""
 
@@ -26,6 +27,16 @@ _ANSWERED = re.compile(
     r"|\byou (?:\w+ )?(?:said|told|gave|suggested|recommended|mentioned|provided|explained|listed|advised|proposed"
     r"|described|created|wrote)\b"
     r"|\b(?:summary|summaries|summari[sz]e|overview|recap)\b",
+    re.IGNORECASE,
+)
+_OWN_PAST = re.compile(
+    r"\b(?:(?:did|have|had|was|were|am|do) i|i(?:'ve| have| said| mentioned| brought| \w+ed)|my"
+    r"|our (?:conversation|discussion|chat|session)s?)\b",
+    re.IGNORECASE,
+)
+_ADVICE = re.compile(
+    r"\b(?:suggest|recommend|advise|help me|should i|can i|could i|how (?:can|do|would|should)|show me|walk me|explain"
+    r"|would you|what (?:\w+ )?(?:tools|options|steps|ways))",
     re.IGNORECASE,
 )
 _WHEN = re.compile(r"\s*(?:when|how long|(?:what|which) (?:date|day|week|month|year|time))\b", re.IGNORECASE)
@@ -52,7 +63,8 @@ class Query:
     stems: of its words in order, without stop words unless it has nothing else. exact: addresses, ids (not quantities
     such as "12th" or "30-minute") and quotations as stems in order, with the weight of each. message: it continues a
     conversation ("we", "my"), rather than beginning with a question. of_user: it does not ask for what an assistant
-    answered, nor for a summary. asks_when: it asks for a time. times: the spans of time that it names.
+    answered, nor for a summary. request: it asks for help or advice, or for what is not the asker's own past, so that
+    standing instructions and preferences matter. asks_when: it asks for a time. times: the spans of time that it names.
     """
 
     text: str
@@ -60,8 +72,13 @@ class Query:
     exact: Mapping[tuple[str, ...], float]
     message: bool
     of_user: bool
+    request: bool
     asks_when: bool
     times: tuple[Interval, ...]
+
+    def dates(self, at_ms: int) -> bool:
+        """Return whether the query asks for this time. A message that continues a conversation does not: it makes plans."""
+        return not self.message and any(at_ms in span for span in self.times)
 
     def names(self, speaker: str | None) -> bool:
         """Return whether the query contains a word of the speaker's name; a role, such as "user", is not a name."""
@@ -73,6 +90,11 @@ class Query:
 def is_user(speaker: str | None) -> bool:
     """Return whether a speaker is the user of an assistant, by role."""
     return speaker is not None and speaker.lower() in _USERS
+
+
+def is_assistant(speaker: str | None) -> bool:
+    """Return whether a speaker is an assistant, by role."""
+    return speaker is not None and speaker.lower() in _ASSISTANTS
 
 
 def analyse(text: str, now_ms: int) -> Query:
@@ -92,6 +114,7 @@ def analyse(text: str, now_ms: int) -> Query:
         _exact_terms(text),
         _CONVERSATIONAL.search(text) is not None and _QUESTION_FIRST.match(text) is None,
         _ANSWERED.search(text) is None,
+        _ADVICE.search(text) is not None or _OWN_PAST.search(text) is None,
         bool(_WHEN.match(text)),
         dates(text, now_ms),
     )

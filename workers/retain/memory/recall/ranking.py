@@ -12,6 +12,8 @@
                          continues a conversation: "this week" is then a plan
           + user       if the record is what a user said to an assistant, and the query does not ask for what was answered:
                          answers are long and repeat the words of what they answer
+          + standing   if the record is a standing instruction, and the query a request
+          + preference if the record states a preference, and the query is a request
           + speaker    * s, if the query names who said it
           + asking     * s * share of the record's sentences that are questions: a question is seldom an answer
           + exact      * share of the query's exact terms that the record has
@@ -68,6 +70,8 @@ class Weights:
     temporal: float = 2.0
     dated: float = 3.0
     user: float = 1.5
+    standing: float = 2.0
+    preference: float = 1.0
     speaker: float = 0.5
     asking: float = -1.0
     exact: float = 9.0
@@ -96,10 +100,10 @@ class Candidate:
 
     content_hash: equal to that of its copies in other scopes. place: None outside a conversation. has: the query's stems
     that it contains. order: its number in the order of recording, by which recency ranks. signature: see
-    `preparation.signature`. by_named: the query names its speaker. by_user: a user said it to an assistant. at_ms: when it
-    was uttered, else when it became valid. following: cosine of the query and the turn after it, 0 without one. bm25,
-    exact: 0 when full text did not find it. score, components: filled in by `rank`. relevance: filled in after it, see
-    `recall.relevance`.
+    `preparation.signature`. by_named: the query names its speaker. by_user: a user said it to an assistant. standing: it is
+    a standing instruction. preference: it states a preference. at_ms: when it was uttered, else when it became valid.
+    following: cosine of the query and the turn after it, 0 without one. bm25, exact: 0 when full text did not find it.
+    score, components: filled in by `rank`. relevance: filled in after it, see `recall.relevance`.
     """
 
     id: str
@@ -115,6 +119,8 @@ class Candidate:
     confidence: float
     by_named: bool
     by_user: bool
+    standing: bool
+    preference: bool
     at_ms: int
     following: float
     cosine: float = 0.0
@@ -156,8 +162,10 @@ def rank(
             "words": chosen.words * (s * covered + (1.0 - s) * c.bm25 / ((BM25_K1 + 1) * whole)),
             "following": chosen.following * s * max(c.following, 0.0),
             "temporal": chosen.temporal if query.asks_when and c.names_time else 0.0,
-            "dated": chosen.dated if not query.message and any(c.at_ms in span for span in query.times) else 0.0,
+            "dated": chosen.dated if query.dates(c.at_ms) else 0.0,
             "user": chosen.user if c.by_user and query.of_user else 0.0,
+            "standing": chosen.standing if c.standing and query.request else 0.0,
+            "preference": chosen.preference if c.preference and query.request else 0.0,
             "speaker": chosen.speaker * s if c.by_named else 0.0,
             "asking": chosen.asking * s * c.asking,
             "exact": chosen.exact * c.exact,

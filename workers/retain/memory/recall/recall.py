@@ -14,11 +14,11 @@ from retain.memory.filters import compile_filter
 from retain.memory.recall import candidates as sources
 from retain.memory.recall.as_of import as_then, best_known, read_records
 from retain.memory.recall.candidates import Visible
-from retain.memory.recall.evidence import Evidence, candidates_of, closest, estimated
+from retain.memory.recall.evidence import Evidence, candidates_of, closest, estimated, first_choice
 from retain.memory.recall.outdated import demote, facts_of_messages, read_facts
 from retain.memory.recall.preparation import signature
 from retain.memory.recall.query import Query, analyse
-from retain.memory.recall.ranking import BM25_K1, Candidate, Weights, distinct, rank
+from retain.memory.recall.ranking import Candidate, Weights, distinct, rank
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.recall.sources.contents import Contents
 from retain.memory.recall.sources.full_text import bm25, found_words, full_text
@@ -205,7 +205,7 @@ class Recall:
         """Return whether records that may not be seen took the places of others. ranked: those that may be seen."""
         if evidence.all_matching:
             return False  # all that may be seen was looked at
-        found = self._first_choice(evidence, 1.0)
+        found = first_choice(evidence, 1.0, self._weights)
         considered = sum(one in nearest.cosine for one in found[:KEEP])
         seen = sum(candidate.id in nearest.cosine for candidate in ranked)
         return (nearest.full or len(found) > KEEP) and too_few(seen, considered, wanted.top_k)
@@ -217,13 +217,14 @@ class Recall:
 
         In the past the records are read first: their events say which of two equal contents was valid.
         """
-        first = self._first_choice(evidence, sum(idf.values()) or 1.0)
+        first = first_choice(evidence, sum(idf.values()) or 1.0, self._weights)
         known: dict[str, Record] | None = None
         if visible.known_at_ms is None:
-            chosen = list(dict.fromkeys([*first[:KEEP], *evidence.matching]))
+            chosen = list(dict.fromkeys([*first[:KEEP], *evidence.matching, *sorted(evidence.standing)]))
         else:
             known = await best_known(self._sql, first, visible, KEEP)
-            known |= await read_records(self._sql, [one for one in evidence.matching if one not in known], visible)
+            others = [one for one in (*evidence.matching, *sorted(evidence.standing)) if one not in known]
+            known |= await read_records(self._sql, others, visible)
             chosen = sorted(known)
         found, stated = await self._sql.batch(
             [
@@ -270,6 +271,7 @@ class Recall:
             *[full_text(visible, query, texts) for texts in visible.texts],
             *[sources.exact_term(visible, phrase, texts) for phrase, texts in phrases],
             *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
+            *[sources.standing(visible, texts) for texts in (visible.texts if query.request else ())],
             *([sources.matching(visible, model)] if filtered else []),
         ]
         read = await self._sql.batch(statements)
@@ -278,6 +280,7 @@ class Recall:
             visible = replace(visible, reach=counted.reach)
         fresh, *rest = read
         matching = _listed(rest.pop()) if filtered else None
+        instructed = [rest.pop() for _ in (visible.texts if query.request else ())]
         earlier = [] if visible.known_at_ms is None else _listed(rest.pop())
         words = [found_words(rest.pop(0).rows[0]) for _ in visible.texts]
         statistics = counted.with_words([one.having for one in words])
@@ -285,27 +288,14 @@ class Recall:
         ranked: dict[str, float] = {}
         for one in words:
             ranked |= bm25(one, query, idf, statistics.average)
+        dated = frozenset(one for found in words for one, at_ms in found.at_ms.items() if query.dates(at_ms))
         whole = sum(query.exact.values())
         exact: dict[str, float] = {}
         for (phrase, _), result in zip(phrases, rest, strict=True):
             for row in result.rows:
                 exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
-        return statistics, visible, _Found(ranked, exact, _listed(fresh), earlier, matching)
-
-    def _first_choice(self, evidence: Evidence, whole: float) -> list[str]:
-        """Return the ids of what was found, best first by a first score. whole: the sum of the query's idf."""
-        weights = self._weights
-
-        def first(record_id: str) -> tuple[float, str]:
-            score = (
-                weights.vector * evidence.cosine.get(record_id, evidence.floor or 0.0)
-                + weights.words * evidence.bm25.get(record_id, 0.0) / ((BM25_K1 + 1) * whole)
-                + weights.exact * evidence.exact.get(record_id, 0.0)
-            )
-            return score, record_id
-
-        everything = {*evidence.bm25, *evidence.cosine, *evidence.exact}
-        return sorted(everything, key=first, reverse=True)
+        standing = frozenset(row["id"] for result in instructed for row in result.rows)
+        return statistics, visible, _Found(ranked, exact, _listed(fresh), earlier, matching, dated, standing)
 
     async def _hydrate(self, ranked: Sequence[Candidate], count: int, contents: Contents) -> list[Hit]:
         """Return the best with their records, each content once."""
@@ -351,6 +341,8 @@ class _Found:
     fresh: Sequence[Sequence[Any]]
     earlier: Sequence[Sequence[Any]]
     matching: Sequence[Any] | None
+    dated: frozenset[str]
+    standing: frozenset[str]
 
 
 def _evidence(meant: _Meaning, found: _Found) -> Evidence:
@@ -370,6 +362,8 @@ def _evidence(meant: _Meaning, found: _Found) -> Evidence:
         exact=found.exact,
         matching=closest(found.matching or [], own, CANDIDATES),
         all_matching=found.matching is not None and len(found.matching) < sources.MATCHING_LIMIT,
+        dated=found.dated,
+        standing=found.standing,
     )
 
 

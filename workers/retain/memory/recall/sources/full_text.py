@@ -41,10 +41,15 @@ _GROUP = 30
 
 @dataclass(frozen=True, slots=True)
 class FoundWords:
-    """What full text found. having: how many records have each stem. counts: of each stem, by record, after its words."""
+    """What full text found.
+
+    having: how many records have each stem. counts: of each stem, by record, after its words. at_ms: when each was
+    uttered, or became valid.
+    """
 
     having: Mapping[str, int]
     counts: Sequence[tuple[str, int, Sequence[int]]]
+    at_ms: Mapping[str, int]
 
 
 def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
@@ -60,7 +65,7 @@ def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
           {_FOUND.format(table=texts.full_text)}
         )
         SELECT (SELECT json_group_object(stem, records) FROM known) AS known,
-               json_group_array(json_array(r.id, {_WORDS}{"".join(groups)})) AS found
+               json_group_array(json_array(r.id, {_WORDS}, {_AT}{"".join(groups)})) AS found
         FROM found f {texts.records.format(number="f.number")} WHERE {where}
         """,
         (json.dumps(asked), *values),
@@ -119,6 +124,7 @@ _WORDS = (
     "(length(f.content) - length(replace(f.content, ' ', ''))) / CASE WHEN r.scope_id LIKE 'user.%' THEN 2 ELSE 1 END"
 )
 """How many words a text has. A user's are there twice, first under the own tag, then under that of all users."""
+_AT = "COALESCE(r.said_at_ms, r.valid_from_ms)"
 _TERM = "substr(f.content, 1, 8) || (?1 ->> '$.stems[{place}]') || ' '"
 _COUNT = (
     f"CASE instr(f.content, {_TERM}) WHEN 0 THEN 0 ELSE"
@@ -131,7 +137,8 @@ def found_words(row: Row) -> FoundWords:
     """Return what the statement of `full_text` found. row: its result."""
     having: dict[str, int] = read_own_json(row["known"])
     listed: list[Any] = read_own_json(row["found"])
-    return FoundWords(having, [(one[0], one[1], list(chain.from_iterable(one[2:]))) for one in listed])
+    counts = [(one[0], one[1], list(chain.from_iterable(one[3:]))) for one in listed]
+    return FoundWords(having, counts, {one[0]: one[2] for one in listed})
 
 
 def bm25(found: FoundWords, query: Query, idf: Mapping[str, float], average: float) -> dict[str, float]:
