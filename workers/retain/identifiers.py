@@ -7,6 +7,7 @@ Source: https://github.com/ulid/spec
 from __future__ import annotations
 
 import re
+import secrets
 
 from retain.errors import InvalidInput
 from retain.errors.codes import InvalidInputCode
@@ -19,9 +20,11 @@ MAX_NAME = 200
 """Longest name of a user, in characters."""
 _LOCALE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,7}")
 _TIMEZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(?:/[A-Za-z0-9_+-]{1,31}){0,2}")
-_LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 SEGMENT = re.compile(r"[A-Za-z0-9._@+-]{1,64}")
 ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_GREATEST = (1 << 128) - 1
+_STEP_BITS = 48
+"""How far an id goes beyond one that it must follow: far enough that two never meet, within the millisecond."""
 
 
 def _checked(pattern: re.Pattern[str], value: object, grammar: str, what: str, code: InvalidInputCode) -> str:
@@ -81,18 +84,20 @@ def new_id() -> str:
 
 
 def id_after(new: str, last: str) -> str:
-    """Return the new ULID if it is greater than the last one, else the successor of the last one.
+    """Return the new ULID if it is greater than the last one, else one that is a little greater than the last one.
 
-    The clocks of machines differ: this gives a later event the greater id even so.
-    Raises: InvalidInput when the last one has no successor.
+    The clocks of machines differ: this gives a later event the greater id even so. It is not the last one's successor:
+    ids that are made within one millisecond are successors of each other, so it may be in use already.
+    Raises: InvalidInput when the last one is the greatest ULID.
     """
     if new > last:
         return new
-    place = len(last) - 1
-    while place >= 0 and last[place] == _LETTERS[-1]:
-        place -= 1
-    following = last[:place] + _LETTERS[_LETTERS.index(last[place]) + 1] + "0" * (len(last) - place - 1)
-    return check_id(following)
+    from ulid import ULID  # as in `new_id`
+
+    number = int(ULID.from_str(last))
+    if number == _GREATEST:
+        raise InvalidInput("no id is greater than the last one", code="invalid_id")
+    return str(ULID.from_int(min(number + 1 + secrets.randbits(_STEP_BITS), _GREATEST)))
 
 
 def check_segment(value: object, what: str = "segment") -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ulid import ULID
 
 from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound
 from retain.identifiers import new_id
@@ -17,7 +19,7 @@ from retain.memory.records.events import LearningEvent, apply, fold, stored
 from retain.memory.records.limits import MAX_CONTENT_BYTES, MAX_METADATA_BYTES
 from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource, Utterance, content_hash
 from tests.memory.semantic.agreement import check_agreement
-from tests.memory.semantic.substrate import AGENT_SOURCE, PERSON, TENANT, Substrate
+from tests.memory.semantic.substrate import AGENT, AGENT_SOURCE, PERSON, TENANT, Substrate
 
 _times = st.integers(0, 2**53 - 1)
 _places = st.none() | st.builds(
@@ -352,3 +354,16 @@ async def test_the_largest_record_is_stored_found_and_forgotten(substrate: Subst
     await check_agreement(substrate)
     await substrate.memory().delete(record_id, PERSON)
     assert substrate.vectors.held() == {}
+
+
+async def test_an_event_that_follows_one_of_a_clock_ahead_has_no_other_record_s_event_id(
+    substrate: Substrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = itertools.count(int(ULID.from_str("02ARZ3NDEKTSV4RRFFQ69G5FAV")))
+    for module in (semantic, supersession):
+        monkeypatch.setattr(module, "new_id", lambda: str(ULID.from_int(next(numbers))))
+    ids = [await substrate.store(f"Ann has {number} canoes.") for number in range(3)]
+    numbers = itertools.count(int(ULID.from_str("01ARZ3NDEKTSV4RRFFQ69G5FAV")))
+    for record_id in ids:
+        await substrate.memory(AGENT).edit(record_id, {"importance": 0.9}, PERSON)
+    assert [record.importance for record in await substrate.listed()] == [0.9] * 3
