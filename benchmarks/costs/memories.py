@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import product
 
+from retain.limits.vector_filter import FILTERABLE
 from retain.memory.recall.preparation import SIGNATURE_BITS, prepare
 from retain.memory.recall.words import indexed_text
 from retain.memory.records.record import Utterance, content_hash
 from retain.memory.scope import Scope, registration
-from retain.ports import MetadataFilter, Sql, Vector, VectorEntry, VectorMatch
+from retain.ports import MetadataFilter, PropertyType, Sql, Vector, VectorEntry, VectorMatch
 
 SCOPE = Scope("acme", "clerk")
 START_MS = 1_700_000_000_000
@@ -48,6 +49,11 @@ class FewVectors:
 
     def __init__(self, ids: Sequence[str]) -> None:
         self._ids = ids
+
+    @property
+    def filterable(self) -> Mapping[str, PropertyType]:
+        """Return what an index filters by without being told."""
+        return FILTERABLE
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:  # noqa: ARG002 -- the port's name
         """Do nothing."""
