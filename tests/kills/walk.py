@@ -23,8 +23,8 @@ from tests.kills.table import Fault, Table
 
 WIDTH = 12
 """Works that one kill ends."""
-SETTLED_S = 90
-"""How long a work may take to be answered, or its outcome to be as it should be."""
+SETTLED_S = 150
+"""How long a work may take to be answered, or its outcome to be as it should be. Longer than a job's lease."""
 _AT_FIRST_S = 20
 """The same, of a work that is not interrupted."""
 _AFTERWARDS_S = 5
