@@ -52,7 +52,7 @@ class FewVectors:
 
     @property
     def filterable(self) -> Mapping[str, PropertyType]:
-        """Return what an index filters by without being told."""
+        """Return what every index filters by."""
         return FILTERABLE
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:  # noqa: ARG002 -- the port's name

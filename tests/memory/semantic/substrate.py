@@ -89,7 +89,9 @@ class Substrate:
     async def listed(self, scope: Scope = TENANT) -> list[Record]:
         """Return every record at or below a scope, oldest first, including closed ones."""
         records, cursor = await list_records(self.d1, scope, Listing(limit=200))
-        assert cursor is None, "more than one page"
+        while cursor is not None:
+            page, cursor = await list_records(self.d1, scope, Listing(limit=200, cursor=cursor))
+            records += page
         return records
 
     async def contents(self, scope: Scope = TENANT) -> list[str]:
