@@ -192,8 +192,8 @@ def test_an_id_after_another_is_the_new_one_or_a_little_greater_than_the_last(ne
 
 def test_ids_after_the_same_one_differ_and_are_not_its_successors() -> None:
     later = [str(ULID.from_int(int(ULID.from_str(_ULID)) + number)) for number in range(1, 1_000)]
-    behind = [str(ULID.from_int(number)) for number in range(1_000)]
-    found = {id_after(new, last) for new in behind[:30] for last in [_ULID, *later[:30]]}
+    earlier = [str(ULID.from_int(number)) for number in range(1_000)]
+    found = {id_after(new, last) for new in earlier[:30] for last in [_ULID, *later[:30]]}
     assert len(found | set(later)) == 30 * 31 + 999
 
 
