@@ -6,14 +6,16 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from retain.agents.catalogue import AgentCatalogue
-from retain.errors import Conflict, NotFound, RateLimited
+from retain.errors import Conflict, NotFound, RateLimited, Unavailable
 from retain.ports import SqlResult, SqlValue, Statement
 from tests.agents.queues import ANN, BY_ANN, LIMITS, asked, busy, followed, queued, written
 from tests.agents.stepped_chat import SteppedChat, calls
+from tests.ports import raises
 from tests.support.faults import Crash
 from tests.support.instances import Deployment
 
@@ -39,12 +41,21 @@ class Reading:
     def __init__(self, desk: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun, self.go = asyncio.Event(), asyncio.Event()
         self._batch = desk.sql.batch
+        self._fails = False
         monkeypatch.setattr(desk.sql, "batch", self.batch)
+
+    def fail(self) -> None:
+        """Let the run go on with an error."""
+        self._fails = True
+        self.go.set()
 
     async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
         if any("conversation_messages" in sql and sql.lstrip().startswith("SELECT") for sql, _ in statements):
             self.begun.set()
             await self.go.wait()
+            if self._fails:
+                self._fails = False
+                raise Unavailable("D1 is down", code="d1_unavailable")
         return await self._batch(statements)
 
 
@@ -62,9 +73,32 @@ async def test_a_run_that_is_cancelled_while_its_context_is_read_does_not_begin_
     assert (await desk.ask("clerk", "show", run_id=run_id))["status"] == "cancelled"
 
 
+@pytest.mark.parametrize("policy", ["queue", "refuse"])
+@pytest.mark.parametrize("call", ["run", "start"])
 async def test_a_second_request_with_the_key_of_a_run_that_is_just_beginning_is_the_same_run(
-    desk: Deployment, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch
+    deploy: Deploy, agents: Agents, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch, policy: str, call: str
 ) -> None:
+    desk = deploy(agents(clerk={"limits": {"busy": policy}}), chat=chat)
+    chat.let_go()
+    reading = Reading(desk, monkeypatch)
+    request: dict[str, Any] = {"input": "hello", "metadata": {}, "idempotency_key": "k"}
+    first = asyncio.create_task(desk.ask("clerk", call, **request))
+    await reading.begun.wait()
+    again = asyncio.create_task(desk.ask("clerk", call, **request))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not again.done()
+    reading.go.set()
+    assert (await first)["run_id"] == (await again)["run_id"]
+    await desk.settled()
+    assert asked(chat) == ["hello"]
+
+
+@pytest.mark.parametrize("policy", ["queue", "refuse"])
+async def test_a_request_whose_keys_run_could_not_begin_begins_it(
+    deploy: Deploy, agents: Agents, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    desk = deploy(agents(clerk={"limits": {"busy": policy}}), chat=chat)
     chat.let_go()
     reading = Reading(desk, monkeypatch)
     first = asyncio.create_task(desk.run("clerk", "hello", key="k"))
@@ -72,9 +106,10 @@ async def test_a_second_request_with_the_key_of_a_run_that_is_just_beginning_is_
     again = asyncio.create_task(desk.run("clerk", "hello", key="k"))
     for _ in range(20):
         await asyncio.sleep(0)
-    assert not again.done()
-    reading.go.set()
-    assert (await first)["run_id"] == (await again)["run_id"]
+    reading.fail()
+    with raises(Unavailable):
+        await first
+    assert (await again)["status"] == "completed"
     await desk.settled()
     assert asked(chat) == ["hello"]
 

@@ -79,10 +79,9 @@ def test_requests_at_the_same_time_with_one_idempotency_key_make_one_run(
     tenant_id = tenant()
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: _post(api, tenant_id, "key-1"), range(8)))
-    refused = [answer["code"] for status, answer in answers if status == 409]
-    assert set(refused) <= {"instance_busy"}
-    assert {answer["run_id"] for status, answer in answers if status in (200, 202)} == set(_recorded(api, tenant_id, 1))
+    assert {status for status, _ in answers} <= {200, 202}
     assert 200 in {status for status, _ in answers}
+    assert {answer["run_id"] for _, answer in answers} == set(_recorded(api, tenant_id, 1))
     assert len(_recorded(api, tenant_id, 1)) == 1
 
 

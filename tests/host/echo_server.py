@@ -42,6 +42,7 @@ class EchoServer(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: EchoServer
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or the head of an answer waits 40 ms for its acknowledgement
 
     def _answer(self, status: int, body: bytes, **headers: str) -> None:
         self.send_response(status)

@@ -121,7 +121,7 @@ class Instance:
                 return await self._reports.awaited(known)
         elif self._queueing.must_wait(active=self._active):
             return await self._queued(request)
-        async with self._busy():
+        async with self._busy(request):
             await self._resume_interrupted()
             if known is not None:
                 return self._journal.report(known)
@@ -300,7 +300,7 @@ class Instance:
     async def _arrived(self, request: RunRequest) -> str | None:
         """Return the id of the run that the request's key started or queued, or None. Raises: Conflict."""
         await self._restored_by_key(request.idempotency_key)
-        return self._queueing.known(request)
+        return await self._queueing.asked(request)
 
     async def _queued(self, request: RunRequest) -> RunReport:
         """Queue a run and return its report. It begins in the background if the instance is free by now."""
@@ -320,7 +320,7 @@ class Instance:
             if self._queueing.must_wait(active=self._active):
                 opened.set_result((await self._queued(request)).run_id)
                 return
-            async with self._busy():
+            async with self._busy(request):
                 await self._resume_interrupted()
                 loop, run = await self._opened(request)
                 opened.set_result(run.run_id)
@@ -331,18 +331,18 @@ class Instance:
             opened.set_exception(error)
 
     @asynccontextmanager
-    async def _busy(self) -> AsyncIterator[None]:
-        """Hold the instance for one run; then resume those that were answered meanwhile.
+    async def _busy(self, request: RunRequest) -> AsyncIterator[None]:
+        """Hold the instance for a request's run; then resume those that were answered meanwhile.
 
         Raises: Conflict (code `instance_busy`).
         """
         if self._active:
             raise Conflict("the instance is busy with another run; try again", code="instance_busy")
-        self._active = True
+        self._active, self._queueing.beginning = True, request.idempotency_key
         try:
             yield
         finally:
-            self._active = False
+            self._active, self._queueing.beginning = False, None
             await self._schedule()
             self._ports.background(self._flush())
         if self._journal.runs.running() or self._queueing.queue:

@@ -61,7 +61,7 @@ class Queueing:
         self._definition = definition
         self._erasing = erasing
         self.queue = RunQueue(ports.local)
-        self._beginning: str | None = None
+        self.beginning: str | None = None
         """The key of the run that is beginning without having been queued: the journal does not know it yet."""
 
     def must_wait(self, *, active: bool) -> bool:
@@ -85,9 +85,7 @@ class Queueing:
         self._check(request)
         tenant_id = self._identity.scope.tenant_id
         (await quotas_of(self._ports.sql, tenant_id, self._ports.clock())).check_run()
-        key = request.idempotency_key
-        while (known := self.known(request)) is None and key is not None and key == self._beginning:
-            await self._ports.sleep(WAIT_S)
+        known = await self.asked(request)
         if known is not None:
             return known
         self._check(request)
@@ -125,6 +123,16 @@ class Queueing:
             return False
         self.queue.add(QueuedRun(run_id, request, at_ms))
         return True
+
+    async def asked(self, request: RunRequest) -> str | None:
+        """Return the id of the run that was requested with the request's key, once it has begun, or None.
+
+        Raises: as `known`.
+        """
+        key = request.idempotency_key
+        while (known := self.known(request)) is None and key is not None and key == self.beginning:
+            await self._ports.sleep(WAIT_S)
+        return known
 
     def known(self, request: RunRequest) -> str | None:
         """Return the id of the run, queued or not, that was requested with the request's key, or None.
@@ -173,13 +181,11 @@ class Queueing:
 
     async def begin(self, request: RunRequest) -> tuple[RunLoop, OpenRun]:
         """Record a run that need not wait, and return it. Raises: as `Instance.run`."""
-        self._beginning = request.idempotency_key
-        try:
-            run_id = self.queue.next_id()
-            await self._prepare_instance()
-            return await self._execution.begin(await self._execution.prepare(request, run_id))
-        finally:
-            self._beginning = None
+        run_id = self.queue.next_id()
+        await self._prepare_instance()
+        begun = await self._execution.begin(await self._execution.prepare(request, run_id))
+        self.beginning = None
+        return begun
 
     async def _prepare_instance(self) -> None:
         """Let a new run know what the instance's last run taught, and D1 what it is owed."""
