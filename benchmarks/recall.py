@@ -6,6 +6,9 @@ its exact vector index. Items are recorded at the times when they were spoken, i
 dates are relative to its own time. `before` limits a question to what was recorded before an item (`as_of_ms`). An item
 without a session is a record outside any conversation.
 
+With `--context` a question that is a message of a session is asked with what was said in the session before it, and with
+nothing else: the beginning of a session, and a question that is not in a session's text, have no context.
+
 With `--check` the command fails when Retain is below full text alone or rank fusion in any category of at least 30
 questions. With `--cache` it keeps the loaded databases in a folder, until the data, the schema or the preparation changes.
 
@@ -50,6 +53,7 @@ MOST = 30
 """How many hits are asked for."""
 LAW_FROM = 30
 """A category of fewer questions says too little for a law."""
+_CONTEXT_CHARACTERS = 4_000
 START_MS = 1_800_000_000_000
 _TIMES = ("%I:%M %p on %d %B, %Y", "%Y-%m-%d (%A)", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d", "%B-%d-%Y")
 
@@ -189,12 +193,21 @@ def measures(ranking: Sequence[str], evidence: Sequence[str]) -> tuple[float, ..
     return *recalled, gain / best
 
 
+def turns_before(conversation: Mapping[str, Any], question: Mapping[str, Any]) -> list[str]:
+    """Return what was said before a question in its own session, if the item after those that may be searched has it."""
+    before, items = question["before"], conversation["items"]
+    if before is None or before >= len(items):
+        return []
+    earlier, found, _ = _within_limit(items[before]["text"]).partition(question["text"])
+    return [earlier[-_CONTEXT_CHARACTERS:]] if found and earlier.strip() else []
+
+
 Results = Mapping[tuple[str, str], Sequence[tuple[float, ...]]]
 """By method and category: the measures of each question. The category `all` has every question."""
 
 
-async def measure(path: Path, embedder: StaticEmbedder, cache: Path | None = None) -> Results:
-    """Measure one file, print how long a recall took, and return the measures."""
+async def measure(path: Path, embedder: StaticEmbedder, cache: Path | None = None, *, context: bool = False) -> Results:
+    """Measure one file, print how long a recall took, and return the measures. context: ask within sessions."""
     results: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
     spent_ms: list[float] = []
     kept_as = f"{path.name.partition('.')[0]}-{_digest(path)}"
@@ -206,8 +219,9 @@ async def measure(path: Path, embedder: StaticEmbedder, cache: Path | None = Non
             as_of_ms = None if before is None else loaded.recorded_ms[before] - 1
             text = full_text(loaded, question["text"], before)
             near = await vectors(loaded, embedder, question["text"], as_of_ms)
+            turns = turns_before(conversation, question) if context else []
             started = time.perf_counter()
-            hits = await loaded.memory.search(RecallQuery(question["text"], MOST, as_of_ms))
+            hits = await loaded.memory.search(RecallQuery(question["text"], MOST, as_of_ms, context=turns))
             spent_ms.append((time.perf_counter() - started) * 1000)
             own = [loaded.item_of[hit.record.id] for hit in hits]
             for method, ranking in zip(METHODS, (text, near, fused([text, near]), own), strict=True):
@@ -261,6 +275,9 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder of *.jsonl.gz files")
     parser.add_argument("--only", help="measure only files whose name contains this")
     parser.add_argument("--cache", type=Path, help="folder for the loaded databases")
+    parser.add_argument(
+        "--context", action="store_true", help="ask messages of a session with what was said before them"
+    )
     parser.add_argument("--check", action="store_true", help="fail if retain is below full text alone or rank fusion")
     options = parser.parse_args()
     files = sorted(path for path in options.data.glob("*.jsonl.gz") if re.search(options.only or "", path.name))
@@ -271,7 +288,7 @@ def main() -> None:
     embedder = StaticEmbedder(ROOT / "models" / "static-minilm-256-i8.bin")
     below: list[str] = []
     for path in files:
-        results = asyncio.run(measure(path, embedder, options.cache))
+        results = asyncio.run(measure(path, embedder, options.cache, context=options.context))
         show(results)
         below += [f"{path.name}: {one}" for one in broken(results)]
     if options.check and below:

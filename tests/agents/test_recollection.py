@@ -12,11 +12,13 @@ import pytest
 from retain.agents.calls.run_request import Budget
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import MemoryConfig
-from retain.agents.recollection import query_text
+from retain.agents.recollection import conversation_of, query_text
+from retain.agents.runs.context import fenced
 from retain.agents.tools.built_in import CallContext, RecallMemory, run_tool
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
+from retain.models.chat import ChatMessage
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.memory.semantic.substrate import Substrate
 from tests.support.instances import Deployment, shipped_embedder
@@ -276,3 +278,48 @@ def test_the_tool_shows_the_names_that_narrow_it_and_only_those() -> None:
 def test_a_definition_with_a_name_that_no_filter_takes_is_refused(names: list[str]) -> None:
     with pytest.raises(ValueError, match="filter"):
         MemoryConfig(filters=names)
+
+
+LAKE = [
+    "A day with the blue kayak costs forty francs.",
+    "A night in the tent costs thirty francs.",
+    "The sauna costs fifteen francs.",
+    "The cable car costs nine francs.",
+]
+
+
+async def test_a_run_recalls_as_a_part_of_its_conversation(deploy: Deploy, agents: Agents) -> None:
+    """What "it" is was said in the run before, which another instance has not seen."""
+    chat = SteppedChat(says("The blue kayak is free."), says("Forty francs."), says("What?"))
+    config = {"recall": "context", "top_k": 1, "min_score": 0}
+    deployment = deploy(remembering(agents, **config), chat=chat)
+    await deployment.seed("teller", LAKE)
+    await deployment.run("teller", "Which boat is free?")
+    await deployment.run("teller", "How much does it cost?")
+    assert LAKE[0] in read_first(chat)
+
+
+async def test_the_tool_recalls_as_a_part_of_the_run(deploy: Deploy, agents: Agents) -> None:
+    chat = SteppedChat(calls(("recall_memory", {"query": "price in francs", "top_k": 1, "min_score": 0})), says("done"))
+    deployment = deploy(remembering(agents, recall="tool"), chat=chat)
+    await deployment.seed("teller", LAKE)
+    for thing, expected in (("the cable car", LAKE[3]), ("a tent", LAKE[1])):
+        await deployment.run("teller", f"What do you ask for {thing}?", instance=thing.replace(" ", "-"))
+        [memory] = json.loads(chat.requests[-1].messages[-1].content)["memories"]
+        assert memory["content"] == expected
+        chat._replies = [
+            calls(("recall_memory", {"query": "price in francs", "top_k": 1, "min_score": 0})),
+            says("done"),
+        ]
+
+
+def test_what_is_remembered_is_not_what_was_said() -> None:
+    messages = [
+        ChatMessage("system", "Be kind."),
+        ChatMessage("user", fenced("conversation", ["2026-01-01 user: tea"])),
+        ChatMessage("user", "Hello"),
+        ChatMessage("assistant", "Yes?"),
+        ChatMessage("user", fenced("records", ["coffee"])),
+        ChatMessage("user", "Which cup?"),
+    ]
+    assert conversation_of(messages) == "Hello\nYes?\nWhich cup?"

@@ -64,6 +64,14 @@ async def _asked(bench: Bench, size: int) -> None:
     assert (await _recalled(bench, query=f"sky {text_of(size - 4)}"))["memories"]
 
 
+async def _in_conversation(bench: Bench, count: int) -> None:
+    assert (await _recalled(bench, context=["the sky"] * count))["memories"]
+
+
+async def _after(bench: Bench, size: int) -> None:
+    assert (await _recalled(bench, context=[{"role": "user", "content": text_of(size)}]))["memories"]
+
+
 async def _filtered(bench: Bench, size: int) -> None:
     empty = len(json.dumps({"subject": ""}))
     await _recalled(bench, filter={"subject": "x" * (size - empty)})
@@ -224,6 +232,15 @@ LIMITS = (
     ServedLimit(constant=None, what="memories of a seed", at=100, attempt=_seeded, code="invalid_body"),
     ServedLimit(
         constant="retain.memory.recall.query.MAX_QUERY_BYTES", prepare=_one, attempt=_asked, code="query_too_large"
+    ),
+    ServedLimit(
+        constant="retain.memory.recall.query.MAX_CONTEXT_TURNS",
+        prepare=_one,
+        attempt=_in_conversation,
+        code="context_too_large",
+    ),
+    ServedLimit(
+        constant="retain.memory.recall.query.MAX_CONTEXT_BYTES", prepare=_one, attempt=_after, code="context_too_large"
     ),
     ServedLimit(constant="retain.memory.filters.MAX_FILTER_BYTES", attempt=_filtered, code="filter_too_large"),
     ServedLimit(constant="retain.memory.filters.MAX_CONDITIONS", attempt=_conditions, code="filter_too_large"),

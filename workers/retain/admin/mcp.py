@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from retain.admin.context import AdminContext
 from retain.admin.memory_desk import MemoryDesk, Owner
-from retain.admin.resources.memories import EditBody, MemoryBody
+from retain.admin.resources.memories import EditBody, MemoryBody, TurnBody, texts_of
 from retain.errors import Forbidden, InvalidInput, NoSuchTool
 from retain.http import Response
 from retain.json_text import Json, JsonObject
@@ -47,7 +47,8 @@ class RecallArguments(BodyModel):
     """What to look for. filter: metadata conditions in Vectorize's syntax. as_of_ms: recall what was known then.
 
     valid_at_ms: recall what was or will be valid then, as far as is known now, or was known at as_of_ms.
-    min_score: leave out what is less relevant, 0 to 1.
+    min_score: leave out what is less relevant, 0 to 1. context: the last turns of the conversation before the query, oldest
+    first.
     """
 
     query: str
@@ -56,6 +57,7 @@ class RecallArguments(BodyModel):
     as_of_ms: int | None = None
     valid_at_ms: int | None = None
     filter: dict[str, Json] = Field(default_factory=dict)
+    context: list[str | TurnBody] = Field(default_factory=list)
     explain: bool = False
 
 
@@ -94,6 +96,7 @@ async def _recall(desk: MemoryDesk, owner: Owner, given: RecallArguments) -> Map
         valid_at_ms=given.valid_at_ms,
         conditions=given.filter,
         min_score=given.min_score,
+        turns=texts_of(given.context),
     )
     return found.to_json(explain=given.explain)
 

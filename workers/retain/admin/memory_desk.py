@@ -157,10 +157,11 @@ class MemoryDesk:
         valid_at_ms: int | None = None,
         conditions: JsonObject | None = None,
         min_score: float = 0.0,
+        turns: Sequence[str] = (),
     ) -> Recalled:
         """Recall as the owner would, or over every memory of the tenant.
 
-        as_of_ms, valid_at_ms, min_score: as `RecallQuery`.
+        as_of_ms, valid_at_ms, min_score: as `RecallQuery`; turns: its `context`.
         Of a user with an agent: what a run of the agent for that user sees. Of a user alone: all their scopes, and what is
         visible from them.
         Raises: NotFound (code `unknown_scope`) for a house with no stored memory and no agent that has run; LimitExceeded
@@ -175,6 +176,7 @@ class MemoryDesk:
             filter=conditions or {},
             below=whole,
             min_score=min_score,
+            context=turns,
         )
         # An agent is in the catalogue and the tenant registered; a house may be misspelt.
         register = owner.house is None

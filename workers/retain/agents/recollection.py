@@ -11,8 +11,12 @@ from retain.errors import InvalidInput
 from retain.json_text import Json, JsonObject
 from retain.memory.filters import names_of
 from retain.memory.recall.excerpt import excerpt
-from retain.memory.recall.query import MAX_QUERY_BYTES
+from retain.memory.recall.query import MAX_CONTEXT_TURNS, MAX_QUERY_BYTES, latest
 from retain.memory.semantic import Hit, RecallQuery
+from retain.models.chat import ChatMessage
+
+FENCE = '<memory section="'
+"""How remembered text begins in a run's messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,12 @@ def _words(value: Json) -> list[str]:
     return found
 
 
+def conversation_of(messages: Sequence[ChatMessage]) -> str:
+    """Return the end of the conversation in a run's first messages: without the instructions and what is remembered."""
+    messages_read = [one.content for one in messages if one.role != "system" and not one.content.startswith(FENCE)]
+    return latest(messages_read[-MAX_CONTEXT_TURNS:])
+
+
 def query_of(
     config: MemoryConfig,
     text: str,
@@ -56,9 +66,11 @@ def query_of(
     top_k: int | None = None,
     min_score: float | None = None,
     narrowed: JsonObject | None = None,
+    conversation: str = "",
 ) -> RecallQuery:
     """Return the recall that a definition allows: with its filter, and its floor and number unless others are given.
 
+    conversation: the end of what was said before it.
     narrowed: a filter by names that the definition allows; a record must meet both.
     Raises: InvalidInput (code `invalid_filter` for a name that the definition does not allow).
     """
@@ -71,6 +83,7 @@ def query_of(
         config.top_k if top_k is None else top_k,
         filter={"$and": conditions} if len(conditions) == 2 else dict(*conditions),
         min_score=config.min_score if min_score is None else min_score,
+        context=(conversation,) if conversation else (),
     )
 
 

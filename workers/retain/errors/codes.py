@@ -112,6 +112,7 @@ LimitExceededCode = Literal[
     "chat_message_too_large",
     "chat_session_too_large",
     "content_too_large",
+    "context_too_large",
     "credential_too_long",
     "delegation_depth",
     "delegation_limit",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
@@ -60,11 +61,24 @@ class EditBody(BaseModel):
     valid_to_ms: int | None = Field(default=None, ge=0, lt=END_OF_NUMBERS)
 
 
+class TurnBody(BodyModel):
+    """A turn of a conversation, as models have it. role: is not read."""
+
+    role: str
+    content: str
+
+
+def texts_of(turns: Sequence[str | TurnBody]) -> list[str]:
+    """Return the texts of turns."""
+    return [turn if isinstance(turn, str) else turn.content for turn in turns]
+
+
 class RecallBody(BodyModel):
     """What to recall. Without agent, house and user, every memory of the tenant is searched.
 
     min_score: leave out what is less relevant, 0 to 1. as_of_ms: what was known then. valid_at_ms: what was or will be valid
-    then, as far as is known now or was known at `as_of_ms`.
+    then, as far as is known now or was known at `as_of_ms`. context: the last turns of the conversation before the query,
+    oldest first.
     """
 
     query: str
@@ -76,6 +90,7 @@ class RecallBody(BodyModel):
     as_of_ms: int | None = None
     valid_at_ms: int | None = None
     filter: dict[str, JsonValue] = Field(default_factory=dict)
+    context: list[str | TurnBody] = Field(default_factory=list)
     explain: bool = False
 
 
@@ -200,6 +215,7 @@ async def recall(context: AdminContext, request: TypedRequest[RecallBody, None])
         valid_at_ms=body.valid_at_ms,
         conditions=body.filter,
         min_score=body.min_score,
+        turns=texts_of(body.context),
     )
     return json_response(found.to_json(explain=body.explain))
 
@@ -296,6 +312,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             errors=(
                 "empty_query",
                 "query_too_large",
+                "context_too_large",
                 "invalid_top_k",
                 "invalid_min_score",
                 "invalid_as_of",

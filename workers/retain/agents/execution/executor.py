@@ -32,6 +32,7 @@ from retain.log import bind
 from retain.memory.conversations.thread import ThreadSummary
 from retain.memory.facts import KnownFact, known_facts
 from retain.memory.procedures.procedural import Choice, ProceduralMemory
+from retain.memory.recall.query import latest
 from retain.memory.semantic import RecallResult
 from retain.memory.working import WorkingMemory
 from retain.models.chat import ChatModel, ToolSpec
@@ -209,7 +210,9 @@ class Execution:
         recalled = RecallResult([])
         query = query_text(request.input)
         if query and config.long_term_enabled and config.recall in ("context", "both"):
-            recalled = await self._toolbox.semantic(request.user_id).recall(query_of(config, query))
+            recalled = await self._toolbox.semantic(request.user_id).recall(
+                query_of(config, query, conversation=latest([message.content for message in past.thread.messages]))
+            )
         profile = await self._profile(definition, request)
         shown = {fact.id for fact in profile}
         records = [hit for hit in recalled.hits if hit.record.id not in shown]

@@ -13,6 +13,7 @@ from retain.agents.execution.asking import Asking
 from retain.agents.execution.deadline import DEADLINE, deadline_ms, is_overdue, overdue
 from retain.agents.execution.live_text import LiveText
 from retain.agents.learning.own_words import method_for
+from retain.agents.recollection import conversation_of
 from retain.agents.runs.events import (
     ApprovalRequested,
     CallRetried,
@@ -132,7 +133,7 @@ class RunLoop:
             None if policy.max_tokens is None else max(0, policy.max_tokens - state.tokens),
             max(0, policy.max_delegations - state.delegations),
         )
-        context = CallContext(run.run_id, turn, index, budget)
+        context = CallContext(run.run_id, turn, index, budget, conversation_of(run.messages))
         try:
             with retries_observed(self._on_retry(run, turn, index)):
                 answered = await self._in_time(run, run_tool(self._tools, call.name, call.arguments, context))

@@ -36,13 +36,14 @@ _log = logging.getLogger(__name__)
 class CallContext:
     """Which step of which run makes the call, and what the run may still spend.
 
-    key: equal for every attempt of the same call.
+    key: equal for every attempt of the same call. conversation: the end of what the run's model read of its conversation.
     """
 
     run_id: str
     turn: int
     index: int
     budget: Budget = field(default_factory=Budget)
+    conversation: str = ""
 
     @property
     def key(self) -> str:
@@ -190,10 +191,11 @@ class RecallMemory:
             },
         )
 
-    async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:  # noqa: ARG002
-        """Return the found memories as JSON. A long one is shortened; `left_out` counts those with no room left.
+    async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
+        """Search as a part of the run's conversation, and return the found memories as JSON.
 
-        `degraded`: what the recall had to do without (`RecallResult`), if anything.
+        A long one is shortened; `left_out` counts those with no room left. `degraded`: what the recall had to do without
+        (`RecallResult`), if anything.
         """
         refuse_unknown(arguments, {"query", "top_k", "min_score", *(["filter"] if self._config.filters else [])})
         top_k, min_score = arguments.get("top_k", 5), arguments.get("min_score")
@@ -207,7 +209,8 @@ class RecallMemory:
         if not isinstance(narrowed, Mapping):
             raise InvalidInput("filter must be an object", code="invalid_arguments")
         query = text_argument(arguments, "query")
-        wanted = query_of(self._config, query, top_k=top_k, min_score=min_score, narrowed=narrowed)
+        spoken = context.conversation
+        wanted = query_of(self._config, query, top_k=top_k, min_score=min_score, narrowed=narrowed, conversation=spoken)
         result = await self._memory.recall(wanted)
         hits = result.hits
         shown = recollected(hits, query, self._config, DEFAULT_BYTES_PER_TOKEN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, WINDOW_LIMIT
 from retain.memory.recall.query import Query, is_assistant, is_user
@@ -35,7 +35,8 @@ class Evidence:
     query_signature: 0 for a query without a vector. bm25, exact: the scores from full text and exact terms.
     matching: of the newest records that meet a filter, those that are nearest by their signatures: candidates in any case.
     all_matching: they were chosen from all that meet it. dated: what full text found of the times that the query names.
-    standing: the newest with a phrase of standing instructions; candidates in any case.
+    standing: the newest with a phrase of standing instructions; candidates in any case. context: as bm25, of the words of
+    the query's context.
     """
 
     cosine: Mapping[str, float]
@@ -47,6 +48,7 @@ class Evidence:
     all_matching: bool = False
     dated: frozenset[str] = frozenset()
     standing: frozenset[str] = frozenset()
+    context: Mapping[str, float] = field(default_factory=dict)
 
     def nearness(self, row: Row) -> float:
         """Return the cosine of a search row's record, estimated from its signature when no source found it.
@@ -98,10 +100,13 @@ def closest(rows: Sequence[tuple[str, str]], query_signature: int, count: int) -
 def first_choice(evidence: Evidence, whole: float, weights: Weights) -> list[str]:
     """Return the ids of what was found, best first by a first score. whole: the sum of the query's idf."""
 
+    def bm25(record_id: str) -> float:
+        return evidence.bm25.get(record_id, 0.0) + evidence.context.get(record_id, 0.0)
+
     def first(record_id: str) -> tuple[float, str]:
         score = (
             weights.vector * evidence.cosine.get(record_id, evidence.floor or 0.0)
-            + weights.words * evidence.bm25.get(record_id, 0.0) / ((BM25_K1 + 1) * whole)
+            + weights.words * bm25(record_id) / ((BM25_K1 + 1) * whole)
             + weights.exact * evidence.exact.get(record_id, 0.0)
             + weights.dated * (record_id in evidence.dated)
         )
@@ -118,7 +123,7 @@ def candidates_of(
 
     chosen: ids found by word or vector; a turn next to a short chosen one is a candidate too.
     """
-    wanted = [(stem, f" {stem} ") for stem in query.stems]
+    wanted = [(stem, f" {stem} ") for stem in query.counted_stems]
     places = _places(rows)
     turns = [_turn(row, places.get(row["id"]), wanted) for row in rows]
     at = {turn.place: turn for turn in turns if turn.place is not None}
@@ -171,6 +176,7 @@ def _candidate(turn: _Turn, query: Query, evidence: Evidence, *, following: _Tur
         following=0.0 if following is None else evidence.nearness(following.row),
         cosine=evidence.nearness(row),
         bm25=evidence.bm25.get(row["id"], 0.0),
+        context=evidence.context.get(row["id"], 0.0),
         exact=evidence.exact.get(row["id"], 0.0),
     )
 

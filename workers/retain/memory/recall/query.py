@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.errors import InvalidInput, LimitExceeded
@@ -12,6 +12,13 @@ from retain.memory.recall.words import stem, telling, without_runs, words
 
 MAX_QUERY_BYTES = 8 * 1024
 MAX_EXACT_TERMS = 8
+MAX_CONTEXT_TURNS = 20
+MAX_CONTEXT_BYTES = 32 * 1024
+"""Of the last turns of a conversation, together."""
+CONTEXT_CHARACTERS = 400
+"""How many of their characters are read with the query: the last ones."""
+CONTEXT_WORDS = 20
+"""The last of their words that rank what is found."""
 ROLES = frozenset(("user", "assistant", "system", "tool", "human", "ai"))
 """Speakers whose name does not identify a person."""
 _USERS = frozenset(("user", "human"))
@@ -65,6 +72,8 @@ class Query:
     conversation ("we", "my"), rather than beginning with a question. of_user: it does not ask for what an assistant
     answered, nor for a summary. request: it asks for help or advice, or for what is not the asker's own past, so that
     standing instructions and preferences matter. asks_when: it asks for a time. times: the spans of time that it names.
+    telling: it has words that tell what it is about. context: the end of the conversation's last turns. context_stems: of
+    its last words that the query does not have.
     """
 
     text: str
@@ -75,6 +84,14 @@ class Query:
     request: bool
     asks_when: bool
     times: tuple[Interval, ...]
+    telling: bool = True
+    context: str = ""
+    context_stems: tuple[str, ...] = ()
+
+    @property
+    def counted_stems(self) -> tuple[str, ...]:
+        """The stems that count when what was found is ranked: the query's, and those of the turns before it."""
+        return (*self.stems, *self.context_stems)
 
     def dates(self, at_ms: int) -> bool:
         """Return whether the query asks for this time. A message that continues a conversation does not: it makes plans."""
@@ -97,17 +114,36 @@ def is_assistant(speaker: str | None) -> bool:
     return speaker is not None and speaker.lower() in _ASSISTANTS
 
 
-def analyse(text: str, now_ms: int) -> Query:
+def latest(turns: Sequence[str]) -> str:
+    """Return the end of a conversation's last turns, as much as is read with a query. turns: the last one comes last."""
+    whole = "\n".join([turn.strip() for turn in turns if turn.strip()][-MAX_CONTEXT_TURNS:])
+    end = whole[-CONTEXT_CHARACTERS:]
+    return end if len(end) == len(whole) else end.partition(" ")[2] or end
+
+
+def analyse(text: str, now_ms: int, turns: Sequence[str] = ()) -> Query:
     """Return the analysed query, its relative dates resolved against `now_ms`.
 
-    Raises: InvalidInput when it is empty, LimitExceeded when it is too long.
+    turns: the last ones of the conversation to which the query belongs, oldest first. The search is for the query's words;
+    one that has only stop words ("And then?") is searched for by those of the last turns.
+    Raises: InvalidInput when it is empty, LimitExceeded when it or the turns are too long.
     """
     if not text.strip():
         raise InvalidInput("a recall needs a query", code="empty_query")
     if len(text.encode("utf-8", "replace")) > MAX_QUERY_BYTES:
         raise LimitExceeded("the query is too long", code="query_too_large", limit_bytes=MAX_QUERY_BYTES)
+    if (
+        len(turns) > MAX_CONTEXT_TURNS
+        or sum(len(turn.encode("utf-8", "replace")) for turn in turns) > MAX_CONTEXT_BYTES
+    ):
+        raise LimitExceeded(
+            "the context has too many turns or is too long", code="context_too_large", limit_bytes=MAX_CONTEXT_BYTES
+        )
+    context = latest(turns)
+    spoken = dict.fromkeys(stem(word) for word in telling(words(context)))
     found = words(text)
-    stems = dict.fromkeys(stem(word) for word in telling(found) or found)
+    significant = telling(found)
+    stems = dict.fromkeys([stem(word) for word in significant] or list(spoken)[-CONTEXT_WORDS:] or map(stem, found))
     return Query(
         text,
         tuple(stems),
@@ -117,6 +153,9 @@ def analyse(text: str, now_ms: int) -> Query:
         _ADVICE.search(text) is not None or _OWN_PAST.search(text) is None,
         bool(_WHEN.match(text)),
         dates(text, now_ms),
+        bool(significant),
+        context,
+        tuple(one for one in spoken if one not in stems)[-CONTEXT_WORDS:],
     )
 
 

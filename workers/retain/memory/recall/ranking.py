@@ -2,6 +2,7 @@
 
     score = vector     * cosine(query, the record's best part)
           + words      * (s * covered + (1 - s) * bm25 / the best possible bm25)
+          + context      as `words`, for half of the idf of the words of the turns before the query
           + following  * s * cosine(query, the next turn): an answer repeats words of what it answers
           + related    * heat of the most similar candidates
           + around     * heat of what else was uttered, or became valid, around that time, unless the query continues a
@@ -103,6 +104,7 @@ class Candidate:
     `preparation.signature`. by_named: the query names its speaker. by_user: a user said it to an assistant. standing: it is
     a standing instruction. preference: it states a preference. at_ms: when it was uttered, else when it became valid.
     following: cosine of the query and the turn after it, 0 without one. bm25, exact: 0 when full text did not find it.
+    context: BM25 of the words of the query's context.
     score, components: filled in by `rank`. relevance: filled in after it, see `recall.relevance`.
     """
 
@@ -125,6 +127,7 @@ class Candidate:
     following: float
     cosine: float = 0.0
     bm25: float = 0.0
+    context: float = 0.0
     exact: float = 0.0
     score: float = 0.0
     components: dict[str, float] = field(default_factory=dict)
@@ -143,6 +146,15 @@ def inverse_frequency(total: int, having: int) -> float:
     return math.log(1 + (total - having + 0.5) / (having + 0.5))
 
 
+def by_origin(query: Query, idf: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the idf of the words of the query, and of those of its context; 0 for the others."""
+    own = frozenset(query.stems)
+    return (
+        {stem: one if stem in own else 0.0 for stem, one in idf.items()},
+        {stem: 0.0 if stem in own else one for stem, one in idf.items()},
+    )
+
+
 def rank(
     query: Query,
     candidates: Sequence[Candidate],
@@ -152,11 +164,12 @@ def rank(
 ) -> list[Candidate]:
     """Return the candidates ordered by the formula, best first; ties go to the smaller id."""
     chosen = weights or Weights()
-    whole = sum(idf.values()) or 1.0
+    own, spoken = by_origin(query, idf)
+    whole = sum(own.values()) or 1.0
     short = {c.id: _shortness(c.length, chosen) for c in candidates}
     for c in candidates:
         s = short[c.id]
-        covered = _covered(c, turns, idf, chosen) / whole if s else 0.0
+        covered = _covered(c, turns, own, chosen) / whole if s else 0.0
         c.components = {
             "vector": chosen.vector * c.cosine,
             "words": chosen.words * (s * covered + (1.0 - s) * c.bm25 / ((BM25_K1 + 1) * whole)),
@@ -173,6 +186,11 @@ def rank(
             "confidence": chosen.confidence * (c.confidence - 1.0),
         }
         c.score = sum(c.components.values())
+    if query.context_stems:
+        for c in candidates:
+            s = short[c.id]
+            covered = _covered(c, turns, spoken, chosen) / whole if s else 0.0
+            _add(c, "context", chosen.words * (s * covered + (1.0 - s) * c.context / ((BM25_K1 + 1) * whole)))
     ordered = sorted(candidates, key=_by_score)
     if query.message:
         times = sorted([c.order for c in ordered[:RECENCY_POOL]])

@@ -18,7 +18,7 @@ from retain.memory.recall.evidence import Evidence, candidates_of, closest, esti
 from retain.memory.recall.outdated import demote, facts_of_messages, read_facts
 from retain.memory.recall.preparation import signature
 from retain.memory.recall.query import Query, analyse
-from retain.memory.recall.ranking import Candidate, Weights, distinct, rank
+from retain.memory.recall.ranking import Candidate, Weights, by_origin, distinct, rank
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.recall.sources.contents import Contents
 from retain.memory.recall.sources.full_text import bm25, found_words, full_text
@@ -77,7 +77,8 @@ class RecallQuery:
     top_k: 1 to 50. as_of_ms: recall what was known then, None for now. valid_at_ms: recall what was or will be valid
     then, as far as known; None for what was valid at `as_of_ms`, or is now. filter: on metadata and fields, see
     `retain.memory.filters`. below: search the scopes at and below, as an administrator does, instead of those visible.
-    min_score: leave out records whose relevance is lower, 0 to 1; 0 leaves out none.
+    min_score: leave out records whose relevance is lower, 0 to 1; 0 leaves out none. context: the last turns of the
+    conversation before the query, oldest first.
 
     Raises: InvalidInput.
     """
@@ -89,6 +90,7 @@ class RecallQuery:
     filter: Mapping[str, object] = field(default_factory=dict)
     below: bool = False
     min_score: float = 0.0
+    context: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.top_k <= MAX_TOP_K:
@@ -140,7 +142,7 @@ class Recall:
         known_at_ms = wanted.as_of_ms
         now = self._clock() if known_at_ms is None else known_at_ms
         at_ms = now if wanted.valid_at_ms is None else wanted.valid_at_ms
-        query = analyse(wanted.text, now)
+        query = analyse(wanted.text, now, wanted.context)
         condition, values = compile_filter(wanted.filter)
         counted = await read_below(self._sql, self._view) if wanted.below else None
         reach = visible_from(self._view) if counted is None else counted.reach
@@ -182,7 +184,7 @@ class Recall:
     async def _embedded(self, query: Query) -> tuple[Vector, float, tuple[Degradation, ...]]:
         """Return the query's vector, the model's cosine of unrelated texts, and that the model is away if it is."""
         try:
-            return *await embedded(self._embedder, query.text), ()
+            return *await embedded(self._embedder, query), ()
         except (Unavailable, UpstreamFailed) as error:
             _log.warning("a recall does without the embedding model", extra={"code": error.code})
             return (), 0.0, ("embedding",)
@@ -217,7 +219,7 @@ class Recall:
 
         In the past the records are read first: their events say which of two equal contents was valid.
         """
-        first = first_choice(evidence, sum(idf.values()) or 1.0, self._weights)
+        first = first_choice(evidence, sum(by_origin(query, idf)[0].values()) or 1.0, self._weights)
         known: dict[str, Record] | None = None
         if visible.known_at_ms is None:
             chosen = list(dict.fromkeys([*first[:KEEP], *evidence.matching, *sorted(evidence.standing)]))
@@ -285,9 +287,12 @@ class Recall:
         words = [found_words(rest.pop(0).rows[0]) for _ in visible.texts]
         statistics = counted.with_words([one.having for one in words])
         idf = statistics.idf(query)
+        own, spoken = by_origin(query, idf)
         ranked: dict[str, float] = {}
+        context: dict[str, float] = {}
         for one in words:
-            ranked |= bm25(one, query, idf, statistics.average)
+            ranked |= bm25(one, query, own, statistics.average)
+            context |= bm25(one, query, spoken, statistics.average) if query.context_stems else {}
         dated = frozenset(one for found in words for one, at_ms in found.at_ms.items() if query.dates(at_ms))
         whole = sum(query.exact.values())
         exact: dict[str, float] = {}
@@ -295,7 +300,7 @@ class Recall:
             for row in result.rows:
                 exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
         standing = frozenset(row["id"] for result in instructed for row in result.rows)
-        return statistics, visible, _Found(ranked, exact, _listed(fresh), earlier, matching, dated, standing)
+        return statistics, visible, _Found(ranked, context, exact, _listed(fresh), earlier, matching, dated, standing)
 
     async def _hydrate(self, ranked: Sequence[Candidate], count: int, contents: Contents) -> list[Hit]:
         """Return the best with their records, each content once."""
@@ -337,6 +342,7 @@ class _Found:
     """
 
     bm25: Mapping[str, float]
+    context: Mapping[str, float]
     exact: Mapping[str, float]
     fresh: Sequence[Sequence[Any]]
     earlier: Sequence[Sequence[Any]]
@@ -359,6 +365,7 @@ def _evidence(meant: _Meaning, found: _Found) -> Evidence:
         floor=meant.nearest.floor,
         query_signature=own,
         bm25=found.bm25,
+        context=found.context,
         exact=found.exact,
         matching=closest(found.matching or [], own, CANDIDATES),
         all_matching=found.matching is not None and len(found.matching) < sources.MATCHING_LIMIT,

@@ -28,7 +28,7 @@ from retain.limits.deadlines import QUERY_EMBEDDING_MS
 from retain.memory.recall.preparation import PART_CHARACTERS
 from retain.memory.recall.query import MAX_EXACT_TERMS, QUOTATION, Query
 from retain.memory.recall.ranking import Candidate, Weights, inverse_frequency
-from retain.memory.recall.words import fold, telling, words
+from retain.memory.recall.words import fold
 from retain.models.embedding import Embedder, embed_in_time
 from retain.ports import Vector
 
@@ -38,6 +38,8 @@ WORDS = 0.4
 WORDS_ALONE = 1.0
 """Instead of `WORDS`, for a query that the model may not understand."""
 LONG = 0.03
+CONTEXT = 0.3
+"""How much the vector of the turns before a query counts in the query's."""
 UNRELATED_TEXTS = (
     "The harvest was late that year.",
     "Press the green button twice.",
@@ -96,25 +98,34 @@ def rarity(query: Query, idf: Mapping[str, float], records: int) -> float:
     idf: of the query's words among this many records. A word that no record has counts as much as one that one has: in a
     small memory it would otherwise outweigh those that are found.
     """
-    if not telling(words(query.text)):
+    if not query.telling and not query.context:
         return 0.0
     most = inverse_frequency(max(records, 1), 1)
-    whole = sum(min(one, most) for one in idf.values())
-    return min(1.0, whole / most) ** 2 * sum(idf.values()) / whole
+    own = [idf[stem] for stem in query.stems]
+    whole = sum(min(one, most) for one in own)
+    return min(1.0, whole / most) ** 2 * sum(own) / whole
 
 
-async def embedded(embedder: Embedder, text: str) -> tuple[Vector, float]:
-    """Return a text's vector, and the model's mean cosine of unrelated texts, in one call of the model.
+async def embedded(embedder: Embedder, query: Query) -> tuple[Vector, float]:
+    """Return a query's vector, and the model's mean cosine of unrelated texts, in one call of the model.
 
+    The vector is turned a little towards that of the query's context; half-way if the query itself says nothing.
     Raises: as `embed_in_time`.
     """
     known = _unrelated.get(embedder.model)
-    if known is not None:
-        [vector] = await embed_in_time(embedder, [text], QUERY_EMBEDDING_MS)
-        return vector, known
-    vector, *others = await embed_in_time(embedder, [text, *UNRELATED_TEXTS], QUERY_EMBEDDING_MS)
-    _unrelated[embedder.model] = found = mean_cosine(others)
-    return vector, found
+    texts = [query.text, *([query.context] if query.context else ())]
+    vectors = await embed_in_time(embedder, [*texts, *(UNRELATED_TEXTS if known is None else ())], QUERY_EMBEDDING_MS)
+    if known is None:
+        _unrelated[embedder.model] = known = mean_cosine(vectors[len(texts) :])
+    share = CONTEXT if query.telling else 1.0
+    return (_turned(vectors[0], vectors[1], share) if query.context else vectors[0]), known
+
+
+def _turned(vector: Vector, context: Vector, share: float) -> Vector:
+    """Return a normalised vector between two; one of them if the other is zero."""
+    mixed = [one + share * other for one, other in zip(vector, context, strict=True)]
+    norm = math.sqrt(sum([one * one for one in mixed]))
+    return tuple([one / norm for one in mixed]) if norm else vector
 
 
 def mean_cosine(vectors: Sequence[Vector]) -> float:

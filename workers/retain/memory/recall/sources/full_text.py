@@ -54,8 +54,9 @@ class FoundWords:
 
 def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
     """Return the statement that `found_words` reads."""
-    stems = query.stems[:TERM_LIMIT]
-    asked = {"stems": stems, "wanted": [[stem, tag + stem] for tag in tags_of(visible) for stem in stems]}
+    stems = _counted(query)
+    wanted = [[stem, tag + stem, stem in query.stems] for tag in tags_of(visible) for stem in stems]
+    asked = {"stems": stems, "wanted": wanted}
     where, values = visible.where(texts)
     counts = [_COUNT.format(place=place) for place in range(len(stems))]
     groups = [f", json_array({', '.join(counts[at : at + _GROUP])})" for at in range(0, len(counts), _GROUP)]
@@ -73,11 +74,15 @@ def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
 
 
 _WANTED = f"""
-wanted (stem, term) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(?1, '$.wanted')),
-known (stem, records) AS MATERIALIZED (
-  SELECT w.stem, SUM(v.doc) FROM wanted w CROSS JOIN {{vocabulary}} v ON v.term = w.term GROUP BY w.stem
+wanted (stem, term, sought) AS MATERIALIZED (
+  SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1, '$.wanted')
 ),
-ordered (stem, total) AS MATERIALIZED (SELECT stem, SUM(records) OVER (ORDER BY records, stem) FROM known),
+known (stem, records, sought) AS MATERIALIZED (
+  SELECT w.stem, SUM(v.doc), w.sought FROM wanted w CROSS JOIN {{vocabulary}} v ON v.term = w.term GROUP BY w.stem
+),
+ordered (stem, total) AS MATERIALIZED (
+  SELECT stem, SUM(records) OVER (ORDER BY records, stem) FROM known WHERE sought
+),
 common (term, tag, place) AS MATERIALIZED (
   SELECT w.term, substr(w.term, 1, 8), o.place
   FROM (
@@ -95,7 +100,7 @@ expressions (rare, ones, twos, threes) AS MATERIALIZED (
     (SELECT group_concat('("' || a.term || '" AND "' || b.term || '" AND "' || c.term || '")', ' OR ')
      FROM common a JOIN common b ON b.tag = a.tag AND b.place > a.place JOIN common c ON c.tag = a.tag AND c.place > b.place)
 )"""
-"""?1: JSON with the stems, and each stem with each term that stands for it in the index."""
+"""?1: JSON with the stems, and each stem with each term that stands for it in the index, and whether to search for it."""
 _MATCHING = """SELECT t.rowid AS number, t.content || ' ' AS content FROM {{table}} t
           WHERE t.{{table}} MATCH (SELECT {expression} FROM expressions) {newest}"""
 _NONE = "'\"\"'"
@@ -133,6 +138,11 @@ _COUNT = (
 """How often a text has the stem of a place, under the tag of its own scope."""
 
 
+def _counted(query: Query) -> tuple[str, ...]:
+    """Return the stems that are counted in what is found: the query's first, and those of its context."""
+    return (*query.stems[:TERM_LIMIT], *query.context_stems)
+
+
 def found_words(row: Row) -> FoundWords:
     """Return what the statement of `full_text` found. row: its result."""
     having: dict[str, int] = read_own_json(row["known"])
@@ -146,10 +156,12 @@ def bm25(found: FoundWords, query: Query, idf: Mapping[str, float], average: flo
 
     Source: https://doi.org/10.1561/1500000019
     """
-    weights = [idf[stem] * (BM25_K1 + 1) for stem in query.stems[:TERM_LIMIT]]
+    weights = [idf[stem] * (BM25_K1 + 1) for stem in _counted(query)]
     scores: list[tuple[float, str]] = []
     for record_id, length, counts in found.counts:
         norm = BM25_K1 * (1 - BM25_B + BM25_B * min(length / average, BM25_LONGEST))
-        score = sum([weight * count / (count + norm) for weight, count in zip(weights, counts, strict=True) if count])
+        score = sum(
+            [weight * count / (count + norm) for weight, count in zip(weights, counts, strict=True) if count and weight]
+        )
         scores.append((-score, record_id))
     return {record_id: -score for score, record_id in sorted(scores)[:TEXT_CANDIDATES]}

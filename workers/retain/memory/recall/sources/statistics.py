@@ -13,6 +13,8 @@ from retain.memory.recall.words import USERS
 from retain.memory.scope import BELOW, CHAIN, Reach, View, reach_of
 from retain.ports import Row, Sql, Statement
 
+CONTEXT_SHARE = 0.5
+"""How much a word of the turns before a query counts, compared with one of the query."""
 MAX_SCOPES = 32
 """The most scopes that one recall searches."""
 _USERS = f"""
@@ -35,8 +37,12 @@ class Statistics:
         return max(self.words / max(self.records, 1), 1.0)
 
     def idf(self, query: Query) -> dict[str, float]:
-        """Return the inverse document frequency of each of the query's stems."""
-        return {stem: inverse_frequency(self.records, self.having.get(stem, 0)) for stem in query.stems}
+        """Return the inverse document frequency of each of the query's stems; a share of it for those of its context."""
+        share = {**dict.fromkeys(query.context_stems, CONTEXT_SHARE), **dict.fromkeys(query.stems, 1.0)}
+        return {
+            stem: share[stem] * inverse_frequency(self.records, self.having.get(stem, 0))
+            for stem in query.counted_stems
+        }
 
 
 @dataclass(frozen=True, slots=True)
