@@ -114,7 +114,8 @@ async def embedded(embedder: Embedder, query: Query) -> tuple[Vector, float]:
     """
     known = _unrelated.get(embedder.model)
     texts = [query.text, *([query.context] if query.context else ())]
-    vectors = await embed_in_time(embedder, [*texts, *(UNRELATED_TEXTS if known is None else ())], QUERY_EMBEDDING_MS)
+    wanted = [*texts, *(UNRELATED_TEXTS if known is None else ())]
+    vectors = await embed_in_time(embedder, wanted, QUERY_EMBEDDING_MS)
     if known is None:
         _unrelated[embedder.model] = known = mean_cosine(vectors[len(texts) :])
     share = CONTEXT if query.telling else 1.0
