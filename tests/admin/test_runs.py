@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from retain.admin.resources.runs import STATUSES, list_events, list_runs, show_run
 from retain.errors import InvalidInput, NotFound
 from retain.host.sql import SqliteSql
+from retain.ports import SqlResult, SqlValue
 from tests.support.instances import migrated_d1
 
 RUN = "01HZZZZZZZZZZZZZZZZZZZZZZ"
@@ -36,12 +37,14 @@ async def add_run(
     parent: str | None = None,
     error: str | None = None,
     read: Sequence[str] = (),
+    by: str | None = None,
+    user: str | None = None,
 ) -> None:
-    """Write the row of a run. read: the ids of the episodes in its context."""
+    """Write the row of a run. read: the ids of the episodes in its context. by: who started it. user: for whom."""
     await sql.run(
         "INSERT INTO agent_runs (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, texts, input, output,"
-        " error, model, steps, input_tokens, output_tokens, created_at_ms, completed_at_ms)"
-        " VALUES (?, ?, ?, 'main', ?, ?, 'kept', ?, ?, ?, 'scripted', 3, 20, 4, ?, ?)",
+        " error, model, steps, input_tokens, output_tokens, created_at_ms, completed_at_ms, started_by, user_id)"
+        " VALUES (?, ?, ?, 'main', ?, ?, 'kept', ?, ?, ?, 'scripted', 3, 20, 4, ?, ?, ?, ?)",
         run_id,
         tenant,
         agent,
@@ -52,6 +55,8 @@ async def add_run(
         error,
         at_ms,
         at_ms + 5,
+        by,
+        user,
     )
 
 
@@ -105,7 +110,7 @@ async def test_the_pages_together_are_the_tenant_s_runs_newest_first(
 
 
 async def test_a_listed_run_says_what_it_was_and_cost(sql: SqliteSql) -> None:
-    await add_run(sql, RUN + "0", 50, parent=RUN + "9")
+    await add_run(sql, RUN + "0", 50, parent=RUN + "9", by="agent:boss", user="ann")
     assert (await list_runs(sql, "acme", agent_type=None, limit=10, cursor=None))["runs"] == [
         {
             "run_id": RUN + "0",
@@ -113,6 +118,8 @@ async def test_a_listed_run_says_what_it_was_and_cost(sql: SqliteSql) -> None:
             "agent_type": "sdr",
             "instance_id": "main",
             "parent_run_id": RUN + "9",
+            "user_id": "ann",
+            "by": "agent:boss",
             "status": "completed",
             "model": "scripted",
             "steps": 3,
@@ -123,6 +130,50 @@ async def test_a_listed_run_says_what_it_was_and_cost(sql: SqliteSql) -> None:
             "completed_at_ms": 55,
         }
     ]
+
+
+async def test_runs_are_listed_by_who_started_them_and_for_whom(sql: SqliteSql) -> None:
+    await add_run(sql, RUN + "0", 50, by="person:ann", user="eve")
+    await add_run(sql, RUN + "1", 51, by="person:ann")
+    await add_run(sql, RUN + "2", 52, by="person:ben", user="eve")
+    await add_run(sql, RUN + "3", 53)
+    await add_run(sql, RUN + "4", 54, by="person:ann", user="eve", tenant="rival")
+
+    async def listed(**wanted: str) -> list[str]:
+        page = await all_pages(
+            lambda cursor: list_runs(sql, "acme", agent_type=None, limit=1, cursor=cursor, **wanted), "runs", 1
+        )
+        return [run["run_id"].removeprefix(RUN) for run in page]
+
+    assert await listed(by="person:ann") == ["1", "0"]
+    assert await listed(user_id="eve") == ["2", "0"]
+    assert await listed(by="person:ann", user_id="eve") == ["0"]
+    assert await listed(by="person") == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [({"by": "person:ann"}, "agent_runs_by_starter"), ({"user_id": "eve"}, "agent_runs_by_user")],
+)
+async def test_a_page_of_somebody_s_runs_is_read_from_an_index_in_order(wanted: dict[str, str], index: str) -> None:
+    planned: list[str] = []
+
+    class Planned:
+        """Keeps the plan of each query."""
+
+        def __init__(self, sql: SqliteSql) -> None:
+            self._sql = sql
+            self.batch = sql.batch
+
+        async def run(self, sql: str, *values: SqlValue) -> SqlResult:
+            """See the port."""
+            planned.extend(row["detail"] for row in (await self._sql.run(f"EXPLAIN QUERY PLAN {sql}", *values)).rows)
+            return await self._sql.run(sql, *values)
+
+    with closing(migrated_d1()) as sql:
+        await list_runs(Planned(sql), "acme", agent_type=None, limit=10, cursor=f"5.{RUN}0", **wanted)
+    assert len(planned) == 1
+    assert f"USING INDEX {index} " in planned[0]
 
 
 async def test_a_run_is_shown_with_its_input_its_episodes_and_its_delegations(sql: SqliteSql) -> None:

@@ -315,7 +315,7 @@ async def test_d1_being_away_when_a_run_begins_leaves_it_the_first_in_the_queue(
         second, third = await queued(desk, "second", "third")
         desk.faults.down.add("sql")
     assert (await desk.ask("clerk", "describe"))["queue"] == [
-        {"run_id": run_id, "queue_position": number, "queued_at_ms": desk.clock()}
+        {"run_id": run_id, "by": None, "queue_position": number, "queued_at_ms": desk.clock()}
         for number, run_id in enumerate((second, third), start=1)
     ]
     desk.faults.down.clear()

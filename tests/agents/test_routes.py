@@ -85,6 +85,9 @@ async def test_a_run_that_is_still_running_is_answered_with_202(deploy: Deploy) 
         pytest.param("acme/sdr", {"input": 7}, None, InvalidInput, "invalid_body", id="a number as input"),
         pytest.param("acme/sdr", {"input": None}, None, InvalidInput, "invalid_body", id="null as input"),
         pytest.param("acme/sdr", {"input": "x", "tenant_id": "b"}, None, InvalidInput, "invalid_body", id="a tenant"),
+        pytest.param(
+            "acme/sdr", {"input": "x", "by": "person:b"}, None, InvalidInput, "invalid_body", id="a principal"
+        ),
         pytest.param("acme/sdr", {"input": "x", "depth": -9}, None, InvalidInput, "invalid_body", id="a depth"),
         pytest.param(
             "acme/sdr", {"input": "x", "metadata": []}, None, InvalidInput, "invalid_body", id="metadata list"
@@ -179,7 +182,7 @@ async def test_a_run_is_cancelled_in_the_name_of_the_caller(deploy: Deploy, agen
     body = '{"reason": "enough"}'
     request = Request("POST", f"{path}/cancel", {}, {}, body, "host", "request-1", caller="ann@example.com")
     answer = await ROUTER.handle(context, request)
-    error = {"code": "cancelled", "message": "enough", "by": "ann@example.com"}
+    error = {"code": "cancelled", "message": "enough", "by": "person:ann@example.com"}
     assert (answer.status, json.loads(answer.body)["error"]) == (200, error)
 
 

@@ -112,7 +112,7 @@ def test_a_cancelled_run_stops_before_its_next_side_effect_and_reports_what_is_d
     assert [event.name for event in rest] == ["run.cancelling", "tool.answered", "run.cancelled"]
     assert api.post(f"{path}/cancel").json() == result
     recorded = recorded_run(api, tenant_id, started["run_id"])
-    assert (recorded["status"], recorded["error"]["by"]) == ("cancelled", "developer")
+    assert (recorded["status"], recorded["error"]["by"]) == ("cancelled", "person:developer")
 
 
 @pytest.mark.parametrize(("decision", "output"), [("approve", "It was refunded."), ("reject", "It was rejected.")])
@@ -142,7 +142,8 @@ def test_a_run_waits_for_a_person_while_others_run_and_continues_on_the_answer(
     assert (refused.status_code, refused.json()["code"]) == (409, "already_answered")
     recorded_run(api, tenant_id, waiting["run_id"])
     [recorded] = [e["data"] for e in timeline(api, tenant_id, waiting["run_id"]) if e["kind"] == "approval_answered"]
-    assert (recorded["approved"], recorded["by"], recorded["reason"]) == (decision == "approve", "developer", "because")
+    assert (recorded["approved"], recorded["by"]) == (decision == "approve", "person:developer")
+    assert (recorded["reason"], result["by"], listed["by"]) == ("because", "person:developer", "person:developer")
 
 
 def test_a_delegate_that_waits_lets_its_caller_wait_and_wakes_it(api: httpx.Client, tenant: Callable[[], str]) -> None:

@@ -82,7 +82,11 @@ async def test_the_refund_scenario_logs_its_decision_with_the_records_it_recalle
         report = await world.run("refund_decision", REFUND, user={"id": "ann"})
         [decision] = await logged(world)
         assert (decision.decision_id, decision.run_id) == (report["run_id"], report["run_id"])
-        assert (decision.kind, decision.decision, decision.decided_by) == ("outcome", "APPROVE", "refund_decision")
+        assert (decision.kind, decision.decision, decision.decided_by) == (
+            "outcome",
+            "APPROVE",
+            "agent:refund_decision",
+        )
         assert (decision.user_id, decision.policy, decision.model) == ("ann", "refunds-1", "scripted/refund_decision")
         assert decision.agent_version is not None
         recalled = {one.id: one for one in decision.memories if one.kind == "record"}
@@ -184,7 +188,7 @@ async def test_an_approval_is_the_decision_of_the_person_who_gave_or_declined_it
         outcome, approval = sorted(await logged(world), key=lambda one: one.kind, reverse=True)
         assert (approval.decision_id, approval.kind) == (f"{report['run_id']}.1.0", "approval")
         assert (approval.decision, approval.decided_by, approval.tool) == (label, "eve@shop.example", "ship")
-        assert (outcome.decision, outcome.decided_by) == ("NO", "clerk")
+        assert (outcome.decision, outcome.decided_by) == ("NO", "agent:clerk")
         assert approval.memories == outcome.memories != ()
 
 

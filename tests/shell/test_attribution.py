@@ -92,9 +92,17 @@ async def test_every_other_mutation_names_the_person_and_the_seals_cover_the_nam
     assert (await asked(guarded, team, ADA, "GET", verify))["problem"] == "mutations_changed"
 
 
-async def test_nobody_is_named_for_what_an_agent_does_and_no_name_is_left_over(guarded: Worker, team: Team) -> None:
+async def test_a_run_names_who_started_it_what_the_agent_does_nobody_and_no_name_is_left_over(
+    guarded: Worker, team: Team
+) -> None:
     body = {"input": "Contact contact:7 responded positively.", "instance_id": "desk"}
-    await asked(guarded, team, ADA, "POST", "/v1/agents/acme/sdr/run", body)
+    result = await asked(guarded, team, ADA, "POST", "/v1/agents/acme/sdr/run", body)
+    assert result["by"] == f"person:{ADA}"
+    for by, found in ((ADA, [result["run_id"]]), (BOB, [])):
+        page = await asked(guarded, team, BOB, "GET", f"/admin/agents/acme/runs?by=person:{by}")
+        assert [run["run_id"] for run in page["runs"]] == found
+    shown = await asked(guarded, team, BOB, "GET", f"/admin/agents/acme/runs/{result['run_id']}")
+    assert shown["by"] == f"person:{ADA}"
     rows = await guarded.rows("SELECT changed_by FROM mutation_log WHERE kind = 'conversation_opened'")
     assert [row["changed_by"] for row in rows] == [None]
     assert await guarded.rows("SELECT * FROM acting") == []

@@ -269,4 +269,4 @@ async def test_who_cancels_a_run_is_recorded(worker: Worker) -> None:
     path = f"/v1/agents/acme/order_triage/instances/one/runs/{ran['run_id']}/cancel"
     await worker.request("POST", path, {})
     name, method, asked = worker.agents.requests[-1]
-    assert (name, method, json.loads(asked)["by"]) == ("order_triage:acme:one", "cancel", "developer")
+    assert (name, method, json.loads(asked)["by"]) == ("order_triage:acme:one", "cancel", "person:developer")

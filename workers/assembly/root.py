@@ -84,9 +84,10 @@ class Assembly:
         The changes in KV are collected, and written to the audit when the request has its answer.
         """
         from retain.ledgers.kv_audit import changes_of
+        from retain.roles.principals import person_named
         from retain.tenants.attribution import acting
 
-        with acting(f"person:{person}"), changes_of(person, self.write_changes):
+        with acting(person_named(person)), changes_of(person, self.write_changes):
             yield
 
     def write_changes(self, changes: Sequence[KvChange]) -> None:

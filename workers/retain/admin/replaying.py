@@ -28,6 +28,7 @@ from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.reindexing import Reindexing
 from retain.lifecycle.stores import Stores
 from retain.memory.scope import Scope
+from retain.tenants.attribution import acting_principal
 
 CallTool = Callable[[str, str, JsonObject, str], Awaitable[tuple[int, bytes]]]
 """Calls a tool of a tenant in the gateway, with arguments and an idempotency key; returns the upstream's status and body."""
@@ -182,6 +183,7 @@ class Replaying:
             asked.get("metadata") or {},
             f"replay-{error.error_id}-{error.attempts}",
             user=await self._user(error.tenant_id, rows[0]["user_id"]),
+            by=acting_principal(),
         )
         identity = instance_of(error.tenant_id, error.agent_type, error.instance_id)
         report = (await InstanceClient(self._ports.stores.instances, identity).run(request)).to_json()

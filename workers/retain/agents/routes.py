@@ -20,10 +20,11 @@ from retain.agents.execution.event_stream import event_stream, last_event_id, no
 from retain.dataclass_models import with_fields_of
 from retain.errors import LimitExceeded
 from retain.errors.codes import Code
-from retain.http import Response, idempotency_key, json_response
+from retain.http import Request, Response, idempotency_key, json_response
 from retain.identifiers import check_instance_id, new_id
 from retain.memory.conversations.reading import shown_conversation
 from retain.memory.records.limits import json_bytes
+from retain.roles.principals import person_named
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
@@ -85,7 +86,7 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
         # The instance remembers the key; the key also names the instance, so that a retry reaches the same one.
         instance_id = _instance_for(key if user is None else f"{user.id}:{key}")
     instance = context.instance(tenant_id, agent_type, instance_id)
-    asked = RunRequest(body.input, body.metadata, key, body.stream, user=user)
+    asked = RunRequest(body.input, body.metadata, key, body.stream, user=user, by=_principal(request.http))
     if body.stream:
         after = last_event_id(request.http.headers)
         started = await instance.start(asked)
@@ -115,14 +116,14 @@ async def follow_run(context: AgentsContext, request: TypedRequest[None, FollowQ
 
 async def cancel_run(context: AgentsContext, request: TypedRequest[CancelBody, None]) -> Response:
     """Stop a run and its delegates before the next side effect."""
-    asked = CancelRequest(request.path["run_id"], request.http.caller or "unknown", request.body.reason)
+    asked = CancelRequest(request.path["run_id"], _principal(request.http), request.body.reason)
     return _reported(await context.instance_in(request.path).cancel(asked))
 
 
 async def resume_run(context: AgentsContext, request: TypedRequest[ResumeBody, None]) -> Response:
     """Answer what a waiting run asks. The run then continues."""
-    body, caller = request.body, request.http.caller or "unknown"
-    answer = AnswerRequest(request.path["run_id"], body.call, body.decision == "approve", caller, body.reason)
+    body, by = request.body, _principal(request.http)
+    answer = AnswerRequest(request.path["run_id"], body.call, body.decision == "approve", by, body.reason)
     return _reported(await context.instance_in(request.path).answer(answer))
 
 
@@ -132,6 +133,10 @@ async def show_instance(context: AgentsContext, request: PathRequest) -> Respons
     described = await context.instance_in(path).describe(DescribeRequest())
     conversation = await shown_conversation(context.sql, request.tenant_id, path["agent_type"], path["instance_id"])
     return json_response({**described, "conversation": conversation})
+
+
+def _principal(request: Request) -> str:
+    return person_named(request.caller or "unknown")
 
 
 def _reported(report: RunReport) -> Response:

@@ -19,6 +19,7 @@ from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
 from retain.models.retry import Sleep
 from retain.ports import AgentInstances, Row, Sql
+from retain.tenants.attribution import acting_principal
 
 LOOKS_S = (0.05, 0.1, 0.2, *[0.4] * 12)
 """How long to wait before each further query for a case's runs in D1, where instances write them."""
@@ -131,7 +132,13 @@ class CaseRun:
         results: list[RunResult] = []
         for number, given in enumerate(inputs):
             key = f"{tenant_id}.{number}"
-            request = RunRequest(given, metadata, idempotency_key=key, user=None if user is None else user.to_user())
+            request = RunRequest(
+                given,
+                metadata,
+                idempotency_key=key,
+                user=None if user is None else user.to_user(),
+                by=acting_principal(),
+            )
             report = await instance.run(request)
             if isinstance(report, RunStanding):
                 if isinstance(report.awaited, ApprovalAwaited):

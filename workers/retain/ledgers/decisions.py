@@ -56,7 +56,7 @@ class UsedMemory:
 
 @dataclass(frozen=True, slots=True)
 class LoggedDecision:
-    """A decision. decided_by: the agent's type, or the name of the person; `expiry` if nobody answered in time."""
+    """A decision. decided_by: the principal of the agent or the person; `expiry` if nobody answered in time."""
 
     decision_id: str
     tenant_id: str

@@ -19,6 +19,7 @@ from retain.identifiers import new_id
 from retain.ledgers.pages import EntryPage, Look, entry_page
 from retain.log import bound
 from retain.ports import Clock, KeyPage, Kv, Row, Sql
+from retain.roles.principals import RETAIN, agent_of_type, person_named
 
 Operation = Literal["put", "delete"]
 ROWS_PER_BATCH = 50
@@ -150,8 +151,8 @@ _batch: ContextVar[_Batch | None] = ContextVar("retain_kv_changes", default=None
 def _principal(owner: KvOwner) -> str:
     batch = _batch.get()
     if batch is not None:
-        return f"person:{batch.person}"
-    return "retain" if owner.agent_type is None else f"agent:{owner.agent_type}"
+        return person_named(batch.person)
+    return RETAIN if owner.agent_type is None else agent_of_type(owner.agent_type)
 
 
 @contextmanager

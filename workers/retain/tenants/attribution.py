@@ -11,11 +11,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from retain.ports import Sql, SqlResult, SqlValue, Statement
+from retain.roles.principals import RETAIN
 
 _NAMED = "INSERT INTO acting (one, name) VALUES (1, ?)"
 _UNNAMED = "DELETE FROM acting"
 _READS = ("SELECT", "WITH")
 _acting: ContextVar[str | None] = ContextVar("retain_acting", default=None)
+
+
+def acting_principal() -> str:
+    """Return who does what is done now: the person whose request it is, or `RETAIN`."""
+    return _acting.get() or RETAIN
 
 
 @contextmanager

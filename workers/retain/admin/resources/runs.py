@@ -42,6 +42,12 @@ class RunsQuery(PageQuery):
 
     agent_type: AgentType | None = Field(default=None, description="only this agent's")
     status: str | None = Field(default=None, description=f"only runs with this status: {', '.join(STATUSES)}")
+    by: str | None = Field(
+        default=None,
+        max_length=512,
+        description="only those that this principal started: `person:` and a name, `agent:` and a type, or `retain`",
+    )
+    user_id: str | None = Field(default=None, max_length=128, description="only those that acted for this user")
 
 
 class EventsQuery(PageQuery):
@@ -58,6 +64,8 @@ async def get_runs(context: AdminContext, request: TypedRequest[None, RunsQuery]
         request.tenant_id,
         agent_type=query.agent_type,
         status=query.status,
+        by=query.by,
+        user_id=query.user_id,
         limit=query.limit,
         cursor=query.cursor,
     )
@@ -79,17 +87,28 @@ async def get_events(context: AdminContext, request: TypedRequest[None, EventsQu
 
 
 async def list_runs(
-    sql: Sql, tenant_id: str, *, agent_type: str | None, limit: int, cursor: str | None, status: str | None = None
+    sql: Sql,
+    tenant_id: str,
+    *,
+    agent_type: str | None,
+    limit: int,
+    cursor: str | None,
+    status: str | None = None,
+    by: str | None = None,
+    user_id: str | None = None,
 ) -> dict[str, Any]:
     """Return {"runs", "cursor"}: newest first; the cursor is None on the last page.
 
+    by: the principal that started them. user_id: of whom they acted for.
     Raises: InvalidInput for an unknown status or an invalid cursor; Unavailable.
     """
     conditions = ["tenant_id = ?"]
     values: list[SqlValue] = [tenant_id]
-    if agent_type is not None:
-        conditions.append("agent_type = ?")
-        values.append(agent_type)
+    wanted = {"agent_type": agent_type, "started_by": by, "user_id": user_id}
+    for column, value in wanted.items():
+        if value is not None:
+            conditions.append(f"{column} = ?")
+            values.append(value)
     if status is not None:
         if status not in STATUSES:
             raise InvalidInput(f"a run's status is one of {', '.join(STATUSES)}", code="invalid_status")
@@ -101,8 +120,8 @@ async def list_runs(
         conditions.append("(created_at_ms, run_id) < (?, ?)")
         values += [int(found[1]), found[2]]
     result = await sql.run(
-        "SELECT run_id, tenant_id, agent_type, instance_id, parent_run_id, status, model, steps, input_tokens,"  # noqa: S608
-        " output_tokens, waiting_for, created_at_ms, completed_at_ms FROM agent_runs"
+        "SELECT run_id, tenant_id, agent_type, instance_id, parent_run_id, user_id, started_by, status, model, steps,"  # noqa: S608
+        " input_tokens, output_tokens, waiting_for, created_at_ms, completed_at_ms FROM agent_runs"
         f" WHERE {' AND '.join(conditions)} ORDER BY created_at_ms DESC, run_id DESC LIMIT ?",
         *values,
         limit + 1,
@@ -182,7 +201,7 @@ async def list_events(sql: Sql, tenant_id: str, run_id: str, *, limit: int, curs
 
 async def _shown(sql: Sql, tenant_id: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return runs as they are shown: a queued one with its position in the queue of its instance."""
-    runs = [{**row, "waiting_for": _parsed(row["waiting_for"])} for row in rows]
+    runs = [_renamed({**row, "waiting_for": _parsed(row["waiting_for"])}) for row in rows]
     queued = [run for run in runs if run["status"] == "waiting" and (run["waiting_for"] or {}).get("kind") == "queue"]
     if queued:
         instances = json.dumps(sorted({run["instance_id"] for run in queued}))
@@ -192,6 +211,11 @@ async def _shown(sql: Sql, tenant_id: str, rows: list[dict[str, Any]]) -> list[d
         for run in queued:  # one that has begun since it was read has none
             run |= {"status": "queued", "waiting_for": None, "queue_position": positions.get(run["run_id"])}
     return runs
+
+
+def _renamed(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a run with `by`, which is a reserved word in SQL, instead of `started_by`."""
+    return {("by" if name == "started_by" else name): value for name, value in row.items()}
 
 
 def _parsed(text: str | None) -> Any:

@@ -93,26 +93,33 @@ class Erased:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run in the description of its instance."""
+    """A run in the description of its instance. by: the principal that started it, None where that was not recorded."""
 
     run_id: str
     status: str
     turn: int
     created_at_ms: int
     updated_at_ms: int
+    by: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedSummary:
-    """A queued run in the description of its instance. queue_position: 1 for the next to begin."""
+    """A queued run in the description of its instance. queue_position: 1 for the next to begin. by: as a run's."""
 
     run_id: str
     queue_position: int
     queued_at_ms: int
+    by: str | None
 
     def to_json(self) -> dict[str, Json]:
         """Return the run as the HTTP interface shows it."""
-        return {"run_id": self.run_id, "queue_position": self.queue_position, "queued_at_ms": self.queued_at_ms}
+        return {
+            "run_id": self.run_id,
+            "by": self.by,
+            "queue_position": self.queue_position,
+            "queued_at_ms": self.queued_at_ms,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +152,7 @@ class InstanceDescription:
             "turn_state": [
                 {
                     "run_id": run.run_id,
+                    "by": run.by,
                     "status": run.status,
                     "turn": run.turn,
                     "created_at_ms": run.created_at_ms,

@@ -116,7 +116,7 @@ Awaited: TypeAlias = ApprovalAwaited | DelegateAwaited | ModelAwaited
 class RunStanding:
     """An open run. awaited: what a waiting run waits for. cancelling: it stops before its next side effect.
 
-    queue_position: of a queued run, 1 for the next to begin.
+    queue_position: of a queued run, 1 for the next to begin. by: the principal that started it.
     """
 
     run_id: str
@@ -125,6 +125,7 @@ class RunStanding:
     awaited: Awaited | None = None
     cancelling: bool = False
     queue_position: int | None = None
+    by: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -134,6 +135,8 @@ class RunStanding:
     def to_json(self) -> dict[str, Json]:
         """Return the standing as the interface shows it."""
         shown: dict[str, Json] = {"run_id": self.run_id, "instance_id": self.instance_id, "status": self.status}
+        if self.by is not None:
+            shown["by"] = self.by
         if self.cancelling:
             shown["cancelling"] = True
         if self.awaited is not None:
@@ -232,7 +235,11 @@ class BegunCall:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """An ended run. steps: model calls and tool calls made. begun: the tool calls of a cancelled run, otherwise None."""
+    """An ended run.
+
+    steps: model calls and tool calls made. begun: the tool calls of a cancelled run, otherwise None. by: the principal that
+    started it.
+    """
 
     run_id: str
     instance_id: str
@@ -245,6 +252,7 @@ class RunResult:
     error: RunError | None = None
     begun: tuple[BegunCall, ...] | None = None
     finish_reason: str | None = None
+    by: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -257,6 +265,7 @@ class RunResult:
             "run_id": self.run_id,
             "instance_id": self.instance_id,
             "status": self.status,
+            **({} if self.by is None else {"by": self.by}),
             "output": self.output,
             **({} if self.finish_reason is None else {"finish_reason": self.finish_reason}),
             "steps": self.steps,
@@ -301,6 +310,7 @@ class RunResult:
             ),
             begun=tuple(_begun(call) for call in fields.objects("done")) if "done" in content else None,
             finish_reason=fields.text_or_none("finish_reason"),
+            by=fields.text_or_none("by"),
         )
 
 
@@ -323,6 +333,7 @@ def report_from_json(content: JsonObject) -> RunReport:
         awaited=None if awaited is None else _awaited(awaited),
         cancelling=fields.flag("cancelling", default=False),
         queue_position=fields.integer_or_none("queue_position"),
+        by=fields.text_or_none("by"),
     )
 
 

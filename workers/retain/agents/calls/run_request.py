@@ -50,7 +50,7 @@ class RunRequest:
     idempotency_key: for a second request with the same key the instance returns the same run. stream: whether the
     answer's text is kept for followers while the model writes it. parent, depth: the run that delegated to this one, and
     how many runs are above this one. budget: what the parent lets it spend. user: for whom the run acts; None for nobody
-    in particular.
+    in particular. by: the principal that starts the run; None for a request of an earlier version.
     """
 
     input: RunInput
@@ -61,10 +61,11 @@ class RunRequest:
     depth: int = 0
     budget: Budget = Budget()
     user: User | None = None
+    by: str | None = None
 
     @property
     def digest(self) -> str:
-        """A hash that differs for another request with the same idempotency key."""
+        """A hash that differs for another request with the same idempotency key, whoever makes it."""
         asked = [self.input, self.metadata, *([] if self.user is None else [self.user.id])]
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
@@ -89,6 +90,8 @@ class RunRequest:
             fields["parent"] = {"agent_type": parent.agent_type, "instance_id": parent.instance_id}
         if self.user is not None:
             fields["user"] = self.user.to_json()
+        if self.by is not None:
+            fields["by"] = self.by
         return fields
 
     @classmethod
@@ -112,6 +115,7 @@ class RunRequest:
             if budget is None
             else Budget(budget.integer_or_none("tokens"), budget.integer_or_none("delegations")),
             user=None if user is None else User.from_json(user.content),
+            by=fields.text_or_none("by"),
         )
 
 

@@ -19,6 +19,7 @@ from retain.errors.codes import MisconfiguredCode, UnavailableCode, UpstreamFail
 from retain.json_text import Json, read_json
 from retain.ledgers.decisions import DecisionKind
 from retain.outbox import OwedStatement
+from retain.roles.principals import agent_of_type
 
 OWN_LIMITS = ("turn_limit", "token_budget", "run_deadline", "queue_deadline")
 """Codes of runs that failed because their definition or their caller bounded them: nothing went wrong."""
@@ -74,7 +75,9 @@ class LedgerNotes:
             case RunCompleted() if run.basis is not None:
                 declared = declared_decision(event.output, run.basis.labels)
                 if declared is not None:
-                    yield from self._decided(run, run_id, "outcome", declared, identity.agent_type, None, at_ms)
+                    yield from self._decided(
+                        run, run_id, "outcome", declared, agent_of_type(identity.agent_type), None, at_ms
+                    )
             case ApprovalAnswered() if run.state.asked is not None:
                 answer = Declared("approved" if event.approved else "declined")
                 name = f"{run_id}.{event.turn}.{event.index}"

@@ -152,7 +152,7 @@ class Queueing:
     def summaries(self) -> tuple[QueuedSummary, ...]:
         """Return the queue for the description of the instance."""
         numbered = enumerate(self.queue.places(), start=1)
-        return tuple(QueuedSummary(place.run_id, position, place.at_ms) for position, place in numbered)
+        return tuple(QueuedSummary(place.run_id, position, place.at_ms, place.by) for position, place in numbered)
 
     async def start_next(self) -> bool:
         """Begin the first run of the queue and execute it until it ends or waits; return False for an empty queue.
@@ -204,6 +204,8 @@ class Queueing:
         if place is None:
             return None
         shown: JsonObject = {"run_id": run_id, "instance_id": self._identity.instance_id, "queue_position": place}
+        by = self.queue.started_by(run_id)
+        shown = shown if by is None else {**shown, "by": by}
         events = () if place == known else (RunStreamEvent("run.queued", shown),)
         return News(events, ReadPosition(BEGINNING, 0, place), "queued")
 

@@ -27,7 +27,8 @@ class Reports:
         position = self._queue.position(run_id)
         if position is None:
             return self._journal.report(run_id)
-        return RunStanding(run_id, self._identity.instance_id, "queued", queue_position=position)
+        by = self._queue.started_by(run_id)
+        return RunStanding(run_id, self._identity.instance_id, "queued", queue_position=position, by=by)
 
     async def awaited(self, run_id: str, turns: int = WAIT_TURNS) -> RunReport:
         """Return the report of a run that another call executes, when it is neither queued nor under way, or after a while.

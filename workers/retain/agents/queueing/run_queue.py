@@ -18,13 +18,14 @@ from retain.ports import ObjectSql
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """A run in the queue, without its request. at_ms: when it was queued."""
+    """A run in the queue, without its request. at_ms: when it was queued. by: the principal that queued it."""
 
     run_id: str
     idempotency_key: str | None
     digest: str
     user_id: str | None
     at_ms: int
+    by: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,18 @@ class RunQueue:
     @cached_property
     def _places(self) -> dict[str, QueuePlace]:
         rows = self._local.run(
-            "SELECT run_id, idempotency_key, request_hash, json_extract(request, '$.user.id') AS user_id, at_ms"
-            " FROM queued_runs ORDER BY run_id"
+            "SELECT run_id, idempotency_key, request_hash, json_extract(request, '$.user.id') AS user_id, at_ms,"
+            " json_extract(request, '$.by') AS started_by FROM queued_runs ORDER BY run_id"
         ).rows
         places = (
-            QueuePlace(row["run_id"], row["idempotency_key"], row["request_hash"], row["user_id"], int(row["at_ms"]))
+            QueuePlace(
+                row["run_id"],
+                row["idempotency_key"],
+                row["request_hash"],
+                row["user_id"],
+                int(row["at_ms"]),
+                row["started_by"],
+            )
             for row in rows
         )
         return {place.run_id: place for place in places}
@@ -77,6 +85,11 @@ class RunQueue:
         """Return the run's position, 1 for the next to begin; None when it is not in the queue."""
         return next((number for number, one in enumerate(self._places, start=1) if one == run_id), None)
 
+    def started_by(self, run_id: str) -> str | None:
+        """Return the principal that queued the run; None when nobody is known to have."""
+        place = self._places.get(run_id)
+        return None if place is None else place.by
+
     def asked_with(self, idempotency_key: str) -> KnownRun | None:
         """Return the queued run that was requested with this key, or None."""
         found = (place for place in self._places.values() if place.idempotency_key == idempotency_key)
@@ -85,7 +98,9 @@ class RunQueue:
     def add(self, queued: QueuedRun) -> None:
         """Write the row of a run."""
         request = queued.request
-        place = QueuePlace(queued.run_id, request.idempotency_key, request.digest, request.user_id, queued.at_ms)
+        place = QueuePlace(
+            queued.run_id, request.idempotency_key, request.digest, request.user_id, queued.at_ms, request.by
+        )
         places = {**self._places, place.run_id: place}
         self._local.run(
             "INSERT INTO queued_runs (run_id, idempotency_key, request_hash, request, at_ms) VALUES (?, ?, ?, ?, ?)",

@@ -136,6 +136,7 @@ class Journal:
                 model=model,
                 created_at_ms=now,
                 user_id=request.user_id,
+                started_by=request.by,
             )
         )
         if request.user is not None:

@@ -27,10 +27,25 @@ EARLIER: Mapping[str, str] = {
           (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, input, model, created_at_ms)
         VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?)
     """,
+    "start_run_of_user": f"""
+        INSERT INTO agent_runs
+          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, texts, input, model, created_at_ms, user_id)
+        VALUES (?, ?, ?, ?, ?, 'running', 'kept', ?, ?, ?, ?)
+        ON CONFLICT (run_id) DO UPDATE SET
+          status = 'running', waiting_for = NULL, input = excluded.input, model = excluded.model
+        WHERE {QUEUED}
+    """,  # noqa: S608
+    "queue_run": """
+        INSERT OR IGNORE INTO agent_runs
+          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, waiting_for, texts, input, model,
+           created_at_ms, user_id)
+        VALUES (?, ?, ?, ?, ?, 'waiting', '{"kind": "queue"}', 'kept', ?, '', ?, ?)
+    """,
 }
-"""Statements that version 0.1.0 owed, which an outbox may still hold.
+"""Statements of earlier versions, which an outbox may still hold.
 
-Its input of a run holds the texts of the episodes in the context: the column `texts` marks such a row by its default.
+The input of `start_run`, of version 0.1.0, holds the texts of the episodes in the context: the column `texts` marks such a
+row by its default.
 """
 
 
@@ -38,14 +53,15 @@ Its input of a run holds the texts of the episodes in the context: the column `t
 class StartRun(OwedStatement):
     """The row of a new run; one that was queued has a row. input: as JSON, with references to the episodes in its context.
 
-    created_at_ms: when it began; a run that was queued keeps when it was queued.
+    created_at_ms: when it began; a run that was queued keeps when it was queued. started_by: a principal.
     """
 
-    NAME: ClassVar[str] = "start_run_of_user"
+    NAME: ClassVar[str] = "start_run_by"
     SQL: ClassVar[str] = f"""
         INSERT INTO agent_runs
-          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, texts, input, model, created_at_ms, user_id)
-        VALUES (?, ?, ?, ?, ?, 'running', 'kept', ?, ?, ?, ?)
+          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, texts, input, model, created_at_ms, user_id,
+           started_by)
+        VALUES (?, ?, ?, ?, ?, 'running', 'kept', ?, ?, ?, ?, ?)
         ON CONFLICT (run_id) DO UPDATE SET
           status = 'running', waiting_for = NULL, input = excluded.input, model = excluded.model
         WHERE {QUEUED}
@@ -60,18 +76,19 @@ class StartRun(OwedStatement):
     model: str
     created_at_ms: int
     user_id: str | None
+    started_by: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRun(OwedStatement):
-    """The row of a run that is queued. input: as JSON."""
+    """The row of a run that is queued. input: as JSON. started_by: a principal."""
 
-    NAME: ClassVar[str] = "queue_run"
+    NAME: ClassVar[str] = "queue_run_by"
     SQL: ClassVar[str] = """
         INSERT OR IGNORE INTO agent_runs
           (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, waiting_for, texts, input, model,
-           created_at_ms, user_id)
-        VALUES (?, ?, ?, ?, ?, 'waiting', '{"kind": "queue"}', 'kept', ?, '', ?, ?)
+           created_at_ms, user_id, started_by)
+        VALUES (?, ?, ?, ?, ?, 'waiting', '{"kind": "queue"}', 'kept', ?, '', ?, ?, ?)
     """
 
     run_id: str
@@ -82,6 +99,7 @@ class QueueRun(OwedStatement):
     input: str
     created_at_ms: int
     user_id: str | None
+    started_by: str | None
 
     @classmethod
     def of(cls, identity: InstanceIdentity, run_id: str, request: RunRequest, at_ms: int) -> QueueRun:
@@ -95,6 +113,7 @@ class QueueRun(OwedStatement):
             input=json.dumps({"input": request.input, "metadata": request.metadata}),
             created_at_ms=at_ms,
             user_id=request.user_id,
+            started_by=request.by,
         )
 
 

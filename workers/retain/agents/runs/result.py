@@ -79,6 +79,7 @@ def result_of(run: OpenRun, instance_id: str, event: Closing) -> RunResult:
         error=error_of(event),
         begun=begun_calls(state) if _stopped(event) else None,
         finish_reason=state.turns[-1].answer.finish_reason if completed and state.turns else None,
+        by=run.request.by,
     )
 
 
@@ -96,6 +97,7 @@ def standing_of(run: OpenRun, instance_id: str) -> RunStanding:
         "waiting" if state.waiting else "running",
         awaited=awaited(state),
         cancelling=state.cancel is not None,
+        by=run.request.by,
     )
 
 

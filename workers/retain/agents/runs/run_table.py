@@ -141,9 +141,15 @@ class RunTable:
 
     def newest(self, limit: int) -> tuple[RunSummary, ...]:
         """Return the newest `limit` runs, newest first."""
-        rows = self._local.run("SELECT * FROM turn_state ORDER BY created_at_ms DESC, run_id DESC LIMIT ?", limit).rows
+        rows = self._local.run(
+            "SELECT run_id, status, turn, created_at_ms, updated_at_ms, json_extract(request, '$.by') AS started_by"
+            " FROM turn_state ORDER BY created_at_ms DESC, run_id DESC LIMIT ?",
+            limit,
+        ).rows
         return tuple(
-            RunSummary(row["run_id"], row["status"], row["turn"], row["created_at_ms"], row["updated_at_ms"])
+            RunSummary(
+                row["run_id"], row["status"], row["turn"], row["created_at_ms"], row["updated_at_ms"], row["started_by"]
+            )
             for row in rows
         )
 

@@ -12,6 +12,7 @@ from retain.agents.tools.delegation import DELEGATE, Delegation
 from retain.errors import Forbidden, LimitExceeded
 from retain.json_text import JsonObject
 from retain.models.chat import ToolSpec
+from retain.roles.principals import agent_of_type
 
 MAX_DEPTH = 3
 """How many runs may be above a run."""
@@ -71,14 +72,15 @@ class Delegate:
         return agent
 
     def _request(self, text: str, context: CallContext) -> RunRequest:
-        delegations = context.budget.delegations
+        delegations, parent = context.budget.delegations, self._delegation.reference(context.run_id)
         return RunRequest(
             input=text,
             idempotency_key=context.key,
-            parent=self._delegation.reference(context.run_id),
+            parent=parent,
             depth=self._caller.depth + 1,
             budget=Budget(context.budget.tokens, None if delegations is None else delegations - 1),
             user=self._caller.user,
+            by=agent_of_type(parent.agent_type),
         )
 
 
