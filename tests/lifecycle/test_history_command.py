@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from retain.cli.history import main
+from retain.tenants.mutation_log import MutationLog
 from tests.lifecycle.world import living
 
 Rows = list[dict[str, Any]]
@@ -25,13 +26,13 @@ async def entries() -> Rows:
         return [dict(row) for row in await world.stores().history().page("acme", after=0, limit=100)]
 
 
-def _connected(rows: Rows, problem: str | None = None) -> Callable[[str], httpx.Client]:
+def _connected(rows: Rows, problem: str | None = None, path: str = PATH) -> Callable[[str], httpx.Client]:
     def answered(request: httpx.Request) -> httpx.Response:
-        if request.url.path == f"{PATH}/verify":
+        if request.url.path == f"{path}/verify":
             begun = "cursor" in request.url.params
             found = {"problem": problem, "broken_at": 3, "cursor": None} if begun else {"cursor": "2.abc"}
             return httpx.Response(200, json=found)
-        if request.url.path != PATH:
+        if request.url.path != path:
             return httpx.Response(404, text="no such tenant")
         page = [row for row in rows if row["seq"] > int(request.url.params["after"])][:2]
         return httpx.Response(200, json={"entries": page, "cursor": str(page[-1]["seq"]) if len(page) == 2 else None})
@@ -47,6 +48,16 @@ def _verify(rows: Rows, *more: str, problem: str | None = None) -> int:
 def test_an_honest_history_verifies_and_its_head_is_printed(entries: Rows, capsys: pytest.CaptureFixture[str]) -> None:
     assert _verify(entries) == 0
     assert capsys.readouterr().out.splitlines()[0] == f"5 entries, head 5:{entries[-1]['hash']}"
+
+
+async def test_the_deployment_s_own_history_has_a_path_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    with living() as world:
+        world.sql_now("INSERT INTO role_grants VALUES ('*', 'group:ops', 'viewer', 'ada', 1)")
+        await MutationLog(world.sql, world.clock).seal("*")
+        rows = [dict(row) for row in await world.stores().history().page("*", after=0, limit=100)]
+    arguments = ["verify", "--url", "http://retain.example", "--tenant", "*"]
+    assert main(arguments, _connected(rows, path="/admin/history")) == 0
+    assert capsys.readouterr().out.startswith("1 entries, head 1:")
 
 
 def test_a_stored_head_is_compared(entries: Rows, capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,6 +92,32 @@ async def test_every_other_mutation_names_the_person_and_the_seals_cover_the_nam
     assert (await asked(guarded, team, ADA, "GET", verify))["problem"] == "mutations_changed"
 
 
+async def test_changes_of_the_whole_deployment_are_listed_and_verified(guarded: Worker, team: Team) -> None:
+    await asked(guarded, team, ADA, "PUT", "/admin/roles/group:ops", {"role": "viewer"})
+    await asked(guarded, team, BOB, "PUT", "/admin/quotas", {"runs_a_day": 7})
+    await asked(guarded, team, ADA, "DELETE", "/admin/roles/group:ops")
+    mutations, found, cursor = "/admin/history/mutations", [], "0"
+    while cursor is not None:
+        page = await asked(guarded, team, ADA, "GET", f"{mutations}?limit=1&after={cursor}")
+        found += page["entries"]
+        cursor = page["cursor"]
+    assert [(entry["kind"], entry["changed_by"]) for entry in found] == [
+        ("role_granted", f"person:{ADA}"),
+        *[("quota_set", f"person:{BOB}")] * 2,  # that there is a row, and its number
+        ("role_revoked", f"person:{ADA}"),
+    ]
+    [*_, quota] = (await asked(guarded, team, ADA, "GET", f"{mutations}?kind=quota_set"))["entries"]
+    assert (quota["number"], quota["detail"]) == (3, "[null,7,null]")
+    of_tenant = await asked(guarded, team, ADA, "GET", "/admin/tenants/acme/history/mutations")
+    assert {entry["kind"] for entry in of_tenant["entries"]} == {"tenant_registered"}
+    await guarded.cron("0 4 * * *")
+    [sealed] = (await asked(guarded, team, ADA, "GET", "/admin/history"))["entries"]
+    assert (sealed["kind"], sealed["subject_id"]) == ("mutations_sealed", "1-4")
+    assert (await asked(guarded, team, ADA, "GET", "/admin/history/verify"))["problem"] is None
+    await guarded.rows("UPDATE mutation_log SET changed_by = ? WHERE kind = 'quota_set'", f"person:{ADA}")
+    assert (await asked(guarded, team, ADA, "GET", "/admin/history/verify"))["problem"] == "mutations_changed"
+
+
 async def test_a_run_names_who_started_it_what_the_agent_does_nobody_and_no_name_is_left_over(
     guarded: Worker, team: Team
 ) -> None:

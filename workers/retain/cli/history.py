@@ -21,11 +21,12 @@ from typing import Any, TypedDict
 
 import httpx
 
-from retain.cli.administrator import open_client
-from retain.errors import InvalidInput, RetainError, UpstreamFailed
+from retain.cli.administrator import answer_of, open_client
+from retain.errors import InvalidInput, RetainError
 from retain.errors.codes import ForeignCode
 from retain.identifiers import check_tenant
 from retain.json_text import read_json
+from retain.roles.role import EVERY_TENANT
 from retain.tenants.history import GENESIS, follow
 
 Entry = Mapping[str, Any]
@@ -52,7 +53,7 @@ class Server:
 
     def __init__(self, client: httpx.Client, tenant_id: str) -> None:
         self._client = client
-        self._path = f"/admin/tenants/{tenant_id}/history"
+        self._path = "/admin/history" if tenant_id == EVERY_TENANT else f"/admin/tenants/{tenant_id}/history"
 
     def entries(self) -> Iterator[Entry]:
         """Yield every entry in order, page by page. Raises: UpstreamFailed."""
@@ -72,15 +73,7 @@ class Server:
         return {"problem": found["problem"], "broken_at": found["broken_at"]}
 
     def _get(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
-        try:
-            answer = self._client.get(path, params=dict(query))
-        except httpx.HTTPError as error:
-            raise UpstreamFailed(f"the server did not answer: {error}", code=ForeignCode("server_failed")) from error
-        if answer.status_code != 200:
-            raise UpstreamFailed(
-                f"the server answered {answer.status_code}: {answer.text[:500]}", code=ForeignCode("server_failed")
-            )
-        found: dict[str, Any] = answer.json()
+        found: dict[str, Any] = answer_of(self._client, "GET", path, query=query).json()
         return found
 
 
@@ -151,7 +144,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     commands = parser.add_subparsers(required=True)
     for does in (verify, dump):
         command = commands.add_parser(does.__name__, help=does.__doc__)
-        command.add_argument("--tenant", required=True)
+        command.add_argument("--tenant", required=True, help="its id, or * for changes of the whole deployment")
         place = command.add_mutually_exclusive_group(required=True)
         place.add_argument("--url", help="the deployment's address")
         if does is verify:
@@ -166,7 +159,8 @@ def main(arguments: Sequence[str] | None = None, connect: Callable[[str], httpx.
     options = parse(sys.argv[1:] if arguments is None else arguments)
     does: Callable[[argparse.Namespace, Server | None], int] = options.does
     try:
-        check_tenant(options.tenant)
+        if options.tenant != EVERY_TENANT:
+            check_tenant(options.tenant)
         if options.url is None:
             return does(options, None)
         with connect(options.url) as client:

@@ -20,9 +20,8 @@ from typing import Any
 
 import httpx
 
-from retain.cli.administrator import open_client
-from retain.errors import RetainError, UpstreamFailed
-from retain.errors.codes import ForeignCode
+from retain.cli.administrator import answer_of, open_client
+from retain.errors import RetainError
 
 PATH = "/admin/namespaces"
 Shown = Mapping[str, Any]
@@ -76,7 +75,7 @@ def backfill(options: argparse.Namespace, client: httpx.Client) -> int:
     body: dict[str, Any] = {"again": options.again}
     done = False
     while not done:
-        answer = _answer(client, "POST", f"{PATH}/backfill", body)
+        answer = answer_of(client, "POST", f"{PATH}/backfill", body)
         shown, done, body = answer.json(), answer.status_code == 200, {}
     for row in shown["backfill"]:
         print(
@@ -102,20 +101,8 @@ def _print(shown: Shown) -> None:
 
 
 def _asked(client: httpx.Client, method: str, path: str, body: Mapping[str, Any] | None = None) -> Shown:
-    found: Shown = _answer(client, method, path, body).json()
+    found: Shown = answer_of(client, method, path, body).json()
     return found
-
-
-def _answer(client: httpx.Client, method: str, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
-    try:
-        answer = client.request(method, path, json=None if body is None else dict(body))
-    except httpx.HTTPError as error:
-        raise UpstreamFailed(f"the server did not answer: {error}", code=ForeignCode("server_failed")) from error
-    if answer.status_code not in (200, 202):
-        raise UpstreamFailed(
-            f"the server answered {answer.status_code}: {answer.text[:1000]}", code=ForeignCode("server_failed")
-        )
-    return answer
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -19,6 +19,7 @@ from retain.lifecycle.heads import Head, verified
 from retain.lifecycle.importing import import_lines
 from retain.lifecycle.reindexing import IndexJob, Reindexing
 from retain.lifecycle.verification import verify_page
+from retain.roles.role import EVERY_TENANT
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import MAX_LIMIT, Cursor, Flag, PageLimit, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TextBody, TypedRequest
@@ -159,28 +160,27 @@ async def show_receipt(context: AdminContext, request: PathRequest) -> Response:
 
 
 async def show_history(context: AdminContext, request: TypedRequest[None, HistoryQuery]) -> Response:
-    """List the entries of world history after a number, oldest first, even for an erased tenant."""
-    await _require_tenant_or(context, request.tenant_id, _has_history)
-    query = request.query
-    rows = await context.stores.history().page(request.tenant_id, after=query.after, limit=query.limit)
+    """List the entries of the world history of a tenant, even an erased one, or of the deployment, oldest first."""
+    tenant_id, query = await _owner_of_history(context, request), request.query
+    rows = await context.stores.history().page(tenant_id, after=query.after, limit=query.limit)
     cursor = str(rows[-1]["seq"]) if len(rows) == query.limit else None
     return json_response({"entries": [dict(row) for row in rows], "cursor": cursor})
 
 
 async def show_mutations(context: AdminContext, request: TypedRequest[None, MutationQuery]) -> Response:
-    """List the entries of the mutation log after a number, oldest first, even for an erased tenant."""
-    await _require_tenant_or(context, request.tenant_id, _has_history)
-    query, log = request.query, MutationLog(context.sql, context.stores.clock)
+    """List the entries of the mutation log of a tenant, even an erased one, or of the deployment, oldest first."""
+    tenant_id, query = await _owner_of_history(context, request), request.query
+    log = MutationLog(context.sql, context.stores.clock)
     only = MutationFilter(query.kind, query.thing, query.key)
-    page = await log.page(request.tenant_id, after=query.after, limit=query.limit, only=only)
+    page = await log.page(tenant_id, after=query.after, limit=query.limit, only=only)
     cursor = None if page.cursor is None else str(page.cursor)
     return json_response({"entries": [dict(row) for row in page.entries], "cursor": cursor})
 
 
 async def verify_history(context: AdminContext, request: TypedRequest[None, HeadQuery]) -> Response:
     """Recompute the whole chain, and compare it with the learning stream, the kept head, and the head in the query."""
-    await _require_tenant_or(context, request.tenant_id, _has_history)
-    verdict = await verified(context.stores, request.tenant_id, request.query.head, cursor=request.query.cursor)
+    tenant_id = await _owner_of_history(context, request)
+    verdict = await verified(context.stores, tenant_id, request.query.head, cursor=request.query.cursor)
     return json_response(asdict(verdict))
 
 
@@ -199,6 +199,14 @@ async def _require_tenant_or(
             raise
 
 
+async def _owner_of_history(context: AdminContext, request: TypedRequest[object, object]) -> str:
+    """Return whose history is asked for: a tenant that has or had one, or `EVERY_TENANT`. Raises: as `Tenants.require`."""
+    if "tenant" not in request.path:
+        return EVERY_TENANT
+    await _require_tenant_or(context, request.tenant_id, _has_history)
+    return request.tenant_id
+
+
 async def _was_erased(context: AdminContext, tenant_id: str) -> bool:
     return await Receipts(context.sql).last_of_tenant(tenant_id) is not None
 
@@ -209,6 +217,62 @@ async def _has_history(context: AdminContext, tenant_id: str) -> bool:
 
 _TENANT = "/admin/tenants/{tenant}"
 _LINES = "application/x-ndjson"
+
+
+def _history_routes(base: str) -> tuple[Route[AdminContext], ...]:
+    """Return the routes of a tenant's history, or of the deployment's own, which is that of `EVERY_TENANT`."""
+    return (
+        Route(
+            "GET",
+            base,
+            show_history,
+            needs="viewer",
+            query=QueryString(HistoryQuery),
+            tenant="any",
+            answers=(
+                Answer(
+                    200,
+                    '`{"entries", "cursor"}`, oldest first; pass `cursor` as `after` for the next page',
+                ),
+            ),
+            errors=("invalid_limit", "invalid_cursor"),
+        ),
+        Route(
+            "GET",
+            f"{base}/mutations",
+            show_mutations,
+            needs="viewer",
+            query=QueryString(MutationQuery),
+            tenant="any",
+            answers=(
+                Answer(
+                    200,
+                    '`{"entries", "cursor"}`, oldest first: [what they say](lifecycle.md#the-mutation-log). A page looks at'
+                    " 5,000 entries, so with a filter it may be empty and still have a `cursor`",
+                ),
+            ),
+            errors=("invalid_limit", "invalid_cursor", "invalid_filter"),
+        ),
+        Route(
+            "GET",
+            f"{base}/verify",
+            verify_history,
+            needs="viewer",
+            query=QueryString(HeadQuery),
+            tenant="any",
+            answers=(
+                Answer(
+                    200,
+                    '`{"entries", "head", "problem", "broken_at", "cursor"}`:'
+                    " [what they mean](lifecycle.md#world-history)."
+                    " With a `cursor` the verification is not complete: pass it to the next call",
+                ),
+            ),
+            errors=("invalid_head", "invalid_cursor"),
+        ),
+    )
+
+
 RESOURCE: Resource[AdminContext] = Resource(
     "Life cycle",
     (
@@ -309,54 +373,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(Answer(200, "the receipt, even for an erased tenant"),),
             errors=("no_such_receipt", "invalid_id"),
         ),
-        Route(
-            "GET",
-            f"{_TENANT}/history",
-            show_history,
-            needs="viewer",
-            query=QueryString(HistoryQuery),
-            tenant="any",
-            answers=(
-                Answer(
-                    200,
-                    '`{"entries", "cursor"}`, oldest first; pass `cursor` as `after` for the next page. Works for an'
-                    " erased tenant",
-                ),
-            ),
-            errors=("invalid_limit", "invalid_cursor"),
-        ),
-        Route(
-            "GET",
-            f"{_TENANT}/history/mutations",
-            show_mutations,
-            needs="viewer",
-            query=QueryString(MutationQuery),
-            tenant="any",
-            answers=(
-                Answer(
-                    200,
-                    '`{"entries", "cursor"}`, oldest first: [what they say](lifecycle.md#the-mutation-log). A page looks at'
-                    " 5,000 entries, so with a filter it may be empty and still have a `cursor`. Works for an erased tenant",
-                ),
-            ),
-            errors=("invalid_limit", "invalid_cursor", "invalid_filter"),
-        ),
-        Route(
-            "GET",
-            f"{_TENANT}/history/verify",
-            verify_history,
-            needs="viewer",
-            query=QueryString(HeadQuery),
-            tenant="any",
-            answers=(
-                Answer(
-                    200,
-                    '`{"entries", "head", "problem", "broken_at", "cursor"}`:'
-                    " [what they mean](lifecycle.md#world-history)."
-                    " With a `cursor` the verification is not complete: pass it to the next call",
-                ),
-            ),
-            errors=("invalid_head", "invalid_cursor"),
-        ),
+        *_history_routes(f"{_TENANT}/history"),
+        *_history_routes("/admin/history"),
     ),
 )
