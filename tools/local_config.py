@@ -1,8 +1,8 @@
 """Derive the local configuration from wrangler.toml, so that production never carries development settings.
 
 The differences: the offline runtime's flag, the Vectorize stand-in instead of the binding, no Workers AI, no limits of
-rates, the scripted chat model and the local embedding table, and the development environment (`retain.admin.access` says
-what that allows).
+rates, keys of applications, the scripted chat model and the local embedding table, and the development environment
+(`retain.admin.access` says what that allows).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tools.stage import read_config
 
 _VARS = {
     "RETAIN_ENVIRONMENT": "development",
+    "APPLICATION_KEYS": "true",
     "CHAT_PROVIDER": "scripted",
     "CHAT_MODEL": "scripted",
     "CHAT_BASE_URL": "",

@@ -27,6 +27,8 @@ from workers import WorkerEntrypoint
 
 __all__ = ["AgentRuntime", "Default", "TenantWriter"]
 
+_OF_APPLICATIONS = "/v1/tenants/"
+"""Under which applications reach what the administrator's side has of a tenant: Access protects `/admin/` as a whole."""
 _log = logging.getLogger("retain.entry")
 _memory = Memory(now_ms)
 """The memory of the isolate, of which each request takes what it needs."""
@@ -104,24 +106,23 @@ def _match(assembly: Assembly, method: str, path: str) -> Match:
         from retain.agents.routes import ROUTER as AGENTS
 
         return AGENTS.match(method, path, admitting(lambda: assembly.agents))
-    if path.startswith("/admin/"):
+    if path.startswith(("/admin/", _OF_APPLICATIONS)):
         from retain.admin.routes import ROUTER as ADMIN
 
-        return ADMIN.match(method, path, admitting(lambda: assembly.admin))
+        under_admin = path.replace(_OF_APPLICATIONS, "/admin/tenants/", 1) if path.startswith("/v1/") else path
+        return ADMIN.match(method, under_admin, admitting(lambda: assembly.admin))
     from retain.routing.health import ROUTER as HEALTH
 
     return HEALTH.match(method, path, admitting(lambda: assembly.readiness))
 
 
 async def _guarded(assembly: Assembly, match: Match, request: Request) -> Response:
-    """Answer a request. Cloudflare Access is checked here; API keys are checked by the gateway."""
+    """Answer a request. Who sends it is checked here; keys of the gateway are checked by the gateway."""
     if match.guard != "Access":
         return await match.answer(request)
-    from retain.admin.access import authorise
-
-    identity = await authorise(request, assembly.access.settings, assembly.access.verifier)
+    caller = await assembly.access.caller_of(request)
     rates = assembly.platform.rates
-    await rates.check_caller(f"person:{identity.name}")
-    with assembly.changes_of(identity.name):
-        authority = assembly.access.authority_of(identity)
-        return await match.answer(replace(request, caller=identity.name, authority=authority, rates=rates))
+    await rates.check_caller(caller.principal)
+    with assembly.changes_of(caller.principal):
+        named = replace(request, caller=caller.name, principal=caller.principal)
+        return await match.answer(replace(named, authority=caller.authority, scopes=caller.scopes, rates=rates))

@@ -45,7 +45,7 @@ class Reading:
         monkeypatch.setattr(desk.sql, "batch", self.batch)
 
     def fail(self) -> None:
-        """Let the run go on with an error."""
+        """Let the run resume with an error."""
         self._fails = True
         self.go.set()
 

@@ -5,20 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from types import SimpleNamespace
-from typing import cast
 
 import httpx
 import pytest
 
-from retain.admin.context import AdminContext
-from retain.admin.routes import ROUTER
 from retain.cli.roles import main
-from retain.errors import RetainError
 from retain.host.sql import SqliteSql
-from retain.http import Request, problem
 from retain.roles.grants import Grants
 from retain.tenants.register import Tenants
+from tests.cli.connected import connected
 from tests.support.instances import migrated_d1
 
 URL = "http://retain.example"
@@ -32,20 +27,7 @@ def sql() -> Iterator[SqliteSql]:
 
 
 def _connected(sql: SqliteSql) -> Callable[[str], httpx.Client]:
-    """Return a client whose transport answers as the Worker would, for the owner `ada`."""
-    context = cast(AdminContext, SimpleNamespace(tenants=Tenants(sql, lambda: 1), grants=Grants(sql, lambda: 1)))
-
-    def answered(asked: httpx.Request) -> httpx.Response:
-        path, body = asked.url.raw_path.decode().partition("?")[0], asked.content.decode()
-        headers = {"content-type": "application/json"}
-        request = Request(asked.method, path, dict(asked.url.params), headers, body, "host", "test", caller="ada")
-        try:
-            answer = asyncio.run(ROUTER.handle(context, request))
-        except RetainError as error:
-            answer = problem(error, "test")
-        return httpx.Response(answer.status, text=str(answer.body))
-
-    return lambda url: httpx.Client(base_url=url, transport=httpx.MockTransport(answered))
+    return connected(tenants=Tenants(sql, lambda: 1), grants=Grants(sql, lambda: 1))
 
 
 def _held(sql: SqliteSql) -> list[tuple[str, ...]]:

@@ -143,7 +143,7 @@ async def test_an_item_s_hot_copy_is_a_person_s_change_and_belongs_to_the_item_s
         .with_warm(SqlWarm(sql, "acme", clock))
         .build()
     )
-    with changes_of("ops@example.com", written.append):
+    with changes_of("person:ops@example.com", written.append):
         await client.put("cart", "1", CANARY, user_id="ann")
         await client.put("cart", "2", "two")
         await client.get("cart", "1")
@@ -168,7 +168,7 @@ async def test_what_changes_after_the_answer_or_outside_of_a_request_is_written_
     written: list[Sequence[KvChange]] = []
     audited = AuditedKv(kv, lambda: KvOwner("acme"), clock, noting(written.append))
     await audited.put("a", "1", ttl_s=60)
-    with changes_of("ops@example.com", written.append), bind(run_id="r"):
+    with changes_of("person:ops@example.com", written.append), bind(run_id="r"):
         batch_is_open = noting(written.append)
         await audited.delete("b")
     assert [(change.key, change.changed_by, change.run_id) for [change] in written] == [
@@ -184,7 +184,7 @@ async def test_changes_of_a_request_that_failed_are_written_too(kv: SqliteKv, cl
     audited = AuditedKv(kv, lambda: KvOwner("acme"), clock, noting(written.append))
 
     async def request() -> None:
-        with changes_of("ops@example.com", written.append):
+        with changes_of("person:ops@example.com", written.append):
             await audited.put("a", "1")
             raise Unavailable("later")
 

@@ -34,6 +34,10 @@ TESTS: Mapping[str, str] = {
     "test_an_answer_is_cut_at_the_limit_and_says_so",
     "retain.agents.tools.delegate.MAX_DEPTH": "tests/agents/test_delegation.py::"
     "test_runs_are_nested_up_to_the_limit_and_no_deeper",
+    "retain.application_keys.keys.MAX_CHARACTERS": "tests/application_keys/test_keys.py::"
+    "test_the_longest_tenant_s_key_is_accepted",
+    "retain.application_keys.keys.MAX_KEYS": "tests/application_keys/test_keys.py::"
+    "test_a_tenant_has_a_hundred_valid_keys_and_pages_list_each_once",
     "retain.contracts.backends.chat_kv.MAX_SEALED_BYTES": "tests/contracts/test_sealing.py::"
     "test_the_largest_sealed_conversation_fits_into_a_value_of_kv",
     "retain.evaluation.runner.MAX_ATTEMPTS": "tests/evaluation/test_runner.py::"

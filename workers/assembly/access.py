@@ -1,14 +1,31 @@
-"""Cloudflare Access: the deployment's settings for it, the check of its tokens, and what their bearers may do."""
+"""Who asks, and what they may do: people and services through Cloudflare Access, applications with their keys."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import bindings
 from bindings import Platform
-from retain.admin.access import AccessIdentity, AccessSettings, AccessVerifier
+from retain.admin.access import AccessIdentity, AccessSettings, AccessVerifier, authorise
+from retain.application_keys.keys import ApplicationKeys, presented_key
+from retain.application_keys.scope import KeyScope, OwnTenant
 from retain.errors import InvalidInput, Misconfigured
+from retain.http import Request
 from retain.roles.grants import GrantedAuthority, Grants
+from retain.roles.principals import key_with_id, person_named
 from retain.roles.role import Authority, OwnerOfAll
 from retain.roles.subjects import read_subjects
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCaller:
+    """Who sent a request. principal: how history and rates name them. scopes: of an application's key, else None."""
+
+    name: str
+    principal: str
+    authority: Authority
+    scopes: Sequence[KeyScope] | None = None
 
 
 class AccessParts:
@@ -20,10 +37,25 @@ class AccessParts:
         self.settings = AccessSettings(settings.access_team_domain, settings.access_audience, settings.environment)
         self.verifier = AccessVerifier(bindings.fetch, platform.crypto, bindings.now_ms, self.settings)
         self.grants = Grants(platform.sql, bindings.now_ms)
+        self.keys = ApplicationKeys(platform.sql, bindings.now_ms, bindings.in_background)
+        self._accepts_keys = settings.application_keys
         try:
             self._owners = read_subjects(settings.owners)
         except InvalidInput as error:
             raise Misconfigured(f"OWNERS: {error.message}", code="invalid_setting") from error
+
+    async def caller_of(self, request: Request) -> KnownCaller:
+        """Return who sent a request: an application, if it presents a key and the deployment accepts keys.
+
+        Raises: as `authorise` and `ApplicationKeys.authenticate`.
+        """
+        text = presented_key(request.headers) if self._accepts_keys else None
+        if text is not None:
+            key = await self.keys.authenticate(text)
+            principal = key_with_id(key.key_id)
+            return KnownCaller(principal, principal, OwnTenant(key.tenant_id), key.scopes)
+        identity = await authorise(request, self.settings, self.verifier)
+        return KnownCaller(identity.name, person_named(identity.name), self.authority_of(identity))
 
     def authority_of(self, identity: AccessIdentity) -> Authority:
         """Return what the identity may do: the developer everything, others what was granted."""

@@ -33,6 +33,7 @@ def admin_context(root: Assembly) -> AdminContext:
         evaluation=lambda: root.evaluation.runner(),
         replaying=lambda: replaying_of(root),
         grants=root.access.grants,
+        keys=root.access.keys,
         backups=lambda: root.lifecycle.backups,
         restoring=lambda: restoring_of(root),
     )

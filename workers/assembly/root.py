@@ -78,16 +78,15 @@ class Assembly:
         return AccessParts(self.platform)
 
     @contextmanager
-    def changes_of(self, person: str) -> Iterator[None]:
-        """Attribute what a person's request changes in D1 and KV to them.
+    def changes_of(self, principal: str) -> Iterator[None]:
+        """Attribute what a request changes in D1 and KV to who sent it: `person:` or `key:`, and their name.
 
         The changes in KV are collected, and written to the audit when the request has its answer.
         """
         from retain.ledgers.kv_audit import changes_of
-        from retain.roles.principals import person_named
         from retain.tenants.attribution import acting
 
-        with acting(person_named(person)), changes_of(person, self.write_changes):
+        with acting(principal), changes_of(principal, self.write_changes):
             yield
 
     def write_changes(self, changes: Sequence[KvChange]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from retain import errors
+from retain.application_keys.scope import KeyScope
 from retain.json_text import read_json
 from retain.limits.rates import Rates
 from retain.limits.room import Lease
@@ -48,9 +49,10 @@ class Request:
     path: percent-encoded, without the query. headers: names in lower case. body: the whole text, "" when there is none.
     query: its parameters. repeated: the names of those that it has more than once, of which `query` has the last value.
     arriving: the body instead, as long as it has not been read.
-    caller: who is asking, as Cloudflare Access names them; "" where Access was not asked.
-    authority: what the caller may do; None where Access was not asked. rates: what is counted for the tenant; None for
-    nothing. lease: what it takes of the isolate's memory; None where nobody counts.
+    caller: who is asking, as Cloudflare Access names them, or `key:` and the id of an application's key; "" where nobody
+    was asked for. principal: the caller as `retain.roles.principals` names them. authority: what the caller may do; None
+    where nobody was asked for. scopes: of an application's key, None for any other caller. rates: what is counted for the
+    tenant; None for nothing. lease: what it takes of the isolate's memory; None where nobody counts.
     """
 
     method: str
@@ -62,7 +64,9 @@ class Request:
     request_id: str
     arriving: Arriving | None = None
     caller: str = ""
+    principal: str = ""
     authority: Authority | None = None
+    scopes: Sequence[KeyScope] | None = None
     rates: Rates | None = None
     repeated: Sequence[str] = ()
     lease: Lease | None = None

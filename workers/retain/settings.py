@@ -45,6 +45,7 @@ class Settings:
     All are secrets, never shown. memory_placements, memory_pii_fields: as `retain.items` reads them. evaluation_judge:
     as `retain.evaluation.scoring.judge` does. runs_retention_days: how long the row of a run is kept. owners: the subjects
     that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them.
+    application_keys: whether keys of applications are accepted where Access is.
     resolver_url: as `retain.gateway.settings`. backups_daily: whether
     the daily work backs tenants up. backups_kept_days: how long a backup is kept, at most 28. collector: where
     telemetry goes, None for nowhere. vector_filters: the properties with a metadata index beyond those of every deployment,
@@ -66,6 +67,7 @@ class Settings:
     runs_retention_days: int = 400
     evaluation_judge: str = "off"
     owners: str = ""
+    application_keys: bool = False
     resolver_url: str = ""
     vector_filters: str = ""
     collector: Collector | None = None
@@ -95,6 +97,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         access_team_domain=variables.get("ACCESS_TEAM_DOMAIN", ""),
         access_audience=variables.get("ACCESS_AUDIENCE", ""),
         owners=variables.get("OWNERS", ""),
+        application_keys=_flag("APPLICATION_KEYS", variables),
         resolver_url=variables.get("RESOLVER_URL", ""),
         chat=_model("CHAT", variables),
         accounts={provider: _account(provider, variables) for provider in ACCOUNTS},
@@ -186,6 +189,7 @@ NAMES = (
     "RETAIN_ENVIRONMENT",
     "ACCESS_TEAM_DOMAIN",
     "ACCESS_AUDIENCE",
+    "APPLICATION_KEYS",
     "OWNERS",
     "RESOLVER_URL",
     "CHAT_PROVIDER",

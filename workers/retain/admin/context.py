@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from retain.admin.replaying import Replaying
+from retain.application_keys.keys import ApplicationKeys
 from retain.errors import InvalidInput
 from retain.evaluation.runner import Runner
 from retain.identifiers import check_agent_type
@@ -40,7 +41,8 @@ class AdminContext:
     stores into the view's scope. ingestion: returns the ingest of a scope. stores: every store that holds data of a
     tenant. items: returns the tiered memory of a namespace. migration, backfill: of its keys; all three raise
     Misconfigured for invalid legacy patterns. evaluation: returns what advances evaluations. replaying: returns what replays
-    parked errors. grants: who holds which role. backups, restoring: return what backs tenants up, and what restores them.
+    parked errors. grants: who holds which role. keys: of applications. backups, restoring: return what backs tenants up,
+    and what restores them.
     """
 
     tenants: Tenants
@@ -58,6 +60,7 @@ class AdminContext:
     evaluation: Callable[[], Runner]
     replaying: Callable[[], Replaying]
     grants: Grants
+    keys: ApplicationKeys
     backups: Callable[[], Backups]
     restoring: Callable[[], Restoring]
 

@@ -15,17 +15,18 @@ from retain.admin.resources import (
     memories,
     namespaces,
     procedures,
-    roles,
     runs,
     tenants,
     users,
 )
+from retain.admin.resources.access import keys, roles
 from retain.routing.router import Router
 
 ROUTER: Router[AdminContext] = Router(
     (
         tenants.RESOURCE,
         roles.RESOURCE,
+        keys.RESOURCE,
         users.RESOURCE,
         memories.RESOURCE,
         ingest.RESOURCE,

@@ -136,7 +136,7 @@ async def show_instance(context: AgentsContext, request: PathRequest) -> Respons
 
 
 def _principal(request: Request) -> str:
-    return person_named(request.caller or "unknown")
+    return request.principal or person_named(request.caller or "unknown")
 
 
 def _reported(report: RunReport) -> Response:
@@ -162,6 +162,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             f"{_AGENT}/run",
             run_agent,
             needs="operator",
+            scope="runs",
             body=JsonBody(RunBody),
             takes="[a run](#a-run)",
             headers={
@@ -200,6 +201,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             _INSTANCE,
             show_instance,
             needs="viewer",
+            scope="runs",
             answers=(
                 Answer(
                     200,
@@ -215,6 +217,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             _RUN,
             show_run,
             needs="viewer",
+            scope="runs",
             answers=(Answer(200, "[a result](#a-run), or the run's state so far"),),
             errors=_OF_A_RUN,
         ),
@@ -223,6 +226,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             f"{_RUN}/events",
             follow_run,
             needs="viewer",
+            scope="runs",
             query=QueryString(FollowQuery),
             headers={"last-event-id": "the event after which to continue"},
             answers=(
@@ -236,6 +240,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             f"{_RUN}/cancel",
             cancel_run,
             needs="operator",
+            scope="runs",
             body=JsonBody(CancelBody, required=False),
             takes="`reason`, or no body",
             answers=(
@@ -249,6 +254,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             f"{_RUN}/resume",
             resume_run,
             needs="operator",
+            scope="runs",
             body=JsonBody(ResumeBody),
             takes="[an answer](#an-answer)",
             answers=(Answer(202, "the run's state"), Answer(200, "the same, when it has ended")),

@@ -30,6 +30,7 @@ SUBCOMMANDS = (
     Subcommand("eval", "retain.cli.evaluate", "evaluate agents on datasets"),
     Subcommand("gateway", "retain.cli.gateway", "manage API keys, tools and credentials of the tool proxy"),
     Subcommand("history", "retain.cli.history", "verify or dump the world history of a tenant"),
+    Subcommand("keys", "retain.cli.keys", "create, list, rotate and revoke the keys of applications"),
     Subcommand("roles", "retain.cli.roles", "list, grant and revoke roles"),
     Subcommand("namespaces", "retain.cli.namespaces", "migrate the keys of items"),
     Subcommand("lifecycle-rules", "retain.cli.lifecycle_rules", "print the life cycle rules of the cold tier's bucket"),

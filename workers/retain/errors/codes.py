@@ -161,6 +161,7 @@ ForbiddenCode = Literal[
     "memory_disabled",
     "no_house",
     "role_required",
+    "scope_required",
     "sharing_not_allowed",
     "tool_not_allowed",
 ]
@@ -176,6 +177,7 @@ NotFoundCode = Literal[
     "no_such_grant",
     "no_such_instance",
     "no_such_item",
+    "no_such_key",
     "no_such_job",
     "no_such_memory",
     "no_such_receipt",
@@ -222,6 +224,7 @@ QuotaExceededCode = Literal[
     "run_quota",
     "token_quota",
     "too_many_datasets",
+    "too_many_keys",
     "user_memory_limit",
 ]
 

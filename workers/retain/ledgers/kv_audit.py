@@ -19,7 +19,7 @@ from retain.identifiers import new_id
 from retain.ledgers.pages import EntryPage, Look, entry_page
 from retain.log import bound
 from retain.ports import Clock, KeyPage, Kv, Row, Sql
-from retain.roles.principals import RETAIN, agent_of_type, person_named
+from retain.roles.principals import RETAIN, agent_of_type
 
 Operation = Literal["put", "delete"]
 ROWS_PER_BATCH = 50
@@ -37,7 +37,8 @@ _log = logging.getLogger(__name__)
 class KvChange:
     """A change of one key.
 
-    changed_by: `agent:` and an agent's type, `person:` and the name from Cloudflare Access, or `retain` for neither.
+    changed_by: `agent:` and an agent's type, `person:` and the name from Cloudflare Access, `key:` and the id of
+    an application's key, or `retain` for none of them.
     value_bytes, digest, ttl_s: of a put: the value's size in UTF-8, its SHA-256, and its time to live, None for ever.
     """
 
@@ -140,7 +141,7 @@ Write = Callable[[Sequence[KvChange]], None]
 
 @dataclass(slots=True)
 class _Batch:
-    person: str
+    principal: str
     changes: list[KvChange] = field(default_factory=list)
     open: bool = True
 
@@ -151,14 +152,17 @@ _batch: ContextVar[_Batch | None] = ContextVar("retain_kv_changes", default=None
 def _principal(owner: KvOwner) -> str:
     batch = _batch.get()
     if batch is not None:
-        return person_named(batch.person)
+        return batch.principal
     return RETAIN if owner.agent_type is None else agent_of_type(owner.agent_type)
 
 
 @contextmanager
-def changes_of(person: str, write: Write) -> Iterator[None]:
-    """Collect the changes that a person's request makes, and write them together when it has its answer."""
-    batch = _Batch(person)
+def changes_of(principal: str, write: Write) -> Iterator[None]:
+    """Collect the changes that a request makes, and write them together when it has its answer.
+
+    principal: who sent it, as `changed_by` has it.
+    """
+    batch = _Batch(principal)
     token = _batch.set(batch)
     try:
         yield

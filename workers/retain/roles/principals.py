@@ -14,3 +14,8 @@ def person_named(name: str) -> str:
 def agent_of_type(agent_type: str) -> str:
     """Return the principal of an agent."""
     return f"agent:{agent_type}"
+
+
+def key_with_id(key_id: str) -> str:
+    """Return the principal of an application, by the key that it presents."""
+    return f"key:{key_id}"

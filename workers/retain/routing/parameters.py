@@ -35,5 +35,6 @@ BY_NAME: Mapping[str, PathParameter] = {
     "job_id": _ID,
     "receipt_id": _ID,
     "backup_id": _ID,
+    "key_id": _ID,
 }
 """The kind of a parameter by its name, unless the route says otherwise."""

@@ -25,11 +25,15 @@ async def permission(route: Route[Any], request: Request, path: Mapping[str, str
 
     A tenant that does not exist is refused like one of others. Where the body names the tenant and has not been read, it
     is enough to hold the role for any tenant.
-    Raises: Forbidden (code `role_required`); RateLimited, for the tenant; Unavailable, so that nobody is let in when D1
-        does not answer.
+    Raises: Forbidden (code `role_required`; `scope_required` for an application's key); RateLimited, for the tenant;
+        Unavailable, so that nobody is let in when D1 does not answer.
     """
     if route.guard != "Access":
         return Permission()
+    if request.scopes is not None and not {route.scope, "admin"} & set(request.scopes):
+        raise Forbidden(
+            f"the key lacks the scope {route.scope}: create one that has it", code="scope_required", needs=route.scope
+        )
     needed: Role = route.needs or "owner"
     authority = request.authority
     tenant_id = path.get("tenant") if route.tenant_in in ("path", "body") else None

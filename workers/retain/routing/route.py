@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import unquote
 
+from retain.application_keys.scope import KeyScope
 from retain.errors.codes import Code
 from retain.http import MAX_BODY_BYTES, Response
 from retain.roles.role import Role
@@ -68,6 +69,7 @@ class Route(Generic[Context_contra]):
     errors: the codes that only some routes answer with.
     parameters: the grammars of path parameters that differ from the default for their name.
     needs: the least role of the caller, where the guard is "Access"; without it, an owner of every tenant.
+    scope: what an application's key needs to call it.
     tenant_in: where the tenant is named; by default in the path, or nowhere ("deployment").
     tenant: whether the tenant in the path must be registered. same_origin: whether pages of other origins are refused.
     answer_bytes: how large an answer may be, for `retain.limits.room`: by default that of a page where something is read.
@@ -84,6 +86,7 @@ class Route(Generic[Context_contra]):
         query: QueryReader[Query] | None = None,
         guard: Guard = "Access",
         needs: Role | None = None,
+        scope: KeyScope = "admin",
         tenant_in: Place | None = None,
         takes: str = "",
         headers: Mapping[str, str] | None = None,
@@ -103,6 +106,7 @@ class Route(Generic[Context_contra]):
         self.answers = tuple(answers)
         self.guard = guard
         self.needs: Role | None = needs
+        self.scope: KeyScope = scope
         self.takes = takes
         self.headers = dict(headers or {})
         self.errors = tuple(errors)

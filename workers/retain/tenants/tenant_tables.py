@@ -19,6 +19,7 @@ TENANT_TABLES = (
     TenantTable("quotas", ("tenant_id",)),
     TenantTable("tenant_use", ("tenant_id",)),
     TenantTable("role_grants", ("tenant_id", "subject")),
+    TenantTable("application_keys", ("key_id",)),
     TenantTable("tenants", ("tenant_id",), "never"),
     TenantTable("erased_tenants", ("tenant_id",), "never"),
     TenantTable("world_history", ("tenant_id", "seq"), "never"),

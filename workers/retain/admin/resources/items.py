@@ -71,6 +71,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             _ITEM,
             put_item,
             needs="operator",
+            scope="memory:write",
             body=JsonBody(ItemBody),
             parameters=_SEGMENTS,
             takes="`value`: text; `user_id`: whose it is; `ttl_s`: lifetime in seconds, instead of the data type's",
@@ -93,6 +94,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             _ITEM,
             get_item,
             needs="viewer",
+            scope="memory:read",
             parameters=_SEGMENTS,
             answers=(
                 Answer(
@@ -108,6 +110,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             _ITEM,
             delete_item,
             needs="operator",
+            scope="memory:write",
             parameters=_SEGMENTS,
             answers=(Answer(200, '`{"deleted"}`: whether there was one'),),
             errors=("invalid_namespace", "unknown_data_type"),

@@ -254,6 +254,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "/admin/seed-memory",
             seed,
             needs="operator",
+            scope="memory:write",
             tenant_in="body",
             body=JsonBody(SeedBody),
             takes="`tenant`, `agent_type`, `memories`: 1 to 100 [memories](#a-memory)",
@@ -269,6 +270,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             _MEMORIES,
             list_memories,
             needs="viewer",
+            scope="memory:read",
             query=QueryString(ListQuery),
             answers=(Answer(200, '`{"memories", "cursor"}`, oldest first'),),
             errors=(
@@ -286,6 +288,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             _MEMORIES,
             store,
             needs="operator",
+            scope="memory:write",
             body=JsonBody(StoreBody),
             takes="[a memory](#a-memory), with `agent_type`, `house` or `user_id`; without them it is the whole tenant's",
             answers=(
@@ -299,6 +302,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_MEMORIES}/recall",
             recall,
             needs="viewer",
+            scope="memory:read",
             answer_bytes=REQUEST_BYTES,
             body=JsonBody(RecallBody),
             takes="[a recall](#a-recall)",
@@ -329,6 +333,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_MEMORIES}/similar",
             list_similar,
             needs="viewer",
+            scope="memory:read",
             answer_bytes=REQUEST_BYTES,
             query=QueryString(SimilarQuery),
             answers=(
@@ -345,6 +350,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_MEMORIES}/{{id}}",
             get,
             needs="viewer",
+            scope="memory:read",
             answers=(Answer(200, "the memory, and `events`: how it came to be"),),
             errors=("no_such_memory", "invalid_id"),
         ),
@@ -353,6 +359,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_MEMORIES}/{{id}}",
             edit,
             needs="operator",
+            scope="memory:write",
             body=JsonBody(EditBody),
             takes="the fields of [a memory](#a-memory) to change, all except `valid_from_ms`; or `valid_to_ms` alone:"
             " a time closes the memory, null opens it again",
@@ -364,6 +371,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_MEMORIES}/{{id}}",
             delete,
             needs="operator",
+            scope="memory:write",
             answers=(Answer(204),),
             errors=("no_such_memory", "invalid_id", "contended"),
         ),

@@ -72,6 +72,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "/admin/agents/{tenant}/runs/{run_id}/outcome",
             record_outcome,
             needs="operator",
+            scope="runs",
             body=JsonBody(OutcomeBody),
             takes="`score`: 0 (failure) to 1 (success)",
             answers=(
@@ -88,6 +89,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "/admin/agents/{tenant}/procedures",
             list_procedures,
             needs="viewer",
+            scope="runs",
             query=QueryString(LearnedQuery),
             answers=(
                 Answer(

@@ -45,7 +45,8 @@ class RunsQuery(PageQuery):
     by: str | None = Field(
         default=None,
         max_length=512,
-        description="only those that this principal started: `person:` and a name, `agent:` and a type, or `retain`",
+        description="only those that this principal started: `person:` and a name, `key:` and an id, `agent:` and a type,"
+        " or `retain`",
     )
     user_id: str | None = Field(default=None, max_length=128, description="only those that acted for this user")
 
@@ -241,6 +242,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             _RUNS,
             get_runs,
             needs="viewer",
+            scope="runs",
             query=QueryString(RunsQuery),
             answers=(
                 Answer(
@@ -256,6 +258,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_RUNS}/{{run_id}}",
             get_run,
             needs="viewer",
+            scope="runs",
             answers=(
                 Answer(
                     200,
@@ -271,6 +274,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_RUNS}/{{run_id}}/events",
             get_events,
             needs="viewer",
+            scope="runs",
             query=QueryString(EventsQuery),
             answers=(Answer(200, '`{"events", "cursor"}`: the timeline, oldest first'),),
             errors=("no_such_run", "invalid_id", "invalid_limit", "invalid_cursor"),

@@ -96,6 +96,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             _INSTANCES,
             get_conversations,
             needs="viewer",
+            scope="runs",
             query=QueryString(ConversationsQuery),
             answers=(
                 Answer(
@@ -111,6 +112,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             f"{_INSTANCE}/messages",
             get_messages,
             needs="viewer",
+            scope="runs",
             query=QueryString(MessagesQuery),
             answers=(
                 Answer(
@@ -133,6 +135,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             _INSTANCE,
             rename,
             needs="operator",
+            scope="runs",
             body=JsonBody(RenameBody),
             takes='`{"title"}`: 1 to 200 characters, or null',
             answers=(Answer(200, "the conversation, as in the list"),),
@@ -143,6 +146,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             _INSTANCE,
             delete,
             needs="operator",
+            scope="runs",
             answers=(Answer(204, "its messages, episodes, runs, events and working memory are deleted"),),
             errors=(
                 "no_such_instance",

@@ -1,0 +1,114 @@
+"""`retain keys` against the administrator's handlers: what it prints, and what the deployment holds after it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import closing
+from typing import Any
+
+import httpx
+import pytest
+
+from retain.application_keys.keys import ApplicationKeys
+from retain.cli.keys import main
+from retain.errors import Unauthenticated
+from retain.host.clock import ManualClock
+from retain.host.sql import SqliteSql
+from retain.tenants.register import Tenants
+from tests.cli.connected import connected
+from tests.support.instances import migrated_d1
+
+URL = "http://retain.example"
+NOW_MS = 1_700_000_000_000
+
+
+class Deployment:
+    """The keys of a deployment with one tenant."""
+
+    def __init__(self, sql: SqliteSql) -> None:
+        self._clock = ManualClock(NOW_MS)
+        self._sql = sql
+        self.keys = ApplicationKeys(sql, self._clock, self._later)
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        work.close()
+
+    @property
+    def connect(self) -> Callable[[str], httpx.Client]:
+        return connected(tenants=Tenants(self._sql, self._clock), keys=self.keys, clock=self._clock)
+
+    def accepts(self, text: str) -> bool:
+        try:
+            return asyncio.run(self.keys.authenticate(text)).tenant_id == "acme"
+        except Unauthenticated:
+            return False
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    with closing(migrated_d1()) as database:
+        asyncio.run(Tenants(database, lambda: 1).register("acme"))
+        yield Deployment(database)
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command; return its exit status, and what it prints and tells."""
+
+    def command(*arguments: str, tenant: str = "acme") -> tuple[int, str, str]:
+        status = main([*arguments, "--url", URL, "--tenant", tenant], deployment.connect)
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return command
+
+
+def test_a_key_is_created_listed_rotated_and_revoked(deployment: Deployment, run: Run) -> None:
+    status, first, reported = run(
+        "create", "--name", "shop", "--scope", "runs", "--scope", "memory:read", "--days", "1"
+    )
+    assert status == 0
+    assert deployment.accepts(first.strip())
+    assert "shop: memory:read, runs, expires 2023-11-15 22:13 UTC; it is shown only now" in reported
+    key_id = run("list")[1].split()[0]
+    status, second, reported = run("rotate", key_id, "--grace-minutes", "0")
+    assert status == 0
+    assert deployment.accepts(second.strip())
+    assert not deployment.accepts(first.strip())
+    assert f"{key_id} shop: memory:read, runs, expires 2023-11-14 22:13 UTC" in reported
+    successor = run("list")[1].split()[0]
+    status, revoked, _ = run("revoke", successor)
+    assert (status, revoked.strip().endswith("revoked 2023-11-14 22:13 UTC")) == (0, True)
+    assert not deployment.accepts(second.strip())
+
+
+def test_a_list_goes_over_every_page(deployment: Deployment, run: Run) -> None:
+    for number in range(70):
+        asyncio.run(deployment.keys.create("acme", f"k{number}", ["runs"], by="ada"))
+    assert [line.split()[1] for line in run("list")[1].splitlines()] == [f"k{n}:" for n in reversed(range(70))]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tenant", "code"),
+    [
+        pytest.param(["revoke", "01ARZ3NDEKTSV4RRFFQ69G5FAV"], "acme", "no_such_key", id="an unknown key"),
+        pytest.param(["rotate", "x"], "acme", "invalid_id", id="what is no id"),
+        pytest.param(["create", "--name", "", "--scope", "runs"], "acme", "invalid_body", id="no name"),
+        pytest.param(["list"], "rival", "unknown_tenant", id="a tenant that does not exist"),
+    ],
+)
+def test_what_is_refused_is_reported(run: Run, arguments: list[str], tenant: str, code: str) -> None:
+    status, printed, reported = run(*arguments, tenant=tenant)
+    assert (status, printed) == (1, "")
+    assert code in reported
+
+
+def test_a_scope_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["create", "--name", "shop", "--scope", "all", "--url", URL, "--tenant", "acme"])
+    assert ended.value.code == 2
+    assert "'memory:read'" in capsys.readouterr().err

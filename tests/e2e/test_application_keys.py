@@ -1,0 +1,64 @@
+"""Keys of applications on real workerd: what they reach, what they do not, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from tests.e2e.waiting import eventually
+
+pytestmark = pytest.mark.workerd
+
+Tenant = Callable[[], str]
+
+
+def _key(api: httpx.Client, tenant_id: str, *scopes: str) -> tuple[str, dict[str, str]]:
+    """Create a key; return its id, and the headers of a request with it."""
+    answer = api.post(f"/admin/tenants/{tenant_id}/keys", json={"name": "shop", "scopes": list(scopes)})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["key_id"], {"authorization": f"Bearer {answer.json()['key']}"}
+
+
+def test_an_application_runs_an_agent_and_reads_and_writes_memory(api: httpx.Client, tenant: Tenant) -> None:
+    tenant_id = tenant()
+    key_id, headers = _key(api, tenant_id, "runs", "memory:read", "memory:write")
+    body = {"input": "hello", "instance_id": "desk"}
+    ran = api.post(f"/v1/agents/{tenant_id}/sdr/run", json=body, headers=headers)
+    assert (ran.status_code, ran.json()["status"]) == (200, "completed")
+    with api.stream(
+        "POST", f"/v1/agents/{tenant_id}/sdr/run", json={**body, "stream": True}, headers=headers
+    ) as events:
+        assert events.status_code == 200
+        assert "event: run.completed" in events.read().decode()
+    memories = f"/v1/tenants/{tenant_id}/memories"
+    stored = api.post(memories, json={"content": "Ann drinks tea."}, headers=headers)
+    assert stored.status_code == 201
+    found = api.post(f"{memories}/recall", json={"query": "What does Ann drink?"}, headers=headers)
+    assert [memory["id"] for memory in found.json()["memories"]] == [stored.json()["id"]]
+    shown = api.get(f"{memories}/{stored.json()['id']}", headers=headers).json()
+    assert shown["events"][0]["source"]["by"] == f"key:{key_id}"
+
+    eventually(
+        lambda: api.get(f"/admin/tenants/{tenant_id}/keys").json()["keys"],
+        lambda keys: keys[0]["last_used_at_ms"] is not None,
+    )
+
+
+def test_a_key_reaches_neither_another_tenant_nor_what_its_scopes_leave_out(api: httpx.Client, tenant: Tenant) -> None:
+    tenant_id, other = tenant(), tenant()
+    key_id, headers = _key(api, tenant_id, "memory:read")
+    for path, code in (
+        (f"/v1/tenants/{other}/memories", "role_required"),
+        (f"/admin/tenants/{other}/memories", "role_required"),
+        (f"/v1/agents/{tenant_id}/instances", "scope_required"),
+        (f"/v1/tenants/{tenant_id}/export", "scope_required"),
+        ("/admin/namespaces", "scope_required"),
+    ):
+        answer = api.get(path, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (403, code), path
+    assert api.get(f"/v1/tenants/{tenant_id}/memories", headers=headers).status_code == 200
+    assert api.delete(f"/admin/tenants/{tenant_id}/keys/{key_id}").status_code == 200
+    refused = api.get(f"/v1/tenants/{tenant_id}/memories", headers=headers)
+    assert (refused.status_code, refused.json()["code"]) == (401, "invalid_api_key")

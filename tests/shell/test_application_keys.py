@@ -1,0 +1,233 @@
+"""What an application may do with its key, through the whole Worker: every route of the table, with every scope."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from retain.application_keys.scope import KEY_SCOPES, KeyScope
+from retain.routing.route import Route
+from tests.admin.access_team import Team
+from tests.shell.access import guarded_worker, token
+from tests.shell.test_roles import ROUTES, path_of
+from tests.shell.worker import Answer, Worker
+
+KEYS = "/admin/tenants/acme/keys"
+RUN = {"input": "Contact contact:7 responded positively.", "instance_id": "desk"}
+
+
+@pytest.fixture(scope="module")
+def team() -> Iterator[Team]:
+    served = Team()
+    served.keys = {"current": rsa.generate_private_key(65537, 2048)}
+    yield served
+    served.close()
+
+
+@pytest.fixture
+async def worker(team: Team, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
+    """A deployment that accepts keys, with two tenants."""
+    async with guarded_worker(team, monkeypatch, APPLICATION_KEYS="true") as served:
+        for tenant in ("acme", "other"):
+            assert (await served.request("PUT", f"/admin/tenants/{tenant}", {}, headers=token(team))).status == 201
+        yield served
+
+
+class Application:
+    """An application, which asks the Worker with its key."""
+
+    def __init__(self, worker: Worker, made: dict[str, Any]) -> None:
+        self._worker = worker
+        self.key_id: str = made["key_id"]
+        self.headers = {"authorization": f"Bearer {made['key']}"}
+
+    async def asks(self, method: str, path: str, content: object = None) -> Answer:
+        answer = await self._worker.request(method, path, content, headers=self.headers)
+        await self._worker.settled()
+        return answer
+
+    async def refusal(self, route: Route[Any], tenant: str = "acme") -> str | None:
+        """Return the code with which the caller is refused, None for anything that would be said after that."""
+        body: object = None
+        if route.tenant_in == "body":
+            body = {"tenant": tenant, "agent_type": "sdr", "memories": [{"content": "x"}]}
+        elif route.method not in ("GET", "DELETE"):
+            body = {"not": "a field"}  # so that nothing is done
+        answer = await self.asks(route.method, path_of(route, tenant), body)
+        code = answer.content["code"] if answer.status in (401, 403) else None
+        return code if code in ("scope_required", "role_required", "invalid_api_key") else None
+
+
+async def made(worker: Worker, team: Team, *scopes: KeyScope, tenant: str = "acme") -> Application:
+    """Let an owner create a key."""
+    body = {"name": "shop", "scopes": list(scopes)}
+    answer = await worker.request("POST", f"/admin/tenants/{tenant}/keys", body, headers=token(team))
+    assert answer.status == 201, answer.body
+    return Application(worker, answer.content)
+
+
+def test_what_each_scope_opens() -> None:
+    opened: dict[str, set[str]] = {scope: set() for scope in KEY_SCOPES}
+    for name, route in ROUTES.items():
+        opened[route.scope].add(name)
+    memories = "/admin/tenants/{tenant}/memories"
+    item = "/admin/tenants/{tenant}/items/{service}/{session}/{kind}/{id}"
+    users = "/admin/tenants/{tenant}/users"
+    assert opened["memory:read"] == {
+        f"GET {memories}",
+        f"POST {memories}/recall",
+        f"GET {memories}/{{id}}",
+        f"GET {memories}/similar",
+        f"GET {memories}/ingest/{{job_id}}",
+        f"GET {item}",
+        f"GET {users}",
+        f"GET {users}/{{user}}",
+    }
+    assert opened["memory:write"] == {
+        "POST /admin/seed-memory",
+        f"POST {memories}",
+        f"PATCH {memories}/{{id}}",
+        f"DELETE {memories}/{{id}}",
+        f"POST {memories}/ingest",
+        f"PUT {item}",
+        f"DELETE {item}",
+        f"PUT {users}/{{user}}",
+    }
+    assert {name for name in ROUTES if "/v1/agents/" in name} <= opened["runs"]
+    assert all(ROUTES[name].needs != "owner" for scope in KEY_SCOPES[:3] for name in opened[scope])
+
+
+@pytest.mark.parametrize("scope", KEY_SCOPES)
+async def test_a_key_opens_what_its_scopes_name_in_its_own_tenant(worker: Worker, team: Team, scope: KeyScope) -> None:
+    application = await made(worker, team, scope)
+    for name, route in ROUTES.items():
+        refusal = await application.refusal(route)
+        if scope in (route.scope, "admin"):
+            assert (refusal == "role_required") == (route.tenant_in == "deployment"), name
+        else:
+            assert refusal == "scope_required", name
+
+
+async def test_no_scope_reaches_another_tenant(worker: Worker, team: Team) -> None:
+    application = await made(worker, team, *KEY_SCOPES)
+    for name, route in ROUTES.items():
+        if route.tenant_in != "own":
+            assert await application.refusal(route, "other") == "role_required", name
+            assert await application.refusal(route, "unregistered") == "role_required", name
+
+
+async def test_lists_over_tenants_have_the_key_s_own_alone(worker: Worker, team: Team) -> None:
+    for tenant in ("acme", "other"):
+        await worker.rows(
+            "INSERT INTO error_ledger (error_id, tenant_id, stage, concerns, code, attempts, first_at_ms, last_at_ms)"
+            " VALUES (?, ?, 'ingest', 'x', 'ingest_failed', 1, 1, 1)",
+            tenant.ljust(32, "0"),
+            tenant,
+        )
+    application = await made(worker, team, "admin")
+    listed = (await application.asks("GET", "/admin/errors")).content["errors"]
+    assert [error["tenant_id"] for error in listed] == ["acme"]
+
+
+async def test_an_application_runs_agents_and_reaches_memory_below_v1(worker: Worker, team: Team) -> None:
+    application = await made(worker, team, "runs", "memory:read", "memory:write")
+    ran = await application.asks("POST", "/v1/agents/acme/sdr/run", RUN)
+    assert (ran.status, ran.content["status"]) == (200, "completed")
+    stored = await application.asks("POST", "/v1/tenants/acme/memories", {"content": "Ann drinks tea."})
+    assert stored.status == 201
+    found = await application.asks("POST", "/v1/tenants/acme/memories/recall", {"query": "What does Ann drink?"})
+    assert found.content["memories"][0]["id"] == stored.content["id"]
+    assert (await application.asks("GET", "/v1/tenants/other/memories")).content["code"] == "role_required"
+    assert (await application.asks("GET", "/v1/tenants/acme/keys")).content["code"] == "scope_required"
+    assert (await application.asks("GET", "/v1/tenants/../admin/tenants/acme/keys")).status == 404
+
+
+async def test_history_names_the_key(worker: Worker, team: Team) -> None:
+    application = await made(worker, team, "memory:write")
+    await application.asks("PUT", "/v1/tenants/acme/users/ann", {"name": "Ann"})
+    await application.asks("PUT", "/v1/tenants/acme/items/crm/s1/preferences/p1", {"value": "tea"})
+    rows = await worker.rows("SELECT kind, changed_by FROM mutation_log WHERE tenant_id = 'acme' ORDER BY number")
+    named = {row["kind"]: row["changed_by"] for row in rows}
+    assert named["key_created"] == "person:user@example.com"
+    assert named["user_met"] == named["item_written"] == f"key:{application.key_id}"
+    audited = await worker.rows("SELECT DISTINCT changed_by FROM kv_audit")
+    assert [row["changed_by"] for row in audited] == [f"key:{application.key_id}"]
+    [used] = await worker.rows("SELECT last_used_at_ms FROM application_keys")
+    assert used["last_used_at_ms"] == worker.clock()
+
+
+async def test_a_key_is_listed_rotated_and_revoked(worker: Worker, team: Team) -> None:
+    owner = token(team)
+    application = await made(worker, team, "runs")
+    [listed] = (await worker.request("GET", KEYS, headers=owner)).content["keys"]
+    assert (listed["key_id"], listed["name"], listed["scopes"]) == (application.key_id, "shop", ["runs"])
+    path = f"{KEYS}/{application.key_id}"
+    rotated = await worker.request("POST", f"{path}/rotate", {"grace_minutes": 5}, headers=owner)
+    assert rotated.status == 201
+    assert rotated.content["replaces"]["key_id"] == application.key_id
+    successor = Application(worker, rotated.content)
+    instance = "/v1/agents/acme/sdr/instances/desk"
+    assert (await application.asks("GET", instance)).status == (await successor.asks("GET", instance)).status == 404
+    worker.clock.advance(5 * 60_000)
+    assert (await application.asks("GET", instance)).content["code"] == "invalid_api_key"
+    revoked = await worker.request("DELETE", f"{KEYS}/{successor.key_id}", headers=owner)
+    assert revoked.content["revoked_at_ms"] == worker.clock()
+    answer = await successor.asks("GET", instance)
+    assert (answer.status, answer.content["code"]) == (401, "invalid_api_key")
+    again = await worker.request("POST", f"{KEYS}/{successor.key_id}/rotate", {}, headers=owner)
+    assert (again.status, again.content["code"]) == (404, "no_such_key")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "", "scopes": ["runs"]},
+        {"name": "x" * 101, "scopes": ["runs"]},
+        {"name": "shop", "scopes": []},
+        {"name": "shop", "scopes": ["everything"]},
+        {"name": "shop", "scopes": ["runs"], "days": 0},
+        {"name": "shop", "scopes": ["runs"], "days": 3651},
+        {"name": "shop", "scopes": ["runs"], "tenant": "other"},
+    ],
+)
+async def test_a_key_that_cannot_be_created_says_why(worker: Worker, team: Team, body: dict[str, Any]) -> None:
+    answer = await worker.request("POST", KEYS, body, headers=token(team))
+    assert (answer.status, answer.content["code"]) == (400, "invalid_body")
+    assert await worker.rows("SELECT * FROM application_keys") == []
+
+
+async def test_keys_are_refused_unless_the_deployment_turns_them_on(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with guarded_worker(team, monkeypatch, APPLICATION_KEYS="false") as worker:
+        assert (await worker.request("PUT", "/admin/tenants/acme", {}, headers=token(team))).status == 201
+        application = await made(worker, team, *KEY_SCOPES)
+        for path in ("/admin/tenants/acme/memories", "/v1/tenants/acme/memories", "/v1/agents/acme/instances"):
+            answer = await application.asks("GET", path)
+            assert (answer.status, answer.content["code"]) == (401, "missing_access_token")
+
+
+async def test_a_person_reaches_the_same_routes_below_v1_with_their_own_role(worker: Worker, team: Team) -> None:
+    assert (await worker.request("GET", "/v1/tenants/acme/memories", headers=token(team))).status == 200
+    stranger = await worker.request("GET", "/v1/tenants/acme/memories", headers=token(team, email="eve@example.org"))
+    assert stranger.content["code"] == "role_required"
+    assert (await worker.request("GET", "/v1/tenants/acme/memories")).content["code"] == "missing_access_token"
+
+
+async def test_a_key_with_a_token_of_access_decides_alone(worker: Worker, team: Team) -> None:
+    application = await made(worker, team, "memory:read", tenant="other")
+    both = {**token(team), **application.headers}
+    assert (await worker.request("GET", "/v1/tenants/acme/memories", headers=both)).content["code"] == "role_required"
+    wrong = {**token(team), "authorization": "Bearer retainapp_acme_wrong"}
+    assert (await worker.request("GET", "/v1/tenants/acme/memories", headers=wrong)).content[
+        "code"
+    ] == "invalid_api_key"
+
+
+async def test_the_tool_proxy_takes_no_key_of_an_application(worker: Worker, team: Team) -> None:
+    application = await made(worker, team, *KEY_SCOPES)
+    answer = await application.asks("POST", "/api/v1/tools/create_order", {})
+    assert (answer.status, answer.content["code"]) == (401, "invalid_api_key")

@@ -1,0 +1,1 @@
+"""The administrator's routes for who may do what: roles of people and services, and keys of applications."""

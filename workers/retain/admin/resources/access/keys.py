@@ -1,0 +1,115 @@
+"""The administrator's routes for the keys of a tenant's applications."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from retain.admin.context import AdminContext
+from retain.application_keys.scope import KeyScope
+from retain.http import Response, json_response
+from retain.routing.bodies import BodyModel, JsonBody
+from retain.routing.queries import PageQuery, QueryString
+from retain.routing.requests import PathRequest, TypedRequest
+from retain.routing.route import Answer, Resource, Route
+
+_DAY_MS = 86_400_000
+_MINUTE_MS = 60_000
+
+
+class KeyBody(BodyModel):
+    """A key to create. days: after how many it expires, None for never."""
+
+    name: str = Field(min_length=1, max_length=100)
+    scopes: list[KeyScope] = Field(min_length=1, max_length=4)
+    days: int | None = Field(default=None, ge=1, le=3650)
+
+
+class RotateBody(BodyModel):
+    """For how long the old key is still accepted, so that applications can be given the new one."""
+
+    grace_minutes: int = Field(default=60, ge=0, le=10_080)
+
+
+async def list_keys(context: AdminContext, request: TypedRequest[None, PageQuery]) -> Response:
+    """List the keys of the tenant's applications, the newest first: also those that were revoked or have expired."""
+    page = await context.keys.page(request.tenant_id, after=request.query.cursor, limit=request.query.limit)
+    return json_response({"keys": [key.to_json() for key in page.keys], "cursor": page.cursor})
+
+
+async def create_key(context: AdminContext, request: TypedRequest[KeyBody, None]) -> Response:
+    """Create a key for an application. Its text is in this answer alone."""
+    body = request.body
+    expires_at_ms = None if body.days is None else context.clock() + body.days * _DAY_MS
+    key, text = await context.keys.create(
+        request.tenant_id, body.name, body.scopes, by=request.http.caller, expires_at_ms=expires_at_ms
+    )
+    return json_response({**key.to_json(), "key": text}, 201)
+
+
+async def rotate_key(context: AdminContext, request: TypedRequest[RotateBody, None]) -> Response:
+    """Create a key like this one, which stays valid for a while. The new key's text is in this answer alone."""
+    old, new, text = await context.keys.rotate(
+        request.tenant_id,
+        request.path["key_id"],
+        by=request.http.caller,
+        grace_ms=request.body.grace_minutes * _MINUTE_MS,
+    )
+    return json_response({**new.to_json(), "key": text, "replaces": old.to_json()}, 201)
+
+
+async def revoke_key(context: AdminContext, request: PathRequest) -> Response:
+    """Revoke a key. Idempotent. It may still work for ten seconds, in isolates that have read it."""
+    return json_response((await context.keys.revoke(request.tenant_id, request.path["key_id"])).to_json())
+
+
+_KEYS = "/admin/tenants/{tenant}/keys"
+_KEY = f"{_KEYS}/{{key_id}}"
+RESOURCE: Resource[AdminContext] = Resource(
+    "Keys of applications",
+    (
+        Route(
+            "GET",
+            _KEYS,
+            list_keys,
+            needs="owner",
+            query=QueryString(PageQuery),
+            answers=(
+                Answer(
+                    200,
+                    '`{"keys", "cursor"}`: each with `key_id`, `name`, `scopes`, `created_by`, `created_at_ms`,'
+                    " `expires_at_ms`, `revoked_at_ms`, `last_used_at_ms` (to the minute)",
+                ),
+            ),
+            errors=("invalid_limit", "invalid_tenant", "unknown_tenant"),
+        ),
+        Route(
+            "POST",
+            _KEYS,
+            create_key,
+            needs="owner",
+            body=JsonBody(KeyBody),
+            takes="`name`, `scopes` (`runs`, `memory:read`, `memory:write`, `admin`), and `days` if it is to expire",
+            answers=(Answer(201, "the key, as in the list, with its text as `key`"),),
+            errors=("too_many_keys", "invalid_tenant", "unknown_tenant"),
+        ),
+        Route(
+            "POST",
+            f"{_KEY}/rotate",
+            rotate_key,
+            needs="owner",
+            body=JsonBody(RotateBody, required=False),
+            takes="`grace_minutes`: how long the old key is still accepted, 60 unless given",
+            answers=(Answer(201, "the new key, as when it is created, and the old one in `replaces`"),),
+            errors=("no_such_key", "too_many_keys", "invalid_id", "invalid_tenant", "unknown_tenant"),
+        ),
+        Route(
+            "DELETE",
+            _KEY,
+            revoke_key,
+            needs="owner",
+            answers=(Answer(200, "the key, as in the list"),),
+            errors=("no_such_key", "invalid_id", "invalid_tenant", "unknown_tenant"),
+        ),
+    ),
+    about="What applications present instead of a token of Access: see [keys](deployment.md#keys-of-applications).",
+)

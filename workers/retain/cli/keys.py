@@ -1,0 +1,106 @@
+"""Create, list, rotate and revoke the keys with which applications reach a tenant.
+
+    retain keys create --url http://127.0.0.1:8787 --tenant acme --name shop --scope runs --scope memory:read
+    retain keys list --url … --tenant acme
+    retain keys rotate 01M8… --url … --tenant acme --grace-minutes 60
+    retain keys revoke 01M8… --url … --tenant acme
+
+A key is printed once, when it is created or replaced, and alone on standard output. Behind Cloudflare Access, the
+environment variables CF_ACCESS_CLIENT_ID and CF_ACCESS_CLIENT_SECRET hold a service token, which must be an owner.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+
+from retain.application_keys.scope import KEY_SCOPES
+from retain.cli.administrator import answer_of, open_client
+from retain.errors import RetainError
+from retain.identifiers import check_id, check_tenant
+
+
+def create(options: argparse.Namespace, client: httpx.Client) -> None:
+    """Create a key, and print it."""
+    body = {"name": options.name, "scopes": options.scope, "days": options.days}
+    _print_new(answer_of(client, "POST", _keys_of(options), body).json())
+
+
+def list_keys(options: argparse.Namespace, client: httpx.Client) -> None:
+    """Print the keys, the newest first, a line for each: also those that are no longer valid."""
+    query: dict[str, str] = {}
+    while True:
+        page = answer_of(client, "GET", _keys_of(options), query=query).json()
+        for key in page["keys"]:
+            print(_line(key))
+        if page["cursor"] is None:
+            return
+        query = {"cursor": page["cursor"]}
+
+
+def rotate(options: argparse.Namespace, client: httpx.Client) -> None:
+    """Create a key like another one, which stays valid for a while, and print the new one."""
+    path = f"{_keys_of(options)}/{check_id(options.key_id)}/rotate"
+    answer = answer_of(client, "POST", path, {"grace_minutes": options.grace_minutes}).json()
+    _print_new(answer)
+    print(_line(answer["replaces"]), file=sys.stderr)
+
+
+def revoke(options: argparse.Namespace, client: httpx.Client) -> None:
+    """Revoke a key. It may still work for ten seconds."""
+    print(_line(answer_of(client, "DELETE", f"{_keys_of(options)}/{check_id(options.key_id)}").json()))
+
+
+def _print_new(key: Mapping[str, Any]) -> None:
+    print(f"{_line(key)}; it is shown only now:", file=sys.stderr)
+    print(key["key"])
+
+
+def _line(key: Mapping[str, Any]) -> str:
+    reported = [f"{key['key_id']} {key['name']}: {', '.join(key['scopes'])}"]
+    for field, what in (("last_used_at_ms", "last used"), ("expires_at_ms", "expires"), ("revoked_at_ms", "revoked")):
+        if key[field] is not None:
+            reported.append(f"{what} {datetime.fromtimestamp(key[field] / 1000, UTC):%Y-%m-%d %H:%M} UTC")
+    return ", ".join(reported)
+
+
+def _keys_of(options: argparse.Namespace) -> str:
+    return f"/admin/tenants/{check_tenant(options.tenant)}/keys"
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of a command line."""
+    parser = argparse.ArgumentParser(prog="retain keys", description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(required=True)
+    for name, does in (("create", create), ("list", list_keys), ("rotate", rotate), ("revoke", revoke)):
+        command = commands.add_parser(name, help=does.__doc__)
+        if does in (rotate, revoke):
+            command.add_argument("key_id", help="as `list` shows it")
+        if does is create:
+            command.add_argument("--name", required=True, help="what the key is for")
+            command.add_argument("--scope", required=True, action="append", choices=KEY_SCOPES)
+            command.add_argument("--days", type=int, help="after how many it expires; never unless given")
+        if does is rotate:
+            command.add_argument("--grace-minutes", type=int, default=60, help="how long the old key stays valid (60)")
+        command.add_argument("--url", required=True, help="the deployment's address")
+        command.add_argument("--tenant", required=True)
+        command.set_defaults(does=does)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None, connect: Callable[[str], httpx.Client] = open_client) -> int:
+    """Run a command; return the process's exit status."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    does: Callable[[argparse.Namespace, httpx.Client], None] = options.does
+    try:
+        with connect(options.url) as client:
+            does(options, client)
+    except RetainError as error:
+        print(f"{error.message} ({error.code})", file=sys.stderr)
+        return 1
+    return 0
