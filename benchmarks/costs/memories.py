@@ -100,12 +100,12 @@ def record_id(number: int) -> str:
     return f"01H{number:023d}"
 
 
-async def fill(sql: Sql, count: int, model: str) -> list[str]:
+async def fill(sql: Sql, count: int, model: str, scope: Scope = SCOPE) -> list[str]:
     """Write this many memories, numbered from 1; return their ids. model: the embedding model that their rows name."""
     chance = random.Random(1)
-    await sql.batch(registration(SCOPE))
+    await sql.batch(registration(scope))
     for start in range(1, count + 1, _STEP):
-        rows = [_memory(chance, number, model) for number in range(start, min(start + _STEP, count + 1))]
+        rows = [_memory(chance, number, model, scope) for number in range(start, min(start + _STEP, count + 1))]
         records, search, texts, events = zip(*rows, strict=True)
         await sql.batch(
             [
@@ -123,7 +123,7 @@ def _insert(table: str, columns: str, rows: Sequence[Sequence[object]]) -> tuple
     return f"INSERT INTO {table} ({columns}) SELECT {values} {_EACH}", (json.dumps(rows),)
 
 
-def _memory(chance: random.Random, number: int, model: str) -> Iterator[Sequence[object]]:
+def _memory(chance: random.Random, number: int, model: str, scope: Scope) -> Iterator[Sequence[object]]:
     """Yield the rows of one memory: record, search row, full text and event."""
     own = f"AB-{number:06}"
     content = f"{words(chance, chance.choice((8, 16, 32)))} {own}."
@@ -135,7 +135,7 @@ def _memory(chance: random.Random, number: int, model: str) -> Iterator[Sequence
     metadata = json.dumps({"customer": f"c-{number % CUSTOMERS}", "topic": f"t-{number % 20}"})
     digest = content_hash(content, utterance)
     place = (None,) * 4 if utterance is None else (utterance.conversation, utterance.position, "Ann", at_ms)
-    one, where = record_id(number), (SCOPE.tenant_id, SCOPE.scope_id)
+    one, where = record_id(number), (scope.tenant_id, scope.scope_id)
     source = '{"origin": "person"}'
     times = (at_ms, at_ms, at_ms)
     yield (number, one, *where, kind, content, metadata, *fact, 1.0, 0.5, *times, 0, *place, source, digest)
@@ -145,4 +145,4 @@ def _memory(chance: random.Random, number: int, model: str) -> Iterator[Sequence
     yield (number, *where, *place[:2], *counts, int(prepared.names_time), prepared.asking, signed, 1, model)
     yield number, indexed_text(*where, list(prepared.stems))
     nonce = sha256(one.encode()).hexdigest()
-    yield f"01G{number:023d}", SCOPE.tenant_id, one, "stored", "{}", source, nonce[:32], nonce, at_ms
+    yield f"01G{number:023d}", scope.tenant_id, one, "stored", "{}", source, nonce[:32], nonce, at_ms

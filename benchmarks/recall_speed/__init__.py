@@ -1,0 +1,1 @@
+"""What a recall takes on workerd through HTTP, and in which process."""
