@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 
 from retain.memory.recall.candidates import Visible
+from retain.memory.recall.evidence import SearchRow
 from retain.memory.records.events import LearningEvent, fold
 from retain.memory.records.record import Record
 from retain.memory.records.rows import event_of, record_of
-from retain.ports import Row, Sql
+from retain.ports import Sql
 
 JUDGED_AT_ONCE = 100
 """Records of which it is decided together whether they were known and valid. Each further group is twice as large …"""
@@ -42,17 +43,16 @@ async def best_known(sql: Sql, ids: Sequence[str], visible: Visible, count: int)
     return dict(list(found.items())[:count])
 
 
-def as_then(row: Row, record: Record) -> Row:
+def as_then(row: SearchRow, record: Record) -> SearchRow:
     """Return a search row with the values that its record had. record: as it was known."""
     place = record.utterance
     uttered_ms = None if place is None else place.at_ms
-    return {
-        **row,
-        "content_hash": record.content_hash,
-        "importance": record.importance,
-        "confidence": record.confidence,
-        "at_ms": record.valid_from_ms if uttered_ms is None else uttered_ms,
-    }
+    return row._replace(
+        content_hash=record.content_hash,
+        importance=record.importance,
+        confidence=record.confidence,
+        at_ms=record.valid_from_ms if uttered_ms is None else uttered_ms,
+    )
 
 
 async def _as_known(sql: Sql, records: Mapping[str, Record], visible: Visible, known_at_ms: int) -> dict[str, Record]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retain.memory.filters import FIELDS
-from retain.memory.recall.evidence import SEAM
+from retain.memory.recall.evidence import PREFERRING, REACH, SEAM, STEMS_EACH
 from retain.memory.recall.preparation import SPAN
 from retain.memory.recall.words import scope_tag, stem, words
 from retain.memory.records.record import Record
@@ -45,6 +45,8 @@ MATCHING_LIMIT = 500
 """The newest records that meet a filter, which are compared with the query by their signatures."""
 EARLIER_LIMIT = 1000
 """The most texts that were known at a time in the past, and edited since, that are ranked by their signatures."""
+SEPARATOR = "\x1e"
+"""Between texts of JSON, none of which contains it."""
 _SAME_CONVERSATION = "p.tenant_id = {0}.tenant_id AND p.scope_id = {0}.scope_id AND p.conversation = {0}.conversation"
 _PREVIOUS = f"""
 CASE WHEN n.position BETWEEN 1 AND {SEAM - 1} THEN n.position - 1 ELSE
@@ -254,46 +256,59 @@ def _nearby(side: str, order: str) -> str:
     )
 
 
-def with_neighbours(visible: Visible, ids: Sequence[str]) -> Statement:
-    """Return the statement for the search rows of these records and of the turns around them, as one JSON array.
+def with_neighbours(visible: Visible, ids: Sequence[str], stems: Sequence[str]) -> Statement:
+    """Return the statement for the rows of these records and of the turns around them: `found`, as `SearchRow` has them.
 
-    The Worker gets one text instead of some hundred rows: converting each value costs more than finding it. A turn next to
-    several of the records is in it several times: finding that out here would read more rows. Another array has each row's
-    record as JSON of `RECORD_COLUMNS`, if it is short, and if it is one of the records or next to one.
+    The Worker gets one text instead of some hundred rows: converting each value costs more than finding it. Of a text it
+    gets which of the `stems` it has, not its words. A turn next to several of the records is in it several times: finding
+    that out here would read more rows. `whole` has each row's record as JSON of `RECORD_COLUMNS` between `SEPARATOR`s, if
+    it is short, and if it is one of the records or next to one.
     """
     where, values = visible.where()
     known = visible.known_at_ms
     then = "" if known is None else f"LEFT JOIN memory_earlier e ON e.record_id = r.id AND {earlier_then('e', known)}"
     text = {name: f"n.{name}" if known is None else f"COALESCE(e.{name}, n.{name})" for name in _TEXT_COLUMNS}
+    spaced = "n.spaced" if known is None else "COALESCE(' ' || e.terms || ' ', n.spaced)"
+    near = f"(n.nearness <= {REACH} OR n.nearness >= {SEAM - REACH})"
+    prefers = " AND ".join(f"instr({spaced}, '{stem}')" for stem in PREFERRING)
+    of_candidates = (
+        *("r.number", "r.content_hash", "r.importance", "r.confidence", "r.speaker"),
+        *("COALESCE(r.said_at_ms, r.valid_from_ms)", text["names_time"], text["asking"], prefers),
+    )
     whole = (
-        f"CASE WHEN n.length <= CASE WHEN place < {FIRST} THEN {FIRST_WHOLE} ELSE {WHOLE} END AND nearness <= 1"
-        f" THEN json_array({', '.join(f'r.{column}' for column in RECORD_COLUMNS)}) || '' END"
+        f"CASE WHEN n.length <= CASE WHEN place < {FIRST} THEN {FIRST_WHOLE} ELSE {WHOLE} END AND nearness <= {REACH}"
+        f" THEN json_array({', '.join(f'r.{column}' for column in RECORD_COLUMNS)}) ELSE '' END"
     )
     # The condition applies to neighbours as well: a record that is not visible or is filtered out lends no words.
     return (
         f"""
         WITH chosen (number, place) AS (
-          SELECT r.number, c.key FROM json_each(?) c CROSS JOIN memory_records r ON r.id = c.value
+          SELECT r.number, c.key FROM json_each(?1, '$.ids') c CROSS JOIN memory_records r ON r.id = c.value
         ), around AS (
-          SELECT i.*, 0 AS nearness, c.place FROM chosen c CROSS JOIN memory_search i ON i.number = c.number
-          WHERE i.conversation IS NULL
+          SELECT i.*, ' ' || i.terms || ' ' AS spaced, 0 AS nearness, c.place
+          FROM chosen c CROSS JOIN memory_search i ON i.number = c.number WHERE i.conversation IS NULL
           UNION ALL
-          SELECT n.*, ABS(n.position - i.position), c.place
+          SELECT n.*, ' ' || n.terms || ' ', ABS(n.position - i.position), c.place
           FROM chosen c CROSS JOIN memory_search i ON i.number = c.number
           CROSS JOIN memory_search n ON n.tenant_id = i.tenant_id AND n.scope_id = i.scope_id
             AND n.conversation = i.conversation AND n.position BETWEEN {_nearby("<", "DESC")} AND {_nearby(">", "ASC")}
           WHERE i.conversation IS NOT NULL
         )
-        SELECT json_group_array(json_object(
-          'id', r.id, 'content_hash', r.content_hash, 'number', r.number, 'importance', r.importance,
-          'confidence', r.confidence, 'speaker', r.speaker, 'at_ms', COALESCE(r.said_at_ms, r.valid_from_ms),
-          'scope_id', n.scope_id, 'conversation', n.conversation,
-          'positions', json_array(n.position, {_PREVIOUS}),
-          {", ".join(f"'{name}', {column}" for name, column in text.items())},
-          'earlier', {"0" if known is None else "e.number IS NOT NULL"}
-        )) AS found, json_group_array({whole if known is None else "NULL"}) AS whole
+        SELECT json_group_array(json_array(
+          n.nearness, r.id, n.scope_id, n.conversation, n.position, {_PREVIOUS}, {_stems_in(spaced, len(stems))},
+          {text["length"]}, {"0" if known is None else "e.number IS NOT NULL"},
+          CASE WHEN n.nearness <= {REACH + 1} OR n.nearness >= {SEAM - REACH - 1} THEN {text["signature"]} END,
+          {", ".join(f"CASE WHEN {near} THEN {column} END" for column in of_candidates)}
+        )) AS found, group_concat({whole if known is None else "''"}, char({ord(SEPARATOR)})) AS whole
         FROM around n CROSS JOIN memory_records r ON r.number = n.number {then}
         WHERE {where}
         """,
-        (json.dumps(ids), *values),
+        (json.dumps({"ids": ids, "stems": [f" {stem} " for stem in stems]}), *values),
     )
+
+
+def _stems_in(spaced: str, count: int) -> str:
+    """Return an expression for which of the statement's stems a text has: a JSON array of numbers of `STEMS_EACH` bits."""
+    bits = [f"(instr({spaced}, ?1 ->> '$.stems[{place}]') > 0) << {place % STEMS_EACH}" for place in range(count)]
+    groups = [bits[at : at + STEMS_EACH] for at in range(0, count, STEMS_EACH)]
+    return f"json_array({', '.join(' | '.join(f'({bit})' for bit in group) for group in groups)})"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
-from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, WINDOW_LIMIT
+from retain.memory.recall.preparation import PART_CHARACTERS, WINDOW_LIMIT
 from retain.memory.recall.query import Query, is_assistant, is_user
-from retain.memory.recall.ranking import BM25_K1, Candidate, Place, Turns, Weights
-from retain.ports import Row
+from retain.memory.recall.ranking import BM25_K1, COSINES, Candidate, Place, Turns, Weights
 
 REACH = 1
 """How many turns on either side of a candidate become candidates too."""
@@ -18,11 +18,52 @@ REACH = 1
 STANDING_LIMIT = 400
 """A standing instruction has at most this many characters: in a longer text the phrase is mentioned in passing."""
 
-_PREFERRING = (" i ", " prefer ")
+PREFERRING = (" i ", " prefer ")
 """The stems of a text that states a preference, between spaces."""
 
 SEAM = 1000
 """So many positions are left between two parts of a conversation, or more, when they arrive: nothing was said there."""
+
+STEMS_EACH = 50
+"""How many of a query's stems one number stands for, with a bit for each."""
+MAX_STEMS = 30 * STEMS_EACH
+"""The stems of a query that are looked for in candidates: a function of D1 takes 32 arguments."""
+
+
+class SearchRow(NamedTuple):
+    """A search row, with what ranking needs of its text.
+
+    nearness: how many positions from the closest chosen record. previous: the position of the turn before. has: numbers with
+    a bit for each of the query's stems that the text contains. earlier: the text is one that the record had earlier.
+    What follows is None for a turn that cannot become a candidate; the signature, if the turn before cannot either.
+    prefers: it says what somebody prefers.
+    """
+
+    nearness: int
+    id: str
+    scope_id: str
+    conversation: str | None
+    position: int
+    previous: int | None
+    has: Sequence[int]
+    length: int
+    earlier: int
+    signature: str
+    number: int
+    content_hash: str
+    importance: float
+    confidence: float
+    speaker: str | None
+    at_ms: int
+    names_time: int
+    asking: float
+    prefers: int
+
+    @classmethod
+    def read(cls, listed: Sequence[Sequence[Any]]) -> list[SearchRow]:
+        """Return the rows that a statement listed, each record once: as the turn closest to a chosen record."""
+        # Of equal keys the last stays.
+        return list({row[1]: cls._make(row) for row in sorted(listed, key=itemgetter(0), reverse=True)}.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,33 +91,23 @@ class Evidence:
     standing: frozenset[str] = frozenset()
     context: Mapping[str, float] = field(default_factory=dict)
 
-    def nearness(self, row: Row) -> float:
+    def nearness(self, row: SearchRow) -> float:
         """Return the cosine of a search row's record, estimated from its signature when no source found it.
 
         An earlier text has no vectors, and those that the index has of its record are of another text.
         """
-        if row["earlier"]:
-            return estimated(self.query_signature, row["signature"]) if self.query_signature else 0.0
-        known = self.cosine.get(row["id"])
+        if row.earlier:
+            return estimated(self.query_signature, row.signature) if self.query_signature else 0.0
+        known = self.cosine.get(row.id)
         if known is not None:
             return known
         if not self.query_signature:
             return self.floor or 0.0
         if self.floor is None:
-            return estimated(self.query_signature, row["signature"])
-        if int(row["length"]) > PART_CHARACTERS:
+            return estimated(self.query_signature, row.signature)
+        if row.length > PART_CHARACTERS:
             return self.floor
-        return min(self.floor, estimated(self.query_signature, row["signature"]))
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """A search row, parsed once. has: the query's stems that it contains. prefers: it says what somebody prefers."""
-
-    row: Row
-    place: Place | None
-    has: frozenset[str]
-    prefers: bool
+        return min(self.floor, estimated(self.query_signature, row.signature))
 
 
 def estimated(query_signature: int, signature: str) -> float:
@@ -84,7 +115,7 @@ def estimated(query_signature: int, signature: str) -> float:
 
     Source: https://doi.org/10.1145/509907.509965
     """
-    return math.cos(math.pi * (query_signature ^ int(signature, 16)).bit_count() / SIGNATURE_BITS)
+    return COSINES[(query_signature ^ int(signature, 16)).bit_count()]
 
 
 def closest(rows: Sequence[tuple[str, str]], query_signature: int, count: int) -> list[str]:
@@ -100,111 +131,130 @@ def closest(rows: Sequence[tuple[str, str]], query_signature: int, count: int) -
 def first_choice(evidence: Evidence, whole: float, weights: Weights) -> list[str]:
     """Return the ids of what was found, best first by a first score. whole: the sum of the query's idf."""
 
-    def bm25(record_id: str) -> float:
-        return evidence.bm25.get(record_id, 0.0) + evidence.context.get(record_id, 0.0)
-
-    def first(record_id: str) -> tuple[float, str]:
-        score = (
-            weights.vector * evidence.cosine.get(record_id, evidence.floor or 0.0)
-            + weights.words * bm25(record_id) / ((BM25_K1 + 1) * whole)
-            + weights.exact * evidence.exact.get(record_id, 0.0)
-            + weights.dated * (record_id in evidence.dated)
+    least, cosine, bm25, exact = evidence.floor or 0.0, evidence.cosine, evidence.bm25, evidence.exact
+    context = evidence.context
+    of_cosine, of_words = weights.vector, weights.words / ((BM25_K1 + 1) * whole)
+    scored = [
+        (
+            of_cosine * cosine.get(one, least)
+            + of_words * (bm25.get(one, 0.0) + context.get(one, 0.0))
+            + (weights.exact * exact[one] if one in exact else 0.0)
+            + (weights.dated if one in evidence.dated else 0.0),
+            one,
         )
-        return score, record_id
-
-    everything = {*evidence.bm25, *evidence.cosine, *evidence.exact}
-    return sorted(everything, key=first, reverse=True)
+        for one in {*bm25, *cosine, *exact}
+    ]
+    scored.sort(reverse=True)
+    return [one for _, one in scored]
 
 
 def candidates_of(
-    rows: Sequence[Row], query: Query, chosen: frozenset[str], evidence: Evidence
+    rows: Sequence[SearchRow], query: Query, chosen: frozenset[str], evidence: Evidence
 ) -> tuple[list[Candidate], Turns]:
     """Return the candidates among the search rows, and the query's stems that each turn contains.
 
     chosen: ids found by word or vector; a turn next to a short chosen one is a candidate too.
     """
-    wanted = [(stem, f" {stem} ") for stem in query.counted_stems]
     places = _places(rows)
-    turns = [_turn(row, places.get(row["id"]), wanted) for row in rows]
-    at = {turn.place: turn for turn in turns if turn.place is not None}
+    at: dict[tuple[str, int], SearchRow] = {places[row.id]: row for row in rows if row.id in places}
     reached = {
-        place.moved(step)
-        for place, turn in at.items()
-        if turn.row["id"] in chosen and turn.row["length"] <= WINDOW_LIMIT
+        (conversation, position + step)
+        for (conversation, position), row in at.items()
+        if row.id in chosen and row.length <= WINDOW_LIMIT
         for step in range(-REACH, REACH + 1)
     }
-    found = [
-        _candidate(turn, query, evidence, following=None if turn.place is None else at.get(turn.place.moved(1)))
-        for turn in turns
-        if turn.row["id"] in chosen or turn.place in reached
-    ]
-    return found, {place: turn.has for place, turn in at.items()}
+    stems = _Stems(query.counted_stems[:MAX_STEMS])
+    speakers = _Speakers(query)
+    found: list[Candidate] = []
+    for row in rows:
+        place = places.get(row.id)
+        if row.id in chosen or place in reached:
+            following = None if place is None else at.get((place[0], place[1] + 1))
+            found.append(_candidate(row, place, following, evidence, stems[tuple(row.has)], speakers[row.speaker]))
+    return found, {place: stems[tuple(row.has)] for place, row in at.items()}
 
 
-def _stems_in(terms: str, wanted: Sequence[tuple[str, str]]) -> frozenset[str]:
-    """Return the wanted stems that are among the terms. wanted: each stem, and the stem between spaces."""
-    spaced = f" {terms} "
-    return frozenset([stem for stem, between in wanted if between in spaced])
+class _Stems(dict[tuple[int, ...], frozenset[str]]):
+    """The stems that numbers of bits stand for: many texts have the same ones."""
+
+    def __init__(self, stems: Sequence[str]) -> None:
+        super().__init__()
+        self._stems = stems
+
+    def __missing__(self, bits: tuple[int, ...]) -> frozenset[str]:
+        """Read the bits."""
+        whole = sum([number << (STEMS_EACH * place) for place, number in enumerate(bits)])
+        self[bits] = found = frozenset([stem for place, stem in enumerate(self._stems) if whole >> place & 1])
+        return found
 
 
-def _turn(row: Row, place: Place | None, wanted: Sequence[tuple[str, str]]) -> _Turn:
-    spaced = f" {row['terms']} "
-    return _Turn(row, place, _stems_in(row["terms"], wanted), all(stem in spaced for stem in _PREFERRING))
+class _Speakers(dict[str | None, tuple[bool, bool, bool]]):
+    """Of each speaker: whether the query names them, and whether they are the user of an assistant, or the assistant."""
+
+    def __init__(self, query: Query) -> None:
+        super().__init__()
+        self._query = query
+
+    def __missing__(self, speaker: str | None) -> tuple[bool, bool, bool]:
+        """Judge a speaker."""
+        self[speaker] = found = (self._query.names(speaker), is_user(speaker), is_assistant(speaker))
+        return found
 
 
-def _candidate(turn: _Turn, query: Query, evidence: Evidence, *, following: _Turn | None) -> Candidate:
-    row = turn.row
+def _candidate(
+    row: SearchRow,
+    place: Place | None,
+    following: SearchRow | None,
+    evidence: Evidence,
+    has: frozenset[str],
+    speaks: tuple[bool, bool, bool],
+) -> Candidate:
+    by_named, by_user, by_assistant = speaks
     return Candidate(
-        id=row["id"],
-        content_hash=row["content_hash"],
-        place=turn.place,
-        length=int(row["length"]),
-        has=turn.has,
-        names_time=bool(row["names_time"]),
-        asking=float(row["asking"]),
-        signature=int(row["signature"], 16),
-        order=int(row["number"]),
-        importance=float(row["importance"]),
-        confidence=float(row["confidence"]),
-        by_named=query.names(row["speaker"]),
-        by_user=is_user(row["speaker"]),
-        standing=row["id"] in evidence.standing
-        and row["length"] <= STANDING_LIMIT
-        and not is_assistant(row["speaker"]),
-        preference=turn.prefers and not is_assistant(row["speaker"]),
-        at_ms=int(row["at_ms"]),
-        following=0.0 if following is None else evidence.nearness(following.row),
+        id=row.id,
+        content_hash=row.content_hash,
+        place=place,
+        length=row.length,
+        has=has,
+        names_time=bool(row.names_time),
+        asking=float(row.asking),
+        signature=int(row.signature, 16),
+        order=row.number,
+        importance=float(row.importance),
+        confidence=float(row.confidence),
+        by_named=by_named,
+        by_user=by_user,
+        standing=row.id in evidence.standing and row.length <= STANDING_LIMIT and not by_assistant,
+        preference=bool(row.prefers) and not by_assistant,
+        at_ms=row.at_ms,
+        following=0.0 if following is None else evidence.nearness(following),
         cosine=evidence.nearness(row),
-        bm25=evidence.bm25.get(row["id"], 0.0),
-        context=evidence.context.get(row["id"], 0.0),
-        exact=evidence.exact.get(row["id"], 0.0),
+        bm25=evidence.bm25.get(row.id, 0.0),
+        context=evidence.context.get(row.id, 0.0),
+        exact=evidence.exact.get(row.id, 0.0),
     )
 
 
-def _places(rows: Sequence[Row]) -> dict[str, Place]:
+def _places(rows: Sequence[SearchRow]) -> dict[str, Place]:
     """Return the place of each turn of a conversation, by id: turns next to each other have consecutive numbers.
 
-    A row's `positions` are its own, which orders the turns, and that of the turn before it. A few missing positions are
-    turns that are not stored; many are room between parts, see `SEAM`.
+    Positions order the turns. A few missing ones are turns that are not stored; many are room between parts, see `SEAM`.
     """
     places: dict[str, Place] = {}
-    conversations: dict[str, list[Row]] = defaultdict(list)
+    conversations: dict[tuple[str, str], list[SearchRow]] = defaultdict(list)
     for row in rows:
-        if row["conversation"] is not None:
-            conversations[f"{row['scope_id']}:{row['conversation']}"].append(row)
-    for name, turns in conversations.items():
-        number = last = None
-        for row in sorted(turns, key=_position):
-            position = _position(row)
-            if number is None or last is None:
-                number = position
+        if row.conversation is not None:
+            conversations[row.scope_id, row.conversation].append(row)
+    for (scope_id, conversation), turns in conversations.items():
+        name, number, last = f"{scope_id}:{conversation}", turns[0].position, None
+        turns.sort(key=attrgetter("position"))
+        for row in turns:
+            if last is None:
+                number = row.position
+            elif row.previous == last and row.position - last >= SEAM:
+                number += 1
             else:
-                adjoining = row["positions"][1] == last and position - last >= SEAM
-                number += 1 if adjoining else position - last
-            last = position
-            places[row["id"]] = Place(name, number)
+                number += row.position - last
+            last = row.position
+            places[row.id] = Place(name, number)
     return places
-
-
-def _position(row: Row) -> int:
-    return int(row["positions"][0])

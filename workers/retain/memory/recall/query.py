@@ -95,7 +95,7 @@ class Query:
 
     def dates(self, at_ms: int) -> bool:
         """Return whether the query asks for this time. A message that continues a conversation does not: it makes plans."""
-        return not self.message and any(at_ms in span for span in self.times)
+        return bool(self.times) and not self.message and any(at_ms in span for span in self.times)
 
     def names(self, speaker: str | None) -> bool:
         """Return whether the query contains a word of the speaker's name; a role, such as "user", is not a name."""

@@ -33,6 +33,8 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
+from operator import xor
 from typing import NamedTuple
 
 from retain.memory.recall.preparation import SIGNATURE_BITS, WINDOW_LIMIT
@@ -49,6 +51,11 @@ AROUND_MS = 172_800_000
 RELATED_NEIGHBOURS = 10
 _LEAST = 0.02
 """Least similarity of a neighbour, and least norm."""
+_CLOSER = 0.1
+"""Neighbours that are less alike are looked at if there are too few others."""
+COSINES = tuple(math.cos(math.pi * distance / SIGNATURE_BITS) for distance in range(SIGNATURE_BITS + 1))
+"""The estimated cosine of two texts whose signatures differ in so many bits."""
+_DIGITS = 12
 RECENCY_POOL = 50
 """Recency is a rank among this many best candidates, not a span of time: there is no scale to tune."""
 RECENCY_OFFSET = 3
@@ -104,8 +111,7 @@ class Candidate:
     `preparation.signature`. by_named: the query names its speaker. by_user: a user said it to an assistant. standing: it is
     a standing instruction. preference: it states a preference. at_ms: when it was uttered, else when it became valid.
     following: cosine of the query and the turn after it, 0 without one. bm25, exact: 0 when full text did not find it.
-    context: BM25 of the words of the query's context.
-    score, components: filled in by `rank`. relevance: filled in after it, see `recall.relevance`.
+    context: BM25 of the words of the query's context. score, components: filled in by `rank`.
     """
 
     id: str
@@ -131,7 +137,6 @@ class Candidate:
     exact: float = 0.0
     score: float = 0.0
     components: dict[str, float] = field(default_factory=dict)
-    relevance: float = 0.0
 
 
 Turns = Mapping[tuple[str, int], frozenset[str]]
@@ -248,19 +253,45 @@ def _related(pool: Sequence[Candidate], heat: Sequence[float]) -> list[float]:
     """Return the heat of each candidate's most similar neighbours, 0 to 1, relative to the hottest.
 
     All lengths take part: were it only for long texts, any of them would come before short ones that answer better.
+    What the whole pool has in common, such as a style or a speaker's manner, does not make any two related. So the matrix of
+    similarities is centred on the pool's mean, as in classical scaling.
+    Source: https://doi.org/10.1007/BF02288916
     """
-    if len(pool) < 2:
-        return [0.0] * len(pool)
-    likeness = _Likeness([c.signature for c in pool])
+    count = len(pool)
+    if count < 2:
+        return [0.0] * count
+    cosines = _cosines([c.signature for c in pool])
+    means = [sum(row) / count for row in cosines]
+    mean = sum(means) / count
+    norms = [math.sqrt(max(1.0 - 2 * own + mean, _LEAST)) for own in means]
     found: list[float] = []
-    for number in range(len(pool)):
-        near = list(zip(likeness.to(number), heat, strict=True))
+    for number, row in enumerate(cosines):
+        offset, norm = means[number] - mean, norms[number]
+        near = [
+            ((cosine - own - offset) / (norm * other), warmth)
+            for cosine, own, other, warmth in zip(row, means, norms, heat, strict=True)
+        ]
         del near[number]  # not its own neighbour
-        near.sort(reverse=True)
-        weighed = [(max(alike, _LEAST) ** 2, warmth) for alike, warmth in near[:RELATED_NEIGHBOURS]]
-        found.append(sum([w * h for w, h in weighed]) / sum([w for w, _ in weighed]))
+        # Sorting is most of the work, and neighbours that are less alike than most rarely count.
+        closer = [one for one in near if one[0] > _CLOSER]
+        best = sorted(closer if len(closer) >= RELATED_NEIGHBOURS else near, reverse=True)[:RELATED_NEIGHBOURS]
+        whole = weighed = 0.0
+        for alike, warmth in best:
+            weight = alike * alike if alike > _LEAST else _LEAST * _LEAST
+            whole += weight
+            weighed += weight * warmth
+        found.append(weighed / whole)
     hottest = max(found)
     return [one / hottest for one in found]
+
+
+def _cosines(signatures: Sequence[int]) -> list[list[float]]:
+    """Return the estimated cosine of every two of the signatures, each computed once."""
+    rows: list[list[float]] = []
+    for number, one in enumerate(signatures):
+        distances = map(int.bit_count, map(xor, repeat(one), signatures[number:]))
+        rows.append([row[number] for row in rows] + list(map(COSINES.__getitem__, distances)))
+    return rows
 
 
 def _around(pool: Sequence[Candidate], heat: Sequence[float]) -> list[float]:
@@ -268,36 +299,32 @@ def _around(pool: Sequence[Candidate], heat: Sequence[float]) -> list[float]:
 
     Turns of one conversation do not warm each other: their words are in each other's windows already.
     """
-    found = [0.0] * len(pool)
+    found = _warmth([c.at_ms for c in pool], heat)
+    conversations: dict[str, list[int]] = {}
     for number, one in enumerate(pool):
-        for other in range(number):
-            c = pool[other]
-            if one.place is None or c.place is None or one.place.conversation != c.place.conversation:
-                near = math.exp(-abs(one.at_ms - c.at_ms) / AROUND_MS)
-                found[number] += near * heat[other]
-                found[other] += near * heat[number]
-    return [one / (1.0 + one) for one in found]
+        if one.place is not None:
+            conversations.setdefault(one.place.conversation, []).append(number)
+    for turns in conversations.values():
+        if len(turns) > 1:
+            own = _warmth([pool[number].at_ms for number in turns], [heat[number] for number in turns])
+            for number, warmth in zip(turns, own, strict=True):
+                found[number] -= warmth
+    # Sums in another order differ in their last digits, and equal candidates must stay equal.
+    return [round(one / (1.0 + one), _DIGITS) for one in found]
 
 
-class _Likeness:
-    """How similar the members of a pool are, beyond what the whole pool has in common.
+def _warmth(at_ms: Sequence[int], heat: Sequence[float]) -> list[float]:
+    """Return the heat of all others around each time, less by 1/e for each `AROUND_MS`.
 
-    What all share, such as a style or a speaker's manner, does not make any two related. So the matrix of similarities is
-    centred on the pool's mean, as in classical scaling.
-    Source: https://doi.org/10.1007/BF02288916
+    In the order of time, what warms one from before is what warmed the one before, and that one itself, both less by the
+    time between.
     """
-
-    def __init__(self, signatures: Sequence[int]) -> None:
-        table = [math.cos(math.pi * distance / SIGNATURE_BITS) for distance in range(SIGNATURE_BITS + 1)]
-        self._rows = [[table[(one ^ other).bit_count()] for other in signatures] for one in signatures]
-        self._means = [sum(row) / len(signatures) for row in self._rows]
-        self._mean = sum(self._means) / len(signatures)
-        self._norms = [math.sqrt(max(1.0 - 2 * own + self._mean, _LEAST)) for own in self._means]
-
-    def to(self, number: int) -> list[float]:
-        """Return the similarity of each member to the one with this number."""
-        offset, norm = self._means[number] - self._mean, self._norms[number]
-        return [
-            (cosine - own - offset) / (norm * other)
-            for cosine, own, other in zip(self._rows[number], self._means, self._norms, strict=True)
-        ]
+    order = sorted(range(len(at_ms)), key=at_ms.__getitem__)
+    found = [0.0] * len(at_ms)
+    for way in (order, order[::-1]):
+        warmth, last_ms = 0.0, 0
+        for number in way:
+            warmth *= math.exp(-abs(at_ms[number] - last_ms) / AROUND_MS)
+            found[number] += warmth
+            warmth, last_ms = warmth + heat[number], at_ms[number]
+    return found

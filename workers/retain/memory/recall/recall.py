@@ -14,7 +14,15 @@ from retain.memory.filters import compile_filter
 from retain.memory.recall import candidates as sources
 from retain.memory.recall.as_of import as_then, best_known, read_records
 from retain.memory.recall.candidates import Visible
-from retain.memory.recall.evidence import Evidence, candidates_of, closest, estimated, first_choice
+from retain.memory.recall.evidence import (
+    MAX_STEMS,
+    Evidence,
+    SearchRow,
+    candidates_of,
+    closest,
+    estimated,
+    first_choice,
+)
 from retain.memory.recall.outdated import demote, facts_of_messages, read_facts
 from retain.memory.recall.preparation import signature
 from retain.memory.recall.query import Query, analyse
@@ -22,7 +30,7 @@ from retain.memory.recall.ranking import Candidate, Weights, by_origin, distinct
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.recall.sources.contents import Contents
 from retain.memory.recall.sources.full_text import bm25, found_words, full_text
-from retain.memory.recall.sources.nearest import CANDIDATES, NOTHING, Nearest, VectorSearch, too_few
+from retain.memory.recall.sources.nearest import CANDIDATES, NEAR, NOTHING, Nearest, VectorSearch, too_few
 from retain.memory.recall.sources.pushed import pushed
 from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain, read_below, visible_from
 from retain.memory.recall.sources.widening import widened
@@ -176,7 +184,7 @@ class Recall:
             ranked, contents = await self._rank(query, evidence, idf, visible)
             degraded = degraded if complete else (*degraded, "width")
         count = wanted.top_k if self._reranker is None else 2 * wanted.top_k
-        hits = await self._hydrate(_above(wanted.min_score, ranked, scale), count, contents)
+        hits = await self._hydrate(ranked, count, contents, scale, wanted.min_score)
         if self._reranker is not None:
             hits = await self._reranked(self._reranker, wanted.text, hits)
         return RecallResult(hits[: wanted.top_k], degraded)
@@ -207,9 +215,11 @@ class Recall:
         """Return whether records that may not be seen took the places of others. ranked: those that may be seen."""
         if evidence.all_matching:
             return False  # all that may be seen was looked at
+        seen = sum([candidate.id in nearest.cosine for candidate in ranked])
+        if seen >= max(NEAR, wanted.top_k):
+            return False
         found = first_choice(evidence, 1.0, self._weights)
-        considered = sum(one in nearest.cosine for one in found[:KEEP])
-        seen = sum(candidate.id in nearest.cosine for candidate in ranked)
+        considered = sum([one in nearest.cosine for one in found[:KEEP]])
         return (nearest.full or len(found) > KEEP) and too_few(seen, considered, wanted.top_k)
 
     async def _rank(
@@ -230,23 +240,24 @@ class Recall:
             chosen = sorted(known)
         found, stated = await self._sql.batch(
             [
-                sources.with_neighbours(visible, chosen),
+                sources.with_neighbours(visible, chosen, query.counted_stems[:MAX_STEMS]),
                 facts_of_messages(visible.tenant_id, chosen, visible.at_ms, visible.known_at_ms),
             ]
         )
         read = _listed(found)
-        rows = list({row["id"]: row for row in read}.values())
+        rows = SearchRow.read(read)
         if known is not None:
-            neighbours = [row["id"] for row in rows if row["id"] not in known]
+            neighbours = [row.id for row in rows if row.id not in known]
             known |= await read_records(self._sql, neighbours, visible) if neighbours else {}
-            rows = [as_then(row, known[row["id"]]) for row in rows if row["id"] in known]
+            rows = [as_then(row, known[row.id]) for row in rows if row.id in known]
         candidates, turns = candidates_of(rows, query, frozenset(chosen), evidence)
         ranked = rank(query, candidates, turns, idf, self._weights)
         once = distinct(ranked)
         if len(once) < len(ranked):  # copies in several scopes must not raise each other's scores, nor crowd out others
             ranked = rank(query, once, turns, idf, self._weights)
-        whole = zip([row["id"] for row in read], read_own_json(found.rows[0]["whole"]), strict=True)
-        contents = Contents(self._sql, visible, {one: text for one, text in whole if text is not None}, known)
+        whole = (found.rows[0]["whole"] or "").split(sources.SEPARATOR)
+        texts = {row[1]: text for row, text in zip(read, whole, strict=False) if text}
+        contents = Contents(self._sql, visible, texts, known)
         return demote(ranked, read_facts(_listed(stated)), self._weights.outdated), contents
 
     async def _reranked(self, reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
@@ -302,20 +313,26 @@ class Recall:
         standing = frozenset(row["id"] for result in instructed for row in result.rows)
         return statistics, visible, _Found(ranked, context, exact, _listed(fresh), earlier, matching, dated, standing)
 
-    async def _hydrate(self, ranked: Sequence[Candidate], count: int, contents: Contents) -> list[Hit]:
-        """Return the best with their records, each content once."""
+    async def _hydrate(
+        self, ranked: Sequence[Candidate], count: int, contents: Contents, scale: Relevance, min_score: float
+    ) -> list[Hit]:
+        """Return the best with their records, each content once, without those of a lower relevance."""
         hits: list[Hit] = []
         seen: set[str] = set()
         for place, candidate in enumerate(ranked):
             if len(hits) == count:
                 break
-            record = await contents.of(candidate.id, [one.id for one in ranked[place + 1 : place + 2 * count]])
+            relevance = scale.of(candidate)
+            if relevance < min_score:
+                continue
+            following = ranked[place + 1 : place + 2 * count] if contents.lacks(candidate.id) else ()
+            record = await contents.of(candidate.id, [one.id for one in following if scale.of(one) >= min_score])
             if record is None:
                 continue
             digest = content_hash(record.content, record.utterance)
             if digest not in seen:
                 seen.add(digest)
-                hits.append(Hit(record, candidate.score, candidate.components, candidate.relevance))
+                hits.append(Hit(record, candidate.score, candidate.components, relevance))
         return hits
 
 
@@ -372,13 +389,6 @@ def _evidence(meant: _Meaning, found: _Found) -> Evidence:
         dated=found.dated,
         standing=found.standing,
     )
-
-
-def _above(min_score: float, ranked: Sequence[Candidate], scale: Relevance) -> list[Candidate]:
-    """Return the candidates whose relevance, noted in each, is not lower."""
-    for candidate in ranked:
-        candidate.relevance = scale.of(candidate)
-    return [candidate for candidate in ranked if candidate.relevance >= min_score]
 
 
 def _listed(result: SqlResult) -> list[Any]:

@@ -29,6 +29,10 @@ class Contents:
         self._known = dict(known or {})
         self._complete = known is not None
 
+    def lacks(self, record_id: str) -> bool:
+        """Return whether a record has to be read."""
+        return not self._complete and record_id not in self._known and record_id not in self._texts
+
     async def of(self, record_id: str, following: Sequence[str]) -> Record | None:
         """Return a record; None when it cannot be seen. following: what will be asked for next, read in the same trip."""
         if record_id not in self._known and not self._complete:
