@@ -162,6 +162,7 @@ REASONS: Mapping[str, str] = {
     "retain.memory.recall.candidates.FRESH_LIMIT": _SEARCH,
     "retain.memory.recall.candidates.EXACT_LIMIT": _SEARCH,
     "retain.memory.recall.candidates.MATCHING_LIMIT": _SEARCH,
+    "retain.memory.recall.evidence.MAX_STEMS": _SEARCH,
     "retain.memory.recall.evidence.STANDING_LIMIT": _SEARCH,
     "retain.memory.recall.sources.full_text.TERM_LIMIT": _SEARCH,
     "retain.memory.recall.sources.nearest.MAX_QUERIES": _SEARCH,

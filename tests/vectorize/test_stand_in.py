@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
 
 import pytest
 
@@ -23,33 +24,58 @@ async def test_contract(case: Case, configured: HttpBinding) -> None:
     await case(HttpVectorIndex(configured, DIMENSIONS))
 
 
+FILTERS: list[MetadataFilter] = [
+    {},
+    {"tenant_id": "a", "agent_id": "x"},
+    {"kind": {"$in": ["fact", "task"]}, "created_at": {"$gte": 200, "$lt": 700}},
+    {"subject": {"$ne": "sara"}, "agent_id": {"$nin": ["x", "y"]}},
+    {"subject": {"$gt": "bob"}},
+    {"created_at": {"$lt": 3}},
+]
+
+
 async def test_five_thousand_vectors_are_searched_exactly(configured: HttpBinding) -> None:
+    """Also after some were replaced and others deleted, which moves what the index keeps of each and of each filter."""
     index, namespace = HttpVectorIndex(configured, DIMENSIONS), new_id()
     chance = random.Random(5)
-    entries = [
-        VectorEntry(f"{namespace}-{number}", _random_vector(chance), namespace, _random_metadata(chance))
-        for number in range(5000)
-    ]
-    for start in range(0, len(entries), 1000):
-        await index.upsert(entries[start : start + 1000])
-    gone = {entry.id for entry in chance.sample(entries, 700)}
-    await index.delete_by_ids(sorted(gone))
-    present = [entry for entry in entries if entry.id not in gone]
-    filters: list[MetadataFilter] = [
-        {},
-        {"tenant_id": "a", "agent_id": "x"},
-        {"kind": {"$in": ["fact", "task"]}, "created_at": {"$gte": 200, "$lt": 700}},
-        {"subject": {"$ne": "sara"}, "agent_id": {"$nin": ["x", "y"]}},
-        {"subject": {"$gt": "bob"}},
-        {"created_at": {"$lt": 3}},
-    ]
-    for criteria in filters:
-        query = _random_vector(chance)
-        scores = {one.id: _cosine(query, one.values) for one in present if matches(criteria, one.metadata)}
-        expected = sorted(scores, key=lambda id_: (-scores[id_], id_))[:100]
-        found = await index.query(query, namespace=namespace, filter=criteria, top_k=100)
-        assert [match.id for match in found] == expected
-        assert all(abs(match.score - scores[match.id]) < 1e-6 for match in found)
+
+    def entry(number: int) -> VectorEntry:
+        return VectorEntry(f"{namespace}-{number}", _random_vector(chance), namespace, _random_metadata(chance))
+
+    present: dict[str, VectorEntry] = {}
+
+    async def write(numbers: Iterable[int]) -> None:
+        entries = [entry(number) for number in numbers]
+        for start in range(0, len(entries), 1000):
+            await index.upsert(entries[start : start + 1000])
+        present.update({one.id: one for one in entries})
+
+    async def delete(count: int) -> None:
+        gone = chance.sample(sorted(present), count)
+        for start in range(0, count, 1000):
+            await index.delete_by_ids(gone[start : start + 1000])
+        for one in gone:
+            del present[one]
+
+    async def check() -> None:
+        for criteria in FILTERS:
+            query = _random_vector(chance)
+            scores = {one.id: _cosine(query, one.values) for one in present.values() if matches(criteria, one.metadata)}
+            expected = sorted(scores, key=lambda id_: (-scores[id_], id_))[:100]
+            found = await index.query(query, namespace=namespace, filter=criteria, top_k=100)
+            assert [match.id for match in found] == expected
+            assert all(abs(match.score - scores[match.id]) < 1e-6 for match in found)
+
+    await write(range(5000))
+    await delete(700)
+    await check()
+    await write(range(4000, 5500))
+    await delete(1200)
+    await check()
+    await delete(len(present) - 50)
+    await check()
+    await write(range(3000))
+    await check()
 
 
 async def test_a_query_without_a_namespace_searches_all_of_them(steered: HttpBinding) -> None:

@@ -63,8 +63,10 @@ def _config(state: Path, indexes: Mapping[str, Variables]) -> str:
     main = ROOT / "vectorize" / "stand_in" / "worker.js"
     # The first module is the main one.
     scripts = [main, *sorted(path for path in main.parent.glob("*.js") if path != main)]
+    compiled = sorted(main.parent.glob("*.wasm"))
+    kinds = [*((path, "esModule") for path in scripts), *((path, "wasm") for path in compiled)]
     modules = ", ".join(
-        f'(name = "{path.name}", esModule = embed "/{path.relative_to(ROOT).as_posix()}")' for path in scripts
+        f'(name = "{path.name}", {kind} = embed "/{path.relative_to(ROOT).as_posix()}")' for path, kind in kinds
     )
     bindings = ", ".join(f'(name = "{name}", service = "{name}")' for name in indexes)
     services = [_GATEWAY.format(date=date, bindings=bindings)]

@@ -57,3 +57,35 @@ export class Best {
     }
   }
 }
+
+/** The least of the greatest few of many numbers: a heap of the greatest, with that one at the root. */
+export class Least {
+  #limit;
+  #heap = [];
+
+  constructor(limit) {
+    this.#limit = limit;
+  }
+
+  /** The least of them; -Infinity while there are fewer. */
+  get value() {
+    return this.#heap.length < this.#limit ? -Infinity : this.#heap[0];
+  }
+
+  offer(value) {
+    const heap = this.#heap;
+    if (heap.length < this.#limit) {
+      heap.push(value);
+      if (heap.length === this.#limit) heap.sort((a, b) => a - b);
+    } else if (value > heap[0]) {
+      let at = 0;
+      for (let child = 1; child < heap.length; child = 2 * at + 1) {
+        if (child + 1 < heap.length && heap[child + 1] < heap[child]) child++;
+        if (heap[child] >= value) break;
+        heap[at] = heap[child];
+        at = child;
+      }
+      heap[at] = value;
+    }
+  }
+}

@@ -37,7 +37,8 @@ export function indexed(metadata, indexes) {
 }
 
 /**
- * Check the filter and return its conditions: [position of the property in `properties`, test of the indexed value].
+ * Check the filter and return its conditions: [position of the property in `properties`, test of the indexed value]. Equal
+ * filters have equal `key`s.
  *
  * A property without an index matches nothing, whatever the operator: then the result is null. A row without a value
  * in the index counts as null, so only `$ne`, `$nin` and `$eq: null` match it. Both are undocumented.
@@ -49,7 +50,7 @@ export function conditions(filter, properties) {
       TESTS[operator](Array.isArray(want) ? want.map(comparable) : comparable(want)),
     ]),
   );
-  return rules.some(([place]) => place < 0) ? null : rules;
+  return rules.some(([place]) => place < 0) ? null : Object.assign(rules, { key: JSON.stringify(filter) });
 }
 
 function checkedFilter(filter) {

@@ -7,9 +7,13 @@
  * Narrower numbers would halve that, and cost the exact scores that tests compare.
  */
 
-import { Best } from "./best.js";
+import { Best, Least } from "./best.js";
+import { Quick } from "./quick.js";
 
 const BLOCK_ROWS = 1024;
+const QUICK_ROWS = 2 * BLOCK_ROWS; // a namespace of more rows is scanned as bytes first
+const ROUNDING = 1e-6; // more than 32-bit floats and the sums of a product leave out
+const MASKS = 8; // filters whose rows are kept
 const FIRST_ROWS = 16;
 const LANES = 4;
 
@@ -30,11 +34,13 @@ function stride(dimensions) {
 /** All vectors of an index. */
 export class Matrix {
   #dimensions;
+  #quick;
   #spaces = new Map(); // namespace, or null, to Space
   #homes = new Map(); // id to Space
 
   constructor(dimensions) {
     this.#dimensions = dimensions;
+    this.#quick = new Quick(dimensions, BLOCK_ROWS);
   }
 
   get size() {
@@ -45,7 +51,7 @@ export class Matrix {
   put(id, namespace, values, cells) {
     this.remove(id);
     let space = this.#spaces.get(namespace);
-    if (!space) this.#spaces.set(namespace, (space = new Space(namespace, stride(this.#dimensions))));
+    if (!space) this.#spaces.set(namespace, (space = new Space(namespace, stride(this.#dimensions), this.#quick)));
     space.push(id, unit(values), cells);
     this.#homes.set(id, space);
   }
@@ -61,12 +67,12 @@ export class Matrix {
 
   /**
    * Return the nearest rows that meet every condition, best first, ties by id: [{id, score, namespace}].
-   * namespace: null searches all namespaces.
+   * namespace: null searches all namespaces. conditions: with a `key` that says which they are.
    */
   search(query, namespace, conditions, topK) {
     const best = new Best(topK);
     const spaces = namespace === null ? this.#spaces.values() : [this.#spaces.get(namespace)];
-    for (const space of spaces) space?.search(query, conditions, best);
+    for (const space of spaces) space?.search(query, conditions, best, topK);
     return best.ranked();
   }
 }
@@ -78,10 +84,16 @@ class Space {
   #ids = [];
   #cells = [];
   #rows = new Map();
+  #masks = new Map(); // key of conditions to Mask
+  #quick;
+  #bytes = []; // blocks of rows as bytes; none while the namespace is small
+  #scales = [];
+  #errors = [];
 
-  constructor(namespace, width) {
+  constructor(namespace, width, quick) {
     this.namespace = namespace;
     this.#width = width;
+    this.#quick = quick;
   }
 
   get size() {
@@ -95,6 +107,9 @@ class Space {
     this.#ids.push(id);
     this.#cells.push(cells);
     this.#rows.set(id, row);
+    for (const mask of this.#masks.values()) mask.push(cells);
+    if (this.#bytes.length > 0) this.#shorten(row);
+    else if (this.size > QUICK_ROWS) for (let earlier = 0; earlier < this.size; earlier++) this.#shorten(earlier);
   }
 
   /** Remove a row; the last one moves to its index. */
@@ -110,17 +125,75 @@ class Space {
     }
     this.#ids.pop();
     this.#cells.pop();
+    for (const mask of this.#masks.values()) mask.drop(row);
     if (last % BLOCK_ROWS === 0) this.#blocks.pop();
+    if (this.#bytes.length > 0) this.#forget(row, last);
   }
 
-  search(query, conditions, best) {
-    const width = this.#width;
-    for (let row = 0; row < this.size; row++) {
-      const cells = this.#cells[row];
-      if (!conditions.every(([place, test]) => test(cells[place]))) continue;
-      const score = dot(this.#blocks[Math.floor(row / BLOCK_ROWS)], (row % BLOCK_ROWS) * width, query, width);
-      best.offer(this.#ids[row], score, this.namespace);
+  search(query, conditions, best, topK) {
+    const mask = this.#mask(conditions);
+    if (this.#bytes.length === 0) {
+      for (let row = 0; row < this.size; row++) if (mask === null || mask.rows[row]) this.#offer(row, query, best);
+      return;
     }
+    const [scale, left] = this.#quick.ask(query);
+    const near = new Float64Array(this.size);
+    const least = new Least(topK);
+    for (const [number, block] of this.#bytes.entries()) {
+      const start = number * BLOCK_ROWS;
+      const products = this.#quick.scan(block, Math.min(BLOCK_ROWS, this.size - start));
+      for (let row = start, at = 0; at < products.length; row++, at++) {
+        if (mask !== null && !mask.rows[row]) {
+          near[row] = -Infinity;
+          continue;
+        }
+        const error = this.#errors[row] + (1 + this.#errors[row]) * left + ROUNDING;
+        const score = products[at] * scale * this.#scales[row];
+        near[row] = score + error;
+        least.offer(score - error);
+      }
+    }
+    // At least topK rows are as near as `least.value`: only what may be as near is computed exactly.
+    for (let row = 0; row < this.size; row++) {
+      if (near[row] >= least.value && near[row] > -Infinity) this.#offer(row, query, best);
+    }
+  }
+
+  #offer(row, query, best) {
+    const width = this.#width;
+    const score = dot(this.#blocks[Math.floor(row / BLOCK_ROWS)], (row % BLOCK_ROWS) * width, query, width);
+    best.offer(this.#ids[row], score, this.namespace);
+  }
+
+  /** Return the rows that meet the conditions; null for all. */
+  #mask(conditions) {
+    if (conditions.length === 0) return null;
+    const known = this.#masks.get(conditions.key);
+    if (known) return known;
+    if (this.#masks.size >= MASKS) this.#masks.delete(this.#masks.keys().next().value);
+    const mask = new Mask(conditions);
+    for (const cells of this.#cells) mask.push(cells);
+    this.#masks.set(conditions.key, mask);
+    return mask;
+  }
+
+  /** Keep a row as bytes as well. */
+  #shorten(row) {
+    const block = Math.floor(row / BLOCK_ROWS);
+    if (block === this.#bytes.length) this.#bytes.push(this.#quick.take());
+    const [scale, error] = this.#quick.write(this.#bytes[block], row % BLOCK_ROWS, this.#at(row));
+    this.#scales[row] = scale;
+    this.#errors[row] = error;
+  }
+
+  /** Move the bytes of the last row to another one, or remove them. */
+  #forget(row, last) {
+    const block = (one) => this.#bytes[Math.floor(one / BLOCK_ROWS)];
+    if (row !== last) this.#quick.copy(block(last), last % BLOCK_ROWS, block(row), row % BLOCK_ROWS);
+    this.#scales[row] = this.#scales[last];
+    this.#errors[row] = this.#errors[last];
+    this.#scales.length = this.#errors.length = last;
+    if (last % BLOCK_ROWS === 0) this.#quick.give(this.#bytes.pop());
   }
 
   #at(row) {
@@ -137,6 +210,31 @@ class Space {
     const grown = new Float32Array(rows * this.#width);
     if (present) grown.set(present);
     this.#blocks[block] = grown;
+  }
+}
+
+/** Which rows meet some conditions: 1 for each that does. */
+class Mask {
+  #conditions;
+  #count = 0;
+
+  constructor(conditions) {
+    this.#conditions = conditions;
+    this.rows = new Uint8Array(FIRST_ROWS);
+  }
+
+  push(cells) {
+    if (this.#count === this.rows.length) {
+      const grown = new Uint8Array(2 * this.#count);
+      grown.set(this.rows);
+      this.rows = grown;
+    }
+    this.rows[this.#count++] = this.#conditions.every(([place, test]) => test(cells[place])) ? 1 : 0;
+  }
+
+  /** Remove a row; the last one moves to its index. */
+  drop(row) {
+    this.rows[row] = this.rows[--this.#count];
   }
 }
 
