@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,13 @@ from tools.paths import LOCAL_CONFIG, NODE_BIN, ROOT, STAND_IN_CONFIG
 
 START_TIMEOUT_S = 120
 START_ATTEMPTS = 3
+_APPLIED = """
+CREATE TABLE IF NOT EXISTS d1_migrations (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
+);
+"""
+"""The table of `wrangler d1 migrations`."""
+_NOTED = "INSERT INTO d1_migrations (name) VALUES ('?');"
 
 
 class PortTaken(SystemExit):
@@ -42,10 +50,31 @@ class LocalServer:
 
 
 def migrate(state: Path, config: Path = LOCAL_CONFIG) -> None:
-    """Apply the D1 migrations that the local database lacks. Raises: SystemExit with wrangler's output."""
-    command = [NODE_BIN / "wrangler", "d1", "migrations", "apply", "DB", "--local", "--config", config]
+    """Apply the D1 migrations that the local database lacks. Raises: SystemExit with wrangler's output.
+
+    A new database gets all of them in one command: `wrangler d1 migrations apply` starts workerd again for each.
+    """
+    if any((state / "v3" / "d1").rglob("*.sqlite")):
+        _wrangler_d1("migrations", "apply", "DB", state=state, config=config)
+        return
+    with tempfile.TemporaryDirectory(prefix="retain-migrations-") as folder:
+        every = Path(folder) / "every.sql"
+        every.write_text(_every_migration(ROOT / "migrations"))
+        _wrangler_d1("execute", "DB", "--yes", "--file", str(every), state=state, config=config)
+
+
+def _every_migration(folder: Path) -> str:
+    """Return all migrations as one script, which notes each one as `wrangler d1 migrations apply` does."""
+    parts = [_APPLIED]
+    for migration in sorted(folder.glob("*.sql")):
+        parts += [migration.read_text(), _NOTED.replace("?", migration.name)]
+    return "\n".join(parts)
+
+
+def _wrangler_d1(*words: str, state: Path, config: Path) -> None:
+    where = ["--local", "--config", str(config), "--persist-to", str(state)]
     done = subprocess.run(
-        [*map(str, command), "--persist-to", str(state)],
+        [str(NODE_BIN / "wrangler"), "d1", *words, *where],
         cwd=ROOT,
         env=environment(),
         capture_output=True,

@@ -1,17 +1,22 @@
-"""A port that was taken in the meantime costs one attempt; the server still starts."""
+"""The local server starts although a port was taken in the meantime, and migrates a new database at once."""
 
 from __future__ import annotations
 
 import socket
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
 
+from retain.host.connection import open_database
+from retain.host.sql import SqliteSql
 from tests.e2e.servers import staged
 from tools import local_server
 from tools.local_server import PortTaken, start, stop
+from tools.paths import PRODUCTION_CONFIG, ROOT
 
 pytestmark = pytest.mark.workerd
 
@@ -38,3 +43,23 @@ def test_a_chosen_port_that_was_taken_is_chosen_again_and_a_given_one_is_refused
             stop(server)
         with pytest.raises(PortTaken, match="is in use"):
             start(migrated_state(), config=config, port=taken)
+
+
+def test_a_new_database_gets_every_migration_and_wrangler_knows_it(tmp_path: Path) -> None:
+    local_server.migrate(tmp_path, PRODUCTION_CONFIG)
+    [path] = [path for path in tmp_path.glob("v3/d1/miniflare-D1DatabaseObject/*.sqlite") if path.stem != "metadata"]
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as local:
+        noted = local.execute("SELECT name FROM d1_migrations ORDER BY id").fetchall()
+        made = _schema(local)
+    assert [name for (name,) in noted] == sorted(file.name for file in (ROOT / "migrations").glob("*.sql"))
+    host = open_database()
+    SqliteSql(host).migrate(ROOT / "migrations")
+    assert made == _schema(host)
+    before = path.read_bytes()
+    local_server.migrate(tmp_path, PRODUCTION_CONFIG)
+    assert path.read_bytes() == before
+
+
+def _schema(connection: sqlite3.Connection) -> set[str]:
+    found = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    return {" ".join(sql.split()) for name, sql in found if not name.startswith(("_cf_", "sqlite_", "d1_migrations"))}
