@@ -105,8 +105,8 @@ class Operations:
 
     async def _ingest(self, text: str) -> None:
         ingestion = Ingestion(self._memory, self._sql, RuleExtractor, self._deployment.clock)
-        receipt = await ingestion.receive("talk-0", [{"speaker": "Bea", "content": text}])
-        job = await ingestion.work(receipt.job.job_id)
+        receipt = await ingestion.receive("talk-0", [{"speaker": "Bea", "content": text}], leased=True)
+        job = await ingestion.process(receipt)
         assert job.state == "completed"
 
     async def _run(self, text: str) -> None:

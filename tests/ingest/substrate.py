@@ -49,7 +49,7 @@ class IngestSubstrate(Substrate):
     async def ingest(self, conversation: str, messages: Sequence[object], scope: Scope = AGENT) -> IngestJob:
         """Send a request and process it, as its route does."""
         ingestion = self.ingestion(scope)
-        return await ingestion.work((await ingestion.receive(conversation, messages)).job.job_id)
+        return await ingestion.process(await ingestion.receive(conversation, messages, leased=True))
 
     async def texts(self, conversation: str, scope: Scope = AGENT) -> list[str]:
         """Return the scope's records of a conversation, in its order, as "Bea: Hello"."""
@@ -73,6 +73,7 @@ class FixedExtractor:
     """Returns for every message the facts that its content is mapped to, and counts its calls."""
 
     batch = 10
+    local = False
 
     def __init__(self, facts: dict[str, list[tuple[str, str]]]) -> None:
         self.facts = facts

@@ -28,6 +28,7 @@ class Breaking:
     """An extractor that fails while its error is set."""
 
     batch = 100
+    local = False
 
     def __init__(self, error: RetainError) -> None:
         self.error: RetainError | None = error
@@ -83,7 +84,7 @@ async def test_a_failing_store_fails_the_job_until_it_is_repeated(substrate: Ing
     substrate.sql = faults.wrap("sql", substrate.sql, life)
     substrate.embedder = faults.wrap("embedder", substrate.embedder, life)
     point = {"sql": "sql.batch", "embedder": "embedder.embed"}[port]
-    faults.plan(Fault(Unavailable("down"), nth=2, point=point))
+    faults.plan(Fault(Unavailable("down"), nth={"sql": 2, "embedder": 1}[port], point=point))
     job = await substrate.ingestion().work(receipt.job.job_id)
     assert not faults.pending
     assert (job.state, job.error is None) == ("failed", False)
@@ -93,19 +94,27 @@ async def test_a_failing_store_fails_the_job_until_it_is_repeated(substrate: Ing
     assert await substrate.texts("chat") == LINES
 
 
-async def test_a_request_resumes_wherever_it_was_interrupted() -> None:
+class _Asking(RuleExtractor):
+    """Extracts as the rules do, and is treated as a model: in steps."""
+
+    local = False
+
+
+@pytest.mark.parametrize(("extractor", "calls"), [(RuleExtractor, 10), (_Asking, 25)], ids=["at once", "in steps"])
+async def test_a_request_resumes_wherever_it_was_interrupted(extractor: type[RuleExtractor], calls: int) -> None:
     """Crash before and after every port call, send the request again, and compare with an undisturbed one."""
     nth, request = 0, turns(*LINES[-3:], "Bea: I love jazz.", first_id=1)
-    undisturbed = await _interrupted_at(None, request)
+    undisturbed = await _interrupted_at(None, request, extractor)
     assert undisturbed is not None
-    while (disturbed := await _interrupted_at(nth := nth + 1, request)) is not None:
+    while (disturbed := await _interrupted_at(nth := nth + 1, request, extractor)) is not None:
         assert disturbed == undisturbed, f"died at point {nth}"
-    assert nth > 40
+    assert nth > calls
 
 
-async def _interrupted_at(nth: int | None, request: list[dict[str, object]]) -> object:
+async def _interrupted_at(nth: int | None, request: list[dict[str, object]], extractor: type[RuleExtractor]) -> object:
     """Return the final state, None when the request completed before the fault."""
     substrate = IngestSubstrate()
+    substrate.extractor = extractor
     try:
         faults = Faults(lambda _: None)
         life = faults.life("worker")

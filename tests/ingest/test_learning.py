@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from retain.ingest.extraction import ExtractedFact
-from retain.ingest.learning import Learner, SourcedFact, waves
+from retain.ingest.learning import SourcedFact, learned
 from retain.memory.records.record import RecordSource
 from tests.ingest.substrate import FixedExtractor, IngestSubstrate, turns
 from tests.memory.semantic.substrate import AGENT, PERSON
@@ -104,11 +104,11 @@ async def test_a_statement_of_what_is_valid_anyway_outlasts_one_that_arrives_lat
 
 
 async def test_the_same_fact_in_other_words_is_another_statement_of_it(substrate: IngestSubstrate) -> None:
-    learner = Learner(substrate.memory(), substrate.d1)
+    memory = substrate.memory()
     paris = _fact("lives_in", "Paris", 0)
-    await learner.learn([paris])
+    await memory.learn(learned([paris]))
     reworded = replace(paris.fact, content="Bea's home is Paris", object="paris")
-    await learner.learn([replace(paris, fact=reworded, at_ms=START + DAY)])
+    await memory.learn(learned([replace(paris, fact=reworded, at_ms=START + DAY)]))
     [record] = await substrate.listed()
     assert (record.content, record.claims) == ("Bea lives_in Paris", ((START, None), (START + DAY, None)))
 
@@ -214,23 +214,20 @@ async def test_learning_twice_changes_nothing(substrate: IngestSubstrate) -> Non
         _fact("lives_in", "Paris", 2, record.id),
         _fact("dislikes:tea", "tea", 2, record.id),
     ]
-    learner = Learner(substrate.memory(), substrate.d1)
-    await learner.learn(facts)
+    memory = substrate.memory()
+    await memory.learn(learned(facts))
     before = await substrate.rows("SELECT * FROM memory_events ORDER BY event_id")
     assert len(before) > 6
-    await learner.learn(facts)
+    await memory.learn(learned(facts))
     assert await substrate.rows("SELECT * FROM memory_events ORDER BY event_id") == before
 
 
-def test_facts_about_the_same_thing_are_written_one_after_another_by_their_time() -> None:
-    facts = [
-        _fact("lives_in", "Rome", 2),
-        _fact("lives_in", "Paris", 1),
-        _fact("likes:tea", "tea", 1),
-        _fact("dislikes:tea", "tea", 2),
-    ]
-    paris, tea, rome, no_tea = facts[1], facts[2], facts[0], facts[3]
-    assert waves(facts) == [[paris, tea], [rome, no_tea]]
+def test_facts_are_learned_in_the_order_in_which_they_were_stated() -> None:
+    facts = [_fact("lives_in", "Rome", 2), _fact("lives_in", "Paris", 1), _fact("not:lives_in:rome", "Rome", 3)]
+    paris, rome, not_rome = learned(facts)
+    assert [one.new.object for one in (paris, rome, not_rome)] == ["Paris", "Rome", "Rome"]
+    assert (paris.opposites, paris.denied) == (("no_longer:lives_in:paris",), False)
+    assert (not_rome.opposites, not_rome.denied) == (("lives_in:rome", "lives_in"), True)
 
 
 def _fact(predicate: str, value: str, day: int, record_id: str = "01HF0000000000000000000000") -> SourcedFact:

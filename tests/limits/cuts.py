@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retain.agents.runs.compaction import _terms
-from retain.ingest.extraction import key_of
 from retain.limits.vectorize import delete_calls
 from retain.log import redact, redact_text
+from retain.memory.records.object_keys import key_of
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall
 from retain.models.embedders import openai, workers_ai
 from retain.models.embedders.batches import batches
@@ -78,7 +78,7 @@ LIMITS = (
     ),
     Limit(constant="retain.log.MAX_DEPTH", attempt=_deep, code=None),
     Limit(
-        constant="retain.ingest.extraction.MAX_KEY_CHARACTERS",
+        constant="retain.memory.records.object_keys.MAX_KEY_CHARACTERS",
         attempt=lambda n: _whole("k" * n, key_of("k" * n)),
         code=None,
     ),

@@ -79,6 +79,7 @@ class CityExtractor:
     """Implements `Extractor`: "I live in Oslo." says where the speaker lives."""
 
     batch = 10
+    local = False
 
     async def extract(self, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
         """Return what the messages say."""

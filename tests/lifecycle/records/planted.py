@@ -13,10 +13,10 @@ from retain.lifecycle import consolidation, reindexing
 from retain.lifecycle.erasure import subject
 from retain.lifecycle.reindexing import IndexJob, Reindexing
 from retain.lifecycle.transfer.erased import KnownErasures
-from retain.memory import indexer, scope, semantic
+from retain.memory import scope, semantic
 from retain.memory.indexer import Indexer
 from retain.memory.recall.candidates import Visible
-from retain.memory.records import derived, listing, supersession
+from retain.memory.records import derived, listing, search_rows, supersession
 from retain.memory.records.events import KnownRecord, fold
 from retain.memory.records.record import Record
 from retain.memory.records.rows import event_of, write_record
@@ -168,7 +168,7 @@ def vectors_are_left(patch: pytest.MonkeyPatch) -> None:
 
 def search_rows_are_left(patch: pytest.MonkeyPatch) -> None:
     """The search rows of deleted records stay."""
-    rows = indexer.remove_rows
+    rows = search_rows.remove_rows
     patch.setattr("retain.memory.semantic.remove_rows", lambda record_id: rows(record_id)[1:])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,10 +10,8 @@ from typing import Protocol
 
 from retain.ingest.speech.speakers import Role, is_machine
 from retain.memory.records.limits import MAX_PART_BYTES
+from retain.memory.records.object_keys import NOT_IN_KEYS, key_of
 from retain.memory.records.record import Kind
-
-MAX_KEY_CHARACTERS = 80
-"""Largest length of the object's part of a predicate."""
 
 FUNCTIONAL = frozenset(
     {
@@ -29,7 +26,6 @@ ENDED = "no_longer:"
 """Begins the predicate of a fact that has ended, as in `no_longer:lives_in:paris`."""
 DENIED = "not:"
 """Begins the predicate of what somebody denied: it is not stored, and closes the fact that was valid."""
-_NOT_IN_KEYS = re.compile(r"[^\w]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +80,11 @@ class Extractor(Protocol):
         """The most messages that one call takes."""
         ...
 
+    @property
+    def local(self) -> bool:
+        """Whether it only computes, without a model: then facts are stored together with their messages."""
+        ...
+
     async def extract(self, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
         """Return the facts that the messages state, in the order of the messages. Has no side effect.
 
@@ -124,16 +125,8 @@ def is_functional(name: str) -> bool:
     return name in FUNCTIONAL or name.startswith(("favorite_", "birthday_of_"))
 
 
-def key_of(text: str) -> str:
-    """Return a text as part of a predicate: folded words joined by `_`; a long one is cut and ends with a digest."""
-    key = _NOT_IN_KEYS.sub("_", unicodedata.normalize("NFKC", text).casefold()).strip("_") or "_"
-    if len(key) <= MAX_KEY_CHARACTERS:
-        return key
-    return f"{key[: MAX_KEY_CHARACTERS - 13]}_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
-
-
 def _bounded(prefix: str, name: str) -> str:
-    text = prefix + (_NOT_IN_KEYS.sub("_", unicodedata.normalize("NFKC", name).casefold()).strip("_") or "_")
+    text = prefix + (NOT_IN_KEYS.sub("_", unicodedata.normalize("NFKC", name).casefold()).strip("_") or "_")
     if len(text.encode()) <= MAX_PART_BYTES:
         return text
     return f"{text[:100]}_{hashlib.sha256(name.encode()).hexdigest()[:32]}"

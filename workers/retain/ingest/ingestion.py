@@ -1,7 +1,8 @@
 """Ingest conversations into one scope: receive, store, extract facts, learn them; each step durable before the next.
 
 A request is durable when its messages have positions in the inbox. The rest can be repeated from any point: a message's
-position fixes the hash of its record, and extracted facts are kept in the inbox before they become records.
+position fixes the hash of its record. Facts that an extractor only computes are stored in one transaction with their
+messages and with the job's progress. Those of a model are kept in the inbox before they become records.
 """
 
 from __future__ import annotations
@@ -10,25 +11,25 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retain.errors import Conflict, Contended, Misconfigured, RetainError
 from retain.errors.codes import Code, ForeignCode
-from retain.ingest.extraction import ExtractedFact, Extractor
-from retain.ingest.inbox import Inbox, Unlearned
+from retain.ingest.extraction import ExtractedFact, Extractor, SourceMessage
+from retain.ingest.inbox import Inbox, Received, Unlearned, Waiting, known_in, waiting_in
 from retain.ingest.intake import Intake
-from retain.ingest.jobs import IngestJob, Jobs, Stage, Taken, job_id_of
-from retain.ingest.learning import Learner, SourcedFact
+from retain.ingest.jobs import IngestJob, Jobs, Stage, Taken, check_job_id, finding, job_id_of, job_in, no_such_job
+from retain.ingest.learning import SourcedFact, learned
 from retain.ingest.messages import Rejection, check_conversation
-from retain.ingest.placement import place
+from retain.ingest.placement import MessagePlacement, place
 from retain.jobs import Continued, continue_open
-from retain.ledgers.errors import Trouble, park, settle
-from retain.memory.records.record import NewRecord, RecordSource
+from retain.ledgers.errors import Trouble, park, settling
+from retain.memory.records.record import NewRecord, RecordSource, Utterance, content_hash
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from retain.ports import Clock, Sql
 
-SLICE = 25
+SLICE = 100
 """Messages that are stored together, in one call of the embedder and one transaction."""
 SLICE_BYTES = 128 * 1024
 EXTRACT_BYTES = 48 * 1024
@@ -47,11 +48,16 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IngestReceipt:
-    """The job of a request. created: False when it repeats an earlier one. small: it can be processed before answering."""
+    """The job of a request. created: False when it repeats an earlier one. small: it can be processed before answering.
+
+    claimed: the messages of a job of which the request has the lease, None if it has not. held: whether they are all there.
+    """
 
     job: IngestJob
     created: bool
     small: bool
+    claimed: Sequence[Received] | None = None
+    held: bool = False
 
 
 class Ingestion:
@@ -64,38 +70,53 @@ class Ingestion:
         self._clock = clock
         self._jobs = Jobs(sql, clock)
         self._inbox = Inbox(sql, memory.scope)
-        self._learner = Learner(memory, sql)
 
-    async def receive(self, conversation: str, raw: Sequence[object]) -> IngestReceipt:
+    async def receive(self, conversation: str, raw: Sequence[object], *, leased: bool = False) -> IngestReceipt:
         """Receive messages as one request; see `accept`. Raises: as `Intake` and `accept`."""
         intake = Intake(self._sql, self._memory.scope.tenant_id, self._clock)
         for message in raw:
             await intake.add(message)
         await intake.finish()
-        return await self.accept(conversation, intake)
+        return await self.accept(conversation, intake, leased=leased)
 
-    async def accept(self, conversation: str, intake: Intake) -> IngestReceipt:
+    async def accept(self, conversation: str, intake: Intake, *, leased: bool = False) -> IngestReceipt:
         """Open the request's job; when this returns, its messages are durable and have positions. Idempotent.
 
-        intake: finished. Its upload is deleted, unless this raises.
+        intake: finished. Its upload is deleted, unless this raises. leased: whether a new job is given to `process` next:
+        then nobody else works on it.
         Raises: InvalidInput for the request as a whole; Unavailable, after which it may be repeated.
         """
         scope, outlines = self._memory.scope, intake.outlines
         check_conversation(conversation)
         job_id = job_id_of(scope, conversation, intake.digest)
         small = len(outlines) <= SMALL_MESSAGES and sum(one.length for one in outlines) <= SMALL_BYTES
-        created = False
         for _ in range(MAX_TRIES):
-            job = await self._jobs.find(scope.tenant_id, job_id)
+            knowing = self._inbox.knowing(conversation, outlines)
+            found, *read = await self._sql.batch([finding(scope.tenant_id, job_id), *knowing])
+            job = job_in(found)
             if job is not None:
                 await intake.discard()
-                return IngestReceipt(job, created, small)
+                return IngestReceipt(job, created=False, small=small)
+            known, span, gaps, adoptable = known_in(read)
+            if adoptable:
+                await self._inbox.adopt(conversation)
+                continue
             try:
-                await self._open(conversation, job_id, intake)
-                created = True
+                job, new = await self._open(conversation, job_id, intake, place(outlines, known, span, gaps), leased)
             except Conflict:
                 continue  # somebody took a position, or sent the same request: try again
+            held = intake.upload_id is None
+            return IngestReceipt(job, True, small, new if leased else None, held)
         raise Contended("too many changes to the conversation at once; try again")
+
+    async def process(self, receipt: IngestReceipt, *, pause_s: float = 0.0) -> IngestJob:
+        """Process the job of a receipt, as `work`; without taking the lease if the receipt has it."""
+        if receipt.claimed is None:
+            return await self.work(receipt.job.job_id, pause_s=pause_s)
+        waiting = Waiting(receipt.claimed) if receipt.held else None
+        return await self._worked(
+            _Progress(receipt.job, waiting, whole=receipt.held and bool(receipt.claimed)), pause_s
+        )
 
     async def work(self, job_id: str, *, pause_s: float = 0.0) -> IngestJob:
         """Process a job and return its state after that.
@@ -104,96 +125,208 @@ class Ingestion:
         change the tenant's memory that it waits: then the next call continues it. pause_s: pause between slices, in seconds.
         Raises: NotFound; Unavailable when not even the failure could be recorded.
         """
-        job = await self._jobs.get(self._memory.scope.tenant_id, job_id)
-        if job.scope.scope_id != self._memory.scope.scope_id:
+        scope = self._memory.scope
+        leasing = self._jobs.leasing(scope, check_job_id(job_id))
+        leased, found, *read = await self._sql.batch(
+            [leasing, finding(scope.tenant_id, job_id), *self._inbox.waiting(job_id, self._limits())]
+        )
+        job = job_in(found)
+        if job is None:
+            raise no_such_job()
+        if job.scope.scope_id != scope.scope_id:
             raise Misconfigured("the job belongs to another scope", code="wrong_scope")
-        if not await self._jobs.lease(job):
+        if not leased.rows:
             return job
-        stage: Stage = "storing"
+        return await self._worked(_Progress(job, waiting_in(job.conversation, read), whole=False), pause_s)
+
+    async def _worked(self, progress: _Progress, pause_s: float) -> IngestJob:
+        """Process a job of which this has the lease; return its state after that."""
+        job = progress.job
         try:
-            while await _patiently(self._store, job):
+            while not await _patiently(self._step, progress):
                 await asyncio.sleep(pause_s)
-            stage = "extraction"
-            while await _patiently(self._extract, job):
-                await asyncio.sleep(pause_s)
-            stage = "learning"
-            while await _patiently(self._learn, job):
-                await asyncio.sleep(pause_s)
-            if await self._jobs.complete(job):
-                await settle(self._sql, self._clock(), (job.scope.tenant_id, "ingest", job_id))
         except Contended:
-            _log.info("ingest waits for other changes", extra={"job_id": job_id, "stage": stage})
+            _log.info("ingest waits for other changes", extra={"job_id": job.job_id, "stage": progress.stage})
             await self._jobs.queue(job)
         except RetainError as error:
-            _log.warning("ingest failed", extra={"job_id": job_id, "stage": stage, "code": error.code})
-            await self._jobs.fail(job, stage, error)
+            extra = {"job_id": job.job_id, "stage": progress.stage, "code": error.code}
+            _log.warning("ingest failed", extra=extra)
+            await self._jobs.fail(job, progress.stage, error)
             await park(self._sql, _trouble(job, error.code, self._clock()))
-        return await self._jobs.get(job.scope.tenant_id, job_id)
+        return progress.ended or await self._jobs.get(job.scope.tenant_id, job.job_id)
 
-    async def _open(self, conversation: str, job_id: str, intake: Intake) -> None:
-        """Give the messages positions and open the job, in one transaction. Raises: Conflict."""
-        messages = intake.outlines
-        known, span, gaps = await self._inbox.known(conversation, messages)
-        if span is None and await self._inbox.adopt(conversation):
-            known, span, gaps = await self._inbox.known(conversation, messages)
-        placement = place(messages, known, span, gaps)
+    async def _open(
+        self, conversation: str, job_id: str, intake: Intake, placement: MessagePlacement, leased: bool
+    ) -> tuple[IngestJob, list[Received]]:
+        """Give the messages positions and open the job, in one transaction; return it, and the messages if they are held.
+
+        Raises: Conflict.
+        """
+        messages, scope = intake.outlines, self._memory.scope
         changed = [
             Rejection(messages[order].index, "message_changed", "a message with this id and other content is stored")
             for order in placement.changed
         ]
         rejections = sorted([*intake.rejected, *changed], key=lambda rejection: rejection.index)
         taken = Taken(intake.received, len(placement.known), tuple(rejections))
-        places = {position: messages[order].index for order, position in placement.new.items()}
-        opened = self._jobs.opened(job_id, self._memory.scope, conversation, taken)
+        places = {position: messages[order].index for order, position in sorted(placement.new.items())}
+        opened = self._jobs.opened(job_id, scope, conversation, taken, leased=leased)
+        new: list[Received] = []
         if intake.upload_id is not None:
             received = self._inbox.moved(conversation, job_id, intake.upload_id, places)
         else:
             held = intake.held
-            new = {position: held[index] for position, index in places.items()}
-            received = self._inbox.inserted(conversation, job_id, new)
-        await self._sql.batch([opened, *received])
+            placed = {position: held[index] for position, index in sorted(places.items())}
+            received = self._inbox.inserted(conversation, job_id, placed)
+            new = [
+                Received(one.content, one.id, Utterance(conversation, position, one.speaker, one.at_ms), one.role)
+                for position, one in placed.items()
+            ]
+        *_, found = await self._sql.batch([opened, *received, finding(scope.tenant_id, job_id)])
+        job = job_in(found)
+        assert job is not None
+        return job, new
 
-    async def _store(self, job: IngestJob) -> bool:
-        """Store the next messages; return whether there may be more: a job gets none after it was opened."""
-        read = await self._inbox.received(job.job_id, job.conversation, SLICE)
-        waiting = read[: _fitting([one.content for one in read], SLICE_BYTES)]
-        if not waiting:
-            return False
-        stored = await self._memory.store_all(
-            [NewRecord(one.content, kind="event", utterance=one.place) for one in waiting],
-            [RecordSource("ingest", message=one.message) for one in waiting],
-        )
-        records = {one.place.position: result.id for one, result in zip(waiting, stored, strict=True)}
-        await self._sql.batch([self._inbox.stored(job.job_id, records), self._jobs.advanced(job.job_id)])
-        return len(read) == SLICE or len(waiting) < len(read)
+    async def _step(self, progress: _Progress) -> bool:
+        """Do the next step of a job; return whether all is done."""
+        job = progress.job
+        waiting = progress.waiting
+        if waiting is None:
+            read = await self._sql.batch(self._inbox.waiting(job.job_id, self._limits()))
+            waiting = progress.waiting = waiting_in(job.conversation, read)
+        if waiting.received:
+            progress.stage = "storing"
+            await self._store(progress, waiting.received)
+        elif waiting.unread:
+            progress.stage = "extraction"
+            await self._extract(job, waiting.unread)
+            progress.waiting = None
+        elif waiting.unlearned:
+            progress.stage = "learning"
+            await self._learn(job, waiting.unlearned)
+            progress.waiting = None
+        else:
+            settled = settling(self._clock(), (job.scope.tenant_id, "ingest", job.job_id))
+            found = finding(job.scope.tenant_id, job.job_id)
+            *_, read_job = await self._sql.batch([self._jobs.completed(job.job_id), settled, found])
+            progress.ended = job_in(read_job)
+        return progress.ended is not None
 
-    async def _extract(self, job: IngestJob) -> bool:
-        """Extract facts from the next stored messages and keep them; return whether there may be more messages."""
+    def _limits(self) -> tuple[int, int, int]:
+        return SLICE, SLICE, SLICE
+
+    async def _store(self, progress: _Progress, received: Sequence[Received]) -> None:
+        """Store the first of the messages that wait, with their facts if the extractor only computes."""
+        job = progress.job
+        slice_ = received[: _fitting([one.content for one in received[:SLICE]], SLICE_BYTES)]
+        news = [NewRecord(one.content, kind="event", utterance=one.place) for one in slice_]
+        sources = [RecordSource("ingest", message=one.message) for one in slice_]
+        hashes = [content_hash(one.content, one.place) for one in slice_]
+        places = [one.place.position for one in slice_]
         extractor = self._extractor()
-        read = await self._inbox.unread(job.job_id, extractor.batch)
+        if not extractor.local:
+            noted = self._inbox.stored(job.job_id, job.conversation, dict(zip(places, hashes, strict=True)))
+            await self._memory.store_stated(news, sources, (), [noted, self._jobs.also_stored(job.job_id, 0)])
+            progress.stored(slice_, None)
+            return
+        facts = await self._facts(extractor, slice_)
+        counts = [sum(fact.is_stored for fact in found) for found in facts]
+        noted = self._inbox.taken(
+            job.job_id, job.conversation, dict(zip(places, zip(hashes, counts, strict=True), strict=True))
+        )
+        also = [noted, self._jobs.also_stored(job.job_id, sum(counts))]
+        ends = progress.ends_with(slice_)
+        now = self._clock()
+        stated = [
+            SourcedFact(
+                fact, RecordSource("extraction", message=one.message), min(_since(one.place.at_ms, job), now), n
+            )
+            for n, (one, found) in enumerate(zip(slice_, facts, strict=True))
+            for fact in found
+        ]
+        completed = [self._jobs.completed(job.job_id)] if ends else []
+        await self._memory.store_stated(news, sources, learned(stated), [*also, *completed])
+        progress.stored(slice_, sum(counts))
+        if ends:
+            progress.complete(now)
+
+    async def _facts(self, extractor: Extractor, received: Sequence[Received]) -> list[list[ExtractedFact]]:
+        """Return the facts of each message, by an extractor that only computes."""
+        found: list[list[ExtractedFact]] = [[] for _ in received]
+        messages = [
+            SourceMessage(str(n), one.place.speaker, one.content, one.place.at_ms, one.role)
+            for n, one in enumerate(received)
+        ]
+        for start in range(0, len(messages), extractor.batch):
+            for fact in await extractor.extract(messages[start : start + extractor.batch]):
+                found[int(fact.message)].append(fact)
+        return found
+
+    async def _extract(self, job: IngestJob, unread: Sequence[tuple[int, SourceMessage | None]]) -> None:
+        """Extract facts from the first of the stored messages and keep them."""
+        extractor = self._extractor()
+        read = unread[: extractor.batch]
         waiting = read[: _fitting(["" if one is None else one.content for _, one in read], EXTRACT_BYTES)]
-        if not waiting:
-            return False
         messages = [one for _, one in waiting if one is not None]
         facts: dict[str, list[ExtractedFact]] = {one.id: [] for one in messages}
         for fact in await extractor.extract(messages) if messages else []:
             facts[fact.message].append(fact)
         found = {position: [] if one is None else facts[one.id] for position, one in waiting}
-        await self._sql.batch([self._inbox.read(job.job_id, found), self._jobs.advanced(job.job_id)])
-        return len(read) == extractor.batch or len(waiting) < len(read)
+        kept = self._inbox.read(job.job_id, job.conversation, found)
+        await self._sql.batch([kept, self._jobs.advanced(job.job_id)])
 
-    async def _learn(self, job: IngestJob) -> bool:
-        """Store the facts of the next messages; return whether there may be more messages."""
-        waiting = await self._inbox.unlearned(job.job_id, SLICE)
-        if not waiting:
-            return False
+    async def _learn(self, job: IngestJob, waiting: Sequence[Unlearned]) -> None:
+        """Store the facts of the messages that wait."""
         now = self._clock()
-        await self._learner.learn(
-            [SourcedFact(fact, _source(one), min(_since(one, job), now)) for one in waiting for fact in one.facts]
-        )
+        facts = [
+            SourcedFact(fact, _source(one), min(_since(one.at_ms, job), now)) for one in waiting for fact in one.facts
+        ]
         counts = {one.position: sum(fact.is_stored for fact in one.facts) for one in waiting}
-        await self._sql.batch([self._inbox.learned(job.job_id, counts), self._jobs.advanced(job.job_id)])
-        return len(waiting) == SLICE
+        noted = self._inbox.learned(job.job_id, job.conversation, counts)
+        await self._memory.learn(learned(facts), [noted, self._jobs.advanced(job.job_id)])
+
+
+class _Progress:
+    """How far a job is. waiting: its next messages, None when they have to be read. ended: the job once all is done.
+
+    whole: whether what waits is all of a new job.
+    """
+
+    def __init__(self, job: IngestJob, waiting: Waiting | None, *, whole: bool) -> None:
+        self.job = job
+        self.waiting = waiting
+        self.stage: Stage = "storing"
+        self.ended: IngestJob | None = None
+        self._whole = whole
+        self._counts = (0, 0)
+
+    def ends_with(self, messages: Sequence[Received]) -> bool:
+        """Return whether the job is done once these messages, the first that wait, are stored with their facts."""
+        return self._whole and self.waiting is not None and len(messages) == len(self.waiting.received)
+
+    def stored(self, messages: Sequence[Received], facts: int | None) -> None:
+        """Note that the first of the waiting messages are stored, with so many facts; None if these are not extracted."""
+        self._counts = self._counts[0] + len(messages), self._counts[1] + (facts or 0)
+        was, self.waiting = self.waiting, None
+        if was is None:
+            return
+        rest = was.received[len(messages) :]
+        all_read = len(was.received) < SLICE and not was.unread and not was.unlearned
+        if rest or (facts is not None and all_read):
+            self.waiting = Waiting(rest)
+
+    def complete(self, now_ms: int) -> None:
+        """Note that all of a new job is done."""
+        stored, extracted = self._counts
+        self.ended = replace(
+            self.job,
+            state="completed",
+            stored=stored,
+            extracted=extracted,
+            lease_until_ms=0,
+            updated_at_ms=now_ms,
+            completed_at_ms=now_ms,
+        )
 
 
 async def continue_interrupted(
@@ -215,17 +348,17 @@ async def continue_interrupted(
     return states
 
 
-async def _patiently(step: Callable[[IngestJob], Awaitable[bool]], job: IngestJob) -> bool:
+async def _patiently(step: Callable[[_Progress], Awaitable[bool]], progress: _Progress) -> bool:
     """Return what the step returns, tried again after random pauses while others change the tenant's memory.
 
     Raises: Contended after the last try; as the step.
     """
     for pause_s in WAITS_S:
         try:
-            return await step(job)
+            return await step(progress)
         except Contended:
             await asyncio.sleep(random.uniform(0.5, 1) * pause_s)  # noqa: S311 -- spreads writers, hides nothing
-    return await step(job)
+    return await step(progress)
 
 
 def _trouble(job: IngestJob, code: Code | ForeignCode, now_ms: int) -> Trouble:
@@ -237,8 +370,8 @@ def _source(one: Unlearned) -> RecordSource:
     return RecordSource("extraction", message=one.message, record_id=one.record_id)
 
 
-def _since(one: Unlearned, job: IngestJob) -> int:
-    return job.created_at_ms if one.at_ms is None else one.at_ms
+def _since(at_ms: int | None, job: IngestJob) -> int:
+    return job.created_at_ms if at_ms is None else at_ms
 
 
 def _fitting(contents: Sequence[str], limit_bytes: int) -> int:

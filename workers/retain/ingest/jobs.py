@@ -16,10 +16,10 @@ from typing import Literal
 from retain.errors import InvalidInput, NotFound, RetainError, Unavailable
 from retain.errors.codes import ForeignCode, UnavailableCode
 from retain.ingest.messages import Rejection
-from retain.jobs import LEASE_MS, Leases
+from retain.jobs import LEASE_MS
 from retain.json_text import read_own_json
 from retain.memory.scope import Scope
-from retain.ports import Clock, Row, Sql, Statement
+from retain.ports import Clock, Row, Sql, SqlResult, Statement
 from retain.retention import TEXT_KEPT_MS, RetentionRule
 
 State = Literal["running", "completed", "failed"]
@@ -29,7 +29,10 @@ MAX_ATTEMPTS = 5
 """Attempts without progress after which the cron no longer continues a job."""
 
 JOB_ID = re.compile(r"[0-9a-f]{32}")
-_LEASES = Leases("ingest_jobs", "job_id", "state = 'running', error = NULL, attempts = attempts + 1")
+_LEASE = """
+UPDATE ingest_jobs SET state = 'running', error = NULL, attempts = attempts + 1, lease_until_ms = ?, updated_at_ms = ?
+WHERE job_id = ? AND tenant_id = ? AND scope_id = ? AND state <> 'completed' AND lease_until_ms <= ? RETURNING *
+"""
 _ADVANCED = """
 UPDATE ingest_jobs SET
   stored = (SELECT COUNT(*) FROM ingest_messages m WHERE m.job_id = ingest_jobs.job_id AND m.state <> 'received'),
@@ -38,11 +41,18 @@ UPDATE ingest_jobs SET
   attempts = 0, lease_until_ms = ?, updated_at_ms = ?
 WHERE job_id = ?
 """
+_ALSO_STORED = """
+UPDATE ingest_jobs SET stored = stored + changes(), extracted = extracted + CASE changes() WHEN 0 THEN 0 ELSE ?1 END,
+  attempts = 0, lease_until_ms = ?2, updated_at_ms = ?3 WHERE job_id = ?4
+"""
+"""After the statement that changes the messages. A job that is completed counts again."""
 _QUEUE = (
     "UPDATE ingest_jobs SET lease_until_ms = 0, attempts = 0, updated_at_ms = ? WHERE job_id = ? AND state = 'running'"
 )
 _COMPLETE = """
-UPDATE ingest_jobs SET state = 'completed', error = NULL, lease_until_ms = 0, updated_at_ms = ?1, completed_at_ms = ?1
+UPDATE ingest_jobs SET state = 'completed', error = NULL,
+  (stored, extracted) = (SELECT COUNT(*), COALESCE(SUM(m.fact_count), 0) FROM ingest_messages m WHERE m.job_id = ?2),
+  lease_until_ms = 0, updated_at_ms = ?1, completed_at_ms = ?1
 WHERE job_id = ?2 AND state = 'running'
   AND NOT EXISTS (SELECT 1 FROM ingest_messages m WHERE m.job_id = ?2 AND m.state <> 'learned')
 """
@@ -175,6 +185,21 @@ def check_job_id(value: str) -> str:
     return value
 
 
+def no_such_job() -> NotFound:
+    """Return the error for a job that does not exist."""
+    return NotFound("there is no such job", code="no_such_job")
+
+
+def finding(tenant_id: str, job_id: str) -> Statement:
+    """Return the statement that reads a job of the tenant, for `job_in`."""
+    return "SELECT * FROM ingest_jobs WHERE job_id = ? AND tenant_id = ?", (job_id, tenant_id)
+
+
+def job_in(read: SqlResult) -> IngestJob | None:
+    """Return the job that was read, None if there is none."""
+    return _job(read.rows[0]) if read.rows else None
+
+
 class Jobs:
     """The jobs of a deployment."""
 
@@ -184,25 +209,26 @@ class Jobs:
 
     async def find(self, tenant_id: str, job_id: str) -> IngestJob | None:
         """Return a job of the tenant, None if it does not exist."""
-        rows = (
-            await self._sql.run("SELECT * FROM ingest_jobs WHERE job_id = ? AND tenant_id = ?", job_id, tenant_id)
-        ).rows
-        return _job(rows[0]) if rows else None
+        text, values = finding(tenant_id, job_id)
+        return job_in(await self._sql.run(text, *values))
 
     async def get(self, tenant_id: str, job_id: str) -> IngestJob:
         """Return a job of the tenant. Raises: InvalidInput; NotFound (code `no_such_job`)."""
         job = await self.find(tenant_id, check_job_id(job_id))
         if job is None:
-            raise NotFound("there is no such job", code="no_such_job")
+            raise no_such_job()
         return job
 
-    def opened(self, job_id: str, scope: Scope, conversation: str, taken: Taken) -> Statement:
-        """Return the statement that opens a job. Raises, when it runs: Conflict when it is open already."""
+    def opened(self, job_id: str, scope: Scope, conversation: str, taken: Taken, *, leased: bool) -> Statement:
+        """Return the statement that opens a job. Raises, when it runs: Conflict when it is open already.
+
+        leased: whether whoever opens it has its lease.
+        """
         now = self._clock()
         return (
             "INSERT INTO ingest_jobs (job_id, tenant_id, scope_id, agent_type, house, user_id, conversation, state,"
-            " received, duplicate, rejections, created_at_ms, updated_at_ms)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?)",
+            " received, duplicate, rejections, created_at_ms, updated_at_ms, attempts, lease_until_ms)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?)",
             (
                 job_id,
                 scope.tenant_id,
@@ -216,21 +242,42 @@ class Jobs:
                 json.dumps([rejection.to_json() for rejection in taken.rejections]),
                 now,
                 now,
+                int(leased),
+                now + LEASE_MS if leased else 0,
             ),
         )
 
+    def leasing(self, scope: Scope, job_id: str) -> Statement:
+        """Return the statement that takes a job's lease, if the job is the scope's; its row is the job then (`job_in`)."""
+        now = self._clock()
+        return _LEASE, (now + LEASE_MS, now, job_id, scope.tenant_id, scope.scope_id, now)
+
     async def lease(self, job: IngestJob) -> bool:
         """Take the job's lease; return False when somebody else works on the job, or it is done."""
-        return await _LEASES.take(self._sql, job.scope.tenant_id, job.job_id, self._clock())
+        text, values = self.leasing(job.scope, job.job_id)
+        return bool((await self._sql.run(text, *values)).rows)
 
     def advanced(self, job_id: str) -> Statement:
         """Return the statement that recounts progress from the messages and extends the lease."""
         now = self._clock()
         return _ADVANCED, (now + LEASE_MS, now, job_id)
 
+    def also_stored(self, job_id: str, facts: int) -> Statement:
+        """Return the statement that adds to the progress as many messages as the statement before it changed.
+
+        It extends the lease. facts: how many those messages had.
+        """
+        now = self._clock()
+        return _ALSO_STORED, (facts, now + LEASE_MS, now, job_id)
+
+    def completed(self, job_id: str) -> Statement:
+        """Return the statement that marks the job as completed, if all of it is done."""
+        return _COMPLETE, (self._clock(), job_id)
+
     async def complete(self, job: IngestJob) -> bool:
         """Mark the job as completed, if all of it is done; return whether it was marked."""
-        return bool((await self._sql.run(_COMPLETE, self._clock(), job.job_id)).changes)
+        text, values = self.completed(job.job_id)
+        return bool((await self._sql.run(text, *values)).changes)
 
     async def queue(self, job: IngestJob) -> None:
         """Give the lease up, so that the job is continued by whoever comes next. It does not count as a failed attempt."""

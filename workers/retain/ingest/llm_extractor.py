@@ -64,6 +64,7 @@ class LlmExtractor:
     """Implements `Extractor` by asking a chat model at temperature 0."""
 
     batch = 20
+    local = False
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model

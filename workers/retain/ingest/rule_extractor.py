@@ -64,6 +64,7 @@ class RuleExtractor:
     """Implements `Extractor` by the table of rules. Reads English; finds no facts in other languages."""
 
     batch = 100
+    local = True
 
     async def extract(self, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
         """Return the facts that people state plainly about themselves. Raises nothing."""

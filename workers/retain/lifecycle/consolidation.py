@@ -25,7 +25,6 @@ from retain.errors import RetainError
 from retain.identifiers import new_id
 from retain.ledgers.errors import Trouble, park
 from retain.lifecycle.stores import Stores
-from retain.memory.indexer import remove_rows
 from retain.memory.recall.words import fold, stem
 from retain.memory.records.claims import closed as closed_claims
 from retain.memory.records.events import EventKind, KnownRecord, LearningEvent, apply
@@ -39,6 +38,7 @@ from retain.memory.records.rows import (
     remove_record,
     write_record,
 )
+from retain.memory.records.search_rows import remove_rows
 from retain.memory.records.supersession import Supersession
 from retain.ports import Row, Statement
 from retain.tenants.history import Change, HistoryEntry

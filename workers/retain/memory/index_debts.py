@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.limits.vectorize import GRACE_MS
+from retain.memory.records.events import KnownRecord
 from retain.memory.records.record import Record
 from retain.memory.records.rows import record_of
 from retain.ports import SqlResult, Statement
@@ -38,6 +39,25 @@ ON CONFLICT (record_id) DO UPDATE SET state = 'owed', parts = MAX(parts, exclude
 _SENT = """
 UPDATE memory_outbox SET state = 'sent', changed = 0, writers = 0, at_ms = ?, attempts = 0, last_error = NULL
 WHERE record_id = ?
+"""
+_SENT_LISTED = """
+UPDATE memory_outbox SET state = 'sent', changed = 0, writers = 0, at_ms = one.value ->> 0, attempts = 0, last_error = NULL
+FROM json_each(?) one WHERE record_id = one.value ->> 1
+"""
+_OWE_UNKNOWN = """
+INSERT INTO memory_outbox (record_id, tenant_id, scope_id, parts, state, changed, at_ms, due_at_ms)
+SELECT one.value ->> 0, ?1, one.value ->> 1, one.value ->> 3, 'owed', 0, ?3, ?3 FROM json_each(?2) one
+WHERE NOT EXISTS (SELECT 1 FROM memory_records r
+  WHERE r.tenant_id = ?1 AND r.scope_id = one.value ->> 1 AND r.content_hash = one.value ->> 2)
+ON CONFLICT (record_id) DO NOTHING
+"""
+_FORGIVE = f"DELETE FROM memory_outbox WHERE record_id IN {_LISTED}"
+_SETTLED = """
+UPDATE memory_outbox SET writers = writers - 1, attempts = 0, last_error = NULL,
+  state = CASE WHEN writers <= 1 THEN 'sent' ELSE state END, at_ms = CASE WHEN writers <= 1 THEN ?2 ELSE at_ms END
+FROM json_each(?1) one WHERE record_id = one.value ->> 0
+  AND (SELECT MAX(event_id) FROM memory_events WHERE record_id = one.value ->> 0) = one.value ->> 1
+RETURNING record_id
 """
 _DEBTS = f"SELECT record_id, parts FROM memory_outbox WHERE record_id IN {_LISTED}"
 _RECORDS = f"SELECT * FROM memory_records WHERE id IN {_LISTED}"
@@ -73,6 +93,10 @@ class Owed:
     version: str | None
 
 
+LISTED_FORMS: Mapping[str, str] = {_SENT: _SENT_LISTED}
+"""The statements for many rows at once (`retain.limits.listed_rows`)."""
+
+
 def owe(record: Record, parts: int, now_ms: int, *, changed: bool) -> Statement:
     """Return the statement that adds one writer to the record's debt.
 
@@ -85,6 +109,28 @@ def owe(record: Record, parts: int, now_ms: int, *, changed: bool) -> Statement:
 def sent(record_id: str, now_ms: int) -> Statement:
     """Return the statement that records that the index was sent the vectors, which it may not show yet."""
     return _SENT, (now_ms, record_id)
+
+
+def owe_unknown(tenant_id: str, records: Sequence[tuple[Record, int]], now_ms: int) -> Statement:
+    """Return the statement that records a debt for each new record whose content the scope does not have yet.
+
+    records: each with the most vectors that the index may be sent of it. Idempotent.
+    """
+    rows = [(record.id, record.scope_id, record.content_hash, parts) for record, parts in records]
+    return _OWE_UNKNOWN, (tenant_id, json.dumps(rows), now_ms)
+
+
+def forgive(record_ids: Sequence[str]) -> Statement:
+    """Return the statement that deletes the debts of records of which the index was sent nothing, nor will be."""
+    return _FORGIVE, (json.dumps(list(record_ids)),)
+
+
+def settled(known: Sequence[KnownRecord], now_ms: int) -> Statement:
+    """Return the statement that removes one writer from each debt, and leaves the last one's as sent.
+
+    It does nothing for a record that has other events by then; its rows are the records for which it did.
+    """
+    return _SETTLED, (json.dumps([(one.record.id, one.last_event_id) for one in known]), now_ms)
 
 
 def reading(record_ids: Sequence[str]) -> tuple[Statement, Statement, Statement]:

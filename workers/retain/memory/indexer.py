@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 
 from retain.errors import RetainError, Unavailable
@@ -19,8 +20,9 @@ from retain.limits.vector_filter import OVER_AT, OWN_PREFIX, indexed_value
 from retain.memory import earlier_texts, index_debts
 from retain.memory.earlier_texts import EarlierText
 from retain.memory.index_debts import Owed, changed_since, crossed_out, owed_of, reading
-from retain.memory.recall.preparation import PreparedRecord, prepare, signature
-from retain.memory.recall.words import indexed_text
+from retain.memory.recall.preparation import PreparedRecord, cut, prepare, signature
+from retain.memory.records import search_rows
+from retain.memory.records.events import KnownRecord
 from retain.memory.records.record import Record
 from retain.memory.vector_names import vector_id, vector_namespace
 from retain.models.embedding import Embedder, embed_in_time
@@ -40,7 +42,8 @@ NEVER = 2**53 - 1
 """When a record is over that has no end: the largest number that JavaScript keeps exactly as one."""
 MAX_TRIES = 5
 """How often settling is tried while the record keeps changing."""
-_UNCHANGED = "SELECT number FROM memory_records WHERE id = ? AND content_hash = ?"
+LISTED_FORMS: Mapping[str, str] = {**index_debts.LISTED_FORMS, **search_rows.LISTED_FORMS}
+"""Of the indexes' statements (`retain.limits.listed_rows`)."""
 
 _log = logging.getLogger(__name__)
 
@@ -111,42 +114,28 @@ class Indexer:
         """Return the statement that records that the index was sent the vectors, which it may not show yet."""
         return index_debts.sent(record.id, self._clock())
 
+    def owe_unknown(self, tenant_id: str, records: Sequence[Record]) -> list[Statement]:
+        """Return the statement that records debts for new records of a tenant whose contents are not known yet."""
+        sized = [(record, len(cut(record.content))) for record in records]
+        return [index_debts.owe_unknown(tenant_id, sized, self._clock())]
+
+    async def forgive(self, record_ids: Sequence[str]) -> None:
+        """Delete the debts of records of which the index was sent nothing, if that works; else the reconciler does."""
+        if record_ids:
+            with suppress(RetainError):
+                await self._sql.batch([index_debts.forgive(record_ids)])
+
     def rows(self, record: Record, indexed: Indexed) -> list[Statement]:
         """Return the statements that write search row and full text; they must run after the one that writes the record.
 
         They do nothing when the record has other content by then: whoever changed it writes its own.
         """
-        prepared, place = indexed.prepared, record.utterance
-        unchanged = (record.id, record.content_hash)
-        return [
-            (f"DELETE FROM memory_search WHERE number = ({_UNCHANGED})", unchanged),
-            (f"DELETE FROM memory_text WHERE rowid = ({_UNCHANGED})", unchanged),
-            (
-                "INSERT INTO memory_search (tenant_id, scope_id, conversation, position, length, words, span, terms,"
-                " names_time, asking, signature, parts, embedding_model, number)"
-                f" SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, number FROM ({_UNCHANGED})",
-                (
-                    record.tenant_id,
-                    record.scope_id,
-                    None if place is None else place.conversation,
-                    None if place is None else place.position,
-                    prepared.length,
-                    len(prepared.stems),
-                    prepared.span,
-                    prepared.terms,
-                    int(prepared.names_time),
-                    prepared.asking,
-                    signature(indexed.vectors),
-                    len(indexed.vectors),
-                    self._embedder.model,
-                    *unchanged,
-                ),
-            ),
-            (
-                f"INSERT INTO memory_text (content, rowid) SELECT ?, number FROM ({_UNCHANGED})",
-                (indexed_text(record.tenant_id, record.scope_id, list(prepared.stems)), *unchanged),
-            ),
-        ]
+        return [*search_rows.replaced_rows(record), *self.new_rows(record, indexed)]
+
+    def new_rows(self, record: Record, indexed: Indexed) -> list[Statement]:
+        """Return the statements of `rows` for a record that has none yet."""
+        vectors = indexed.vectors
+        return search_rows.added_rows(record, indexed.prepared, signature(vectors), len(vectors), self._embedder.model)
 
     def earlier_rows(self, texts: Sequence[EarlierText], indexed: Sequence[Indexed]) -> list[Statement]:
         """Return the statements that index earlier texts; they must run after those that write their records and events."""
@@ -175,6 +164,26 @@ class Indexer:
             _log.warning("the vector index stays owed", extra={"record_ids": ids, "code": error.code})
             return False
         return True
+
+    async def try_to_send(self, known: Sequence[KnownRecord], indexed: Mapping[str, Indexed]) -> None:
+        """Send the vectors of records that have a debt, as a mutation left them, and settle the debts, if that works.
+
+        It is left to the reconciler otherwise. A record that was changed again is settled as by `try_to_settle`. indexed:
+        what the indexes hold of some of them, by id; the others are embedded.
+        """
+        if not known:
+            return
+        records = [one.record for one in known]
+        try:
+            missing = [record for record in records if record.id not in indexed]
+            found = {**indexed, **dict(zip([one.id for one in missing], await self.read(missing), strict=True))}
+            await self.write([(record, found[record.id]) for record in records])
+            text, values = index_debts.settled(known, self._clock())
+            done = {row["record_id"] for row in (await self._sql.run(text, *values)).rows}
+        except RetainError as error:
+            await self._note_failure([record.id for record in records], error)
+            return
+        await self.try_to_settle(*(record.id for record in records if record.id not in done), still_fresh=True)
 
     async def settle(self, record_id: str) -> None:
         """Make the vector index agree with D1 on this record, and delete its debt.
@@ -344,12 +353,3 @@ def _trouble(debt: Row, error: RetainError, now_ms: int) -> Trouble:
     return Trouble(
         "vectors", record_id, error.code, now_ms, tenant_id, scope_id=scope_id, attempts=int(debt["attempts"])
     )
-
-
-def remove_rows(record_id: str) -> list[Statement]:
-    """Return the statements that delete a record's search row and full text; they must run before its row is deleted."""
-    where = "= (SELECT number FROM memory_records WHERE id = ?)"
-    return [
-        (f"DELETE FROM memory_search WHERE number {where}", (record_id,)),
-        (f"DELETE FROM memory_text WHERE rowid {where}", (record_id,)),
-    ]

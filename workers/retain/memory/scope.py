@@ -264,9 +264,9 @@ def registration(scope: Scope) -> list[Statement]:
     """
     return [
         (
-            "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind, user_id) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (tenant_id, scope_id) DO UPDATE SET parent_id = excluded.parent_id"
-            " WHERE parent_id IS NOT excluded.parent_id",
+            "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind, user_id) SELECT ?1, ?2, ?3, ?4, ?5"
+            " WHERE NOT EXISTS (SELECT 1 FROM scopes WHERE tenant_id = ?1 AND scope_id = ?2 AND parent_id IS ?3)"
+            " ON CONFLICT (tenant_id, scope_id) DO UPDATE SET parent_id = excluded.parent_id",
             (
                 node.tenant_id,
                 node.scope_id,

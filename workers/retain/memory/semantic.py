@@ -14,7 +14,7 @@ from dataclasses import replace
 from retain.errors import Conflict, InvalidInput, NotFound, RetainError, UnknownScope
 from retain.identifiers import check_id, new_id
 from retain.memory.earlier_texts import keep
-from retain.memory.indexer import Indexer, remove_rows
+from retain.memory.indexer import Indexer
 from retain.memory.recall.recall import Hit, Recall, RecallQuery, RecallResult
 from retain.memory.records.events import EventData, EventKind, KnownRecord, LearningEvent, changed
 from retain.memory.records.limits import check
@@ -29,9 +29,10 @@ from retain.memory.records.rows import (
     known_of,
     remove_record,
 )
+from retain.memory.records.search_rows import remove_rows
 from retain.memory.records.supersession import Supersession
 from retain.memory.scope import Scope, View, holding, registration
-from retain.memory.writing.calls import StoreCall, StoreResult, Writer, stated_in
+from retain.memory.writing.calls import LearnedFact, StoreCall, StoreResult, Writer, stated_in
 from retain.memory.writing.group import GroupWriter
 from retain.memory.writing.storing import kept_as_it_is
 from retain.models.embedding import Embedder
@@ -95,7 +96,26 @@ class SemanticMemory:
     ) -> list[StoreResult]:
         """Store several contents in order, all of them or none; as `store`. source: one for all, or one for each."""
         sources = [source] * len(news) if isinstance(source, RecordSource) else source
-        call = StoreCall(self.scope, tuple(news), tuple(sources), self._clock(), acting_name())
+        return await self.store_stated(news, sources, (), ())
+
+    async def learn(self, facts: Sequence[LearnedFact], also: Sequence[Statement] = ()) -> None:
+        """Learn what was stated, in order (`retain.memory.writing.learning`). Idempotent.
+
+        also: statements of the caller's own tables, executed in the same transaction.
+        Raises: as `store`; then the call may be repeated.
+        """
+        await self.store_stated((), (), facts, also)
+
+    async def store_stated(
+        self,
+        news: Sequence[NewRecord],
+        sources: Sequence[RecordSource],
+        facts: Sequence[LearnedFact],
+        also: Sequence[Statement],
+    ) -> list[StoreResult]:
+        """Store contents as `store_all` does, and learn facts as `learn` does, all in one transaction."""
+        name = acting_name()
+        call = StoreCall(self.scope, tuple(news), tuple(sources), self._clock(), name, tuple(facts), tuple(also))
         return await self._writer.store(call)
 
     async def store_again(self, known: Record, new: NewRecord, source: RecordSource) -> StoreResult:

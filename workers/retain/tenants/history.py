@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from retain.errors import Conflict, Contended, InvalidInput
+from retain.limits.listed_rows import listed
 from retain.ports import Clock, Row, Sql, SqlResult, Statement
 
 GENESIS = "0" * 64
@@ -31,6 +32,10 @@ LAST_ENTRY = "SELECT seq, hash, at_ms FROM world_history WHERE tenant_id = ? ORD
 _APPEND = """
 INSERT INTO world_history (tenant_id, seq, kind, subject_id, digest, at_ms, previous_hash, hash)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_APPEND_LISTED = f"""
+INSERT INTO world_history (tenant_id, seq, kind, subject_id, digest, at_ms, previous_hash, hash)
+SELECT {", ".join(f"one.value ->> {place}" for place in range(8))} FROM json_each(?) one
 """
 PAGES_PER_CALL = 100
 """Pages that one call verifies: with two queries each, they stay well within the queries that D1 allows an invocation.
@@ -277,7 +282,7 @@ def _appended(tenant_id: str, last: _Last, entries: Sequence[HistoryEntry], at_m
         values = (tenant_id, seq, entry.kind, entry.subject_id, entry.digest, at_ms, previous, current)
         statements.append((_APPEND, values))
         previous = current
-    return statements
+    return listed(statements, {_APPEND: _APPEND_LISTED})
 
 
 def _pause_s(tries: int) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 from retain.admin.context import AdminContext
 from retain.errors import InvalidInput, RetainError, Unavailable
 from retain.http import Response, json_response
-from retain.ingest.ingestion import PAUSE_S, Ingestion
+from retain.ingest.ingestion import PAUSE_S, Ingestion, IngestReceipt
 from retain.ingest.intake import Intake
 from retain.ingest.jobs import JOB_ID, IngestFailed, Jobs, check_job_id
 from retain.ingest.request import read_members
@@ -45,20 +45,20 @@ async def ingest(context: AdminContext, request: TypedRequest[AsyncIterator[byte
     try:
         body = await _read(request.body, intake)
         ingestion = context.ingestion(context.scope(request.tenant_id, body.agent_type, body.house, body.user_id))
-        receipt = await ingestion.accept(body.conversation, intake)
+        receipt = await ingestion.accept(body.conversation, intake, leased=True)
     except RetainError:
         with suppress(Unavailable):  # if so, the daily cron discards it
             await intake.discard()
         raise
     job = receipt.job
     if job.state != "completed" and receipt.small:
-        job = await ingestion.work(job.job_id)
+        job = await ingestion.process(receipt)
     elif job.state != "completed":
         job = replace(job, state="running", error=None)
     if job.state == "failed":
         raise IngestFailed(job)
     if job.state == "running":
-        context.background(_work(ingestion, job.job_id))
+        context.background(_work(ingestion, receipt if not receipt.small else replace(receipt, claimed=None)))
     return json_response(job.to_json(), 202 if job.state == "running" else 201 if receipt.created else 200)
 
 
@@ -85,13 +85,13 @@ async def show_job(context: AdminContext, request: PathRequest) -> Response:
     """Show a job. An interrupted job resumes in the background, so that further requests see it complete."""
     job = await Jobs(context.sql, context.clock).get(request.tenant_id, request.path["job_id"])
     if job.state == "running" and job.lease_until_ms <= context.clock():
-        context.background(_work(context.ingestion(job.scope), job.job_id))
+        context.background(_work(context.ingestion(job.scope), IngestReceipt(job, created=False, small=False)))
     return json_response(job.to_json())
 
 
-async def _work(ingestion: Ingestion, job_id: str) -> None:
+async def _work(ingestion: Ingestion, receipt: IngestReceipt) -> None:
     await asyncio.sleep(PAUSE_S)  # the response is sent first
-    await ingestion.work(job_id, pause_s=PAUSE_S)
+    await ingestion.process(receipt, pause_s=PAUSE_S)
 
 
 _INGEST = "/admin/tenants/{tenant}/memories/ingest"

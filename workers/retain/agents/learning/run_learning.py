@@ -20,7 +20,7 @@ from retain.agents.pending_learnings import PendingLearning
 from retain.agents.runs.journal import Journal
 from retain.errors import Conflict, RetainError, Unavailable, UpstreamFailed
 from retain.ingest.extraction import ExtractedFact
-from retain.ingest.learning import Learner, SourcedFact
+from retain.ingest.learning import SourcedFact, learned
 from retain.json_text import Json
 from retain.memory.recalled import known_as
 from retain.memory.records.record import RecordSource
@@ -119,7 +119,7 @@ class RunLearning:
         source = RecordSource("extraction", run_id=pending.run_id, step=1)
         new = [one for fact in facts if (one := await _unrecalled(memory, fact)) is not None]
         sourced = [SourcedFact(fact, source, pending.ended_at_ms) for fact in new]
-        await Learner(memory, self._ports.sql).learn(sourced)
+        await memory.learn(learned(sourced))
         scope, about = memory.scope, json.dumps([[fact.subject, fact.predicate] for fact in facts])
         rows = (await self._ports.sql.run(_LEARNED, scope.tenant_id, scope.scope_id, about, pending.run_id)).rows
         return [row["id"] for row in rows]

@@ -10,7 +10,7 @@ from retain.lifecycle.transfer.erased import KnownErasures, brought_back, erased
 from retain.lifecycle.transfer.lines import Line, RecordLine, ScopeLine, UserLine, bad_line
 from retain.lifecycle.transfer.renaming import without_import
 from retain.memory.earlier_texts import EarlierText, earlier_of
-from retain.memory.indexer import Indexed, Indexer, remove_rows
+from retain.memory.indexer import Indexed, Indexer
 from retain.memory.records.events import KnownRecord, LearningEvent, fold
 from retain.memory.records.record import Record
 from retain.memory.records.rows import (
@@ -22,6 +22,7 @@ from retain.memory.records.rows import (
     remove_record,
     write_record,
 )
+from retain.memory.records.search_rows import remove_rows
 from retain.memory.scope import user_scope_id
 from retain.ports import Row, Sql, Statement
 from retain.tenants.history import Change

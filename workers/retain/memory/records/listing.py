@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retain.errors import InvalidInput
-from retain.limits.pages import cut, sized
+from retain.limits.pages import cut, light, sized
 from retain.memory.filters import compile_filter
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import Record
-from retain.memory.records.rows import outside_gaps, record_of
+from retain.memory.records.rows import RECORD_COLUMNS, outside_gaps, record_of
 from retain.memory.scope import Scope, UserPlace, holding
-from retain.ports import Sql, SqlValue
+from retain.ports import Row, Sql, SqlValue
 
 MAX_LIMIT = 200
+_TEXTS = ("r.content", "r.metadata")
+_LIGHT = ", ".join(f"r.{name}" for name in ("number", *RECORD_COLUMNS) if f"r.{name}" not in _TEXTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Listing:
 async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> tuple[list[Record], str | None]:
     """Return a page of the records at or below the place, oldest first, and the next page's cursor, None after the last.
 
-    A page of large records has fewer than the limit.
+    A page of large records has fewer than the limit, and is read by a second query.
 
     Raises: InvalidInput, LimitExceeded for the filter; Unavailable.
     """
@@ -66,14 +68,14 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
         indexed = "INDEXED BY memory_records_by_subject"
         conditions.append("r.subject = ?")
         values.append(subject)
-    page = f"SELECT r.* FROM memory_records r {indexed} WHERE {' AND '.join(conditions)} ORDER BY r.number LIMIT ?"
-    result = await sql.run(
-        sized(page, "number", "content", "metadata"),
-        *bound,
-        *values,
-        wanted.limit + 1,
-    )
-    rows, more = cut(result.rows, wanted.limit)
+    source = f"FROM memory_records r {indexed} WHERE {' AND '.join(conditions)} ORDER BY r.number LIMIT ?"
+    bound += [*values, wanted.limit + 1]
+    rows: Sequence[Row] = (await sql.run(f"SELECT {_LIGHT}, {light(wanted.limit, *_TEXTS)} {source}", *bound)).rows
+    if all(row["page_light"] for row in rows):
+        rows, more = rows[: wanted.limit], len(rows) > wanted.limit
+    else:
+        large = sized(f"SELECT r.* {source}", "number", "content", "metadata")
+        rows, more = cut((await sql.run(large, *bound)).rows, wanted.limit)
     return [record_of(row) for row in rows], str(rows[-1]["number"]) if more else None
 
 

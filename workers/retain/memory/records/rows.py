@@ -30,11 +30,23 @@ INSERT INTO memory_records ({", ".join(RECORD_COLUMNS)}) VALUES ({", ".join("?" 
 ON CONFLICT (id) DO UPDATE SET {", ".join(f"{column} = excluded.{column}" for column in RECORD_COLUMNS[1:])}
 WHERE memory_records.tenant_id = excluded.tenant_id
 """
+_UPSERT_LISTED = f"""
+INSERT INTO memory_records ({", ".join(RECORD_COLUMNS)})
+SELECT {", ".join(f"one.value ->> {place}" for place in range(len(RECORD_COLUMNS)))} FROM json_each(?) one WHERE true
+ON CONFLICT (id) DO UPDATE SET {", ".join(f"{column} = excluded.{column}" for column in RECORD_COLUMNS[1:])}
+WHERE memory_records.tenant_id = excluded.tenant_id
+"""
 _DELETE_RECORD = "DELETE FROM memory_records WHERE id = ?"
 _APPEND_EVENT = """
 INSERT INTO memory_events (event_id, tenant_id, record_id, kind, data, source, nonce, at_ms, digest)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+_APPEND_LISTED = f"""
+INSERT INTO memory_events (event_id, tenant_id, record_id, kind, data, source, nonce, at_ms, digest)
+SELECT {", ".join(f"one.value ->> {place}" for place in range(9))} FROM json_each(?) one
+"""
+RECORD_FORMS: Mapping[str, str] = {_UPSERT_RECORD: _UPSERT_LISTED, _APPEND_EVENT: _APPEND_LISTED}
+"""The statements for many rows at once (`retain.limits.listed_rows`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,17 @@ _CLOSED_BY = """
 SELECT json_extract(source, '$.origin') AS origin FROM memory_events
 WHERE record_id = ? AND kind = 'invalidated' ORDER BY event_id DESC LIMIT 1
 """
+_CLOSER = """
+CASE WHEN r.valid_to_ms IS NOT NULL THEN (
+  SELECT json_extract(e.source, '$.origin') FROM memory_events e
+  WHERE e.record_id = r.id AND e.kind IN ('invalidated', 'superseded') ORDER BY e.event_id DESC LIMIT 1) END
+"""
 _COMPETING = f"""
-SELECT r.*, {LAST_EVENT} FROM json_each(?1) fact CROSS JOIN memory_records r ON r.tenant_id = ?2
+SELECT r.*, {LAST_EVENT}, NULL AS closed_by FROM json_each(?1) fact CROSS JOIN memory_records r ON r.tenant_id = ?2
   AND r.scope_id = fact.value ->> 0 AND r.subject = fact.value ->> 1 AND r.predicate = fact.value ->> 2
 WHERE r.id NOT IN (SELECT value FROM json_each(?3)) AND (r.valid_to_ms IS NULL OR r.valid_to_ms > ?4)
 """
+_WITH_CLOSERS = _COMPETING.replace("NULL AS closed_by", f"{_CLOSER} AS closed_by")
 _EVERYTHING = -1
 _STATE = ("valid_from_ms", "valid_to_ms", "superseded_by", "gaps", "claims")
 """The fields that follow from claims."""
@@ -54,14 +60,22 @@ class Foreseeing:
     since_ms: int
 
 
-def foreseeing(tenant_id: str, records: Iterable[Record]) -> Foreseeing | None:
-    """Return what storing these as new records will ask for; None if no fact can compete with any of them."""
+def foreseeing(
+    tenant_id: str, records: Iterable[Record], learned: Iterable[tuple[Record, Sequence[str]]] = ()
+) -> Foreseeing | None:
+    """Return what storing these as new records will ask for; None if no fact can compete with any of them.
+
+    learned: facts to be learned, each with the predicates of those that it may close: then all of their past is read.
+    """
     facts = [record for record in records if competes(record)]
-    if not facts:
+    abouts: dict[tuple[str | None, ...], None] = dict.fromkeys(map(about, facts))
+    since_ms, sql = min((one.valid_from_ms for one in facts), default=0), _COMPETING
+    for record, opposites in learned:
+        abouts |= dict.fromkeys([about(record), *((record.scope_id, record.subject, name) for name in opposites)])
+        sql, since_ms = _WITH_CLOSERS, _EVERYTHING
+    if not abouts:
         return None
-    abouts, since_ms = {about(record): None for record in facts}, min(record.valid_from_ms for record in facts)
-    statement = (_COMPETING, (json.dumps([*abouts]), tenant_id, "[]", since_ms))
-    return Foreseeing(statement, frozenset(abouts), since_ms)
+    return Foreseeing((sql, (json.dumps([*abouts]), tenant_id, "[]", since_ms)), frozenset(abouts), since_ms)
 
 
 class Foreseen:
@@ -71,6 +85,11 @@ class Foreseen:
         """Take the result of the statement."""
         self._asked = asked
         self._facts = list(map(known_of, read.rows))
+        self._closed_by_persons = frozenset(str(row["id"]) for row in read.rows if row["closed_by"] == "person")
+
+    def closed_by_person(self, record_id: str) -> bool:
+        """Return whether a person closed the record last, of one that is learned or may be closed by one."""
+        return record_id in self._closed_by_persons
 
     def facts(self, abouts: Sequence[tuple[str | None, ...]], since_ms: int) -> list[KnownRecord] | None:
         """Return the facts about these things that may be valid after a time, None if that was not asked for."""
@@ -95,6 +114,14 @@ class Supersession:
         self._removed: set[str] = set()
         self.changes: dict[str, tuple[Record, Record]] = {}
         self.parts: list[Written | Statement] = []
+
+    async def about(self, abouts: Sequence[tuple[str | None, ...]], tenant_id: str) -> list[KnownRecord]:
+        """Return all facts about these things (`retain.memory.records.derived.about`), as this mutation has left them."""
+        return await self._facts(tenant_id, abouts, _EVERYTHING)
+
+    def changed(self, record_id: str) -> KnownRecord:
+        """Return a record that this mutation changes, as it has left it."""
+        return self._changed[record_id]
 
     def now(self, known: KnownRecord) -> KnownRecord:
         """Return a record as this mutation has left it. known: as it was before."""

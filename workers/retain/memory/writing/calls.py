@@ -10,6 +10,7 @@ from retain.identifiers import id_after, new_id
 from retain.json_text import Json, JsonObject
 from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource, Utterance
 from retain.memory.scope import Scope
+from retain.ports import SqlValue, Statement
 
 
 class _ShownResult(TypedDict):
@@ -26,6 +27,8 @@ class _ShownCall(TypedDict):
     sources: list[dict[str, Any]]
     at_ms: int
     acting: str | None
+    facts: list[dict[str, Any]]
+    also: list[tuple[str, list[SqlValue]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +68,28 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
+class LearnedFact:
+    """A fact that somebody stated, to be learned (`retain.memory.writing.learning`), not stored as a caller says it.
+
+    new: with subject, predicate and object, valid from when it was stated. opposites: predicates of facts about the same
+    object that cannot be valid together with it. denied: it only closes those, and is not stored. stated_by: which content
+    of the call states it, counted from 0: its source names that one's record. None: the source is complete.
+    """
+
+    new: NewRecord
+    source: RecordSource
+    opposites: tuple[str, ...] = ()
+    denied: bool = False
+    stated_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StoreCall:
     """Contents that one caller stores in one scope, in order, all of them or none; equal contents may repeat.
 
     sources: one for each content. at_ms: when they were stated. acting: who makes the call (`retain.tenants.attribution`).
+    facts: what is learned after the contents are stored, in order. also: statements of the caller's own tables, which
+    are executed in the same transaction, after all of it.
     """
 
     scope: Scope
@@ -76,6 +97,8 @@ class StoreCall:
     sources: tuple[RecordSource, ...]
     at_ms: int
     acting: str | None = None
+    facts: tuple[LearnedFact, ...] = ()
+    also: tuple[Statement, ...] = ()
 
     def to_json(self) -> JsonObject:
         """Return the call as JSON."""
@@ -85,23 +108,29 @@ class StoreCall:
             "sources": [source.to_json() for source in self.sources],
             "at_ms": self.at_ms,
             "acting": self.acting,
+            "facts": [asdict(fact) for fact in self.facts],
+            "also": [[text, list(values)] for text, values in self.also],
         }
 
     @classmethod
     def from_json(cls, shown: JsonObject) -> StoreCall:
         """Return the call that `to_json` showed. Raises: as `Scope` and `NewRecord`."""
         call = cast("_ShownCall", shown)
-        news = tuple(NewRecord(**{**new, "utterance": _utterance_of(new["utterance"])}) for new in call["news"])
+        news = tuple(map(_new_of, call["news"]))
         sources = tuple(RecordSource(**source) for source in call["sources"])
-        return cls(Scope(**call["scope"]), news, sources, call["at_ms"], call["acting"])
+        facts = tuple(map(_fact_of, call["facts"]))
+        also = tuple((text, tuple(values)) for text, values in call["also"])
+        return cls(Scope(**call["scope"]), news, sources, call["at_ms"], call["acting"], facts, also)
 
     def stated(self, last_id: str = "") -> list[Stated]:
-        """Return the contents as new records, each with a greater id than the one before. last_id: of what came before.
+        """Return the contents, then the facts, as new records, each with a greater id than the one before.
 
         Of facts that became valid at the same time the one with the greater id counts: that which was stated last.
+        last_id: of what came before.
         """
         found: list[Stated] = []
-        for new, source in zip(self.news, self.sources, strict=True):
+        facts = [(fact.new, fact.source) for fact in self.facts]
+        for new, source in [*zip(self.news, self.sources, strict=True), *facts]:
             found.append(stated_in(self.scope, new, source, self.at_ms, last_id))
             last_id = found[-1].record.id
         return found
@@ -111,7 +140,7 @@ class Writer(Protocol):
     """Stores contents: at once, or together with those of other callers."""
 
     async def store(self, call: StoreCall) -> list[StoreResult]:
-        """Store the contents; return each one's result, in order, when all are durable and can be found.
+        """Store the contents and learn the facts; return each content's result, in order, when all are durable.
 
         Raises: QuotaExceeded; Unavailable, UpstreamFailed: then nothing is visible, unless the answer of the commit was
             lost. Repeating the call is right in both cases.
@@ -144,6 +173,15 @@ def _valid_from(new: NewRecord, now_ms: int) -> int:
         return new.valid_from_ms
     uttered_ms = new.utterance.at_ms if new.utterance is not None else None
     return now_ms if uttered_ms is None else min(uttered_ms, now_ms)
+
+
+def _new_of(shown: Mapping[str, Any]) -> NewRecord:
+    return NewRecord(**{**shown, "utterance": _utterance_of(shown["utterance"])})
+
+
+def _fact_of(shown: Mapping[str, Any]) -> LearnedFact:
+    opposites, source = tuple(shown["opposites"]), RecordSource(**shown["source"])
+    return LearnedFact(_new_of(shown["new"]), source, opposites, shown["denied"], shown["stated_by"])
 
 
 def _utterance_of(shown: Mapping[str, Any] | None) -> Utterance | None:

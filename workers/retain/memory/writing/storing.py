@@ -2,26 +2,30 @@
 
 The vectors are written before the records, and a debt is recorded before that, so a group that fails or dies leaves no
 visible record (see `retain.memory.indexer`). If the index is away, the debts stay, and the records are stored all the same.
-Everything that the decision reads is read at once with the tenant's last
-mutation, before embedding, so that known content is not embedded; if another mutation was committed since, it is read again.
+Everything that the decision reads is read at once with the tenant's last mutation, in the transaction that records the
+debts of what is not known, and before embedding, so that known content is not embedded; if another mutation was committed
+since, it is read again. So a store is two round trips to D1.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from retain.errors import QuotaExceeded, RetainError
-from retain.memory.indexer import Indexed, Indexer
-from retain.memory.records.derived import restated
+from retain.limits.listed_rows import listed
+from retain.memory.index_debts import forgive
+from retain.memory.indexer import LISTED_FORMS, Indexed, Indexer
+from retain.memory.records.derived import about, restated
 from retain.memory.records.events import KnownRecord
 from retain.memory.records.record import Record
 from retain.memory.records.retelling import additions, outcome
-from retain.memory.records.rows import LAST_EVENT, change_of, known_of
+from retain.memory.records.rows import LAST_EVENT, RECORD_FORMS, change_of, known_of
 from retain.memory.records.supersession import Foreseen, Supersession, foreseeing
 from retain.memory.scope import Scope, registration
 from retain.memory.writing.calls import Stated, StoreCall, StoreResult
+from retain.memory.writing.learning import StatedFact, close_opposites, met
 from retain.ports import Clock, Sql, SqlResult, Statement
 from retain.tenants.attribution import attributed
 from retain.tenants.history import Change, WorldHistory
@@ -36,6 +40,7 @@ SELECT value AS user_id, (SELECT max_memories_per_user FROM tenants WHERE tenant
   (SELECT COALESCE(SUM(records), 0) FROM scopes WHERE tenant_id = ?1 AND user_id = value) AS held
 FROM json_each(?2)
 """
+_FORMS = {**RECORD_FORMS, **LISTED_FORMS}
 _Key = tuple[str, str]
 """A scope's id and the hash of a content in it: equal keys are one record."""
 
@@ -49,6 +54,15 @@ class _Owed:
     sent: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What one call asks to store, each with its key, and to learn."""
+
+    call: StoreCall
+    contents: Sequence[tuple[_Key, Stated]]
+    facts: Sequence[tuple[_Key, StatedFact]]
+
+
 class Storing:
     """Stores the contents of calls of one tenant, each call's all or none, in order. An object serves one call of `run`."""
 
@@ -57,20 +71,17 @@ class Storing:
         self._sql = sql
         self._clock = clock
         self._indexer = indexer
-        self._scopes: dict[Scope, str | None] = {}
-        for call in calls:
-            self._scopes.setdefault(call.scope, call.acting)
-        self._users = [call.scope.user_id for call in calls]
-        self._calls: list[list[tuple[_Key, Stated]]] = []
-        self._contents: list[tuple[_Key, Stated]] = []
-        for call in calls:
-            last_id = self._contents[-1][1].record.id if self._contents else ""
-            self._calls.append([(_key(one), one) for one in call.stated(last_id)])
-            self._contents += self._calls[-1]
-        self._foreseeing = foreseeing(tenant_id, [stated.record for _, stated in self._contents])
+        self._calls = _asked(calls)
+        self._contents = [one for asked in self._calls for one in asked.contents]
+        self._facts = [one for asked in self._calls for one in asked.facts]
+        learned = [(one.record, one.fact.opposites) for _, one in self._facts]
+        self._foreseeing = foreseeing(tenant_id, [stated.record for _, stated in self._contents], learned)
+        self._candidates = self._to_create()
         self._owed: dict[_Key, _Owed] = {}
-        self._outcomes: list[list[StoreResult] | Exception] | None = None if self._contents else [[] for _ in calls]
-        self._reindexed: list[str] = []
+        self._rounds = 0
+        self._outcomes: list[list[StoreResult] | Exception] | None = None
+        self._created: set[str] = set()
+        self._reindexed: list[KnownRecord] = []
 
     async def run(self) -> list[list[StoreResult] | Exception]:
         """Store the contents and return each call's results, in order, when all are durable and can be found.
@@ -78,32 +89,45 @@ class Storing:
         A call that the tenant's limits refuse has its QuotaExceeded instead.
         Raises: Unavailable, UpstreamFailed; then nothing is visible, unless the answer of the commit was lost.
         """
-        history, reading = WorldHistory(self._sql, self._clock), self._reading()
+        if not any(asked.contents or asked.facts or asked.call.also for asked in self._calls):
+            return [[] for _ in self._calls]
         try:
-            while (
-                self._outcomes is None
-            ):  # repeated if a known record is deleted before the transaction: then it is new
-                seen = await history.see(self._tenant_id, reading)
-                known = _known(seen.results[0])
-                await self._owe(known, quotas_in(seen.results[2].rows[0]))
-                if self._owed or any(self._changes(known[key].record, one) for key, one in self._contents):
-                    await history.transact_on(self._tenant_id, reading, self._decide, seen)
-                else:
-                    self._outcomes = [
-                        [kept_as_it_is(known[key].record, one) for key, one in contents] for contents in self._calls
-                    ]
+            while self._outcomes is None:  # again if a known record is deleted before the transaction: then it is new
+                await self._round()
         except RetainError:
+            await self._indexer.forgive([record.id for record in self._unprepared.values()])
             sent = [owed.record.id for owed in self._owed.values() if owed.sent]
             await self._indexer.try_to_settle(*sent, still_fresh=True)
             raise
         if all(owed.sent for owed in self._owed.values()):  # an index that is away is not waited for again
-            await self._indexer.try_to_settle(*self._unused(), *self._reindexed, still_fresh=True)
+            await self._indexer.try_to_settle(*self._unused(), still_fresh=True)
+            vectors = {owed.record.id: owed.indexed for owed in self._owed.values()}
+            await self._indexer.try_to_send(self._reindexed, vectors)
         return self._outcomes
+
+    async def _round(self) -> None:
+        """Read, prepare what is new, and commit; set the outcomes, unless the state changed too much meanwhile."""
+        history, reading = WorldHistory(self._sql, self._clock), self._reading()
+        seen = await history.see(self._tenant_id, [*reading, *self._owing()])
+        known = _known(seen.results[0])
+        await self._prepare(known, self._foreseen(seen.results), quotas_in(seen.results[2].rows[0]))
+        self._rounds += 1
+        if (
+            self._owed
+            or self._facts
+            or any(asked.call.also for asked in self._calls)
+            or any(self._changes(known[key].record, one) for key, one in self._contents)
+        ):
+            await history.transact_on(self._tenant_id, reading, self._decide, seen)
+        else:
+            self._outcomes = [
+                [kept_as_it_is(known[key].record, one) for key, one in asked.contents] for asked in self._calls
+            ]
 
     def _reading(self) -> list[Statement]:
         """Return what is read: known contents, what users and the tenant hold, and competing facts, if there can be any."""
-        keys = sorted({key for key, _ in self._contents})
-        users = sorted({user_id for user_id in self._users if user_id is not None})
+        keys = sorted({key for key, _ in (*self._contents, *self._facts)})
+        users = sorted({asked.call.scope.user_id for asked in self._calls} - {None}, key=str)
         return [
             (_KNOWN, (self._tenant_id, json.dumps(keys))),
             (_HELD_OF_USERS, (self._tenant_id, json.dumps(users))),
@@ -111,59 +135,94 @@ class Storing:
             *([] if self._foreseeing is None else [self._foreseeing.statement]),
         ]
 
+    def _foreseen(self, read: Sequence[SqlResult]) -> Foreseen | None:
+        return None if self._foreseeing is None else Foreseen(self._foreseeing, read[3])
+
+    def _to_create(self) -> dict[_Key, Record]:
+        """Return the records that may have to be created, by their keys."""
+        found: dict[_Key, Record] = {}
+        for key, stated in self._contents:
+            found.setdefault(key, stated.record)
+        for key, one in self._facts:
+            if not one.fact.denied:
+                found.setdefault(key, one.record)
+        return found
+
+    def _owing(self) -> list[Statement]:
+        """Return the statements that register the scopes and record the debts of the contents that are not known.
+
+        Each scope is registered in the name of its first caller.
+        """
+        if not self._candidates:
+            return []
+        named: dict[Scope, str | None] = {}
+        for asked in self._calls:
+            named.setdefault(asked.call.scope, asked.call.acting)
+        by_name: dict[str | None, dict[Statement, None]] = {}
+        for scope, name in named.items():
+            by_name.setdefault(name, {}).update(dict.fromkeys(registration(scope)))
+        registered = [part for name, statements in by_name.items() for part in attributed(name, [*statements])]
+        return [*registered, *self._indexer.owe_unknown(self._tenant_id, list(self._candidates.values()))]
+
     def _changes(self, record: Record, stated: Stated) -> bool:
         """Return whether storing the content again may change the record."""
         now = self._clock()
         again = restated(record, stated.record, stated.since_ms, now)
         return again is not None or bool(additions(record, stated.record, now))
 
-    async def _owe(self, known: Mapping[_Key, KnownRecord], quotas: TenantQuotas) -> None:
-        """Embed the contents that are neither known nor owed, record their debts, and write their vectors.
+    async def _prepare(
+        self, known: Mapping[_Key, KnownRecord], foreseen: Foreseen | None, quotas: TenantQuotas
+    ) -> None:
+        """Embed the contents that are neither known nor prepared, and write their vectors.
 
+        Facts that are known in other words are not new, unless what the call does before them changes that.
         Raises: QuotaExceeded (code `memory_quota`) if the tenant has no room for all of them.
         """
-        fresh: dict[_Key, Record] = {}
-        for key, stated in self._contents:
-            if key not in known and key not in self._owed:
-                fresh.setdefault(key, stated.record)
+        said = set() if foreseen is None or self._rounds else {key for key, one in self._facts if _said(one, foreseen)}
+        fresh = {
+            key: record
+            for key, record in self._candidates.items()
+            if key not in known and key not in self._owed and key not in said
+        }
         if not fresh:
             return
         quotas.check_memories(len(fresh))
-        records = list(fresh.values())
-        pairs = list(zip(records, await self._indexer.read(records), strict=True))
-        owed = [self._indexer.owe(record, len(indexed.vectors)) for record, indexed in pairs]
-        await self._sql.batch([*self._registrations(), *owed])
+        pairs = list(zip(fresh.values(), await self._indexer.read(list(fresh.values())), strict=True))
         self._owed |= {key: _Owed(*pair, sent=True) for key, pair in zip(fresh, pairs, strict=True)}
         if not await self._indexer.try_to_write(pairs):
             self._owed |= {key: _Owed(*pair, sent=False) for key, pair in zip(fresh, pairs, strict=True)}
-
-    def _registrations(self) -> list[Statement]:
-        """Return the statements that register the scopes, each in the name of its first caller."""
-        by_name: dict[str | None, dict[Statement, None]] = {}
-        for scope, name in self._scopes.items():
-            by_name.setdefault(name, {}).update(dict.fromkeys(registration(scope)))
-        return [part for name, statements in by_name.items() for part in attributed(name, [*statements])]
 
     async def _decide(self, at_ms: int, read: Sequence[SqlResult]) -> Change | None:
         """Return the change that stores new records and changes known ones; set the outcomes. Repeatable.
 
         at_ms: the mutation's time. A new record is valid from when it was stated, which is earlier: it is embedded first.
         """
-        self._outcomes, self._reindexed = None, []
-        known, room = _known(read[0]), _Room(read[1])
-        supersession = Supersession(
-            self._sql, at_ms, None if self._foreseeing is None else Foreseen(self._foreseeing, read[3])
-        )
+        self._outcomes, self._reindexed, self._created = None, [], set()
+        known, room, foreseen = _known(read[0]), _Room(read[1]), self._foreseen(read)
+        unsent = [record.id for key, record in self._unprepared.items() if key not in known]
+        supersession = Supersession(self._sql, at_ms, foreseen)
         outcomes: list[list[StoreResult] | Exception] = []
-        for user_id, contents in zip(self._users, self._calls, strict=True):
-            new = {key for key, _ in contents if key not in known}
+        also: list[Statement] = []
+        for asked in self._calls:
+            new = {key for key, _ in asked.contents if key not in known}
             if not new <= self._owed.keys():
                 return None
-            refusal = room.take(user_id, len(new))
-            outcomes.append(refusal or [await self._decided(supersession, known, key, one) for key, one in contents])
+            new |= {key for key, _ in asked.facts if key not in known and key in self._owed}
+            refusal = room.take(asked.call.scope.user_id, len(new))
+            if refusal is not None:
+                outcomes.append(refusal)
+                continue
+            results = [await self._decided(supersession, known, key, one) for key, one in asked.contents]
+            for key, one in asked.facts:
+                if foreseen is None or not await self._learned(supersession, foreseen, known, key, one, results):
+                    return None
+            outcomes.append(results)
+            also += asked.call.also
         debts = self._indexer.debts(supersession.changes)
-        self._outcomes, self._reindexed = outcomes, sorted(debts)
-        return change_of([*supersession.parts, *debts.values()]) if supersession.parts else None
+        self._outcomes, self._reindexed = outcomes, [supersession.changed(record_id) for record_id in sorted(debts)]
+        forgiven = [forgive(unsent)] if unsent else []
+        change = change_of([*supersession.parts, *debts.values(), *forgiven, *also])
+        return Change(listed(change.statements, _FORMS), change.entries) if change.statements else None
 
     async def _decided(
         self, supersession: Supersession, known: dict[_Key, KnownRecord], key: _Key, stated: Stated
@@ -172,14 +231,53 @@ class Storing:
         if (held := known.get(key)) is not None:
             return _result(*await supersession.repeat(held, stated.record, stated.since_ms), stated)
         owed = self._owed[key]
-        sent = [self._indexer.sent(owed.record)] if owed.sent else []
-        known[key] = await supersession.add(owed.record, [*self._indexer.rows(owed.record, owed.indexed), *sent])
+        known[key] = await self._added(supersession, owed, owed.record)
         return StoreResult(owed.record.id, created=True, degraded=() if owed.sent else ("vectors",))
 
+    async def _learned(
+        self,
+        supersession: Supersession,
+        foreseen: Foreseen,
+        known: dict[_Key, KnownRecord],
+        key: _Key,
+        stated: StatedFact,
+        results: Sequence[StoreResult],
+    ) -> bool:
+        """Let the mutation learn one fact; return False if it has to be stored, and is not prepared for that.
+
+        results: of the call's contents, which may state it.
+        """
+        record, by = stated.record, stated.fact.stated_by
+        if by is not None:
+            record = replace(record, source={**record.source, "record_id": results[by].id})
+        what = met(record, await supersession.about([about(record)], self._tenant_id), foreseen)
+        if what.ignored:
+            return True
+        if not stated.fact.denied:
+            held = what.valid or known.get(key)
+            if held is not None:
+                said = replace(record, content=held.record.content)
+                await supersession.repeat(held, said, record.valid_from_ms)
+            elif (owed := self._owed.get(key)) is not None:
+                known[key] = await self._added(supersession, owed, replace(owed.record, source=record.source))
+            else:
+                return False
+        await close_opposites(supersession, StatedFact(record, stated.fact))
+        return True
+
+    async def _added(self, supersession: Supersession, owed: _Owed, record: Record) -> KnownRecord:
+        self._created.add(record.id)
+        sent = [self._indexer.sent(record)] if owed.sent else []
+        return await supersession.add(record, [*self._indexer.new_rows(record, owed.indexed), *sent])
+
+    @property
+    def _unprepared(self) -> dict[_Key, Record]:
+        """The candidates that may have a debt, and of which the index was sent nothing, nor will be."""
+        return {key: record for key, record in self._candidates.items() if key not in self._owed}
+
     def _unused(self) -> list[str]:
-        """Return the records with a debt that were not stored: refused, or stored by another writer meanwhile."""
-        stored = {result.id for results in self._outcomes or [] if isinstance(results, list) for result in results}
-        return [owed.record.id for owed in self._owed.values() if owed.record.id not in stored]
+        """Return the records of which the index was sent vectors, but which were not stored: refused, or known by then."""
+        return [owed.record.id for owed in self._owed.values() if owed.record.id not in self._created]
 
 
 class _Room:
@@ -205,8 +303,29 @@ class _Room:
         return None
 
 
-def _key(stated: Stated) -> _Key:
-    return stated.record.scope_id, stated.record.content_hash
+def _asked(calls: Sequence[StoreCall]) -> list[_Asked]:
+    """Return what the calls ask for: each record has a greater id than the one before."""
+    found: list[_Asked] = []
+    last_id = ""
+    for call in calls:
+        stated = call.stated(last_id)
+        last_id = stated[-1].record.id if stated else last_id
+        count = len(call.news)
+        facts = [StatedFact(one.record, fact) for one, fact in zip(stated[count:], call.facts, strict=True)]
+        contents = [(_key(one.record), one) for one in stated[:count]]
+        found.append(_Asked(call, contents, [(_key(one.record), one) for one in facts]))
+    return found
+
+
+def _key(record: Record) -> _Key:
+    return record.scope_id, record.content_hash
+
+
+def _said(stated: StatedFact, foreseen: Foreseen) -> bool:
+    """Return whether a fact is known in whatever words, or a person decided otherwise, so that nothing is stored."""
+    record = stated.record
+    what = met(record, foreseen.facts([about(record)], record.valid_from_ms) or (), foreseen)
+    return what.ignored or what.valid is not None
 
 
 def _known(read: SqlResult) -> dict[_Key, KnownRecord]:
