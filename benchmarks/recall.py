@@ -41,9 +41,9 @@ from retain.json_text import read_own_json
 from retain.memory.recall.words import STOP, words
 from retain.memory.records.limits import MAX_CONTENT_BYTES
 from retain.memory.records.record import NewRecord, RecordSource, Utterance
+from retain.memory.records.vector_names import vector_namespace
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
-from retain.memory.vector_names import vector_namespace
 from retain.models.embedders.static import StaticEmbedder
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -21,7 +21,7 @@ from retain.lifecycle.erasure.slices import Slice
 from retain.lifecycle.stores import Stores
 from retain.memory.records.record import NewRecord
 from retain.memory.records.rows import record_of
-from retain.memory.vector_names import vector_namespace
+from retain.memory.records.vector_names import vector_namespace
 from retain.ports import VectorEntry, VectorMatch
 from retain.tenants.register import Tenants
 from tests.lifecycle.erasable import ANN, HISTORY, MAIL, erased, filled, rows_of

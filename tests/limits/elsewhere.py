@@ -64,6 +64,8 @@ TESTS: Mapping[str, str] = {
     "retain.limits.deadlines.WRITER_MS": _DEADLINES,
     "retain.limits.deadlines.QUERY_EMBEDDING_MS": "tests/shell/test_deadlines.py::"
     "test_a_hanging_vector_index_degrades_a_recall_and_a_store_is_owed",
+    "retain.limits.listed_rows.LISTED_BYTES": "tests/limits/test_listed_rows.py::"
+    "test_a_statement_takes_rows_up_to_its_bytes",
     "retain.limits.pages.PAGE_BYTES": "tests/limits/test_pages.py::"
     "test_a_page_ends_with_the_entry_that_passes_its_bytes",
     "retain.limits.room.REQUEST_BYTES": "tests/limits/test_room.py::test_what_is_larger_than_the_room_has_all_of_it",

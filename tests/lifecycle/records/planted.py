@@ -13,10 +13,10 @@ from retain.lifecycle import consolidation, reindexing
 from retain.lifecycle.erasure import subject
 from retain.lifecycle.reindexing import IndexJob, Reindexing
 from retain.lifecycle.transfer.erased import KnownErasures
-from retain.memory import scope, semantic
+from retain.memory import scope, search_rows, semantic
 from retain.memory.indexer import Indexer
 from retain.memory.recall.candidates import Visible
-from retain.memory.records import derived, listing, search_rows, supersession
+from retain.memory.records import derived, listing, supersession
 from retain.memory.records.events import KnownRecord, fold
 from retain.memory.records.record import Record
 from retain.memory.records.rows import event_of, write_record

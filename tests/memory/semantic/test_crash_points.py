@@ -240,7 +240,7 @@ async def test_a_failed_store_leaves_everything_as_it_was(name: str) -> None:
                 f"{number}: {point} left an orphaned vector"
             )
             tried += 1
-    assert tried >= 4
+    assert tried >= 3  # reading with owing, embedding, committing
 
 
 async def test_a_store_whose_process_died_after_writing_vectors_shows_nothing_and_leaves_no_vector() -> None:

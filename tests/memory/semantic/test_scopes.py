@@ -25,9 +25,9 @@ from retain.limits.vector_filter import matches
 from retain.memory.recall.recall import Recall, RecallQuery
 from retain.memory.recall.sources.statistics import MAX_SCOPES
 from retain.memory.records.listing import Listing, list_records
+from retain.memory.records.vector_names import vector_namespace
 from retain.memory.scope import CHAIN, Reach, Scope, View, user_scope_id
 from retain.memory.semantic import SemanticMemory
-from retain.memory.vector_names import vector_namespace
 from retain.ports import Sql, SqlResult, SqlValue, Statement
 from tests.memory.semantic.agreement import check_agreement
 from tests.memory.semantic.indexes import HostileIndex, WatchingIndex

@@ -11,8 +11,8 @@ import pytest
 from retain.errors import Unavailable
 from retain.limits.d1_calls import budget, spend
 from retain.memory.indexer import Indexed, Settled
+from retain.memory.records.vector_names import record_id_of
 from retain.memory.scope import Scope
-from retain.memory.vector_names import record_id_of
 from retain.ports import SqlResult, Statement, VectorEntry
 from tests.memory.semantic.agreement import check_agreement
 from tests.memory.semantic.indexes import RefusingIndex, _Passing

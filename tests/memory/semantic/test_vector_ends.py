@@ -115,7 +115,7 @@ async def test_a_stored_fact_does_not_wait_for_the_index_to_end_the_older_one(su
     await check_agreement(substrate)
 
 
-async def test_ending_a_fact_costs_two_round_trips_to_d1_and_one_to_the_index(substrate: Substrate) -> None:
+async def test_ending_a_fact_costs_one_round_trip_to_d1_and_one_to_the_index(substrate: Substrate) -> None:
     async def calls(content: str) -> list[str]:
         faults = broken(substrate)
         await substrate.store(content, **HOME)
@@ -124,4 +124,4 @@ async def test_ending_a_fact_costs_two_round_trips_to_d1_and_one_to_the_index(su
         return [point for _, point in faults.trace if not point.endswith(" done")]
 
     first = await calls(BERLIN)
-    assert await calls(LYON) == [*first, "sql.batch", "embedder.embed", "index.upsert", "sql.batch"]
+    assert await calls(LYON) == [*first, "embedder.embed", "index.upsert", "sql.run"]

@@ -27,9 +27,9 @@ _BEFORE_ALL = -(2**53)
 
 _HERE = "tenant_id = ?1 AND scope_id = ?2 AND conversation = ?3"
 _KNOWN = f"""
-SELECT position, message, message_key, at_ms FROM ingest_messages
+SELECT position, message, message_key, at_ms FROM ingest_messages INDEXED BY ingest_messages_by_key
 WHERE {_HERE} AND message_key IN (SELECT value FROM json_each(?4))
-UNION SELECT position, message, message_key, at_ms FROM ingest_messages
+UNION SELECT position, message, message_key, at_ms FROM ingest_messages INDEXED BY ingest_messages_by_id
 WHERE {_HERE} AND message IN (SELECT value FROM json_each(?5)) AND message IS NOT NULL
 ORDER BY position DESC LIMIT ?6
 """

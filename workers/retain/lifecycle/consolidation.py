@@ -38,8 +38,8 @@ from retain.memory.records.rows import (
     remove_record,
     write_record,
 )
-from retain.memory.records.search_rows import remove_rows
 from retain.memory.records.supersession import Supersession
+from retain.memory.search_rows import remove_rows
 from retain.ports import Row, Statement
 from retain.tenants.history import Change, HistoryEntry
 

@@ -23,7 +23,7 @@ from retain.memory.recall.words import indexed_text
 from retain.memory.records.events import fold
 from retain.memory.records.record import Record, content_hash
 from retain.memory.records.rows import event_of, record_of
-from retain.memory.vector_names import vector_id, vector_namespace
+from retain.memory.records.vector_names import vector_id, vector_namespace
 from retain.ports import MetadataValue, Row, VectorEntry
 
 PAGE_RECORDS = 100

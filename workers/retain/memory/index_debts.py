@@ -51,7 +51,7 @@ WHERE NOT EXISTS (SELECT 1 FROM memory_records r
   WHERE r.tenant_id = ?1 AND r.scope_id = one.value ->> 1 AND r.content_hash = one.value ->> 2)
 ON CONFLICT (record_id) DO NOTHING
 """
-_FORGIVE = f"DELETE FROM memory_outbox WHERE record_id IN {_LISTED}"
+_CANCEL = f"DELETE FROM memory_outbox WHERE record_id IN {_LISTED}"
 _SETTLED = """
 UPDATE memory_outbox SET writers = writers - 1, attempts = 0, last_error = NULL,
   state = CASE WHEN writers <= 1 THEN 'sent' ELSE state END, at_ms = CASE WHEN writers <= 1 THEN ?2 ELSE at_ms END
@@ -96,6 +96,9 @@ class Owed:
 LISTED_FORMS: Mapping[str, str] = {_SENT: _SENT_LISTED}
 """The statements for many rows at once (`retain.limits.listed_rows`)."""
 
+OWED = "EXISTS (SELECT 1 FROM json_each(?6) owed CROSS JOIN memory_outbox o ON o.record_id = owed.value)"
+"""The condition that one of these records has a debt, for `retain.memory.scope.registration`."""
+
 
 def owe(record: Record, parts: int, now_ms: int, *, changed: bool) -> Statement:
     """Return the statement that adds one writer to the record's debt.
@@ -120,9 +123,9 @@ def owe_unknown(tenant_id: str, records: Sequence[tuple[Record, int]], now_ms: i
     return _OWE_UNKNOWN, (tenant_id, json.dumps(rows), now_ms)
 
 
-def forgive(record_ids: Sequence[str]) -> Statement:
+def cancel(record_ids: Sequence[str]) -> Statement:
     """Return the statement that deletes the debts of records of which the index was sent nothing, nor will be."""
-    return _FORGIVE, (json.dumps(list(record_ids)),)
+    return _CANCEL, (json.dumps(list(record_ids)),)
 
 
 def settled(known: Sequence[KnownRecord], now_ms: int) -> Statement:

@@ -17,14 +17,13 @@ from retain.ledgers.errors import Trouble, park, settle
 from retain.limits.d1_calls import used_up
 from retain.limits.deadlines import embedding_ms
 from retain.limits.vector_filter import OVER_AT, OWN_PREFIX, indexed_value
-from retain.memory import earlier_texts, index_debts
+from retain.memory import earlier_texts, index_debts, search_rows
 from retain.memory.earlier_texts import EarlierText
 from retain.memory.index_debts import Owed, changed_since, crossed_out, owed_of, reading
 from retain.memory.recall.preparation import PreparedRecord, cut, prepare, signature
-from retain.memory.records import search_rows
 from retain.memory.records.events import KnownRecord
 from retain.memory.records.record import Record
-from retain.memory.vector_names import vector_id, vector_namespace
+from retain.memory.records.vector_names import vector_id, vector_namespace
 from retain.models.embedding import Embedder, embed_in_time
 from retain.ports import Clock, MetadataValue, Row, Sql, Statement, Vector, VectorEntry, VectorIndex
 
@@ -119,11 +118,11 @@ class Indexer:
         sized = [(record, len(cut(record.content))) for record in records]
         return [index_debts.owe_unknown(tenant_id, sized, self._clock())]
 
-    async def forgive(self, record_ids: Sequence[str]) -> None:
+    async def cancel(self, record_ids: Sequence[str]) -> None:
         """Delete the debts of records of which the index was sent nothing, if that works; else the reconciler does."""
         if record_ids:
             with suppress(RetainError):
-                await self._sql.batch([index_debts.forgive(record_ids)])
+                await self._sql.batch([index_debts.cancel(record_ids)])
 
     def rows(self, record: Record, indexed: Indexed) -> list[Statement]:
         """Return the statements that write search row and full text; they must run after the one that writes the record.

@@ -257,22 +257,24 @@ def reach_of(view: View, chain: Sequence[Row]) -> Reach:
     return Reach(view.tenant_id, tuple(reached))
 
 
-def registration(scope: Scope) -> list[Statement]:
+def registration(scope: Scope, condition: str = "true", *values: SqlValue) -> list[Statement]:
     """Return the statements that register the scope and its ancestors, or move it to the house it is in now.
 
-    The widest comes first, and a scope that is registered unchanged costs no write.
+    The widest comes first, and a scope that is registered unchanged costs no write. condition: of SQL, without which they
+    do nothing, with its own values from `?6`.
     """
     return [
         (
             "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind, user_id) SELECT ?1, ?2, ?3, ?4, ?5"
-            " WHERE NOT EXISTS (SELECT 1 FROM scopes WHERE tenant_id = ?1 AND scope_id = ?2 AND parent_id IS ?3)"
-            " ON CONFLICT (tenant_id, scope_id) DO UPDATE SET parent_id = excluded.parent_id",
+            f" WHERE {condition} ON CONFLICT (tenant_id, scope_id) DO UPDATE SET parent_id = excluded.parent_id"
+            " WHERE parent_id IS NOT excluded.parent_id",
             (
                 node.tenant_id,
                 node.scope_id,
                 node.parent.scope_id if node.parent else None,
                 node.kind,
                 node.user_id if node.kind == "user" else None,
+                *values,
             ),
         )
         for node in reversed(scope.path())

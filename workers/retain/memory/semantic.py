@@ -29,9 +29,9 @@ from retain.memory.records.rows import (
     known_of,
     remove_record,
 )
-from retain.memory.records.search_rows import remove_rows
 from retain.memory.records.supersession import Supersession
 from retain.memory.scope import Scope, View, holding, registration
+from retain.memory.search_rows import remove_rows
 from retain.memory.writing.calls import LearnedFact, StoreCall, StoreResult, Writer, stated_in
 from retain.memory.writing.group import GroupWriter
 from retain.memory.writing.storing import kept_as_it_is

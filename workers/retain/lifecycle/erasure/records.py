@@ -13,8 +13,8 @@ from retain.limits.vectorize import GRACE_MS
 from retain.memory.records.events import KnownRecord, LearningEvent
 from retain.memory.records.record import Record
 from retain.memory.records.rows import Written, append_event, change_of, record_of, remove_record
-from retain.memory.records.search_rows import remove_rows
 from retain.memory.records.supersession import Supersession
+from retain.memory.search_rows import remove_rows
 from retain.ports import Statement
 from retain.tenants.history import Change, HistoryEntry, digest_of
 

@@ -23,7 +23,7 @@ from retain.lifecycle.erasure.slices import Slice, Step, erase_instances, erase_
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.surplus import purge_words, remove_surplus
 from retain.limits.vectorize import GRACE_MS
-from retain.memory.vector_names import vector_id, vector_namespace
+from retain.memory.records.vector_names import vector_id, vector_namespace
 from retain.ports import Statement, VectorMatch
 from retain.tenants.history import Change, HistoryEntry
 from retain.tenants.tables import TenantTable

@@ -22,8 +22,8 @@ from retain.memory.records.rows import (
     remove_record,
     write_record,
 )
-from retain.memory.records.search_rows import remove_rows
 from retain.memory.scope import user_scope_id
+from retain.memory.search_rows import remove_rows
 from retain.ports import Row, Sql, Statement
 from retain.tenants.history import Change
 

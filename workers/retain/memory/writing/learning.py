@@ -21,7 +21,7 @@ from retain.memory.writing.calls import LearnedFact
 
 
 @dataclass(frozen=True, slots=True)
-class StatedFact:
+class FactStatement:
     """A fact as a new record, and how it is learned."""
 
     record: Record
@@ -47,7 +47,7 @@ def met(record: Record, same: Iterable[KnownRecord], foreseen: Foreseen) -> Met:
     return Met(any(foreseen.closed_by_person(one.id) for one in over), None)
 
 
-async def close_opposites(supersession: Supersession, stated: StatedFact) -> None:
+async def close_opposites(supersession: Supersession, stated: FactStatement) -> None:
     """Let what the fact contradicts end when it was stated, and let it end itself where that was stated later."""
     record, opposites = stated.record, stated.fact.opposites
     if not opposites:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from retain.errors import QuotaExceeded, RetainError
 from retain.limits.listed_rows import listed
-from retain.memory.index_debts import forgive
+from retain.memory.index_debts import OWED, cancel
 from retain.memory.indexer import LISTED_FORMS, Indexed, Indexer
 from retain.memory.records.derived import about, restated
 from retain.memory.records.events import KnownRecord
@@ -25,7 +25,7 @@ from retain.memory.records.rows import LAST_EVENT, RECORD_FORMS, change_of, know
 from retain.memory.records.supersession import Foreseen, Supersession, foreseeing
 from retain.memory.scope import Scope, registration
 from retain.memory.writing.calls import Stated, StoreCall, StoreResult
-from retain.memory.writing.learning import StatedFact, close_opposites, met
+from retain.memory.writing.learning import FactStatement, close_opposites, met
 from retain.ports import Clock, Sql, SqlResult, Statement
 from retain.tenants.attribution import attributed
 from retain.tenants.history import Change, WorldHistory
@@ -60,7 +60,7 @@ class _Asked:
 
     call: StoreCall
     contents: Sequence[tuple[_Key, Stated]]
-    facts: Sequence[tuple[_Key, StatedFact]]
+    facts: Sequence[tuple[_Key, FactStatement]]
 
 
 class Storing:
@@ -95,7 +95,7 @@ class Storing:
             while self._outcomes is None:  # again if a known record is deleted before the transaction: then it is new
                 await self._round()
         except RetainError:
-            await self._indexer.forgive([record.id for record in self._unprepared.values()])
+            await self._indexer.cancel([record.id for record in self._unprepared.values()])
             sent = [owed.record.id for owed in self._owed.values() if owed.sent]
             await self._indexer.try_to_settle(*sent, still_fresh=True)
             raise
@@ -149,7 +149,7 @@ class Storing:
         return found
 
     def _owing(self) -> list[Statement]:
-        """Return the statements that register the scopes and record the debts of the contents that are not known.
+        """Return the statements that record the debts of the contents that are not known, and register the scopes if any is.
 
         Each scope is registered in the name of its first caller.
         """
@@ -159,10 +159,11 @@ class Storing:
         for asked in self._calls:
             named.setdefault(asked.call.scope, asked.call.acting)
         by_name: dict[str | None, dict[Statement, None]] = {}
+        ids = json.dumps([record.id for record in self._candidates.values()])
         for scope, name in named.items():
-            by_name.setdefault(name, {}).update(dict.fromkeys(registration(scope)))
+            by_name.setdefault(name, {}).update(dict.fromkeys(registration(scope, OWED, ids)))
         registered = [part for name, statements in by_name.items() for part in attributed(name, [*statements])]
-        return [*registered, *self._indexer.owe_unknown(self._tenant_id, list(self._candidates.values()))]
+        return [*self._indexer.owe_unknown(self._tenant_id, list(self._candidates.values())), *registered]
 
     def _changes(self, record: Record, stated: Stated) -> bool:
         """Return whether storing the content again may change the record."""
@@ -178,11 +179,13 @@ class Storing:
         Facts that are known in other words are not new, unless what the call does before them changes that.
         Raises: QuotaExceeded (code `memory_quota`) if the tenant has no room for all of them.
         """
-        said = set() if foreseen is None or self._rounds else {key for key, one in self._facts if _said(one, foreseen)}
+        reworded: set[_Key] = set()
+        if foreseen is not None and not self._rounds:
+            reworded = {key for key, one in self._facts if _is_known(one, foreseen)}
         fresh = {
             key: record
             for key, record in self._candidates.items()
-            if key not in known and key not in self._owed and key not in said
+            if key not in known and key not in self._owed and key not in reworded
         }
         if not fresh:
             return
@@ -220,8 +223,8 @@ class Storing:
             also += asked.call.also
         debts = self._indexer.debts(supersession.changes)
         self._outcomes, self._reindexed = outcomes, [supersession.changed(record_id) for record_id in sorted(debts)]
-        forgiven = [forgive(unsent)] if unsent else []
-        change = change_of([*supersession.parts, *debts.values(), *forgiven, *also])
+        cancelled = [cancel(unsent)] if unsent else []
+        change = change_of([*supersession.parts, *debts.values(), *cancelled, *also])
         return Change(listed(change.statements, _FORMS), change.entries) if change.statements else None
 
     async def _decided(
@@ -240,7 +243,7 @@ class Storing:
         foreseen: Foreseen,
         known: dict[_Key, KnownRecord],
         key: _Key,
-        stated: StatedFact,
+        stated: FactStatement,
         results: Sequence[StoreResult],
     ) -> bool:
         """Let the mutation learn one fact; return False if it has to be stored, and is not prepared for that.
@@ -256,13 +259,13 @@ class Storing:
         if not stated.fact.denied:
             held = what.valid or known.get(key)
             if held is not None:
-                said = replace(record, content=held.record.content)
-                await supersession.repeat(held, said, record.valid_from_ms)
+                again = replace(record, content=held.record.content)
+                await supersession.repeat(held, again, record.valid_from_ms)
             elif (owed := self._owed.get(key)) is not None:
                 known[key] = await self._added(supersession, owed, replace(owed.record, source=record.source))
             else:
                 return False
-        await close_opposites(supersession, StatedFact(record, stated.fact))
+        await close_opposites(supersession, FactStatement(record, stated.fact))
         return True
 
     async def _added(self, supersession: Supersession, owed: _Owed, record: Record) -> KnownRecord:
@@ -311,7 +314,7 @@ def _asked(calls: Sequence[StoreCall]) -> list[_Asked]:
         stated = call.stated(last_id)
         last_id = stated[-1].record.id if stated else last_id
         count = len(call.news)
-        facts = [StatedFact(one.record, fact) for one, fact in zip(stated[count:], call.facts, strict=True)]
+        facts = [FactStatement(one.record, fact) for one, fact in zip(stated[count:], call.facts, strict=True)]
         contents = [(_key(one.record), one) for one in stated[:count]]
         found.append(_Asked(call, contents, [(_key(one.record), one) for one in facts]))
     return found
@@ -321,7 +324,7 @@ def _key(record: Record) -> _Key:
     return record.scope_id, record.content_hash
 
 
-def _said(stated: StatedFact, foreseen: Foreseen) -> bool:
+def _is_known(stated: FactStatement, foreseen: Foreseen) -> bool:
     """Return whether a fact is known in whatever words, or a person decided otherwise, so that nothing is stored."""
     record = stated.record
     what = met(record, foreseen.facts([about(record)], record.valid_from_ms) or (), foreseen)

@@ -15,7 +15,7 @@ from typing import Final
 
 from retain.errors import Unavailable
 from retain.limits.vectorize import GRACE_MS
-from retain.memory.vector_names import record_id_of, vector_namespace
+from retain.memory.records.vector_names import record_id_of, vector_namespace
 from retain.ports import MetadataFilter, Vector, VectorIndex
 
 CANDIDATES: Final = 100
