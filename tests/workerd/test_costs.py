@@ -19,7 +19,7 @@ BOUNDS = {
     "recall, as of a time": (5, 3000),
     "store": (2, 30),
     "store, known": (1, 14),
-    "store a fact that replaces another": (3, 60),
+    "store a fact that replaces another": (3, 65),
     "get": (2, 20),
     "list": (1, 60),
     "list, filtered by subject": (1, 20),

@@ -129,12 +129,10 @@ class Indexer:
 
         They do nothing when the record has other content by then: whoever changed it writes its own.
         """
-        return [*search_rows.replaced_rows(record), *self.new_rows(record, indexed)]
-
-    def new_rows(self, record: Record, indexed: Indexed) -> list[Statement]:
-        """Return the statements of `rows` for a record that has none yet."""
         vectors = indexed.vectors
-        return search_rows.added_rows(record, indexed.prepared, signature(vectors), len(vectors), self._embedder.model)
+        return search_rows.written_rows(
+            record, indexed.prepared, signature(vectors), len(vectors), self._embedder.model
+        )
 
     def earlier_rows(self, texts: Sequence[EarlierText], indexed: Sequence[Indexed]) -> list[Statement]:
         """Return the statements that index earlier texts; they must run after those that write their records and events."""

@@ -27,12 +27,23 @@ _TEXT_LISTED = """
 INSERT INTO memory_text (content, rowid) SELECT one.value ->> 0, r.number
 FROM json_each(?) one CROSS JOIN memory_records r ON r.id = one.value ->> 1 AND r.content_hash = one.value ->> 2
 """
-LISTED_FORMS: Final[Mapping[str, str]] = {_SEARCH: _SEARCH_LISTED, _TEXT: _TEXT_LISTED}
+_DELETE_SEARCH = f"DELETE FROM memory_search WHERE number = ({_UNCHANGED})"
+_DELETE_TEXT = f"DELETE FROM memory_text WHERE rowid = ({_UNCHANGED})"
+_UNCHANGED_LISTED = """
+(SELECT r.number FROM json_each(?) one CROSS JOIN memory_records r
+ ON r.id = one.value ->> 0 AND r.content_hash = one.value ->> 1)
+"""
+LISTED_FORMS: Final[Mapping[str, str]] = {
+    _DELETE_SEARCH: f"DELETE FROM memory_search WHERE number IN {_UNCHANGED_LISTED}",
+    _DELETE_TEXT: f"DELETE FROM memory_text WHERE rowid IN {_UNCHANGED_LISTED}",
+    _SEARCH: _SEARCH_LISTED,
+    _TEXT: _TEXT_LISTED,
+}
 """The statements for many rows at once (`retain.limits.listed_rows`)."""
 
 
-def added_rows(record: Record, prepared: PreparedRecord, signature: str, parts: int, model: str) -> list[Statement]:
-    """Return the statements that write the rows of a record that has none; they must run after the one that writes it.
+def written_rows(record: Record, prepared: PreparedRecord, signature: str, parts: int, model: str) -> list[Statement]:
+    """Return the statements that write a record's rows; they must run after the one that writes the record.
 
     They do nothing when the record has other content by then. parts: how many vectors it has. model: of its vectors.
     """
@@ -54,15 +65,11 @@ def added_rows(record: Record, prepared: PreparedRecord, signature: str, parts: 
         model,
     )
     text = indexed_text(record.tenant_id, record.scope_id, list(prepared.stems))
-    return [(_SEARCH, (*values, *unchanged)), (_TEXT, (text, *unchanged))]
-
-
-def replaced_rows(record: Record) -> list[Statement]:
-    """Return the statements that delete a record's rows before others are added, if it has this content still."""
-    unchanged = (record.id, record.content_hash)
     return [
-        (f"DELETE FROM memory_search WHERE number = ({_UNCHANGED})", unchanged),
-        (f"DELETE FROM memory_text WHERE rowid = ({_UNCHANGED})", unchanged),
+        (_DELETE_SEARCH, unchanged),
+        (_DELETE_TEXT, unchanged),
+        (_SEARCH, (*values, *unchanged)),
+        (_TEXT, (text, *unchanged)),
     ]
 
 

@@ -271,7 +271,7 @@ class Storing:
     async def _added(self, supersession: Supersession, owed: _Owed, record: Record) -> KnownRecord:
         self._created.add(record.id)
         sent = [self._indexer.sent(record)] if owed.sent else []
-        return await supersession.add(record, [*self._indexer.new_rows(record, owed.indexed), *sent])
+        return await supersession.add(record, [*self._indexer.rows(record, owed.indexed), *sent])
 
     @property
     def _unprepared(self) -> dict[_Key, Record]:
