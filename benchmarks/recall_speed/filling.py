@@ -8,8 +8,6 @@ from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from retain.memory.vector_names import vector_id, vector_namespace
-
 from benchmarks.costs.memories import START_MS, fill
 from benchmarks.recall import conversations, spoken_at
 from retain.host.clock import ManualClock
@@ -17,6 +15,7 @@ from retain.host.connection import open_connection
 from retain.host.sql import SqliteSql
 from retain.limits.vector_filter import FILTERABLE
 from retain.memory.records.record import NewRecord, RecordSource, Utterance
+from retain.memory.records.vector_names import vector_id, vector_namespace
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from retain.models.embedders.static import StaticEmbedder
