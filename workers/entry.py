@@ -89,6 +89,12 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str, lease: Lea
     )
     try:
         return await assembly.observed(match.route, request, _guarded(assembly, match, request))
+    except errors.RetainError:
+        raise
+    except Exception as failure:
+        if match.guard == "Access":  # the proxy knows KV alone, and what is open to anyone writes nothing
+            assembly.note_failure(match.route, failure)
+        raise
     finally:
         if body is not None:
             await body.discard_rest()

@@ -7,10 +7,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
+Place = tuple[str, int, "Part"]
+"""Table, column, and where in the value."""
 Rows = Mapping[str, Counter[tuple[object, ...]]]
 """The rows of each table, as `<store>/<table>`."""
-_SEPARATORS = re.compile(r"[:/|]")
+_SEPARATORS = re.compile(r"([:/|])")
 _NOT_DATA = re.compile(r"sqlite_sequence|d1_migrations|_cf_.*")
 
 
@@ -30,12 +33,24 @@ def rows_of(store: str, database: sqlite3.Connection) -> Rows:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Where in a value a name is: how many separators are before it, and those next to it, "" at the value's ends.
+
+    `order:team-b:desk` and a user `order|team-b|desk` have it in different places: only the first is made by Retain.
+    """
+
+    number: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All rows, taken while the victim was the only tenant, and in which of their columns its name is."""
 
     rows: Rows
-    places: frozenset[tuple[str, int, int]]
-    """Table, column, and which part of the value, between separators, is the victim's name."""
+    places: frozenset[Place]
+    """Where the victim's name is."""
     victim: str
 
     @classmethod
@@ -60,38 +75,41 @@ class Evidence:
         return found
 
 
-def _kind(place: tuple[str, int, int]) -> tuple[str, int, int]:
+def _kind(place: Place) -> Place:
     """Return the place without which Durable Object it is in."""
     table, column, part = place
     return (table.rpartition("/")[2] if table.startswith("do:") else table, column, part)
 
 
-def _places(rows: Rows, victim: str) -> Iterable[tuple[str, int, int]]:
+def _places(rows: Rows, victim: str) -> Iterable[Place]:
     for table, some in rows.items():
         for row in some:
             for column, value in enumerate(row):
-                for part, text in enumerate(_parts(value)):
-                    if text == victim:
-                        yield table, column, part
+                for part in _named(value, victim):
+                    yield table, column, part
 
 
-def _with(
-    rows: Iterable[tuple[object, ...]], places: set[tuple[str, int, int]], victim: str
-) -> list[tuple[object, ...]]:
+def _with(rows: Iterable[tuple[object, ...]], places: set[Place], victim: str) -> list[tuple[object, ...]]:
     """Return the first rows that have the victim's name in one of these places."""
     where = {(column, part) for _, column, part in places}
-    return [row for row in rows if any(_named(row, column, part, victim) for column, part in where)][:3]
+    having = (
+        row
+        for row in rows
+        if any((column, part) in where for column, value in enumerate(row) for part in _named(value, victim))
+    )
+    return list(islice(having, 3))
 
 
-def _named(row: tuple[object, ...], column: int, part: int, victim: str) -> bool:
-    texts = _parts(row[column]) if column < len(row) else []
-    return part < len(texts) and texts[part] == victim
-
-
-def _parts(value: object) -> list[str]:
+def _named(value: object, victim: str) -> Iterable[Part]:
+    """Yield each place in a value that has the victim's name, whole, between separators."""
     if isinstance(value, bytes):
         value = value[:200].decode("utf-8", "replace")
-    return _SEPARATORS.split(value[:200]) if isinstance(value, str) else []
+    if not isinstance(value, str) or victim not in value[:200]:
+        return
+    pieces = ["", *_SEPARATORS.split(value[:200]), ""]
+    for number, text in enumerate(pieces[1:-1:2]):
+        if text == victim:
+            yield Part(number, pieces[2 * number], pieces[2 * number + 2])
 
 
 def _shown(row: tuple[object, ...]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from urllib.parse import quote
 
 import pytest
 
@@ -74,3 +75,17 @@ async def test_evidence_shows_a_row_that_is_gone_changed_or_new() -> None:
         assert any("kv/kv has a new row" in change for change in evidence.changes(attacked.rows()))
         attacked.worker.agents.object(f"sdr:{VICTIM}:new")
         assert any("objects/names has a new row" in change for change in evidence.changes(attacked.rows()))
+
+
+async def test_a_user_of_the_attacker_with_the_victim_s_name_in_it_is_no_row_of_the_victim() -> None:
+    async with target(Random(5)) as attacked:
+        evidence: Evidence = await attacked.prepare()
+        user = f"{ATTACKER}|{VICTIM}"
+        path = f"/admin/tenants/{ATTACKER}/users/{quote(user, safe='')}"
+        assert (await attacked.request("PUT", path, {"name": "Own"})).status in (200, 201)
+        memory = {"content": "Of their own.", "user_id": user, "agent_type": "sdr"}
+        assert (await attacked.request("POST", f"/admin/tenants/{ATTACKER}/memories", memory)).status == 201
+        asked = {"input": "hello", "user": {"id": user}}
+        assert (await attacked.request("POST", f"/v1/agents/{ATTACKER}/sdr/run", asked)).status == 200
+        await attacked.worker.settled()
+        assert evidence.changes(attacked.rows()) == []

@@ -335,7 +335,7 @@ async def test_a_step_of_the_daily_brief_that_failed_is_parked_until_it_succeeds
     await desk.parked("cron", "replayed")
 
 
-@pytest.mark.parametrize("stage", ["learning", "case"])
+@pytest.mark.parametrize("stage", ["learning", "case", "request"])
 async def test_what_nothing_can_do_again_is_refused_and_can_be_dismissed(desk: Desk, stage: Stage) -> None:
     await park(desk.sql, Trouble(stage, "x", "resumed_too_often", NOW, "acme"))
     entry = await desk.parked(stage)

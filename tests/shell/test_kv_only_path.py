@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from retain.gateway.provisioning import credential_entry, new_api_key, tool_entry
+from retain.gateway.proxy import ToolProxy
 from retain.host.crypto import HostCrypto
 from tests.gateway.setting import config
 from tests.host.echo_server import echo_server
@@ -105,6 +106,20 @@ async def test_invariant_2_a_refused_tool_call_touches_kv_alone_too(
         (403, "tool_not_allowed"),
         (405, "method_not_allowed"),
     ]
+    assert (touched, sdk.background) == ([], set())
+
+
+async def test_invariant_2_a_tool_call_that_fails_unexpectedly_touches_kv_alone_too(
+    worker: Worker, touched: list[str], origin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = await provisioned(worker, origin)
+
+    async def broken(*_: object, **__: object) -> NoReturn:
+        raise ValueError("unexpected")
+
+    monkeypatch.setattr(ToolProxy, "call", broken)
+    for path, content in (REST, MCP):
+        assert (await worker.request("POST", path, content, headers=headers)).status == 500
     assert (touched, sdk.background) == ([], set())
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, NoReturn
 
 import pytest
 
 from retain.gateway.provisioning import tool_entry
 from retain.ledgers.errors import Stage, Trouble, error_id_of, park
+from retain.ledgers.failures import NOTED_MS
+from retain.roles.grants import Grants
+from retain.routing.health import Readiness
 from tests.gateway.setting import config
 from tests.host.echo_server import echo_server
 from tests.shell.platform import sdk
@@ -116,3 +120,44 @@ async def test_replaying_works_with_the_deployment_s_own_parts(worker: Worker) -
         parts.evaluation.runner,
         parts.items.demotion,
     )
+
+
+def _broken(*_: object, **__: object) -> NoReturn:
+    raise ValueError("ann@shop.example's secret")
+
+
+async def test_a_request_that_fails_unexpectedly_is_parked_once_a_minute_after_its_answer(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await worker.tenant()
+    monkeypatch.setattr(Grants, "page", _broken)
+    for _ in range(3):
+        answer = await worker.request("GET", "/admin/tenants/acme/roles")
+        assert (answer.status, answer.content["code"]) == (500, "internal")
+    await worker.settled()
+    [entry] = (await worker.request("GET", "/admin/errors?stage=request&state=parked")).content["errors"]
+    assert (entry["code"], entry["tenant_id"], entry["attempts"]) == ("internal", "", 1)
+    assert re.fullmatch(
+        r"GET /admin/tenants/\{tenant\}/roles ValueError retain\.admin\.resources\.roles:\d+", entry["concerns"]
+    )
+    worker.clock.advance(NOTED_MS)
+    await worker.request("GET", "/admin/tenants/acme/roles")
+    await worker.settled()
+    [entry] = (await worker.request("GET", "/admin/errors?stage=request")).content["errors"]
+    assert (entry["attempts"], entry["last_at_ms"]) == (2, worker.clock())
+
+
+async def test_an_unexpected_failure_that_the_ledger_does_not_take_is_answered_all_the_same(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await worker.tenant()
+    monkeypatch.setattr(Grants, "page", _broken)
+    await worker.rows("DROP TABLE error_ledger")
+    assert (await worker.request("GET", "/admin/tenants/acme/roles")).status == 500
+    await worker.settled()
+
+
+async def test_what_is_open_to_anyone_writes_no_entry(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Readiness, "read", _broken)
+    assert (await worker.request("GET", "/readyz")).status == 500
+    assert sdk.background == set()

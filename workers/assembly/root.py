@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from retain.admin.context import AdminContext
     from retain.agents.context import AgentsContext
     from retain.gateway.routes import Gateway
+    from retain.ledgers.failures import Failures
     from retain.ledgers.kv_audit import KvChange
     from retain.routing.health import Readiness
     from retain.telemetry.exporter import SpanExporter
@@ -94,6 +95,21 @@ class Assembly:
         from retain.ledgers.kv_audit import write_changes
 
         bindings.in_background(write_changes(self.platform.sql, changes))
+
+    @cached_property
+    def failures(self) -> Failures:
+        """The unexpected failures that this isolate has noted."""
+        from retain.ledgers.failures import Failures
+
+        return Failures(bindings.now_ms)
+
+    def note_failure(self, route: str, failure: Exception) -> None:
+        """Enter an unexpected failure of a request into the error ledger, through waitUntil."""
+        from retain.ledgers.errors import park
+
+        trouble = self.failures.noted(route, failure)
+        if trouble is not None:
+            bindings.in_background(park(self.platform.sql, trouble))
 
     @cached_property
     def admin(self) -> AdminContext:

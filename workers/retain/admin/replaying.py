@@ -160,7 +160,7 @@ class Replaying:
             case "cron":
                 done = await self._ports.step(concerns)
                 return _Done({"step": done}, not (isinstance(done, Mapping) and "error" in done))
-            case "learning" | "case":
+            case "learning" | "case" | "request":
                 raise _not_replayable("what it would be done again from is gone")
 
     async def _owed(self, concerns: str) -> _Done:

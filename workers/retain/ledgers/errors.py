@@ -34,6 +34,7 @@ Stage = Literal[
     "evaluation",
     "case",
     "cron",
+    "request",
 ]
 """Which part of Retain gave up. docs/lifecycle.md says what `concerns` names for each, and what a replay does."""
 STAGES: tuple[Stage, ...] = get_args(Stage)
