@@ -85,7 +85,12 @@ class AgentRuntime(DurableObject):
         if identity is not None:
             scope = identity.scope
             with bind(tenant_id=scope.tenant_id, agent_type=scope.agent_type, instance_id=identity.instance_id):
-                await self._living(identity).on_alarm()
+                try:
+                    await self._living(identity).on_alarm()
+                except Exception as failure:  # the platform repeats the alarm
+                    if not isinstance(failure, errors.RetainError):
+                        assembly_of(self.env).note_failure("an instance's alarm", failure)
+                    raise
 
     async def _enveloped(self, method: str, request: str) -> str:
         """Call a method of the instance and return the envelope of its answer."""
@@ -96,8 +101,9 @@ class AgentRuntime(DurableObject):
                 return answer(await self._called(method, content))
             except errors.RetainError as error:
                 return refusal(error)
-            except Exception:  # the edge of the object: the caller gets an envelope, the log the traceback
+            except Exception as failure:  # the edge of the object: the caller gets an envelope, the log the traceback
                 _log.exception("unexpected error in an instance")
+                assembly_of(self.env).note_failure(f"an instance's {method}", failure)
                 return refusal(errors.RetainError("an unexpected error occurred; it was logged"))
 
     async def _called(self, method: str, content: JsonObject) -> JsonObject:

@@ -40,8 +40,9 @@ class TenantWriter(DurableObject):
                 return answer(await answered(self._grouping(), content))
             except errors.RetainError as error:
                 return refusal(error)
-            except Exception:  # the edge of the object: the caller gets an envelope, the log the traceback
+            except Exception as failure:  # the edge of the object: the caller gets an envelope, the log the traceback
                 _log.exception("unexpected error in a tenant's writer", extra={"request_id": request_id})
+                assembly_of(self.env).note_failure("a tenant's writer", failure)
                 return refusal(errors.RetainError("an unexpected error occurred; it was logged"))
 
     def _grouping(self) -> GroupWriter:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 
+import pytest
+
 from retain.agents.catalogue import AgentCatalogue
+from retain.agents.execution.control import EXPIRY
+from retain.agents.identity import InstanceIdentity
+from retain.memory.scope import Scope
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
+from tests.support.faults import Crash
 from tests.support.instances import HOUR_MS, Deployment, Upstream
 
 Agents = Callable[..., AgentCatalogue]
@@ -39,6 +46,45 @@ async def test_a_run_under_way_keeps_its_lease_and_is_not_disturbed_by_the_alarm
     await deployment.settled()
     assert len(chat.requests) == 1
     assert await deployment.next_alarm_ms() == deployment.clock() + DAY_MS
+
+
+async def test_a_resumed_run_that_takes_long_holds_up_no_other_alarm_of_its_instance(
+    deploy: Deploy, agents: Agents
+) -> None:
+    chat = SteppedChat(calls(("pay", {"order": "A"})))
+    clerk = {"tools": ["pay"], "approval": ["pay"], "limits": {"approval_hours": 1, "run_minutes": 120}}
+    deployment = deploy(agents(clerk=clerk), upstreams=[Upstream("pay", True)], chat=chat)
+    assert (await deployment.run("clerk", "pay"))["status"] == "waiting"
+    chat.hold()
+    long = asyncio.create_task(deployment.run("clerk", "a long one"))
+    await chat.asked.wait()
+    deployment.faults.kill()
+    chat.let_go()
+    with pytest.raises(Crash):
+        await long
+    await deployment.restart()
+    chat.hold()
+    name, identity = "clerk:acme:main", InstanceIdentity(Scope("acme", "clerk"), "main")
+
+    async def alarm(after_ms: int) -> None:
+        """Let the alarm fire, and return when its handler has returned; the model answers nothing meanwhile."""
+        deployment.clock.advance(after_ms)
+        handled = asyncio.create_task(deployment.living(name, identity).on_alarm())
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert handled.done(), "a handler that waits for a run holds up the next alarm"
+        await handled
+
+    await alarm(LEASE_MS)
+    assert chat.asked.is_set(), "the run was resumed"
+    await alarm(HOUR_MS)
+    answered = deployment.local(name, "SELECT data FROM run_log WHERE kind = 'approval_answered'")
+    assert [json.loads(row["data"])["by"] for row in answered] == [EXPIRY], "its question expired meanwhile"
+    chat.let_go()
+    await deployment.settled()
+    rows = deployment.local(name, "SELECT status FROM turn_state")
+    assert [row["status"] for row in rows] == ["completed"] * 2, "what was resumed meanwhile follows at once"
+    await check_d1_agrees(deployment)
 
 
 async def test_while_d1_is_down_the_alarm_retries_after_doubling_waits_of_at_most_five_minutes(

@@ -73,12 +73,12 @@ async def cost_of(deployment: Deployment, work: Callable[[], Awaitable[object]])
             {"local.run": 31, "local.atomically": 1, "alarm.set": 1},
             id="answer",
         ),
-        pytest.param("cancel", "completed", BY_ANN, {"local.run": 27, "alarm.set": 2}, id="cancel what has ended"),
+        pytest.param("cancel", "completed", BY_ANN, {"local.run": 26, "alarm.set": 2}, id="cancel what has ended"),
         pytest.param(
             "cancel_call",
             None,
             {**BY_ANN, "idempotency_key": "ended"},
-            {"local.run": 26, "alarm.set": 2},
+            {"local.run": 25, "alarm.set": 2},
             id="cancel by key",
         ),
         pytest.param("wake", "waiting", {}, {"local.run": 13, "alarm.set": 1}, id="wake"),
@@ -114,9 +114,9 @@ async def test_an_outcome_costs(desk: Deployment) -> None:
 @pytest.mark.parametrize(
     ("after_ms", "expected"),
     [
-        pytest.param(0, {"local.run": 19, "alarm.set": 1}, id="nothing is due"),
-        pytest.param(23 * HOUR_MS, {"local.run": 19, "alarm.set": 1}, id="before idleness"),
-        pytest.param(24 * HOUR_MS, {"local.run": 26, "kv.delete": 1, "sql.batch": 1}, id="idle"),
+        pytest.param(0, {"local.run": 18, "alarm.set": 1}, id="nothing is due"),
+        pytest.param(23 * HOUR_MS, {"local.run": 18, "alarm.set": 1}, id="before idleness"),
+        pytest.param(24 * HOUR_MS, {"local.run": 25, "kv.delete": 1, "sql.batch": 1}, id="idle"),
     ],
 )
 async def test_an_alarm_costs(desk: Deployment, after_ms: int, expected: dict[str, int]) -> None:

@@ -8,9 +8,12 @@ from typing import Any, NoReturn
 
 import pytest
 
+from retain.agents.instance import Instance
+from retain.agents.methods import METHODS, InstanceMethod
 from retain.gateway.provisioning import tool_entry
 from retain.ledgers.errors import Stage, Trouble, error_id_of, park
 from retain.ledgers.failures import NOTED_MS
+from retain.memory.writing.group import GroupWriter
 from retain.roles.grants import Grants
 from retain.routing.health import Readiness
 from tests.gateway.setting import config
@@ -145,6 +148,28 @@ async def test_a_request_that_fails_unexpectedly_is_parked_once_a_minute_after_i
     await worker.settled()
     [entry] = (await worker.request("GET", "/admin/errors?stage=request")).content["errors"]
     assert (entry["attempts"], entry["last_at_ms"]) == (2, worker.clock())
+
+
+async def test_an_unexpected_failure_in_an_object_or_its_alarm_is_parked_as_well(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await worker.tenant()
+    monkeypatch.setitem(METHODS, "run", InstanceMethod(_broken))
+    monkeypatch.setattr(Instance, "on_alarm", _broken)
+    monkeypatch.setattr(GroupWriter, "store", _broken)
+    run = await worker.request("POST", "/v1/agents/acme/sdr/run", {"input": "x", "instance_id": "desk"})
+    assert (run.status, run.content["code"]) == (500, "internal")
+    memory = await worker.request("POST", "/admin/tenants/acme/memories", {"content": "x"})
+    assert (memory.status, memory.content["code"]) == (500, "internal")
+    with pytest.raises(ValueError, match="secret"):
+        await worker.agents.object("sdr:acme:desk").alarm()
+    await worker.settled()
+    listed = (await worker.request("GET", "/admin/errors?stage=request")).content["errors"]
+    assert sorted(entry["concerns"].partition(" ValueError ")[0] for entry in listed) == [
+        "a tenant's writer",
+        "an instance's alarm",
+        "an instance's run",
+    ]
 
 
 async def test_an_unexpected_failure_that_the_ledger_does_not_take_is_answered_all_the_same(

@@ -226,17 +226,20 @@ class Instance:
         )
 
     async def on_alarm(self) -> None:
-        """Finish what a crash interrupted, write what is owed to KV and D1, forget what is old, and set the next alarm."""
+        """Resume what a crash interrupted, write what is owed to KV and D1, forget what is old, and set the next alarm.
+
+        Runs are resumed in the background.
+        """
         self._control.resume_due()
         await self._control.stop_overdue()
         self._queueing.expire()
-        await self._resume()
-        if self._queueing.queue:  # a queue may take longer than an alarm
+        interrupted = bool(self._journal.runs.running())
+        if interrupted or self._queueing.queue:  # the next alarm fires only when this one's handler has returned
             self._ports.background(self._continue())
         await self._execution.learning.work()
         await self._working.settle()
         if await self._outbox.flush():
-            if not self._active and self._wakeups.idle():
+            if not (self._active or interrupted) and self._wakeups.idle():
                 await self._working.clear()
                 await self._outbox.flush()
             self._journal.forget(self._ports.clock() - IDLE_MS)
@@ -350,16 +353,19 @@ class Instance:
 
     async def _continue(self) -> None:
         """Resume the answered runs and begin the queued ones, unless a run is under way, which does so when it ends."""
-        await self._resume(queued=True)
+        await self._resume()
         await self._flush()
 
-    async def _resume(self, *, queued: bool = False) -> None:
+    async def _resume(self) -> None:
         if self._active:
             return
         self._active = True
+        resumed: set[str] = set()
         try:
-            await self._resume_interrupted()
-            while queued and await self._queueing.start_next():
+            while more := set(self._journal.runs.running()) - resumed:  # some were answered meanwhile
+                resumed |= more
+                await self._resume_interrupted()
+            while await self._queueing.start_next():
                 await self._resume_interrupted()
         except RetainError as error:
             # The run stays open and the alarm is set again: the platform gives up an alarm that fails six times.
