@@ -112,7 +112,12 @@ async def test_a_run_that_is_still_running_is_answered_with_202(deploy: Deploy) 
         pytest.param("acme/sdr", {"input": "x"}, "", InvalidInput, "invalid_idempotency_key", id="an empty key"),
         pytest.param("acme/sdr", {"input": "x"}, "k" * 256, InvalidInput, "invalid_idempotency_key", id="a long key"),
         pytest.param(
-            "acme/sdr", {"input": "x" * MAX_INPUT_BYTES}, None, LimitExceeded, "input_too_large", id="a large input"
+            "acme/sdr",
+            {"input": "x" * (MAX_INPUT_BYTES + 1)},
+            None,
+            LimitExceeded,
+            "input_too_large",
+            id="a large input",
         ),
         pytest.param(
             "acme/sdr",

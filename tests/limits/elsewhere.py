@@ -156,7 +156,7 @@ REASONS: Mapping[str, str] = {
     "retain.memory.indexer.DELETE_LIMIT": _SLICES,
     "retain.memory.indexer.MAX_TRIES": _TRIES,
     "retain.memory.indexer.UPSERT_LIMIT": _SLICES,
-    "retain.limits.vector_filter.MAX_DECLARED": "what a deployment's index declares, checked where the index is provisioned",
+    "retain.limits.vector_filter.MAX_DECLARED": "of the setting VECTOR_FILTERS; `test_declared_filters.py` tries it",
     "retain.limits.vectorize.MAX_VALUE": "the largest 32-bit float; `tests/vectorize` tries it, and infinity",
     "retain.memory.records.claims.MAX_CLAIMS": "more statements of what is valid anyway change nothing",
     "retain.memory.recall.as_of.MAX_JUDGED": _SEARCH,

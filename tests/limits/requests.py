@@ -73,9 +73,9 @@ async def _after(bench: Bench, size: int) -> None:
 
 
 async def _filtered(bench: Bench, size: int) -> None:
-    empty = len(json.dumps({"subject": ""}))
-    await _recalled(bench, filter={"subject": "x" * (size - empty)})
-    query = json.dumps({"subject": "x" * (size - empty)}).replace('"', "%22").replace(" ", "%20")
+    value = text_of(size - len('{"subject":""}'))
+    await _recalled(bench, filter={"subject": value})
+    query = json.dumps({"subject": value}).replace('"', "%22").replace(" ", "%20")
     await bench.ask("GET", f"{_MEMORIES}?filter={query}")
 
 
@@ -147,10 +147,9 @@ async def _ran(bench: Bench, body: dict[str, Any]) -> Any:
 
 
 async def _input(bench: Bench, size: int) -> None:
-    empty = len(json.dumps({"input": ""}))
-    run = await _ran(bench, {"input": text_of(size - empty)})
+    run = await _ran(bench, {"input": text_of(size)})
     shown = await bench.ask("GET", f"/admin/agents/{{tenant}}/runs/{run['run_id']}")
-    assert (shown["input"]["input"], shown["status"]) == (text_of(size - empty), "completed")
+    assert (shown["input"]["input"], shown["status"]) == (text_of(size), "completed")
 
 
 async def _run_metadata(bench: Bench, size: int) -> None:

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue
 
 from retain.agents.calls.report import RunReport
 from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
-from retain.agents.calls.run_request import RunRequest
+from retain.agents.calls.run_request import RunInput, RunRequest
 from retain.agents.calls.user import User
 from retain.agents.context import AgentsContext
 from retain.agents.conversations import routes as conversations
@@ -32,7 +32,7 @@ from retain.routing.route import Answer, Resource, Route
 from retain.routing.router import Router
 
 MAX_INPUT_BYTES = 256 * 1024
-"""Largest body of a request to run, as it is sent, in bytes."""
+"""Largest input of a run, in bytes of UTF-8: of an object, of its compact JSON."""
 MAX_METADATA_BYTES = 10 * 1024
 """Largest metadata of a run, in bytes of compact JSON in UTF-8."""
 
@@ -73,7 +73,7 @@ class ResumeBody(BodyModel):
 async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]) -> Response:
     """Run an agent in an instance, a new one unless the body names one."""
     tenant_id, agent_type, body = request.tenant_id, request.path["agent_type"], request.body
-    if len(request.http.body.encode()) > MAX_INPUT_BYTES:
+    if _bytes_of(body.input) > MAX_INPUT_BYTES:
         raise LimitExceeded("the run's input is too large", code="input_too_large", limit_bytes=MAX_INPUT_BYTES)
     if json_bytes(body.metadata) > MAX_METADATA_BYTES:
         raise LimitExceeded(
@@ -133,6 +133,10 @@ async def show_instance(context: AgentsContext, request: PathRequest) -> Respons
     described = await context.instance_in(path).describe(DescribeRequest())
     conversation = await shown_conversation(context.sql, request.tenant_id, path["agent_type"], path["instance_id"])
     return json_response({**described, "conversation": conversation})
+
+
+def _bytes_of(value: RunInput) -> int:
+    return len(value.encode()) if isinstance(value, str) else json_bytes(value)
 
 
 def _principal(request: Request) -> str:

@@ -47,7 +47,8 @@ def compile_filter(wanted: Mapping[str, object]) -> Compiled:
 
     Raises: InvalidInput (code `invalid_filter`); LimitExceeded (code `filter_too_large`).
     """
-    if len(json.dumps(wanted, default=str).encode()) > MAX_FILTER_BYTES:
+    written = json.dumps(wanted, default=str, ensure_ascii=False, separators=(",", ":"))
+    if len(written.encode("utf-8", "surrogatepass")) > MAX_FILTER_BYTES:
         raise LimitExceeded("the filter is too large", code="filter_too_large", limit_bytes=MAX_FILTER_BYTES)
     conditions = list(_conditions(wanted, MAX_DEPTH))
     if sum(count for count, _ in conditions) > MAX_CONDITIONS:
