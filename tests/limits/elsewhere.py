@@ -143,6 +143,7 @@ REASONS: Mapping[str, str] = {
     "retain.ingest.rule_extractor.MAX_OBJECT": "longer words are no object of a rule; the message is stored whole",
     "retain.ingest.rule_extractor.MAX_THING_WORDS": "more words are no object of a rule; the message is stored whole",
     "retain.json_schema._MAX_SHOWN": _SHOWN,
+    "retain.ledgers.failures.MAX_NOTED": "the failures after them are in the log alone; `tests/ledgers/test_failures.py`",
     "retain.lifecycle.backups.restoring.MAX_PAGE_BYTES": "pages are written by a backup, within `export.PAGE_BYTES`",
     "retain.lifecycle.importing.MAX_TRIES": _TRIES,
     "retain.limits.deadlines.EMBEDDED_TEXT_MS": _TIME,
