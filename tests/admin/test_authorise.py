@@ -181,6 +181,22 @@ async def test_development_mode_refuses_pages_of_other_sites(headers: dict[str, 
         assert refused.value.code == "cross_site_request"
 
 
+@pytest.mark.parametrize(("headers", "allowed"), PAGES)
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("content_type", ["text/plain", "application/json"])
+async def test_a_page_of_another_site_changes_nothing_in_the_name_of_whom_access_knows(
+    verifier: AccessVerifier, sign: Sign, method: str, headers: dict[str, str], content_type: str, allowed: bool
+) -> None:
+    sent = {"content-type": content_type, "cookie": f"CF_Authorization={sign()}", **headers}
+    request = Request(method, "/admin/seed-memory", {}, sent, '{"input": "x"}', "localhost:8787", "req-1")
+    if allowed or method == "GET":
+        assert (await authorise(request, SETTINGS, verifier)).name == "user@example.com"
+    else:
+        with pytest.raises(Forbidden) as refused:
+            await authorise(request, SETTINGS, verifier)
+        assert refused.value.code == "cross_site_request"
+
+
 PEERS = [
     pytest.param({}, True, id="nothing"),
     pytest.param({"cf-connecting-ip": "127.0.0.1"}, True, id="this machine"),

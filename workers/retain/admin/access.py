@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import jwt
 
-from retain.admin.development import check_developer, is_local
+from retain.admin.development import check_developer, check_page, is_local
 from retain.errors import Misconfigured, Unauthenticated, Unavailable, UpstreamFailed
 from retain.http import Request
 from retain.json_text import read_json
@@ -63,6 +63,7 @@ class AccessIdentity:
     subjects: tuple[str, ...] = ()
 
 
+_READING = ("GET", "HEAD")
 DEVELOPER = AccessIdentity("development", "developer", "")
 
 
@@ -74,7 +75,10 @@ async def authorise(request: Request, settings: AccessSettings, verifier: Access
     reached under a loopback name. What a proxy, another machine or a page in the developer's browser sends is not the
     developer's.
 
-    Raises: as `check_developer`, `token_of` and `AccessVerifier.verify`.
+    Access itself sends the token with whatever a browser sends that holds its cookie. So a page of another site or port
+    may change nothing in the name of whoever looks at it, whatever content type it sends.
+
+    Raises: as `check_developer`, `check_page`, `token_of` and `AccessVerifier.verify`.
     """
     if (
         settings.environment == "development"
@@ -85,6 +89,8 @@ async def authorise(request: Request, settings: AccessSettings, verifier: Access
         check_developer(request)
         return DEVELOPER
     _issuer(settings)  # before the token: if Access is not configured, no request can have one
+    if request.method not in _READING:  # a link on another site may lead to what is only read
+        check_page(request)
     return await verifier.verify(token_of(request.headers))
 
 

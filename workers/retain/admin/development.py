@@ -42,7 +42,15 @@ def check_developer(request: Request) -> None:
             code="forwarded_request",
             headers=added or ["cf-connecting-ip"],
         )
-    if not _is_own_page(headers, request.host):
+    check_page(request)
+
+
+def check_page(request: Request) -> None:
+    """Refuse a request that a page of another site or port sent. A program names no page, and is not refused.
+
+    Raises: Forbidden (code `cross_site_request`).
+    """
+    if not _is_own_page(request.headers, request.host):
         raise Forbidden("a page of another site or port may not send this", code="cross_site_request")
 
 
