@@ -141,7 +141,7 @@ async def test_a_request_that_fails_unexpectedly_is_parked_once_a_minute_after_i
     [entry] = (await worker.request("GET", "/admin/errors?stage=request&state=parked")).content["errors"]
     assert (entry["code"], entry["tenant_id"], entry["attempts"]) == ("internal", "", 1)
     assert re.fullmatch(
-        r"GET /admin/tenants/\{tenant\}/roles ValueError retain\.admin\.resources\.roles:\d+", entry["concerns"]
+        r"GET /admin/tenants/\{tenant\}/roles ValueError retain\.admin\.resources\.access\.roles:\d+", entry["concerns"]
     )
     worker.clock.advance(NOTED_MS)
     await worker.request("GET", "/admin/tenants/acme/roles")
