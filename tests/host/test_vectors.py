@@ -13,12 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.errors import Misconfigured, RetainError
+from retain.host import vectors
 from retain.host.vectors import SqliteVectorIndex
 from retain.limits.vector_filter import matches
 from retain.ports import MetadataFilter, MetadataValue, VectorEntry, VectorMatch
 from tests.ports import Case, cases, vector_index
 
 DIMENSIONS = 4
+
+
+@pytest.fixture(params=["numpy", "plain"], autouse=True)
+def arrays(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With numpy and without: both answer the same."""
+    if request.param == "plain":
+        monkeypatch.setattr(vectors, "numpy", None)
 
 
 @pytest.fixture
@@ -145,3 +153,25 @@ async def test_values_are_returned_as_32_bit_floats(values: list[float]) -> None
     [entry] = await index.get_by_ids(["a"])
     assert struct.pack("4f", *entry.values) == struct.pack("4f", *values)
     index.close()
+
+
+async def test_what_another_connection_writes_is_found(tmp_path: Path) -> None:
+    """What is kept in memory is read again."""
+    one = SqliteVectorIndex.open(DIMENSIONS, tmp_path / "vectors.sqlite")
+    other = SqliteVectorIndex.open(DIMENSIONS, tmp_path / "vectors.sqlite")
+
+    async def found(index: SqliteVectorIndex) -> list[str]:
+        matches = await index.query([1.0, 0.0, 0.0, 0.0], namespace="n", filter={"kind": "fact"}, top_k=9)
+        return [match.id for match in matches]
+
+    await one.upsert([VectorEntry("a", [1.0, 0.0, 0.0, 0.0], "n", {"kind": "fact"})])
+    assert await found(one) == await found(other) == ["a"]
+    await other.upsert([VectorEntry("b", [1.0, 1.0, 0.0, 0.0], "n", {"kind": "fact"})])
+    assert await found(one) == await found(other) == ["a", "b"]
+    await one.upsert([VectorEntry("a", [1.0, 0.0, 0.0, 0.0], "n", {"kind": "task"})])
+    await other.upsert([VectorEntry("c", [1.0, 2.0, 0.0, 0.0], "n", {"kind": "fact"})])
+    assert await found(one) == await found(other) == ["b", "c"]
+    await one.delete_by_ids(["b"])
+    assert await found(one) == await found(other) == ["c"]
+    one.close()
+    other.close()

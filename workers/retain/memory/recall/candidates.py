@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from retain.memory.filters import FIELDS
 from retain.memory.recall.evidence import PREFERRING, REACH, SEAM, STEMS_EACH
 from retain.memory.recall.preparation import SPAN
-from retain.memory.recall.words import scope_tag, stem, words
+from retain.memory.recall.words import scope_tag, stem, tagged, words
 from retain.memory.records.record import Record
 from retain.memory.records.rows import RECORD_COLUMNS, outside_gaps
 from retain.memory.scope import Reach
@@ -112,9 +113,9 @@ class Visible:
         within, scopes = self.reach.predicate("r")
         valid = (
             "(r.valid_to_ms IS NULL OR r.valid_to_ms > ?) AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?)"
-            f" AND r.valid_from_ms <= ? AND {outside_gaps(str(self.at_ms))} AND {self.condition}"
+            f" AND r.valid_from_ms <= ? AND {outside_gaps('?')} AND {self.condition}"
         )
-        values = (*[self.at_ms] * 3, *self.condition_values)
+        values = (*[self.at_ms] * 5, *self.condition_values)
         known = self.known_at_ms
         if known is None:
             return f"{within} AND {valid}", (*scopes, *values)
@@ -164,15 +165,17 @@ def exact_term(visible: Visible, phrase: Sequence[str], texts: TextIndex) -> Sta
 def standing(visible: Visible, texts: TextIndex) -> Statement:
     """Return the statement for the ids of the newest records that have a phrase of standing instructions."""
     where, values = visible.where(texts)
-    phrases = [[stem(word) for word in words(phrase)] for phrase in _STANDING]
-    match = " OR ".join(
-        f'"{" ".join(tag + found for found in phrase)}"' for tag in tags_of(visible) for phrase in phrases
-    )
+    match = " OR ".join([f'"{tagged(tag, phrase)}"' for tag in tags_of(visible) for phrase in _standing_phrases()])
     return (
         f"SELECT r.id FROM (SELECT rowid AS number FROM {texts.full_text} WHERE {texts.full_text} MATCH ?"
         f" ORDER BY rowid DESC LIMIT {STANDING_CANDIDATES}) f {texts.records.format(number='f.number')} WHERE {where}",
         (match or '""', *values),
     )
+
+
+@cache
+def _standing_phrases() -> list[list[str]]:
+    return [[stem(word) for word in words(phrase)] for phrase in _STANDING]
 
 
 def tags_of(visible: Visible) -> list[str]:

@@ -171,10 +171,11 @@ def rank(
     chosen = weights or Weights()
     own, spoken = by_origin(query, idf)
     whole = sum(own.values()) or 1.0
+    around = _by_distance(chosen)
     short = {c.id: _shortness(c.length, chosen) for c in candidates}
     for c in candidates:
         s = short[c.id]
-        covered = _covered(c, turns, own, chosen) / whole if s else 0.0
+        covered = _covered(c, turns, own, around) / whole if s else 0.0
         c.components = {
             "vector": chosen.vector * c.cosine,
             "words": chosen.words * (s * covered + (1.0 - s) * c.bm25 / ((BM25_K1 + 1) * whole)),
@@ -194,7 +195,7 @@ def rank(
     if query.context_stems:
         for c in candidates:
             s = short[c.id]
-            covered = _covered(c, turns, spoken, chosen) / whole if s else 0.0
+            covered = _covered(c, turns, spoken, around) / whole if s else 0.0
             _add(c, "context", chosen.words * (s * covered + (1.0 - s) * c.context / ((BM25_K1 + 1) * whole)))
     ordered = sorted(candidates, key=_by_score)
     if query.message:
@@ -206,9 +207,9 @@ def rank(
     pool = ordered[:RELATED_POOL]
     heat = [math.exp(0.5 * (c.score - pool[0].score)) for c in pool]
     warmed = _around(pool, heat) if not query.message else [0.0] * len(pool)
-    for c, related, around in zip(pool, _related(pool, heat), warmed, strict=True):
+    for c, related, near in zip(pool, _related(pool, heat), warmed, strict=True):
         _add(c, "related", chosen.related * related)
-        _add(c, "around", chosen.around * around)
+        _add(c, "around", chosen.around * near)
     ordered.sort(key=_by_score)
     return ordered
 
@@ -232,21 +233,32 @@ def _shortness(length: int, weights: Weights) -> float:
     return 0.0 if length > WINDOW_LIMIT else min(1.0, weights.short / max(length, 1)) ** 2
 
 
-def _covered(item: Candidate, turns: Turns, idf: Mapping[str, float], weights: Weights) -> float:
-    """Return the sum of idf of the query's words that the item has or, discounted by distance, its neighbours have."""
+def _covered(item: Candidate, turns: Turns, idf: Mapping[str, float], around: Sequence[tuple[float, int]]) -> float:
+    """Return the sum of idf of the query's words that the item has or, discounted by distance, its neighbours have.
+
+    around: the discount at each distance from the item, the largest first.
+    """
     total = sum([idf[t] for t in item.has])
     if item.place is None:
         return total
     conversation, position = item.place
-    best: dict[str, float] = {}
-    for step, discounts in ((-1, weights.before), (1, weights.after)):
-        for distance, discount in enumerate(discounts, start=1):
-            turn = turns.get((conversation, position + step * distance))
-            if turn:
-                for t in turn - item.has:
-                    if discount > best.get(t, 0.0):
-                        best[t] = discount
-    return total + sum([idf[t] * discount for t, discount in best.items()])
+    missing = idf.keys() - item.has
+    for discount, distance in around:
+        if not missing:
+            break
+        turn = turns.get((conversation, position + distance))
+        if turn:
+            found = turn & missing
+            total += discount * sum([idf[t] for t in found])
+            missing -= found
+    return total
+
+
+def _by_distance(weights: Weights) -> list[tuple[float, int]]:
+    """Return the discount at each distance from a turn, the largest first."""
+    before = [(discount, -distance) for distance, discount in enumerate(weights.before, start=1)]
+    after = [(discount, distance) for distance, discount in enumerate(weights.after, start=1)]
+    return sorted([*before, *after], reverse=True)
 
 
 def _related(pool: Sequence[Candidate], heat: Sequence[float]) -> list[float]:
