@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from operator import attrgetter, itemgetter
+from itertools import repeat
+from operator import attrgetter, itemgetter, xor
 from typing import Any, NamedTuple
 
 from retain.memory.recall.preparation import PART_CHARACTERS, WINDOW_LIMIT
@@ -23,6 +24,9 @@ PREFERRING = (" i ", " prefer ")
 
 SEAM = 1000
 """So many positions are left between two parts of a conversation, or more, when they arrive: nothing was said there."""
+
+FRESH_CHOSEN = 200
+"""Fresh records that are looked at for their signatures alone: more than are chosen."""
 
 STEMS_EACH = 50
 """How many of a query's stems one number stands for, with a bit for each."""
@@ -67,6 +71,24 @@ class SearchRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What D1 found. fresh: [id, signature, whether the index may be wrong] of the newest writes.
+
+    earlier: [id, signature] of texts that were known in the past, and that the index does not have. matching: [id,
+    signature] of the newest records that meet the filter; None without one.
+    """
+
+    bm25: Mapping[str, float]
+    context: Mapping[str, float]
+    exact: Mapping[str, float]
+    fresh: Sequence[Any]
+    earlier: Sequence[Any]
+    matching: Sequence[Any] | None
+    dated: frozenset[str]
+    standing: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What the sources found, by record id.
 
@@ -74,6 +96,7 @@ class Evidence:
     returned, 0 when it returned fewer than asked for: what it did not return is at most as near. None when it did not
     answer: then cosines are estimated.
     query_signature: 0 for a query without a vector. bm25, exact: the scores from full text and exact terms.
+    fresh: records that the index may not show yet: what it did not return says nothing about them.
     matching: of the newest records that meet a filter, those that are nearest by their signatures: candidates in any case.
     all_matching: they were chosen from all that meet it. dated: what full text found of the times that the query names.
     standing: the newest with a phrase of standing instructions; candidates in any case. context: as bm25, of the words of
@@ -85,6 +108,7 @@ class Evidence:
     query_signature: int
     bm25: Mapping[str, float]
     exact: Mapping[str, float]
+    fresh: frozenset[str] = frozenset()
     matching: Sequence[str] = ()
     all_matching: bool = False
     dated: frozenset[str] = frozenset()
@@ -103,7 +127,7 @@ class Evidence:
             return known
         if not self.query_signature:
             return self.floor or 0.0
-        if self.floor is None:
+        if self.floor is None or row.id in self.fresh:
             return estimated(self.query_signature, row.signature)
         if row.length > PART_CHARACTERS:
             return self.floor
@@ -116,6 +140,24 @@ def estimated(query_signature: int, signature: str) -> float:
     Source: https://doi.org/10.1145/509907.509965
     """
     return COSINES[(query_signature ^ int(signature, 16)).bit_count()]
+
+
+def nearest_fresh(rows: Sequence[Any], query_signature: int, found: Set[str]) -> dict[str, tuple[float, int]]:
+    """Return the estimated cosines of the fresh records that may be chosen, by id, each with whether it was changed.
+
+    Those are the `FRESH_CHOSEN` nearest, and what else was found. rows: [id, signature, changed].
+    """
+    if not rows:
+        return {}
+    ids, signatures, changed = zip(*rows, strict=True)
+    # Up to 2,000 of them: each of these loops is the interpreter's own.
+    distances = list(map(int.bit_count, map(xor, repeat(query_signature), map(int, signatures, repeat(16)))))
+    farthest = sorted(distances)[:FRESH_CHOSEN][-1]
+    return {
+        one: (COSINES[distance], changes)
+        for one, distance, changes in zip(ids, distances, changed, strict=True)
+        if distance <= farthest or one in found
+    }
 
 
 def closest(rows: Sequence[tuple[str, str]], query_signature: int, count: int) -> list[str]:

@@ -17,11 +17,13 @@ from retain.memory.recall.candidates import Visible
 from retain.memory.recall.evidence import (
     MAX_STEMS,
     Evidence,
+    Found,
     SearchRow,
     candidates_of,
     closest,
     estimated,
     first_choice,
+    nearest_fresh,
 )
 from retain.memory.recall.outdated import demote, facts_of_messages, read_facts
 from retain.memory.recall.preparation import signature
@@ -30,7 +32,7 @@ from retain.memory.recall.ranking import Candidate, Weights, by_origin, distinct
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.recall.sources.contents import Contents
 from retain.memory.recall.sources.full_text import bm25, found_words, full_text
-from retain.memory.recall.sources.nearest import CANDIDATES, NEAR, NOTHING, Nearest, VectorSearch, too_few
+from retain.memory.recall.sources.nearest import CANDIDATES, NOTHING, Nearest, VectorSearch, too_few
 from retain.memory.recall.sources.pushed import pushed
 from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain, read_below, visible_from
 from retain.memory.recall.sources.widening import widened
@@ -169,8 +171,8 @@ class Recall:
         idf = statistics.idf(query)
         telling = rarity(query, idf, statistics.records)
         scale = Relevance(meant.unrelated, telling, obscure(query.text, vector), self._weights)
-        ranked, contents = await self._rank(query, evidence, idf, visible)
-        if meant.search is not None and self._is_crowded(evidence, meant.nearest, ranked, wanted):
+        first, ranked, contents = await self._rank(query, evidence, idf, visible)
+        if meant.search is not None and self._is_crowded(evidence, meant.nearest, first, ranked, wanted):
             evidence, complete = await widened(
                 self._sql,
                 meant.search,
@@ -181,7 +183,7 @@ class Recall:
                 wanted=wanted.top_k,
                 model=self._embedder.model,
             )
-            ranked, contents = await self._rank(query, evidence, idf, visible)
+            _, ranked, contents = await self._rank(query, evidence, idf, visible)
             degraded = degraded if complete else (*degraded, "width")
         count = wanted.top_k if self._reranker is None else 2 * wanted.top_k
         hits = await self._hydrate(ranked, count, contents, scale, wanted.min_score)
@@ -210,22 +212,29 @@ class Recall:
         return _Meaning(vector, unrelated, search, nearest, degraded)
 
     def _is_crowded(
-        self, evidence: Evidence, nearest: Nearest, ranked: Sequence[Candidate], wanted: RecallQuery
+        self,
+        evidence: Evidence,
+        nearest: Nearest,
+        first: Sequence[str],
+        ranked: Sequence[Candidate],
+        wanted: RecallQuery,
     ) -> bool:
-        """Return whether records that may not be seen took the places of others. ranked: those that may be seen."""
+        """Return whether records that may not be seen took the places of others.
+
+        first: all that was found, best first. ranked: those that were considered and may be seen.
+        """
         if evidence.all_matching:
             return False  # all that may be seen was looked at
         seen = sum([candidate.id in nearest.cosine for candidate in ranked])
-        if seen >= max(NEAR, wanted.top_k):
-            return False
-        found = first_choice(evidence, 1.0, self._weights)
-        considered = sum([one in nearest.cosine for one in found[:KEEP]])
-        return (nearest.full or len(found) > KEEP) and too_few(seen, considered, wanted.top_k)
+        considered = sum([one in nearest.cosine for one in first[:KEEP]])
+        return (nearest.full or len(first) > KEEP) and too_few(seen, considered, wanted.top_k)
 
     async def _rank(
         self, query: Query, evidence: Evidence, idf: Mapping[str, float], visible: Visible
-    ) -> tuple[list[Candidate], Contents]:
-        """Return the candidates and their neighbours, best first, each content once; and their records.
+    ) -> tuple[list[str], list[Candidate], Contents]:
+        """Return the ids of all that was found, by a first score, the candidates, by the formula, and their records.
+
+        The candidates are the best of what was found and their neighbours, each content once. Both are best first.
 
         In the past the records are read first: their events say which of two equal contents was valid.
         """
@@ -258,7 +267,7 @@ class Recall:
         whole = (found.rows[0]["whole"] or "").split(sources.SEPARATOR)
         texts = {row[1]: text for row, text in zip(read, whole, strict=False) if text}
         contents = Contents(self._sql, visible, texts, known)
-        return demote(ranked, read_facts(_listed(stated)), self._weights.outdated), contents
+        return first, demote(ranked, read_facts(_listed(stated)), self._weights.outdated), contents
 
     async def _reranked(self, reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits in the reranker's order, ties in the old one; its relevance becomes the component `rerank`."""
@@ -271,7 +280,7 @@ class Recall:
 
     async def _in_d1(
         self, query: Query, visible: Visible, counted: Counted | None, *, filtered: bool
-    ) -> tuple[Statistics, Visible, _Found]:
+    ) -> tuple[Statistics, Visible, Found]:
         """Return what D1 finds by words and among the newest writes, and what is visible by D1's own scopes. One trip.
 
         counted: the visible scopes, if they were read already.
@@ -311,7 +320,7 @@ class Recall:
             for row in result.rows:
                 exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
         standing = frozenset(row["id"] for result in instructed for row in result.rows)
-        return statistics, visible, _Found(ranked, context, exact, _listed(fresh), earlier, matching, dated, standing)
+        return statistics, visible, Found(ranked, context, exact, _listed(fresh), earlier, matching, dated, standing)
 
     async def _hydrate(
         self, ranked: Sequence[Candidate], count: int, contents: Contents, scale: Relevance, min_score: float
@@ -350,28 +359,10 @@ class _Meaning:
     degraded: tuple[Degradation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What D1 found. fresh: [id, signature, whether the index may be wrong] of the newest writes.
-
-    earlier: [id, signature] of texts that were known in the past, and that the index does not have. matching: [id,
-    signature] of the newest records that meet the filter; None without one.
-    """
-
-    bm25: Mapping[str, float]
-    context: Mapping[str, float]
-    exact: Mapping[str, float]
-    fresh: Sequence[Sequence[Any]]
-    earlier: Sequence[Sequence[Any]]
-    matching: Sequence[Any] | None
-    dated: frozenset[str]
-    standing: frozenset[str]
-
-
-def _evidence(meant: _Meaning, found: _Found) -> Evidence:
+def _evidence(meant: _Meaning, found: Found) -> Evidence:
     """Return what all sources found together."""
     own = int(signature([meant.vector]), 16) if any(meant.vector) else 0
-    lately = {one: (estimated(own, bits), changed) for one, bits, changed in (found.fresh if own else [])}
+    lately = nearest_fresh(found.fresh, own, {*found.bm25, *found.exact, *meant.nearest.cosine}) if own else {}
     return Evidence(
         cosine={
             **{one: cosine for one, (cosine, _) in lately.items()},
@@ -379,6 +370,7 @@ def _evidence(meant: _Meaning, found: _Found) -> Evidence:
             **{one: cosine for one, (cosine, changed) in lately.items() if changed},
             **({one: estimated(own, bits) for one, bits in found.earlier} if own else {}),
         },
+        fresh=frozenset([one for one, _, _ in found.fresh] if own else []),
         floor=meant.nearest.floor,
         query_signature=own,
         bm25=found.bm25,
