@@ -62,7 +62,7 @@ class Teacher:
         Sequences of equal length are computed together, so that none is padded and no result depends on the others.
         progress: called with the number of sequences done.
         """
-        pooled = np.zeros((len(sequences), self.dimensions), np.float32)
+        pooled: np.ndarray = np.zeros((len(sequences), self.dimensions), np.float32)
         order = sorted(range(len(sequences)), key=lambda place: len(sequences[place]))
         done = 0
         for length, places in groupby(order, key=lambda place: len(sequences[place])):

@@ -28,7 +28,7 @@ from retain.ports import MetadataFilter, MetadataValue, PropertyType, SqlValue, 
 try:
     import numpy
 except ImportError:  # it is optional
-    numpy = None
+    numpy = None  # type: ignore[assignment]
 
 _SCHEMA = (
     """
@@ -251,7 +251,7 @@ class _Space:
     def __init__(self, dimensions: int) -> None:
         self._rows: dict[str, int] = {}
         self._entries: list[tuple[str, bytes, float, dict[str, MetadataValue]]] = []
-        self._units = numpy.zeros((16, dimensions), dtype=numpy.float32)
+        self._units: numpy.ndarray = numpy.zeros((16, dimensions), dtype=numpy.float32)
         self._masks: dict[str, tuple[MetadataFilter, bytearray]] = {}
 
     def put(self, id_: str, blob: bytes, norm: float, text: str) -> None:
