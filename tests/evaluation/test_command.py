@@ -47,6 +47,7 @@ def test_a_run_is_good_when_it_is_above_its_thresholds_and_everything_was_scored
         "version": "0" * 64,
         "state": "completed",
         "thresholds": {"exact": 0.5},
+        "cursor": None,
         "results": [
             {
                 "case_id": "a",

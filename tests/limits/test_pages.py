@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -47,11 +48,11 @@ async def test_the_last_page_has_no_successor() -> None:
         assert ([int(row["n"]) for row in rows], left) == ([1, 2], False)
 
 
-async def _pages(bench: Bench, path: str, name: str) -> list[list[dict[str, object]]]:
+async def _pages(bench: Bench, path: str, name: str, *, limit: int = 200) -> list[Any]:
     pages = []
     cursor = ""
     while True:
-        page = await bench.ask("GET", f"{path}?limit=200{cursor}")
+        page = await bench.ask("GET", f"{path}?limit={limit}{cursor}")
         assert len(json.dumps(page[name], ensure_ascii=False).encode()) < PAGE_BYTES + 300_000
         pages.append(page[name])
         if page["cursor"] is None:
@@ -93,3 +94,75 @@ async def test_large_inputs_of_a_conversation_come_on_several_pages() -> None:
         assert len(pages) == 2
         newest = await bench.ask("GET", f"{place}?limit=200")
         assert len(newest["messages"]) == len(pages[0])
+
+
+async def test_the_events_of_one_memory_come_on_several_pages() -> None:
+    async with serving() as worker:
+        await worker.tenant()
+        bench = Bench(worker)
+        texts = [f"{number} {text_of(60_000, 'x')}" for number in range(20)]
+        made = await bench.ask("POST", "/admin/tenants/{tenant}/memories", {"content": texts[0]})
+        path = f"/admin/tenants/{{tenant}}/memories/{made['id']}"
+        for text in texts[1:]:
+            await bench.ask("PATCH", path, {"content": text})
+        pages = await _pages(bench, path, "events")
+        assert [event["data"]["content"] for page in pages for event in page] == texts
+        assert len(pages) == 3
+        first = await bench.ask("GET", path)
+        assert (first["content"], first["events"]) == (texts[-1], pages[0])
+        one = await bench.ask("GET", f"{path}?limit=1&cursor={first['events'][0]['event_id']}")
+        assert [event["event_id"] for event in one["events"]] == [first["events"][1]["event_id"]]
+
+
+async def test_the_results_of_an_evaluation_come_on_several_pages() -> None:
+    case = {"input": "Contact contact:7 responded positively.", "expected": {"contains": ["contact"]}}
+    cases = [{**case, "id": f"case-{number}"} for number in range(2)]
+    async with serving() as worker:
+        await worker.tenant()
+        bench = Bench(worker)
+        base = "/admin/tenants/{tenant}/evals"
+        await bench.ask("PUT", f"{base}/datasets/large", {"target": {"agent": "sdr"}, "cases": cases})
+        run_id = (await bench.ask("POST", f"{base}/runs", {"dataset": "large"}))["run"]["run_id"]
+        await worker.rows(
+            "UPDATE eval_results SET state = 'scored', outcome = 'passed', output = ?, observed = ?, scores = '[]'",
+            text_of(64_000),
+            json.dumps({"text": text_of(250_000)}, ensure_ascii=False),
+        )
+        for number in range(2, 9):
+            await worker.rows(
+                "INSERT INTO eval_results SELECT run_id, ?, tenant_id, ?, state, attempts, outcome, output, observed,"
+                " scores, error, started_at_ms, scored_at_ms FROM eval_results WHERE position = 0",
+                number,
+                f"case-{number}",
+            )
+        path, found, cursor = f"{base}/runs/{run_id}", [], ""
+        while True:
+            page = await bench.ask("GET", f"{path}{cursor}")
+            assert len(json.dumps(page, ensure_ascii=False).encode()) < PAGE_BYTES + 400_000
+            assert page["summary"]["passed"] == 9, "the whole run is counted"
+            found.append(page["results"])
+            if page["cursor"] is None:
+                break
+            cursor = f"?cursor={page['cursor']}"
+        assert [result["position"] for page in found for result in page] == list(range(9))
+        assert {len(result["output"].encode()) for page in found for result in page} == {64_000}
+        assert [len(page) for page in found] == [2, 2, 2, 2, 1]
+
+
+async def test_groups_of_large_similar_memories_come_on_several_pages() -> None:
+    contents = [f"{number} {text_of(60_000)}" for number in range(20)]
+    async with serving() as worker:
+        await worker.tenant()
+        bench = Bench(worker)
+        memories = [{"content": content} for content in contents]
+        for start in (0, 10):
+            body = {"tenant": "acme", "agent_type": "sdr", "memories": memories[start : start + 10]}
+            await bench.ask("POST", "/admin/seed-memory", body)
+        await worker.rows("DELETE FROM memory_likeness")
+        await worker.rows(
+            "INSERT INTO memory_likeness (record_id, tenant_id, similar)"
+            " SELECT id, tenant_id, printf('%064x', CAST(content AS INTEGER) / 2) FROM memory_records"
+        )
+        pages = await _pages(bench, "/admin/tenants/{tenant}/memories/similar", "groups", limit=50)
+        assert [memory["content"] for page in pages for group in page for memory in group] == contents
+        assert [len(page) for page in pages] == [5, 5]

@@ -77,6 +77,12 @@ class IdArguments(BodyModel):
     id: str
 
 
+class HistoryArguments(IdArguments):
+    """One memory, and where its learning events continue."""
+
+    cursor: str | None = None
+
+
 class EditArguments(EditBody):
     """One memory, and its changed fields."""
 
@@ -113,8 +119,8 @@ async def _list(desk: MemoryDesk, owner: Owner, given: ListArguments) -> Mapping
     return page.to_json()
 
 
-async def _get(desk: MemoryDesk, owner: Owner, given: IdArguments) -> Mapping[str, object]:
-    return (await desk.get(owner, given.id)).to_json()
+async def _get(desk: MemoryDesk, owner: Owner, given: HistoryArguments) -> Mapping[str, object]:
+    return (await desk.get(owner, given.id, after=given.cursor or "")).to_json()
 
 
 async def _edit(desk: MemoryDesk, owner: Owner, given: EditArguments) -> Mapping[str, object]:
@@ -166,7 +172,7 @@ _TOOLS: Mapping[str, _MemoryTool] = {
         "Find what is remembered, best first.", RecallArguments, _recall, needs="viewer", readOnlyHint=True
     ),
     "list": _tool("List memories, oldest first.", ListArguments, _list, needs="viewer", readOnlyHint=True),
-    "get": _tool("Read one memory and how it came to be.", IdArguments, _get, needs="viewer", readOnlyHint=True),
+    "get": _tool("Read one memory and how it came to be.", HistoryArguments, _get, needs="viewer", readOnlyHint=True),
     "edit": _tool(
         "Change fields of one memory; its history keeps the earlier text.",
         EditArguments,

@@ -15,7 +15,7 @@ from retain.memory.records.events import LearningEvent
 from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.record import NewRecord, Record, RecordSource
 from retain.memory.scope import Scope, UserPlace, View, holding
-from retain.memory.semantic import RecallQuery, RecallResult, SemanticMemory, StoreResult
+from retain.memory.semantic import EVENTS_PER_PAGE, RecallQuery, RecallResult, SemanticMemory, StoreResult
 
 _KNOWN_SCOPE = "SELECT 1 FROM scopes WHERE tenant_id = ? AND scope_id = ?"
 
@@ -47,14 +47,16 @@ class RecordPage:
 
 @dataclass(frozen=True, slots=True)
 class RecordHistory:
-    """A record and its learning events, oldest first."""
+    """A record and a page of its learning events, oldest first. more: whether others follow."""
 
     record: Record
     events: Sequence[LearningEvent]
+    more: bool
 
     def to_json(self) -> Mapping[str, object]:
-        """Return the record with its events as JSON."""
-        return {**self.record.to_json(), "events": [asdict(event) for event in self.events]}
+        """Return the record with its events as JSON, and the cursor of the next page of them."""
+        cursor = self.events[-1].event_id if self.more else None
+        return {**self.record.to_json(), "events": [asdict(event) for event in self.events], "cursor": cursor}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +125,15 @@ class MemoryDesk:
                 raise UnknownScope("the house is unknown")
         return page
 
-    async def get(self, owner: Owner, record_id: str) -> RecordHistory:
-        """Return one memory that the owner sees, with its learning events. Raises: NotFound (code `no_such_memory`)."""
-        return RecordHistory(*await self._context.semantic(await self._view(owner)).get(record_id))
+    async def get(
+        self, owner: Owner, record_id: str, *, after: str = "", limit: int = EVENTS_PER_PAGE
+    ) -> RecordHistory:
+        """Return one memory that the owner sees, with a page of its learning events after the one with an id.
+
+        Raises: NotFound (code `no_such_memory`).
+        """
+        memory = self._context.semantic(await self._view(owner))
+        return RecordHistory(*await memory.page_of(record_id, after=after, limit=limit))
 
     async def edit(self, owner: Owner, record_id: str, changes: Mapping[str, Any]) -> Record:
         """Change fields of one memory at or below the owner's scope.

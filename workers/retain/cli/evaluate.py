@@ -67,6 +67,7 @@ class EvaluatedRun(TypedDict):
     thresholds: dict[str, float]
     summary: _RunSummary
     results: list[_CaseResult]
+    cursor: str | None
 
 
 def dataset_file(name: str) -> Path:
@@ -112,11 +113,21 @@ def evaluate(client: httpx.Client, name: str, content: dict[str, object]) -> Eva
     for _ in range(MAX_CALLS):
         run: EvaluatedRun = progress["run"]
         if run["state"] != "running":  # only erasing scratch tenants is left, and this server stops
-            return run
+            return _whole(client, f"{base}/runs/{run['run_id']}", run)
         time.sleep((progress["retry_after_ms"] or 0) / 1000)
         progress = _checked(client.post(f"{base}/runs/{run['run_id']}"))
     _out.print(f"the evaluation of {name} did not finish in time")
     raise SystemExit(1)
+
+
+def _whole(client: httpx.Client, path: str, run: EvaluatedRun) -> EvaluatedRun:
+    """Return the run with the results of every page. Raises: SystemExit."""
+    results, cursor = list(run["results"]), run["cursor"]
+    while cursor is not None:
+        page = _checked(client.get(path, params={"cursor": cursor}))
+        results += page["results"]
+        cursor = page["cursor"]
+    return {**run, "results": results, "cursor": None}
 
 
 def report(run: EvaluatedRun) -> bool:

@@ -38,16 +38,16 @@ class Result:
         return asdict(self)
 
 
-def result_of(row: Row) -> Result:
-    """Return the result in a row."""
+def result_of(row: Row, texts: Row | None) -> Result:
+    """Return the result in a row. texts: what the case answered and did, None to leave it out."""
     scores = [Score(**score) for score in read_own_json(row["scores"] or "[]")]
     return Result(
         int(row["position"]),
         row["case_id"],
         row["state"],
         row["outcome"],
-        row["output"],
-        read_own_json(row["observed"]) if row["observed"] else None,
+        None if texts is None else texts["output"],
+        None if texts is None or not texts["observed"] else read_own_json(texts["observed"]),
         tuple(scores),
         read_own_json(row["error"]) if row["error"] else None,
         row["started_at_ms"],

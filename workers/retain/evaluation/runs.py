@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from retain.errors import Conflict, NotFound
-from retain.evaluation.dataset import Definition
+from retain.evaluation.dataset import MAX_CASES, Definition
 from retain.evaluation.datasets import DatasetInfo
 from retain.evaluation.results import Outcome, Result, result_of, summary
 from retain.evaluation.scoring.scores import Observation, Score
 from retain.identifiers import check_id, new_id
 from retain.jobs import Leases
 from retain.json_text import JsonObject
+from retain.limits.pages import cut, sized
 from retain.ports import Clock, Row, Sql, Statement
 
 State = Literal["running", "cleaning", "completed"]
@@ -39,7 +40,16 @@ WHERE tenant_id = ?2 AND name = ?3 AND version = ?4
 """
 _BY_KEY = "SELECT run_id, dataset FROM eval_runs WHERE tenant_id = ? AND request_key = ?"
 _RUN = "SELECT * FROM eval_runs WHERE run_id = ? AND tenant_id = ?"
-_RESULTS = "SELECT * FROM eval_results WHERE run_id = ? ORDER BY position"
+_RESULTS = """
+SELECT position, case_id, state, outcome, scores, error, started_at_ms, scored_at_ms FROM eval_results
+WHERE run_id = ? ORDER BY position
+"""
+_TEXTS = sized(
+    "SELECT position, output, observed FROM eval_results WHERE run_id = ? AND position > ? ORDER BY position LIMIT ?",
+    "position",
+    "output",
+    "observed",
+)
 _LIST = """
 SELECT r.*, (SELECT COUNT(*) FROM eval_results c WHERE c.run_id = r.run_id) AS total,
   (SELECT COUNT(*) FROM eval_results c WHERE c.run_id = r.run_id AND c.outcome = 'passed') AS passed,
@@ -95,7 +105,11 @@ class Picked:
 
 @dataclass(frozen=True, slots=True)
 class EvalRun:
-    """A run with its results, in the order of the cases."""
+    """A run with its results, in the order of the cases.
+
+    shown: the positions of the results on the page, the only ones with what the case answered and did; None for all.
+    cursor: the position after which the next page begins; None on the last.
+    """
 
     run_id: str
     tenant_id: str
@@ -107,9 +121,12 @@ class EvalRun:
     created_at_ms: int
     scored_at_ms: int | None
     completed_at_ms: int | None
+    shown: range | None = None
+    cursor: int | None = None
 
     def to_json(self) -> Mapping[str, object]:
-        """Return the run as shown."""
+        """Return the run as shown, with a page of its results."""
+        shown = [one for one in self.results if self.shown is None or one.position in self.shown]
         return {
             "run_id": self.run_id,
             "dataset": self.dataset,
@@ -118,7 +135,8 @@ class EvalRun:
             "thresholds": dict(self.definition.thresholds),
             "state": self.state,
             "summary": summary(self.results, self.definition.thresholds).to_json(),
-            "results": [result.to_json() for result in self.results],
+            "results": [result.to_json() for result in shown],
+            "cursor": None if self.cursor is None else str(self.cursor),
             "created_at_ms": self.created_at_ms,
             "scored_at_ms": self.scored_at_ms,
             "completed_at_ms": self.completed_at_ms,
@@ -158,12 +176,24 @@ class EvalRuns:
             raise Conflict("the dataset was changed meanwhile; start again", code="dataset_changed")
         return run_id, True
 
-    async def get(self, tenant_id: str, run_id: str) -> EvalRun:
-        """Return a run with its results. Raises: InvalidInput; NotFound (code `no_such_evaluation`)."""
-        runs, results = await self._sql.batch([(_RUN, (check_id(run_id), tenant_id)), (_RESULTS, (run_id,))])
+    async def get(self, tenant_id: str, run_id: str, *, after: int = -1) -> EvalRun:
+        """Return a run with its results, those of the page after a position with their texts.
+
+        Raises: InvalidInput; NotFound (code `no_such_evaluation`).
+        """
+        runs, results, page = await self._sql.batch(
+            [
+                (_RUN, (check_id(run_id), tenant_id)),
+                (_RESULTS, (run_id,)),
+                (_TEXTS, (run_id, after, MAX_CASES + 1)),
+            ]
+        )
         if not runs.rows:
             raise NotFound("there is no such evaluation", code="no_such_evaluation")
         row = runs.rows[0]
+        rows, more = cut(page.rows, MAX_CASES)
+        texts = {int(one["position"]): one for one in rows}
+        last = max(texts, default=after)
         return EvalRun(
             row["run_id"],
             row["tenant_id"],
@@ -171,10 +201,12 @@ class EvalRuns:
             row["version"],
             Definition.model_validate_json(row["definition"]),
             row["state"],
-            tuple(result_of(result) for result in results.rows),
+            tuple(result_of(result, texts.get(int(result["position"]))) for result in results.rows),
             int(row["created_at_ms"]),
             row["scored_at_ms"],
             row["completed_at_ms"],
+            range(after + 1, last + 1),
+            last if more else None,
         )
 
     async def page(self, tenant_id: str, *, dataset: str | None, before: str, limit: int) -> list[JsonObject]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from retain.errors import Conflict, InvalidInput, NotFound, RetainError, UnknownScope
 from retain.identifiers import check_id, new_id
+from retain.limits.pages import cut, sized
 from retain.memory.earlier_texts import keep
 from retain.memory.indexer import Indexer
 from retain.memory.recall.recall import Hit, Recall, RecallQuery, RecallResult
@@ -43,6 +44,10 @@ from retain.tenants.history import Change, WorldHistory
 
 __all__ = ["Hit", "RecallQuery", "RecallResult", "SemanticMemory", "StoreResult"]
 
+EVENTS_PER_PAGE = 200
+_EVENTS = sized(
+    "SELECT * FROM memory_events WHERE record_id = ? AND event_id > ? ORDER BY event_id LIMIT ?", "event_id", "data"
+)
 _Decide = Callable[[KnownRecord, Supersession], Awaitable[tuple[Record, list[Written | Statement]]]]
 """Returns a record as it changes, and what is written for that."""
 
@@ -148,15 +153,26 @@ class SemanticMemory:
         return await self._recall.search(wanted)
 
     async def get(self, record_id: str) -> tuple[Record, list[LearningEvent]]:
-        """Return a record at or below the scope, or visible, with its events, oldest first.
+        """Return a record at or below the scope, or visible, with all of its events, oldest first.
 
         Raises: NotFound; InvalidInput.
         """
+        record, events, more = await self.page_of(record_id)
+        while more:
+            _, others, more = await self.page_of(record_id, after=events[-1].event_id)
+            events += others
+        return record, events
+
+    async def page_of(
+        self, record_id: str, *, after: str = "", limit: int = EVENTS_PER_PAGE
+    ) -> tuple[Record, list[LearningEvent], bool]:
+        """Return a record as `get` does, a page of its events, and whether more follow.
+
+        after: the id of the event after which the page begins.
+        """
         record = (await self._owned(record_id, visible=self.view.nodes)).record
-        rows = (
-            await self._sql.run("SELECT * FROM memory_events WHERE record_id = ? ORDER BY event_id", record.id)
-        ).rows
-        return record, [event_of(row) for row in rows]
+        rows, more = cut((await self._sql.run(_EVENTS, record.id, after, limit + 1)).rows, limit)
+        return record, [event_of(row) for row in rows], more
 
     async def edit(self, record_id: str, changes: EventData, source: RecordSource) -> Record:
         """Change fields of a record at or below the scope; the old values stay in its events.

@@ -14,7 +14,7 @@ from retain.evaluation.runs import EvalRuns
 from retain.http import Response, idempotency_key, json_response
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.parameters import PathParameter
-from retain.routing.queries import Id, PageQuery, QueryString
+from retain.routing.queries import Id, PageQuery, QueryModel, QueryString, WholeNumber
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 
@@ -100,9 +100,16 @@ async def cancel(context: AdminContext, request: PathRequest) -> Response:
     return _shown(await context.evaluation().cancel(request.tenant_id, request.path["run_id"]))
 
 
-async def show(context: AdminContext, request: PathRequest) -> Response:
+class ResultsQuery(QueryModel):
+    """Which results of a run to show."""
+
+    cursor: WholeNumber | None = Field(default=None, description="`cursor` of the previous page")
+
+
+async def show(context: AdminContext, request: TypedRequest[None, ResultsQuery]) -> Response:
     """Show a run with its results so far."""
-    return json_response((await _runs(context).get(request.tenant_id, request.path["run_id"])).to_json())
+    after = -1 if request.query.cursor is None else request.query.cursor
+    return json_response((await _runs(context).get(request.tenant_id, request.path["run_id"], after=after)).to_json())
 
 
 async def delete(context: AdminContext, request: PathRequest) -> Response:
@@ -219,7 +226,10 @@ RESOURCE: Resource[AdminContext] = Resource(
             _RUN,
             show,
             needs="viewer",
-            answers=(Answer(200, "the run, with its results so far"),),
+            query=QueryString(ResultsQuery),
+            answers=(
+                Answer(200, "the run, with a page of its results so far; with its `cursor` the next page is shown"),
+            ),
             errors=("no_such_evaluation", "invalid_id"),
         ),
         Route("POST", _RUN, resume, needs="operator", answers=_PROGRESS, errors=("no_such_evaluation", "invalid_id")),

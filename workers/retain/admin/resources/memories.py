@@ -20,7 +20,7 @@ from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import EditableFields, NewRecord
 from retain.memory.records.similar import similar_records
 from retain.routing.bodies import BodyModel, JsonBody
-from retain.routing.queries import Flag, PageLimit, PageQuery, QueryString
+from retain.routing.queries import MAX_LIMIT, Flag, Id, PageLimit, PageQuery, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, ErrorGroup, Resource, Route
 
@@ -166,11 +166,18 @@ async def list_memories(context: AdminContext, request: TypedRequest[None, ListQ
     return json_response(page.to_json())
 
 
-async def get(context: AdminContext, request: PathRequest) -> Response:
-    """Show one memory with its learning events."""
-    return json_response(
-        (await MemoryDesk(context, request.tenant_id, request.http.caller).get(Owner(), request.path["id"])).to_json()
-    )
+class LearningQuery(QueryModel):
+    """Which learning events of a memory to show."""
+
+    limit: PageLimit = MAX_LIMIT
+    cursor: Id | None = Field(default=None, description="`cursor` of the previous page")
+
+
+async def get(context: AdminContext, request: TypedRequest[None, LearningQuery]) -> Response:
+    """Show one memory with its learning events, oldest first."""
+    desk = MemoryDesk(context, request.tenant_id, request.http.caller)
+    after, limit = request.query.cursor or "", request.query.limit
+    return json_response((await desk.get(Owner(), request.path["id"], after=after, limit=limit)).to_json())
 
 
 async def edit(context: AdminContext, request: TypedRequest[EditBody, None]) -> Response:
@@ -351,8 +358,9 @@ RESOURCE: Resource[AdminContext] = Resource(
             get,
             needs="viewer",
             scope="memory:read",
-            answers=(Answer(200, "the memory, and `events`: how it came to be"),),
-            errors=("no_such_memory", "invalid_id"),
+            query=QueryString(LearningQuery),
+            answers=(Answer(200, "the memory, and `events`: how it came to be; `cursor` for those that follow"),),
+            errors=("no_such_memory", "invalid_id", "invalid_limit"),
         ),
         Route(
             "PATCH",
