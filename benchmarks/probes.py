@@ -3,7 +3,9 @@
 Each domain of `evals/recall/` becomes a tenant: its records are stored through `SemanticMemory.store` at their dates, and
 each probe's question is a `SemanticMemory.search`, on the host's SQLite and its exact vector index.
 
-    PYTHONPATH=workers:. python -m benchmarks.probes
+    PYTHONPATH=workers:. python -m benchmarks.probes                 # English, by group
+    PYTHONPATH=workers:. python -m benchmarks.probes --languages     # every language and pair of languages
+    PYTHONPATH=workers:. python -m benchmarks.probes --language de   # one of them, by group
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from retain.json_text import read_own_json
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
-from retain.models.embedders.static import StaticEmbedder
+from retain.models.embedders.static import MODEL, MULTILINGUAL, TABLES, StaticEmbedder
 
 PROBES = ROOT / "evals" / "recall"
 GROUPS = (
@@ -73,12 +75,21 @@ Shares = Mapping[tuple[str, str], tuple[float, ...]]
 """By group and method: the share of the expected records among the first 1 and the first 5."""
 
 
+def languages() -> list[str]:
+    """Return the folders of probes: languages, then pairs of languages, such as `de-en`."""
+    return sorted((place.name for place in PROBES.iterdir() if place.is_dir()), key=lambda name: ("-" in name, name))
+
+
 def read_domains(folder: Path) -> list[Domain]:
-    """Return the domains of a language's folder, by name."""
+    """Return the domains of a language's folder, by name.
+
+    A pair of languages has questions alone: they are about the second language's domain of the same name.
+    """
+    records = folder.with_name(folder.name.rpartition("-")[2])
     return [
         Domain(
             place.name,
-            tuple(ProbeRecord(**row) for row in _rows(place / "records.jsonl")),
+            tuple(ProbeRecord(**row) for row in _rows(records / place.name / "records.jsonl")),
             tuple(Probe(**{**row, "expect": tuple(row["expect"])}) for row in _rows(place / "probes.jsonl")),
         )
         for place in sorted(folder.iterdir())
@@ -148,19 +159,60 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         return [read_own_json(line) for line in lines]
 
 
+def shipped(model: str) -> StaticEmbedder:
+    """Return the embedder of a table that the project ships."""
+    return StaticEmbedder(ROOT / "models" / TABLES[model], model=model)
+
+
+def own_table(language: str) -> str:
+    """Return the table with which the probes of a language, or of a pair of languages, are measured by default."""
+    return MODEL if language == "en" else MULTILINGUAL
+
+
+def show_groups(domains: Sequence[Domain], shares: Shares) -> None:
+    """Print the table of one language, by group."""
+    print("| R@1 / R@5 | probes | " + " | ".join(METHODS) + " |")
+    print("|---|---:|" + "---:|" * len(METHODS))
+    for group, count in counts(domains).items():
+        if count:
+            cells = [_cell(shares[group, method]) for method in METHODS]
+            print(f"| {group} | {count} | " + " | ".join(cells) + " |")
+
+
+def show_languages(names: Sequence[str]) -> None:
+    """Print a line for each language: every method with the multilingual table, and Retain with the English one."""
+    heads = [*METHODS, "retain, English table"]
+    print("| R@1 / R@5 | probes | " + " | ".join(heads) + " |")
+    print("|---|---:|" + "---:|" * len(heads))
+    for name in names:
+        domains = read_domains(PROBES / name)
+        shares = asyncio.run(measure(domains, shipped(MULTILINGUAL)))[0]
+        english = asyncio.run(measure(domains, shipped(MODEL)))[0]
+        cells = [*(_cell(shares["all", method]) for method in METHODS), _cell(english["all", METHODS[-1]])]
+        print(f"| {name} | {counts(domains)['all']} | " + " | ".join(cells) + " |", flush=True)
+
+
+def _cell(shares: tuple[float, ...]) -> str:
+    return " / ".join(f"{100 * share:.1f}" for share in shares)
+
+
 def main() -> None:
     """Print the table of one language, and with `--missed` what Retain does not answer first."""
     parser = argparse.ArgumentParser(description="Measure recall on the project's own probes.")
     parser.add_argument("--language", default="en", help="a folder of evals/recall/ (%(default)s)")
+    parser.add_argument("--languages", action="store_true", help="a line for each language, instead of one by group")
+    parser.add_argument(
+        "--table", choices=sorted(TABLES), help="the embedding table (English for en, else multilingual)"
+    )
     parser.add_argument("--missed", action="store_true", help="list the probes that Retain does not answer first")
     options = parser.parse_args()
+    if options.languages:
+        show_languages(languages())
+        return
     domains = read_domains(PROBES / options.language)
-    shares, missed = asyncio.run(measure(domains, StaticEmbedder(ROOT / "models" / "static-minilm-256-i8.bin")))
-    print("| R@1 / R@5 | probes | " + " | ".join(METHODS) + " |")
-    print("|---|---:|" + "---:|" * len(METHODS))
-    for group, count in counts(domains).items():
-        cells = [" / ".join(f"{100 * share:.1f}" for share in shares[group, method]) for method in METHODS]
-        print(f"| {group} | {count} | " + " | ".join(cells) + " |")
+    embedder = shipped(options.table or own_table(options.language))
+    shares, missed = asyncio.run(measure(domains, embedder))
+    show_groups(domains, shares)
     if options.missed:
         print("\n".join(missed))
 

@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from retain.models.embedders.static import table_file
 from tools.agent_definitions import check_models, compile_agents
 from tools.paths import BUILD, DEVELOPMENT_VARIABLES, PRODUCTION_CONFIG, ROOT
 
-EMBEDDING_TABLE = ROOT / "models" / "static-minilm-256-i8.bin"
+EMBEDDING_TABLES = ROOT / "models"
 _NOT_UPLOADED = (
     "retain/cli/",
     "retain/host/",
@@ -68,7 +69,10 @@ def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents") -> dict
     # In the files' own order: the first task type of `procedures` is the default.
     files["agents.json"] = json.dumps(compiled, indent=1).encode()
     if config.get("vars", {}).get("EMBEDDING_PROVIDER") == "static":
-        files[EMBEDDING_TABLE.name] = EMBEDDING_TABLE.read_bytes()
+        table = EMBEDDING_TABLES / table_file(config["vars"]["EMBEDDING_MODEL"])
+        if not table.exists():
+            raise SystemExit(f"there is no embedding table {table.name} in models/; correct EMBEDDING_MODEL")
+        files[table.name] = table.read_bytes()
     return files
 
 

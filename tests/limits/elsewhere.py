@@ -102,6 +102,8 @@ TESTS: Mapping[str, str] = {
     "test_a_group_is_bounded_by_its_characters",
     "retain.memory.writing.group.MAX_GROUP_CONTENTS": "tests/memory/semantic/test_group_commit.py::"
     "test_a_hundred_stores_at_once_are_all_stored_in_order_with_few_calls",
+    "retain.models.embedders.multilingual.MAX_WORD_CHARACTERS": "tests/models/test_multilingual.py::"
+    "test_a_word_is_made_of_its_longest_pieces",
     "retain.models.embedders.wordpiece.MAX_WORD_CHARACTERS": "tests/models/test_wordpiece.py::"
     "test_a_space_separates_words",
     "retain.models.reranking.MAX_CHARACTERS": "tests/models/test_reranking.py::"

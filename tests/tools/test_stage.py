@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import retain
+from retain.models.embedders.static import MODEL, MULTILINGUAL, TABLES
 from tools.local_config import local_config
 from tools.paths import PRODUCTION_CONFIG, ROOT
-from tools.stage import EMBEDDING_TABLE, local_variables, mirror, read_config, stage, wanted_files
+from tools.stage import local_variables, mirror, read_config, stage, wanted_files
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -112,9 +113,23 @@ def test_the_file_of_secrets_replaces_variables_of_the_local_configuration(tmp_p
     assert local_variables(path) == {"CHAT_PROVIDER": "openai", "CHAT_API_KEY": "a=b"}
 
 
-@pytest.mark.parametrize(("provider", "there"), [("static", True), ("workers-ai", False), ("openai", False)])
-def test_the_embedding_table_is_staged_only_when_it_is_asked_for(provider: str, there: bool) -> None:
-    assert (EMBEDDING_TABLE.name in wanted_files({"vars": {"EMBEDDING_PROVIDER": provider}})) is there
+@pytest.mark.parametrize(
+    ("provider", "model", "tables"),
+    [
+        ("static", MODEL, [TABLES[MODEL]]),
+        ("static", MULTILINGUAL, [TABLES[MULTILINGUAL]]),
+        ("workers-ai", "@cf/baai/bge-m3", []),
+        ("openai", "text-embedding-3-small", []),
+    ],
+)
+def test_only_the_embedding_table_that_is_chosen_is_staged(provider: str, model: str, tables: list[str]) -> None:
+    staged = wanted_files({"vars": {"EMBEDDING_PROVIDER": provider, "EMBEDDING_MODEL": model}})
+    assert [name for name in staged if name.endswith(".bin")] == tables
+
+
+def test_a_table_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(SystemExit, match=r"no embedding table static-minilm-265\.bin in models/"):
+        wanted_files({"vars": {"EMBEDDING_PROVIDER": "static", "EMBEDDING_MODEL": "static-minilm-265"}})
 
 
 def test_a_production_configuration_with_the_development_flag_is_refused(tmp_path: Path) -> None:

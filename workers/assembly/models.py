@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import bindings
 from retain.agents.definitions import AgentDefinition
 from retain.models.chat import ChatModel
+from retain.models.embedders.static import table_file
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
 from retain.models.selection import ChatPorts, chat_model, chosen_chat, embedder, reranker
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
-
-EMBEDDING_TABLE = "static-minilm-256-i8.bin"
 
 
 class ModelParts:
@@ -35,7 +34,7 @@ class ModelParts:
             self._settings.embedding_dimensions,
             fetch=bindings.fetch,
             ai=self._ai,
-            table=lambda: bindings.staged_bytes(EMBEDDING_TABLE),
+            table=lambda: bindings.staged_bytes(table_file(self._settings.embedding.name)),
         )
 
     @cached_property

@@ -18,7 +18,7 @@ from retain.contracts.chat import ChatMemory
 from retain.contracts.documents import PreparedDocument
 from retain.contracts.vectors import VectorMemory
 from retain.models.embedders.openai import OpenAiEmbedder
-from retain.models.embedders.static import StaticEmbedder
+from retain.models.embedders.static import MODEL, StaticEmbedder, table_file
 from retain.models.embedders.workers_ai import WorkersAiEmbedder
 from retain.models.embedding import Embedder
 from retain.models.openai_endpoint import OpenAiEndpoint
@@ -26,7 +26,7 @@ from retain.models.retry import Retries
 from retain.namespace import Namespace
 from retain.sealing.pii import Sealer
 from retain.testing import ChatMemorySuite, EmbedderSuite, Suite, VectorMemorySuite
-from tests.workerd.inside.platform import bindings, models
+from tests.workerd.inside.platform import bindings
 
 _static: dict[str, StaticEmbedder] = {}
 
@@ -82,7 +82,7 @@ def suite_of_object(storage: Any) -> Suite:
 
 def static() -> StaticEmbedder:
     """Return the local embedder, on the table that was staged."""
-    return _static.setdefault("shipped", StaticEmbedder(lambda: bindings.staged_bytes(models.EMBEDDING_TABLE)))
+    return _static.setdefault("shipped", StaticEmbedder(lambda: bindings.staged_bytes(table_file(MODEL))))
 
 
 def _chats(memory_of: Any) -> Suite:

@@ -259,7 +259,7 @@ def _nearby(side: str, order: str) -> str:
     )
 
 
-def with_neighbours(visible: Visible, ids: Sequence[str], stems: Sequence[str]) -> Statement:
+def with_neighbours(visible: Visible, ids: Sequence[str], stems: Sequence[Sequence[str]]) -> Statement:
     """Return the statement for the rows of these records and of the turns around them: `found`, as `SearchRow` has them.
 
     The Worker gets one text instead of some hundred rows: converting each value costs more than finding it. Of a text it
@@ -298,7 +298,7 @@ def with_neighbours(visible: Visible, ids: Sequence[str], stems: Sequence[str]) 
           WHERE i.conversation IS NOT NULL
         )
         SELECT json_group_array(json_array(
-          n.nearness, r.id, n.scope_id, n.conversation, n.position, {_PREVIOUS}, {_stems_in(spaced, len(stems))},
+          n.nearness, r.id, n.scope_id, n.conversation, n.position, {_PREVIOUS}, {_stems_in(spaced, stems)},
           {text["length"]}, {"0" if known is None else "e.number IS NOT NULL"},
           CASE WHEN n.nearness <= {REACH + 1} OR n.nearness >= {SEAM - REACH - 1} THEN {text["signature"]} END,
           {", ".join(f"CASE WHEN {near} THEN {column} END" for column in of_candidates)}
@@ -306,12 +306,14 @@ def with_neighbours(visible: Visible, ids: Sequence[str], stems: Sequence[str]) 
         FROM around n CROSS JOIN memory_records r ON r.number = n.number {then}
         WHERE {where}
         """,
-        (json.dumps({"ids": ids, "stems": [f" {stem} " for stem in stems]}), *values),
+        (json.dumps({"ids": ids, "terms": [f" {term} " for forms in stems for term in forms]}), *values),
     )
 
 
-def _stems_in(spaced: str, count: int) -> str:
+def _stems_in(spaced: str, stems: Sequence[Sequence[str]]) -> str:
     """Return an expression for which of the statement's stems a text has: a JSON array of numbers of `STEMS_EACH` bits."""
-    bits = [f"(instr({spaced}, ?1 ->> '$.stems[{place}]') > 0) << {place % STEMS_EACH}" for place in range(count)]
-    groups = [bits[at : at + STEMS_EACH] for at in range(0, count, STEMS_EACH)]
+    places = iter(range(sum(map(len, stems))))
+    found = [" OR ".join(f"instr({spaced}, ?1 ->> '$.terms[{next(places)}]') > 0" for _ in forms) for forms in stems]
+    bits = [f"({one}) << {place % STEMS_EACH}" for place, one in enumerate(found)]
+    groups = [bits[at : at + STEMS_EACH] for at in range(0, len(bits), STEMS_EACH)]
     return f"json_array({', '.join(' | '.join(f'({bit})' for bit in group) for group in groups)})"

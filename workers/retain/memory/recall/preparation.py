@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from retain.memory.recall.words import indexed_words, stem
+from retain.memory.recall.languages.detection import ENGLISH
+from retain.memory.recall.languages.terms import index_terms, language
 from retain.memory.records.record import Utterance
 from retain.ports import Vector
 
@@ -53,7 +54,7 @@ class PreparedRecord:
 def prepare(content: str, utterance: Utterance | None) -> PreparedRecord:
     """Return what the index is to hold of a record, except its vectors."""
     head = _head(utterance)
-    stems = tuple(stem(word) for word in indexed_words(head + content))
+    stems = (*index_terms(head, ENGLISH), *index_terms(content, language(content)))
     short = len(content) <= WINDOW_LIMIT
     return PreparedRecord(
         parts=tuple(head + part for part in cut(content)),

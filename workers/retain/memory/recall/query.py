@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from retain.errors import InvalidInput, LimitExceeded
 from retain.memory.recall.dates import Interval, dates
-from retain.memory.recall.words import stem, telling, without_runs, words
+from retain.memory.recall.languages.detection import ENGLISH
+from retain.memory.recall.languages.terms import all_terms, detected, phrase_terms, telling_terms
+from retain.memory.recall.words import stem, without_runs, words
 
 MAX_QUERY_BYTES = 8 * 1024
 MAX_EXACT_TERMS = 8
@@ -73,7 +75,8 @@ class Query:
     answered, nor for a summary. request: it asks for help or advice, or for what is not the asker's own past, so that
     standing instructions and preferences matter. asks_when: it asks for a time. times: the spans of time that it names.
     telling: it has words that tell what it is about. context: the end of the conversation's last turns. context_stems: of
-    its last words that the query does not have.
+    its last words that the query does not have. forms: of a stem, the other terms that stand for it in the index (see
+    `languages.terms`).
     """
 
     text: str
@@ -87,11 +90,16 @@ class Query:
     telling: bool = True
     context: str = ""
     context_stems: tuple[str, ...] = ()
+    forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def counted_stems(self) -> tuple[str, ...]:
         """The stems that count when what was found is ranked: the query's, and those of the turns before it."""
         return (*self.stems, *self.context_stems)
+
+    def terms(self, stem: str) -> tuple[str, ...]:
+        """Return the terms that stand for one of the stems in the index, itself first."""
+        return (stem, *self.forms.get(stem, ()))
 
     def dates(self, at_ms: int) -> bool:
         """Return whether the query asks for this time. A message that continues a conversation does not: it makes plans."""
@@ -101,7 +109,8 @@ class Query:
         """Return whether the query contains a word of the speaker's name; a role, such as "user", is not a name."""
         if speaker is None or speaker.lower() in ROLES:
             return False
-        return any(stem(word) in self.stems for word in words(speaker))
+        asked = {term for one in self.stems for term in self.terms(one)}
+        return any(stem(word) in asked for word in words(speaker))
 
 
 def is_user(speaker: str | None) -> bool:
@@ -140,14 +149,14 @@ def analyse(text: str, now_ms: int, turns: Sequence[str] = ()) -> Query:
             "the context has too many turns or is too long", code="context_too_large", limit_bytes=MAX_CONTEXT_BYTES
         )
     context = latest(turns)
-    spoken = dict.fromkeys(stem(word) for word in telling(words(context)))
-    found = words(text)
-    significant = telling(found)
-    stems = dict.fromkeys([stem(word) for word in significant] or list(spoken)[-CONTEXT_WORDS:] or map(stem, found))
+    spoken = telling_terms(context, detected(context))
+    code = detected(text)
+    significant = telling_terms(text, code)
+    terms = significant or dict(list(spoken.items())[-CONTEXT_WORDS:]) or all_terms(text, code)
     return Query(
         text,
-        tuple(stems),
-        _exact_terms(text),
+        tuple(terms),
+        _exact_terms(text, code or ENGLISH),
         _CONVERSATIONAL.search(text) is not None and _QUESTION_FIRST.match(text) is None,
         _ANSWERED.search(text) is None,
         _ADVICE.search(text) is not None or _OWN_PAST.search(text) is None,
@@ -155,11 +164,12 @@ def analyse(text: str, now_ms: int, turns: Sequence[str] = ()) -> Query:
         dates(text, now_ms),
         bool(significant),
         context,
-        tuple(one for one in spoken if one not in stems)[-CONTEXT_WORDS:],
+        tuple(one for one in spoken if one not in terms)[-CONTEXT_WORDS:],
+        {stem: forms for stem, forms in (spoken | terms).items() if forms},
     )
 
 
-def _exact_terms(text: str) -> dict[tuple[str, ...], float]:
+def _exact_terms(text: str, code: str) -> dict[tuple[str, ...], float]:
     """Return addresses, ids, numbers and quotations as stems in order, with the weight of each."""
     spaced = without_runs(text)
     found = [(match, 1.0) for match in _EXACT.findall(spaced) if _is_exact(match)]
@@ -168,7 +178,7 @@ def _exact_terms(text: str) -> dict[tuple[str, ...], float]:
     found += [(quotation, QUOTATION) for quotation in _QUOTED.findall(text)]
     exact: dict[tuple[str, ...], float] = {}
     for match, weight in found:
-        phrase = tuple(stem(word) for word in words(match))
+        phrase = phrase_terms(match, code)
         if phrase and len(exact) < MAX_EXACT_TERMS:
             exact.setdefault(phrase, weight)
     return exact

@@ -249,7 +249,9 @@ class Recall:
             chosen = sorted(known)
         found, stated = await self._sql.batch(
             [
-                sources.with_neighbours(visible, chosen, query.counted_stems[:MAX_STEMS]),
+                sources.with_neighbours(
+                    visible, chosen, [query.terms(stem) for stem in query.counted_stems[:MAX_STEMS]]
+                ),
                 facts_of_messages(visible.tenant_id, chosen, visible.at_ms, visible.known_at_ms),
             ]
         )

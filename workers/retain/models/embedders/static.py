@@ -1,7 +1,7 @@
-"""The local embedding model: a table with one row per word piece, and sums of its rows.
+"""The local embedding models: a table with one row per word piece, and sums of its rows.
 
-It needs no network and only the standard library. English; word order is lost; a text in another script has no
-known pieces and gives a zero vector. `models/README.md` says where the table comes from and how good it is.
+They need no network and only the standard library. Word order is lost, and a text without known pieces gives a zero vector:
+with the English table, a text in another script. `models/README.md` says where the tables come from and how good they are.
 """
 
 from __future__ import annotations
@@ -9,16 +9,29 @@ from __future__ import annotations
 import math
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from retain.errors import Misconfigured
 from retain.json_text import read_own_json
-from retain.models.embedders.wordpiece import split_word, words
+from retain.models.embedders import multilingual, wordpiece
 
 MODEL = "static-minilm-256"
+"""The English table's name."""
+MULTILINGUAL = "static-multilingual-256"
+"""The name of the table for many languages."""
 DIMENSIONS = 256
+"""The dimensions of both tables."""
+
+TABLES: Mapping[str, str] = {MODEL: "static-minilm-256-i8.bin", MULTILINGUAL: "static-multilingual-256-i4.bin"}
+"""The file of each table in `models/`, by the model's name."""
+
+
+def table_file(model: str) -> str:
+    """Return the name of a model's file in `models/`: a shipped table's, or for a table of your own its name and `.bin`."""
+    return TABLES.get(model, f"{model}.bin")
+
 
 _CACHED_WORDS = 8192
 """Most words whose sums are cached, about 1.1 kB each. When the cache is full, it is emptied."""
@@ -36,18 +49,20 @@ class StaticTable:
     """The unpacked table.
 
     vocabulary: piece to its number. rows: one signed byte per value, row after row. All rows have the same scale, which
-    cancels when a vector is normalised.
+    cancels when a vector is normalised. multilingual: its pieces are those of `multilingual`, not of BERT.
     """
 
     dimensions: int
     vocabulary: dict[str, int]
     rows: memoryview
+    multilingual: bool = False
 
     @classmethod
     def unpack(cls, packed: bytes) -> StaticTable:
         """Read the file format: zlib of a JSON header line, the vocabulary (one piece per line), then the rows.
 
-        The header has `dim`, `bits` (8, or 4: two values per byte, low first), `rows` and `vocab_bytes`.
+        The header has `dim`, `bits` (8, or 4: two values per byte, low first), `rows`, `vocab_bytes` and, for pieces of
+        many scripts, `pieces` with the value `multilingual`.
 
         Raises: Misconfigured (code `embedding_table`) when the bytes are not such a table.
         """
@@ -59,14 +74,29 @@ class StaticTable:
                 int(header[name]) for name in ("dim", "bits", "rows", "vocab_bytes")
             )
             pieces = body[:vocabulary_bytes].decode().split("\n")
+            scripts = header.get("pieces")
         except (zlib.error, ValueError, KeyError, TypeError) as error:
             raise Misconfigured("the embedding table cannot be read", code="embedding_table") from error
         rows = memoryview(body)[vocabulary_bytes:]
         if bits == 4:
             rows = memoryview(_unpack_nibbles(rows))
-        if bits not in (4, 8) or len(pieces) != count or len(rows) != count * dimensions:
+        if (
+            bits not in (4, 8)
+            or len(pieces) != count
+            or len(rows) != count * dimensions
+            or scripts not in (None, "multilingual")
+        ):
             raise Misconfigured("the embedding table contradicts its header", code="embedding_table")
-        return cls(dimensions, {piece: number for number, piece in enumerate(pieces)}, rows)
+        return cls(dimensions, {piece: number for number, piece in enumerate(pieces)}, rows, scripts is not None)
+
+    def words(self, text: str) -> list[str]:
+        """Return the words of a text, of each of which `pieces` returns the pieces."""
+        return multilingual.words(text) if self.multilingual else wordpiece.words(text)
+
+    def pieces(self, word: str) -> list[int]:
+        """Return the numbers of a word's pieces."""
+        split = multilingual.split_word if self.multilingual else wordpiece.split_word
+        return split(word, self.vocabulary)
 
     def lanes(self, piece: int) -> int:
         """Return the piece's row as one integer with `_LANE_BYTES` per column, low column first, each value biased."""
@@ -149,7 +179,7 @@ class StaticEmbedder:
 
     def _vector(self, table: StaticTable, text: str) -> list[float]:
         total = count = 0
-        for word in words(text):
+        for word in table.words(text):
             lanes, pieces = self._sums.get(word) or self._sum(table, word)
             total += lanes
             count += pieces
@@ -161,7 +191,7 @@ class StaticEmbedder:
         return [value / norm for value in values] if norm else [0.0] * self._dimensions
 
     def _sum(self, table: StaticTable, word: str) -> tuple[int, int]:
-        pieces = split_word(word, table.vocabulary)
+        pieces = table.pieces(word)
         found = sum(map(table.lanes, pieces)), len(pieces)
         if len(self._sums) >= _CACHED_WORDS:
             self._sums.clear()

@@ -55,10 +55,18 @@ class FoundWords:
 def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
     """Return the statement that `found_words` reads."""
     stems = _counted(query)
-    wanted = [[stem, tag + stem, stem in query.stems] for tag in tags_of(visible) for stem in stems]
-    asked = {"stems": stems, "wanted": wanted}
+    forms = [query.terms(stem) for stem in stems]
+    terms = list(chain.from_iterable(forms))
+    wanted = [
+        [stem, tag + term, stem in query.stems]
+        for tag in tags_of(visible)
+        for stem, own in zip(stems, forms, strict=True)
+        for term in own
+    ]
+    asked = {"terms": terms, "wanted": wanted}
     where, values = visible.where(texts)
-    counts = [_COUNT.format(place=place) for place in range(len(stems))]
+    places = iter(range(len(terms)))
+    counts = [_most([_COUNT.format(place=next(places)) for _ in own]) for own in forms]
     groups = [f", json_array({', '.join(counts[at : at + _GROUP])})" for at in range(0, len(counts), _GROUP)]
     return (
         f"""
@@ -77,30 +85,38 @@ _WANTED = f"""
 wanted (stem, term, sought) AS MATERIALIZED (
   SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1, '$.wanted')
 ),
-known (stem, records, sought) AS MATERIALIZED (
-  SELECT w.stem, SUM(v.doc), w.sought FROM wanted w CROSS JOIN {{vocabulary}} v ON v.term = w.term GROUP BY w.stem
+present (stem, term, tag, records, sought) AS MATERIALIZED (
+  SELECT w.stem, w.term, substr(w.term, 1, 8), v.doc, w.sought
+  FROM wanted w CROSS JOIN {{vocabulary}} v ON v.term = w.term
+),
+known (stem, records, every, sought) AS MATERIALIZED (
+  SELECT stem, SUM(most), SUM(every), sought
+  FROM (SELECT stem, MAX(records) AS most, SUM(records) AS every, sought FROM present GROUP BY stem, tag) GROUP BY stem
 ),
 ordered (stem, total) AS MATERIALIZED (
-  SELECT stem, SUM(records) OVER (ORDER BY records, stem) FROM known WHERE sought
+  SELECT stem, SUM(every) OVER (ORDER BY every, stem) FROM known WHERE sought
 ),
 common (term, tag, place) AS MATERIALIZED (
-  SELECT w.term, substr(w.term, 1, 8), o.place
+  SELECT p.term, p.tag, o.place
   FROM (
     SELECT stem, ROW_NUMBER() OVER (ORDER BY total) AS place FROM ordered WHERE total > {RARE} ORDER BY total LIMIT 3
   ) o
-  JOIN wanted w ON w.stem = o.stem
+  JOIN present p ON p.stem = o.stem
 ),
 expressions (rare, ones, twos, threes) AS MATERIALIZED (
   SELECT
-    (SELECT group_concat('"' || w.term || '"', ' OR ')
-     FROM ordered o JOIN wanted w ON w.stem = o.stem WHERE o.total <= {RARE}),
+    (SELECT group_concat('"' || p.term || '"', ' OR ')
+     FROM ordered o JOIN present p ON p.stem = o.stem WHERE o.total <= {RARE}),
     (SELECT group_concat('"' || term || '"', ' OR ') FROM common),
     (SELECT group_concat('("' || a.term || '" AND "' || b.term || '")', ' OR ')
      FROM common a JOIN common b ON b.tag = a.tag AND b.place > a.place),
     (SELECT group_concat('("' || a.term || '" AND "' || b.term || '" AND "' || c.term || '")', ' OR ')
      FROM common a JOIN common b ON b.tag = a.tag AND b.place > a.place JOIN common c ON c.tag = a.tag AND c.place > b.place)
 )"""
-"""?1: JSON with the stems, and each stem with each term that stands for it in the index, and whether to search for it."""
+"""?1: JSON with the terms, and each stem with each term that stands for it in the index, and whether to search for it.
+
+A record may have two terms of a stem, so the records that have a stem are at least as many as have the most frequent one.
+"""
 _MATCHING = """SELECT t.rowid AS number, t.content || ' ' AS content FROM {{table}} t
           WHERE t.{{table}} MATCH (SELECT {expression} FROM expressions) {newest}"""
 _NONE = "'\"\"'"
@@ -130,12 +146,16 @@ _WORDS = (
 )
 """How many words a text has. A user's are there twice, first under the own tag, then under that of all users."""
 _AT = "COALESCE(r.said_at_ms, r.valid_from_ms)"
-_TERM = "substr(f.content, 1, 8) || (?1 ->> '$.stems[{place}]') || ' '"
+_TERM = "substr(f.content, 1, 8) || (?1 ->> '$.terms[{place}]') || ' '"
 _COUNT = (
     f"CASE instr(f.content, {_TERM}) WHEN 0 THEN 0 ELSE"
     f" (length(f.content) - length(replace(f.content, {_TERM}, ''))) / length({_TERM}) END"
 )
-"""How often a text has the stem of a place, under the tag of its own scope."""
+"""How often a text has the term of a place, under the tag of its own scope."""
+
+
+def _most(counts: Sequence[str]) -> str:
+    return counts[0] if len(counts) == 1 else f"MAX({', '.join(counts)})"
 
 
 def _counted(query: Query) -> tuple[str, ...]:
