@@ -14,6 +14,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from retain.cli.keys import new_signing_key
 from tools.offline_runtime import COMPATIBILITY_FLAG
 from tools.paths import LOCAL_CONFIG, PRODUCTION_CONFIG, ROOT
 from tools.stage import read_config
@@ -59,14 +60,18 @@ def write_local_config(path: Path = LOCAL_CONFIG, *, overrides: dict[str, str] |
         path.write_text(text)
     secrets_file = ROOT / ".dev.vars"
     known = secrets_file.read_text() if secrets_file.exists() else ""
-    for name in ("CREDENTIALS_KEY", "MEMORY_KEY"):
+    for name, make in (("CREDENTIALS_KEY", _random_key), ("MEMORY_KEY", _random_key), ("TOKEN_KEY", new_signing_key)):
         if not any(line.startswith(f"{name}=") for line in known.splitlines()):
             known = f"{known.rstrip()}\n" if known.strip() else ""
-            known += f"{name}={base64.b64encode(secrets.token_bytes(32)).decode()}\n"
+            known += f"{name}={make()}\n"
             _write_private(secrets_file, known)
     if secrets_file.exists():
         secrets_file.chmod(0o600)
     return path
+
+
+def _random_key() -> str:
+    return base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -131,4 +131,5 @@ async def _guarded(assembly: Assembly, match: Match, request: Request) -> Respon
     await rates.check_caller(caller.principal)
     with assembly.changes_of(caller.principal):
         named = replace(request, caller=caller.name, principal=caller.principal)
-        return await match.answer(replace(named, authority=caller.authority, scopes=caller.scopes, rates=rates))
+        known = replace(named, authority=caller.authority, scopes=caller.scopes, bound=caller.bound, rates=rates)
+        return await match.answer(known)

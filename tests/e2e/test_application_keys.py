@@ -62,3 +62,25 @@ def test_a_key_reaches_neither_another_tenant_nor_what_its_scopes_leave_out(api:
     assert api.delete(f"/admin/tenants/{tenant_id}/keys/{key_id}").status_code == 200
     refused = api.get(f"/v1/tenants/{tenant_id}/memories", headers=headers)
     assert (refused.status_code, refused.json()["code"]) == (401, "invalid_api_key")
+
+
+def test_a_user_s_token_reaches_their_own_conversation_alone(api: httpx.Client, tenant: Tenant) -> None:
+    tenant_id = tenant()
+    _, headers = _key(api, tenant_id, "runs")
+
+    def token(user: str) -> dict[str, str]:
+        made = api.post(f"/v1/tenants/{tenant_id}/tokens", json={"user": user}, headers=headers)
+        assert made.status_code == 201, made.text
+        return {"authorization": f"Bearer {made.json()['token']}"}
+
+    ann, ben = token("ann"), token("ben")
+    body = {"input": "hello", "instance_id": "desk", "stream": True}
+    with api.stream("POST", f"/v1/agents/{tenant_id}/sdr/run", json=body, headers=ann) as events:
+        assert "event: run.completed" in events.read().decode()
+    messages = f"/v1/agents/{tenant_id}/sdr/instances/desk/messages"
+    eventually(lambda: api.get(messages, headers=ann).status_code, lambda status: status == 200)
+    assert api.get(messages, headers=ben).status_code == 404
+    refused = api.get(f"/v1/tenants/{tenant_id}/memories", headers=ann)
+    assert (refused.status_code, refused.json()["code"]) == (403, "scope_required")
+    changed = {"authorization": ann["authorization"][:-2] + "AA"}
+    assert api.get(messages, headers=changed).json()["code"] == "invalid_user_token"

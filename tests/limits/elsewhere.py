@@ -36,6 +36,10 @@ TESTS: Mapping[str, str] = {
     "test_runs_are_nested_up_to_the_limit_and_no_deeper",
     "retain.application_keys.keys.MAX_CHARACTERS": "tests/application_keys/test_keys.py::"
     "test_the_longest_tenant_s_key_is_accepted",
+    "retain.application_keys.tokens.MAX_CHARACTERS": "tests/application_keys/test_tokens.py::"
+    "test_the_longest_token_is_read",
+    "retain.application_keys.tokens.MAX_MINUTES": "tests/shell/test_application_keys.py::"
+    "test_only_a_key_that_runs_agents_makes_tokens",
     "retain.application_keys.keys.MAX_KEYS": "tests/application_keys/test_keys.py::"
     "test_a_tenant_has_a_hundred_valid_keys_and_pages_list_each_once",
     "retain.contracts.backends.chat_kv.MAX_SEALED_BYTES": "tests/contracts/test_sealing.py::"

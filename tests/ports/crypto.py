@@ -124,3 +124,41 @@ async def check_a_jwk_without_a_usable_key_is_refused(crypto: Crypto) -> None:
     for jwk in ({}, {"n": _MODULUS}, {"e": "AQAB"}, {"n": "", "e": "AQAB"}, {"n": "not base64!", "e": "AQAB"}):
         with raises(InvalidInput, code="invalid_public_key"):
             await crypto.verify_rs256(jwk, _MESSAGE, _signature(_SIGNATURE))
+
+
+# The example of https://www.rfc-editor.org/rfc/rfc7515#appendix-A.3
+_EC = {
+    "kty": "EC",
+    "crv": "P-256",
+    "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+    "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+    "d": "jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI",
+}
+_SIGNED = (
+    b"eyJhbGciOiJFUzI1NiJ9."
+    b"eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ"
+)
+_EC_SIGNATURE = "DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q"
+
+
+async def check_the_standard_s_example_of_es256_is_accepted(crypto: Crypto) -> None:
+    assert await crypto.verify_es256(_EC, _SIGNED, _signature(_EC_SIGNATURE)) is True
+    assert await crypto.verify_es256({"x": _EC["x"], "y": _EC["y"]}, _SIGNED, _signature(_EC_SIGNATURE)) is True
+
+
+async def check_what_was_signed_with_es256_is_accepted_and_nothing_else(crypto: Crypto) -> None:
+    signature = await crypto.sign_es256(_EC, _MESSAGE)
+    assert isinstance(signature, bytes)
+    assert len(signature) == 64
+    assert await crypto.verify_es256(_EC, _MESSAGE, signature) is True
+    assert await crypto.verify_es256(_EC, _MESSAGE + b"!", signature) is False
+    for malformed in (b"", signature[:-1], signature + b"\0", bytes(64), b"\xff" * 64, signature[::-1]):
+        assert await crypto.verify_es256(_EC, _MESSAGE, malformed) is False
+
+
+async def check_a_jwk_without_a_usable_key_of_the_curve_is_refused(crypto: Crypto) -> None:
+    for jwk in ({}, {"x": _EC["x"]}, {"x": _EC["y"], "y": _EC["x"]}, {"x": "not base64!", "y": _EC["y"]}, _JWK):
+        with raises(InvalidInput, code="invalid_public_key"):
+            await crypto.verify_es256(jwk, _MESSAGE, bytes(64))
+    with raises(InvalidInput, code="invalid_public_key"):
+        await crypto.sign_es256({"x": _EC["x"], "y": _EC["y"]}, _MESSAGE)

@@ -40,13 +40,13 @@ class Application:
     """An application, which asks the Worker with its key."""
 
     def __init__(self, worker: Worker, made: dict[str, Any]) -> None:
-        self._worker = worker
+        self.worker = worker
         self.key_id: str = made["key_id"]
         self.headers = {"authorization": f"Bearer {made['key']}"}
 
     async def asks(self, method: str, path: str, content: object = None) -> Answer:
-        answer = await self._worker.request(method, path, content, headers=self.headers)
-        await self._worker.settled()
+        answer = await self.worker.request(method, path, content, headers=self.headers)
+        await self.worker.settled()
         return answer
 
     async def refusal(self, route: Route[Any], tenant: str = "acme") -> str | None:
@@ -58,7 +58,8 @@ class Application:
             body = {"not": "a field"}  # so that nothing is done
         answer = await self.asks(route.method, path_of(route, tenant), body)
         code = answer.content["code"] if answer.status in (401, 403) else None
-        return code if code in ("scope_required", "role_required", "invalid_api_key") else None
+        refusals = ("scope_required", "role_required", "invalid_api_key", "token_not_allowed", "invalid_user_token")
+        return code if code in refusals else None
 
 
 async def made(worker: Worker, team: Team, *scopes: KeyScope, tenant: str = "acme") -> Application:
@@ -231,3 +232,111 @@ async def test_the_tool_proxy_takes_no_key_of_an_application(worker: Worker, tea
     application = await made(worker, team, *KEY_SCOPES)
     answer = await application.asks("POST", "/api/v1/tools/create_order", {})
     assert (answer.status, answer.content["code"]) == (401, "invalid_api_key")
+
+
+@pytest.fixture
+async def application(worker: Worker, team: Team) -> Application:
+    return await made(worker, team, "runs", "memory:read", "memory:write")
+
+
+async def token_of(application: Application, user: str, **more: object) -> Application:
+    """Return the user, who asks with their token."""
+    answer = await application.asks("POST", "/v1/tenants/acme/tokens", {"user": user, **more})
+    assert answer.status == 201, answer.body
+    return Application(application.worker, {"key_id": "", "key": answer.content["token"]})
+
+
+async def test_a_user_runs_an_agent_in_their_own_instances_alone(application: Application) -> None:
+    ann, ben = await token_of(application, "ann"), await token_of(application, "ben")
+    ran = await ann.asks("POST", "/v1/agents/acme/sdr/run", RUN)
+    assert (ran.status, ran.content["status"], ran.content["by"]) == (200, "completed", "user:ann")
+    own, run_id = ran.content["instance_id"], ran.content["run_id"]
+    for instance in ("desk", own):  # both name the same
+        for path in (f"runs/{run_id}", "messages"):
+            assert (await ann.asks("GET", f"/v1/agents/acme/sdr/instances/{instance}/{path}")).status == 200
+            answer = await ben.asks("GET", f"/v1/agents/acme/sdr/instances/{instance}/{path}")
+            assert answer.status == 404, answer.body
+    taken = await ben.asks("POST", "/v1/agents/acme/sdr/run", {**RUN, "instance_id": own})
+    assert taken.content["instance_id"] != own
+    listed = (await ann.asks("GET", "/v1/agents/acme/instances?user=ben")).content["instances"]
+    assert [(one["instance_id"], one["user_id"]) for one in listed] == [(own, "ann")]
+    assert (await ben.asks("DELETE", f"/v1/agents/acme/sdr/instances/{own}")).status == 204  # Ben's, of that name
+    assert (await application.asks("GET", f"/v1/agents/acme/sdr/instances/{own}/messages")).status == 200
+    assert (await ann.asks("DELETE", "/v1/agents/acme/sdr/instances/desk")).status == 204
+
+
+async def test_the_run_is_for_the_token_s_user_whatever_the_body_says(application: Application) -> None:
+    ann = await token_of(application, "ann")
+    refused = await ann.asks("POST", "/v1/agents/acme/sdr/run", {**RUN, "user": {"id": "ben"}})
+    assert (refused.status, refused.content["code"]) == (403, "token_not_allowed")
+    named = await ann.asks("POST", "/v1/agents/acme/sdr/run", {**RUN, "user": {"id": "ann", "name": "Ann"}})
+    assert named.status == 200
+    rows = await application.worker.rows("SELECT DISTINCT user_id FROM agent_runs")
+    assert [row["user_id"] for row in rows] == ["ann"]
+
+
+async def test_equal_idempotency_keys_of_two_users_are_two_runs(application: Application) -> None:
+    ran = []
+    for user in ("ann", "ben", "ann"):
+        asks = await token_of(application, user)
+        asks.headers["idempotency-key"] = "k"
+        ran.append((await asks.asks("POST", "/v1/agents/acme/sdr/run", {"input": "hello"})).content["run_id"])
+    assert ran[0] == ran[2] != ran[1]
+
+
+async def test_a_token_opens_what_is_the_user_s_and_no_other_route(application: Application) -> None:
+    ann = await token_of(application, "ann")
+    opened = {name for name, route in ROUTES.items() if route.for_users}
+    instance = "/v1/agents/{tenant}/{agent_type}/instances/{instance_id}"
+    assert opened == {
+        "POST /v1/agents/{tenant}/{agent_type}/run",
+        "GET /v1/agents/{tenant}/instances",
+        f"GET {instance}/messages",
+        f"PATCH {instance}",
+        f"DELETE {instance}",
+        f"GET {instance}/runs/{{run_id}}",
+        f"GET {instance}/runs/{{run_id}}/events",
+        f"POST {instance}/runs/{{run_id}}/cancel",
+    }
+    for name, route in ROUTES.items():
+        refusal = await ann.refusal(route)
+        assert (refusal is None) == (name in opened), name
+        if route.tenant_in == "path":
+            assert await ann.refusal(route, "other") is not None, name
+
+
+async def test_a_token_for_one_agent_reaches_no_other(application: Application) -> None:
+    ann = await token_of(application, "ann", agent_type="sdr")
+    assert (await ann.asks("POST", "/v1/agents/acme/sdr/run", RUN)).status == 200
+    refused = await ann.asks("POST", "/v1/agents/acme/support/run", RUN)
+    assert (refused.status, refused.content["code"]) == (403, "token_not_allowed")
+    listed = (await ann.asks("GET", "/v1/agents/acme/instances?agent_type=support")).content["instances"]
+    assert [one["agent_type"] for one in listed] == ["sdr"]
+
+
+async def test_a_token_ends_with_its_time_and_with_its_key(
+    application: Application, worker: Worker, team: Team
+) -> None:
+    messages = "/v1/agents/acme/instances"
+    ann = await token_of(application, "ann", minutes=1)
+    longer = await token_of(application, "ann")
+    assert (await ann.asks("GET", messages)).status == 200
+    worker.clock.advance(60_000)
+    assert (await ann.asks("GET", messages)).content["code"] == "invalid_user_token"
+    assert (await longer.asks("GET", messages)).status == 200
+    await worker.request("DELETE", f"{KEYS}/{application.key_id}", headers=token(team))
+    assert (await longer.asks("GET", messages)).content["code"] == "invalid_api_key"
+
+
+async def test_only_a_key_that_runs_agents_makes_tokens(worker: Worker, team: Team) -> None:
+    path = "/v1/tenants/acme/tokens"
+    by_a_person = await worker.request("POST", path, {"user": "ann"}, headers=token(team))
+    assert (by_a_person.status, by_a_person.content["code"]) == (403, "key_required")
+    reader = await made(worker, team, "memory:read")
+    assert (await reader.asks("POST", path, {"user": "ann"})).content["code"] == "scope_required"
+    runner = await made(worker, team, "runs")
+    ann = await token_of(runner, "ann")
+    assert (await ann.asks("POST", path, {"user": "ben"})).content["code"] == "token_not_allowed"
+    for body in ({"user": ""}, {"user": "a b"}, {"user": "ann", "minutes": 61}, {"user": "ann", "minutes": 0}):
+        assert (await runner.asks("POST", path, body)).status == 400, body
+    assert (await runner.asks("POST", "/v1/tenants/other/tokens", {"user": "ann"})).content["code"] == "role_required"

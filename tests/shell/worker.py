@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from retain.cli.keys import new_signing_key
 from retain.host.clock import ManualClock
 from retain.host.kv import SqliteKv
 from retain.host.objects import SqliteObjects
@@ -47,6 +48,7 @@ VARIABLES: Mapping[str, str] = {
     "ALLOW_MODEL_REQUESTS": "false",
     "CREDENTIALS_KEY": KEY,
     "MEMORY_KEY": KEY,
+    "TOKEN_KEY": new_signing_key(),
 }
 """What the local server sets, without any request to a model."""
 HOST = "127.0.0.1:8787"

@@ -59,6 +59,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_development_secrets_are_made_once(checkout: Path) -> None:
     write_local_config(checkout / "wrangler.local.json")
     keys = dict(line.split("=", 1) for line in (checkout / ".dev.vars").read_text().splitlines())
+    assert json.loads(keys.pop("TOKEN_KEY")).keys() == {"kty", "crv", "x", "y", "d"}
     lengths = {name: len(base64.b64decode(value, validate=True)) for name, value in keys.items()}
     assert lengths == {"CREDENTIALS_KEY": 32, "MEMORY_KEY": 32}
     assert keys["CREDENTIALS_KEY"] != keys["MEMORY_KEY"]
@@ -72,7 +73,7 @@ def test_a_missing_development_secret_is_added_and_the_others_stay(checkout: Pat
     write_local_config(checkout / "wrangler.local.json")
     lines = (checkout / ".dev.vars").read_text().splitlines()
     assert lines[:2] == ["CREDENTIALS_KEY=mine", "CHAT_API_KEY=mine too"]
-    assert [line.split("=")[0] for line in lines[2:]] == ["MEMORY_KEY"]
+    assert [line.split("=")[0] for line in lines[2:]] == ["MEMORY_KEY", "TOKEN_KEY"]
 
 
 def test_an_unchanged_configuration_is_not_written_again(checkout: Path) -> None:

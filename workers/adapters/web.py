@@ -246,6 +246,7 @@ def time_zones(zone: str, at_ms: int) -> int:
 
 
 _AES_KEY_BYTES = 32
+_ES256 = {"name": "ECDSA", "namedCurve": "P-256", "hash": "SHA-256"}
 
 
 class WebCrypto:
@@ -276,6 +277,14 @@ class WebCrypto:
             raise _unusable_jwk() from error
         return bool(await js.crypto.subtle.verify(algorithm, key, to_js(signature), to_js(message)))
 
+    async def sign_es256(self, private_key: Mapping[str, str], message: bytes) -> bytes:
+        key = await _es256_key(private_key, "sign")
+        return bytes((await js.crypto.subtle.sign(converted(_ES256), key, to_js(message))).to_bytes())
+
+    async def verify_es256(self, public_key: Mapping[str, str], message: bytes, signature: bytes) -> bool:
+        key = await _es256_key(public_key, "verify")
+        return bool(await js.crypto.subtle.verify(converted(_ES256), key, to_js(signature), to_js(message)))
+
     async def _aes_key(self, key: bytes, use: str) -> js.CryptoKey:
         if len(key) != _AES_KEY_BYTES:  # a shorter key would silently select a weaker cipher
             raise errors.Misconfigured(
@@ -284,8 +293,20 @@ class WebCrypto:
         return await js.crypto.subtle.importKey("raw", to_js(key), "AES-GCM", False, to_js([use]))
 
 
+async def _es256_key(jwk: Mapping[str, str], use: str) -> js.CryptoKey:
+    """Return a key for ES256. Only the coordinates, and for signing the private number, are passed on."""
+    names = ("x", "y", "d") if use == "sign" else ("x", "y")
+    if not all(jwk.get(name) for name in names):
+        raise _unusable_jwk()
+    wanted = converted({"kty": "EC", "crv": "P-256", **{name: jwk[name] for name in names}})
+    try:
+        return await js.crypto.subtle.importKey("jwk", wanted, converted(_ES256), False, to_js([use]))
+    except JsException as error:
+        raise _unusable_jwk() from error
+
+
 def _unusable_jwk() -> errors.InvalidInput:
-    return errors.InvalidInput("the JWK holds no usable RSA public key", code="invalid_public_key")
+    return errors.InvalidInput("the JWK holds no usable key", code="invalid_public_key")
 
 
 def converted(value: object) -> JsProxy:

@@ -10,22 +10,25 @@ from bindings import Platform
 from retain.admin.access import AccessIdentity, AccessSettings, AccessVerifier, authorise
 from retain.application_keys.keys import ApplicationKeys, presented_key
 from retain.application_keys.scope import KeyScope, OwnTenant
+from retain.application_keys.tokens import BoundUser, UserTokens, presented_token
 from retain.errors import InvalidInput, Misconfigured
 from retain.http import Request
 from retain.roles.grants import GrantedAuthority, Grants
-from retain.roles.principals import key_with_id, person_named
+from retain.roles.principals import key_with_id, person_named, user_with_id
 from retain.roles.role import Authority, OwnerOfAll
 from retain.roles.subjects import read_subjects
 
 
 @dataclass(frozen=True, slots=True)
 class KnownCaller:
-    """Who sent a request. principal: how history and rates name them. scopes: of an application's key, else None."""
+    """Who sent a request. principal: how history and rates name them. scopes: of an application's key, else None.
+    bound: for whom the token of an application's user speaks."""
 
     name: str
     principal: str
     authority: Authority
     scopes: Sequence[KeyScope] | None = None
+    bound: BoundUser | None = None
 
 
 class AccessParts:
@@ -38,6 +41,7 @@ class AccessParts:
         self.verifier = AccessVerifier(bindings.fetch, platform.crypto, bindings.now_ms, self.settings)
         self.grants = Grants(platform.sql, bindings.now_ms)
         self.keys = ApplicationKeys(platform.sql, bindings.now_ms, bindings.in_background)
+        self.tokens = UserTokens(platform.crypto, bindings.now_ms, settings.token_key)
         self._accepts_keys = settings.application_keys
         try:
             self._owners = read_subjects(settings.owners)
@@ -45,17 +49,32 @@ class AccessParts:
             raise Misconfigured(f"OWNERS: {error.message}", code="invalid_setting") from error
 
     async def caller_of(self, request: Request) -> KnownCaller:
-        """Return who sent a request: an application, if it presents a key and the deployment accepts keys.
+        """Return who sent a request: an application or its user, if one is presented with a key or token that is accepted.
 
-        Raises: as `authorise` and `ApplicationKeys.authenticate`.
+        Raises: as `authorise`, `ApplicationKeys.authenticate` and `UserTokens.read`.
         """
-        text = presented_key(request.headers) if self._accepts_keys else None
+        if self._accepts_keys:
+            known = await self._application_of(request)
+            if known is not None:
+                return known
+        identity = await authorise(request, self.settings, self.verifier)
+        return KnownCaller(identity.name, person_named(identity.name), self.authority_of(identity))
+
+    async def _application_of(self, request: Request) -> KnownCaller | None:
+        text = presented_key(request.headers)
         if text is not None:
             key = await self.keys.authenticate(text)
             principal = key_with_id(key.key_id)
             return KnownCaller(principal, principal, OwnTenant(key.tenant_id), key.scopes)
-        identity = await authorise(request, self.settings, self.verifier)
-        return KnownCaller(identity.name, person_named(identity.name), self.authority_of(identity))
+        text = presented_token(request.headers) if self.tokens.enabled else None
+        if text is None:
+            return None
+        token = await self.tokens.read(text)
+        key = await self.keys.require(token.key_id)
+        principal = user_with_id(token.bound.user_id)
+        own = OwnTenant(token.tenant_id if token.tenant_id == key.tenant_id else "")
+        scopes = tuple(scope for scope in key.scopes if scope in ("runs", "admin"))
+        return KnownCaller(principal, principal, own, scopes, token.bound)
 
     def authority_of(self, identity: AccessIdentity) -> Authority:
         """Return what the identity may do: the developer everything, others what was granted."""

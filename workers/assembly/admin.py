@@ -34,6 +34,7 @@ def admin_context(root: Assembly) -> AdminContext:
         replaying=lambda: replaying_of(root),
         grants=root.access.grants,
         keys=root.access.keys,
+        tokens=root.access.tokens,
         backups=lambda: root.lifecycle.backups,
         restoring=lambda: restoring_of(root),
     )

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from retain import errors
 from retain.application_keys.scope import KeyScope
+from retain.application_keys.tokens import BoundUser
 from retain.json_text import read_json
 from retain.limits.rates import Rates
 from retain.limits.room import Lease
@@ -51,7 +52,8 @@ class Request:
     arriving: the body instead, as long as it has not been read.
     caller: who is asking, as Cloudflare Access names them, or `key:` and the id of an application's key; "" where nobody
     was asked for. principal: the caller as `retain.roles.principals` names them. authority: what the caller may do; None
-    where nobody was asked for. scopes: of an application's key, None for any other caller. rates: what is counted for the
+    where nobody was asked for. scopes: of an application's key, None for any other caller. bound: for whom a
+    token of an application's user speaks, None for any other caller. rates: what is counted for the
     tenant; None for nothing. lease: what it takes of the isolate's memory; None where nobody counts.
     """
 
@@ -67,6 +69,7 @@ class Request:
     principal: str = ""
     authority: Authority | None = None
     scopes: Sequence[KeyScope] | None = None
+    bound: BoundUser | None = None
     rates: Rates | None = None
     repeated: Sequence[str] = ()
     lease: Lease | None = None

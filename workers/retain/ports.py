@@ -338,6 +338,17 @@ class Crypto(Protocol):
         """Return whether an RSASSA-PKCS1-v1_5 SHA-256 signature is valid. public_key: a JWK with `n` and `e`."""
         ...
 
+    async def sign_es256(self, private_key: Mapping[str, str], message: bytes) -> bytes:
+        """Return an ECDSA SHA-256 signature of 64 bytes. private_key: a JWK on the curve P-256 with `x`, `y` and `d`.
+
+        Raises: InvalidInput (code `invalid_public_key`) for another JWK.
+        """
+        ...
+
+    async def verify_es256(self, public_key: Mapping[str, str], message: bytes, signature: bytes) -> bool:
+        """Return whether such a signature is valid. public_key: a JWK on P-256 with `x` and `y`. Raises: alike."""
+        ...
+
 
 class Alarm(Protocol):
     """The one timer of a Durable Object. It fires at least once, and again after a failure."""

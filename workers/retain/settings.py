@@ -41,15 +41,15 @@ class Settings:
 
     chat: the model of agents that name none. accounts: how to reach the providers that they may name, by provider.
     credentials_key: base64 of the 32 bytes that seal upstream credentials. previous_credentials_key: the one before it,
-    until everything is sealed with the new one. memory_key, previous_memory_key: the same for the PII of tiered memory.
-    All are secrets, never shown. memory_placements, memory_pii_fields: as `retain.items` reads them. evaluation_judge:
-    as `retain.evaluation.scoring.judge` does. runs_retention_days: how long the row of a run is kept. owners: the subjects
-    that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them.
-    application_keys: whether keys of applications are accepted where Access is.
-    resolver_url: as `retain.gateway.settings`. backups_daily: whether
-    the daily work backs tenants up. backups_kept_days: how long a backup is kept, at most 28. collector: where
-    telemetry goes, None for nowhere. vector_filters: the properties with a metadata index beyond those of every deployment,
-    as `retain.limits.vector_filter.declared` reads them.
+    until everything is sealed with the new one.
+    token_key: the JWK that signs tokens of applications' users. memory_key, previous_memory_key: the same for the PII of
+    tiered memory. All are secrets, never shown. memory_placements, memory_pii_fields: as `retain.items` reads them.
+    evaluation_judge: as `retain.evaluation.scoring.judge` does. runs_retention_days: how long the row of a run is kept.
+    owners: the subjects that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them.
+    application_keys: whether keys of applications are accepted where Access is. resolver_url: as `retain.gateway.settings`.
+    backups_daily: whether the daily work backs tenants up. backups_kept_days: how long a backup is kept, at most 28.
+    collector: where telemetry goes, None for nowhere. vector_filters: the properties with a metadata index beyond those of
+    every deployment, as `retain.limits.vector_filter.declared` reads them.
     """
 
     environment: str
@@ -75,6 +75,7 @@ class Settings:
     memory_pii_fields: str = ""
     backups_daily: bool = False
     backups_kept_days: int = 14
+    token_key: str = field(default="", repr=False)
     memory_key: str = field(default="", repr=False)
     previous_memory_key: str = field(default="", repr=False)
 
@@ -120,6 +121,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         collector=_collector(variables),
         backups_daily=_flag("BACKUPS_DAILY", variables),
         backups_kept_days=_backups_kept_days(variables),
+        token_key=variables.get("TOKEN_KEY", ""),
         memory_key=variables.get("MEMORY_KEY", ""),
         previous_memory_key=variables.get("PREVIOUS_MEMORY_KEY", ""),
     )
@@ -224,6 +226,7 @@ NAMES = (
     "MEMORY_PLACEMENTS",
     "MEMORY_PII_FIELDS",
     "MEMORY_KEY",
+    "TOKEN_KEY",
     "PREVIOUS_MEMORY_KEY",
 )
 """Every variable and secret that is read."""

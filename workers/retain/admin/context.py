@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from retain.admin.replaying import Replaying
 from retain.application_keys.keys import ApplicationKeys
+from retain.application_keys.tokens import UserTokens
 from retain.errors import InvalidInput
 from retain.evaluation.runner import Runner
 from retain.identifiers import check_agent_type
@@ -41,8 +42,8 @@ class AdminContext:
     stores into the view's scope. ingestion: returns the ingest of a scope. stores: every store that holds data of a
     tenant. items: returns the tiered memory of a namespace. migration, backfill: of its keys; all three raise
     Misconfigured for invalid legacy patterns. evaluation: returns what advances evaluations. replaying: returns what replays
-    parked errors. grants: who holds which role. keys: of applications. backups, restoring: return what backs tenants up,
-    and what restores them.
+    parked errors. grants: who holds which role. keys, tokens: of applications and of their users. backups, restoring: return
+    what backs tenants up, and what restores them.
     """
 
     tenants: Tenants
@@ -61,6 +62,7 @@ class AdminContext:
     replaying: Callable[[], Replaying]
     grants: Grants
     keys: ApplicationKeys
+    tokens: UserTokens
     backups: Callable[[], Backups]
     restoring: Callable[[], Restoring]
 

@@ -17,8 +17,9 @@ from retain.agents.calls.user import User
 from retain.agents.context import AgentsContext
 from retain.agents.conversations import routes as conversations
 from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
+from retain.application_keys.tokens import BoundUser
 from retain.dataclass_models import with_fields_of
-from retain.errors import LimitExceeded
+from retain.errors import Forbidden, LimitExceeded
 from retain.errors.codes import Code
 from retain.http import Request, Response, idempotency_key, json_response
 from retain.identifiers import check_instance_id, new_id
@@ -79,12 +80,14 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
         raise LimitExceeded(
             "the run's metadata is too large", code="metadata_too_large", limit_bytes=MAX_METADATA_BYTES
         )
-    user = None if body.user is None else body.user.to_user()
+    user = _user_of(request.http.bound, None if body.user is None else body.user.to_user())
     instance_id = new_id() if body.instance_id is None else check_instance_id(body.instance_id)
     key = idempotency_key(request.http)
     if key is not None and body.instance_id is None:
         # The instance remembers the key; the key also names the instance, so that a retry reaches the same one.
         instance_id = _instance_for(key if user is None else f"{user.id}:{key}")
+    if request.http.bound is not None:
+        instance_id = request.http.bound.instance(instance_id)
     instance = context.instance(tenant_id, agent_type, instance_id)
     asked = RunRequest(body.input, body.metadata, key, body.stream, user=user, by=_principal(request.http))
     if body.stream:
@@ -139,6 +142,15 @@ def _bytes_of(value: RunInput) -> int:
     return len(value.encode()) if isinstance(value, str) else json_bytes(value)
 
 
+def _user_of(bound: BoundUser | None, named: User | None) -> User | None:
+    """Return for whom a run acts: a token's user, described by the body. Raises: Forbidden for somebody else."""
+    if bound is None:
+        return named
+    if named is not None and named.id != bound.user_id:
+        raise Forbidden("the token speaks for another user", code="token_not_allowed")
+    return named or User(bound.user_id)
+
+
 def _principal(request: Request) -> str:
     return request.principal or person_named(request.caller or "unknown")
 
@@ -167,6 +179,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             run_agent,
             needs="operator",
             scope="runs",
+            for_users=True,
             body=JsonBody(RunBody),
             takes="[a run](#a-run)",
             headers={
@@ -222,6 +235,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             show_run,
             needs="viewer",
             scope="runs",
+            for_users=True,
             answers=(Answer(200, "[a result](#a-run), or the run's state so far"),),
             errors=_OF_A_RUN,
         ),
@@ -231,6 +245,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             follow_run,
             needs="viewer",
             scope="runs",
+            for_users=True,
             query=QueryString(FollowQuery),
             headers={"last-event-id": "the event after which to continue"},
             answers=(
@@ -245,6 +260,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             cancel_run,
             needs="operator",
             scope="runs",
+            for_users=True,
             body=JsonBody(CancelBody, required=False),
             takes="`reason`, or no body",
             answers=(

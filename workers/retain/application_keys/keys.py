@@ -30,6 +30,7 @@ USED_EVERY_MS = 60_000
 _REMEMBERED = 1_000
 
 _FIND = "SELECT * FROM application_keys WHERE hash = ?"
+_FIND_ID = "SELECT * FROM application_keys WHERE key_id = ?"
 _ONE = "SELECT * FROM application_keys WHERE tenant_id = ? AND key_id = ?"
 _PAGE = "SELECT * FROM application_keys WHERE tenant_id = ? AND key_id < ? ORDER BY key_id DESC LIMIT ?"
 _CREATE = """
@@ -162,21 +163,28 @@ class ApplicationKeys:
         """
         if len(text) > MAX_CHARACTERS or not text.isascii():
             raise _refused()
-        hashed, now_ms = _hash(text), self._clock()
-        known = self._known.get(hashed)
+        return await self._valid(_FIND, _hash(text))
+
+    async def require(self, key_id: str) -> ApplicationKey:
+        """Return the key with this id, as a token that was made with it is used. Raises: as `authenticate`."""
+        return await self._valid(_FIND_ID, key_id)
+
+    async def _valid(self, find: str, name: str) -> ApplicationKey:
+        now_ms = self._clock()
+        known = self._known.get(name)
         if known is None or now_ms >= known[1]:
-            rows = (await self._sql.run(_FIND, hashed)).rows
+            rows = (await self._sql.run(find, name)).rows
             if not rows:
                 raise _refused()
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             known = (_key(rows[0]), now_ms + FRESH_MS)
-            self._known[hashed] = known
+            self._known[name] = known
         key, until_ms = known
         if not key.valid(now_ms):
             raise _refused()
         if key.last_used_at_ms is None or now_ms - key.last_used_at_ms >= USED_EVERY_MS:
-            self._known[hashed] = (replace(key, last_used_at_ms=now_ms), until_ms)
+            self._known[name] = (replace(key, last_used_at_ms=now_ms), until_ms)
             self._background(self._note_use(key.key_id, now_ms))
         return key
 

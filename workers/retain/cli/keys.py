@@ -3,6 +3,7 @@
     retain keys create --url http://127.0.0.1:8787 --tenant acme --name shop --scope runs --scope memory:read
     retain keys list --url … --tenant acme
     retain keys rotate 01M8… --url … --tenant acme --grace-minutes 60
+    retain keys signing-key
     retain keys revoke 01M8… --url … --tenant acme
 
 A key is printed once, when it is created or replaced, and alone on standard output. Behind Cloudflare Access, the
@@ -12,6 +13,8 @@ environment variables CF_ACCESS_CLIENT_ID and CF_ACCESS_CLIENT_SECRET hold a ser
 from __future__ import annotations
 
 import argparse
+import base64
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -56,6 +59,23 @@ def revoke(options: argparse.Namespace, client: httpx.Client) -> None:
     print(_line(answer_of(client, "DELETE", f"{_keys_of(options)}/{check_id(options.key_id)}").json()))
 
 
+def print_signing_key(_: argparse.Namespace) -> None:
+    """Print a new key that signs the tokens of applications' users, for `wrangler secret put TOKEN_KEY`."""
+    print(new_signing_key())
+
+
+def new_signing_key() -> str:
+    """Return a JWK with a private key on P-256, as JSON."""
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+
+    numbers = generate_private_key(SECP256R1()).private_numbers()
+    parts = {"x": numbers.public_numbers.x, "y": numbers.public_numbers.y, "d": numbers.private_value}
+    written = {
+        name: base64.urlsafe_b64encode(value.to_bytes(32, "big")).rstrip(b"=").decode() for name, value in parts.items()
+    }
+    return json.dumps({"kty": "EC", "crv": "P-256", **written}, separators=(",", ":"))
+
+
 def _print_new(key: Mapping[str, Any]) -> None:
     print(f"{_line(key)}; it is shown only now:", file=sys.stderr)
     print(key["key"])
@@ -90,12 +110,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         command.add_argument("--url", required=True, help="the deployment's address")
         command.add_argument("--tenant", required=True)
         command.set_defaults(does=does)
+    signing = commands.add_parser("signing-key", help=print_signing_key.__doc__)
+    signing.set_defaults(prints=print_signing_key)
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None, connect: Callable[[str], httpx.Client] = open_client) -> int:
     """Run a command; return the process's exit status."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
+    if "prints" in options:
+        options.prints(options)
+        return 0
     does: Callable[[argparse.Namespace, httpx.Client], None] = options.does
     try:
         with connect(options.url) as client:

@@ -146,6 +146,7 @@ LimitExceededCode = Literal[
 UnauthenticatedCode = Literal[
     "invalid_access_token",
     "invalid_api_key",
+    "invalid_user_token",
     "missing_access_token",
     "missing_api_key",
     "unauthenticated",
@@ -158,11 +159,13 @@ ForbiddenCode = Literal[
     "delegate_not_allowed",
     "forbidden",
     "forwarded_request",
+    "key_required",
     "memory_disabled",
     "no_house",
     "role_required",
     "scope_required",
     "sharing_not_allowed",
+    "token_not_allowed",
     "tool_not_allowed",
 ]
 
@@ -301,6 +304,7 @@ MisconfiguredCode = Literal[
     "invalid_placement",
     "invalid_script",
     "invalid_setting",
+    "invalid_token_key",
     "invalid_tool_configuration",
     "item_unreadable",
     "judge_off",
@@ -318,6 +322,7 @@ MisconfiguredCode = Literal[
     "not_staged",
     "private_upstream",
     "tier_missing",
+    "token_key_missing",
     "unknown_extractor",
     "unknown_judge",
     "unknown_provider",

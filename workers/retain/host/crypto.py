@@ -8,8 +8,15 @@ import os
 from collections.abc import Mapping
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    ECDSA,
+    SECP256R1,
+    EllipticCurvePrivateNumbers,
+    EllipticCurvePublicNumbers,
+)
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 
@@ -56,6 +63,39 @@ class HostCrypto:
             return False
         return True
 
+    async def sign_es256(self, private_key: Mapping[str, str], message: bytes) -> bytes:
+        """Return the signature. See the port."""
+        try:
+            numbers = EllipticCurvePrivateNumbers(_number(private_key["d"]), _point(private_key))
+            signed = numbers.private_key().sign(message, ECDSA(SHA256()))
+        except (KeyError, ValueError) as error:
+            raise _unusable() from error
+        r, s = decode_dss_signature(signed)
+        return r.to_bytes(32, "big") + s.to_bytes(32, "big")
+
+    async def verify_es256(self, public_key: Mapping[str, str], message: bytes, signature: bytes) -> bool:
+        """Return whether the signature is valid. See the port."""
+        try:
+            key = _point(public_key).public_key()
+        except (KeyError, ValueError) as error:
+            raise _unusable() from error
+        if len(signature) != 64:
+            return False
+        r, s = (int.from_bytes(half, "big") for half in (signature[:32], signature[32:]))
+        try:
+            key.verify(encode_dss_signature(r, s), message, ECDSA(SHA256()))
+        except InvalidSignature:
+            return False
+        return True
+
+
+def _point(jwk: Mapping[str, str]) -> EllipticCurvePublicNumbers:
+    return EllipticCurvePublicNumbers(_number(jwk["x"]), _number(jwk["y"]), SECP256R1())
+
+
+def _unusable() -> InvalidInput:
+    return InvalidInput("the JWK holds no usable key", code="invalid_public_key")
+
 
 def _cipher(key: bytes) -> AESGCM:
     if len(key) != KEY_BYTES:  # a shorter key would silently select a weaker cipher
@@ -67,7 +107,7 @@ def _public_key(jwk: Mapping[str, str]) -> RSAPublicKey:
     try:
         return RSAPublicNumbers(_number(jwk["e"]), _number(jwk["n"])).public_key()
     except (KeyError, ValueError) as error:
-        raise InvalidInput("the JWK holds no usable RSA public key", code="invalid_public_key") from error
+        raise _unusable() from error
 
 
 def _number(text: str) -> int:

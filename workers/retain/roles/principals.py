@@ -19,3 +19,8 @@ def agent_of_type(agent_type: str) -> str:
 def key_with_id(key_id: str) -> str:
     """Return the principal of an application, by the key that it presents."""
     return f"key:{key_id}"
+
+
+def user_with_id(user_id: str) -> str:
+    """Return the principal of an application's user, who presents a token of their own."""
+    return f"user:{user_id}"

@@ -25,7 +25,8 @@ async def permission(route: Route[Any], request: Request, path: Mapping[str, str
 
     A tenant that does not exist is refused like one of others. Where the body names the tenant and has not been read, it
     is enough to hold the role for any tenant.
-    Raises: Forbidden (code `role_required`; `scope_required` for an application's key); RateLimited, for the tenant;
+    Raises: Forbidden (code `role_required`; `scope_required` for an application's key, `token_not_allowed`
+        for a token of its user); RateLimited, for the tenant;
         Unavailable, so that nobody is let in when D1 does not answer.
     """
     if route.guard != "Access":
@@ -34,6 +35,8 @@ async def permission(route: Route[Any], request: Request, path: Mapping[str, str
         raise Forbidden(
             f"the key lacks the scope {route.scope}: create one that has it", code="scope_required", needs=route.scope
         )
+    if request.bound is not None and not (route.for_users and request.bound.reaches(path.get("agent_type"))):
+        raise Forbidden("the token of a user does not allow this", code="token_not_allowed")
     needed: Role = route.needs or "owner"
     authority = request.authority
     tenant_id = path.get("tenant") if route.tenant_in in ("path", "body") else None

@@ -69,7 +69,7 @@ class Route(Generic[Context_contra]):
     errors: the codes that only some routes answer with.
     parameters: the grammars of path parameters that differ from the default for their name.
     needs: the least role of the caller, where the guard is "Access"; without it, an owner of every tenant.
-    scope: what an application's key needs to call it.
+    scope: what an application's key needs to call it. for_users: whether tokens of an application's users may, too.
     tenant_in: where the tenant is named; by default in the path, or nowhere ("deployment").
     tenant: whether the tenant in the path must be registered. same_origin: whether pages of other origins are refused.
     answer_bytes: how large an answer may be, for `retain.limits.room`: by default that of a page where something is read.
@@ -87,6 +87,7 @@ class Route(Generic[Context_contra]):
         guard: Guard = "Access",
         needs: Role | None = None,
         scope: KeyScope = "admin",
+        for_users: bool = False,
         tenant_in: Place | None = None,
         takes: str = "",
         headers: Mapping[str, str] | None = None,
@@ -107,6 +108,7 @@ class Route(Generic[Context_contra]):
         self.guard = guard
         self.needs: Role | None = needs
         self.scope: KeyScope = scope
+        self.for_users = for_users
         self.takes = takes
         self.headers = dict(headers or {})
         self.errors = tuple(errors)

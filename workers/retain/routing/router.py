@@ -119,6 +119,8 @@ class Router(Generic[Context]):
         path = route.check_path(given)
         context = await admit(request)
         permitted = await permission(route, request, path)
+        if request.bound is not None and "instance_id" in path:
+            path = {**path, "instance_id": request.bound.instance(path["instance_id"])}
         query = _query_of(route, request)
         kind = (route.path, path.get("tenant", ""))
         if request.lease is not None:

@@ -50,8 +50,10 @@ class RenameBody(BodyModel):
 
 async def get_conversations(context: AgentsContext, request: TypedRequest[None, ConversationsQuery]) -> Response:
     """List a tenant's conversations, that with the newest run first."""
-    query = request.query
-    wanted = Wanted(query.agent_type, query.user, query.status, query.since_ms, query.until_ms, query.delegated)
+    query, bound = request.query, request.http.bound
+    agent_type = query.agent_type if bound is None else bound.agent_type or query.agent_type
+    user_id = query.user if bound is None else bound.user_id
+    wanted = Wanted(agent_type, user_id, query.status, query.since_ms, query.until_ms, query.delegated)
     page = await list_conversations(context.sql, request.tenant_id, wanted, limit=query.limit, cursor=query.cursor)
     return json_response({"instances": [one.to_json() for one in page.entries], "cursor": page.cursor})
 
@@ -97,6 +99,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             get_conversations,
             needs="viewer",
             scope="runs",
+            for_users=True,
             query=QueryString(ConversationsQuery),
             answers=(
                 Answer(
@@ -113,6 +116,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             get_messages,
             needs="viewer",
             scope="runs",
+            for_users=True,
             query=QueryString(MessagesQuery),
             answers=(
                 Answer(
@@ -136,6 +140,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             rename,
             needs="operator",
             scope="runs",
+            for_users=True,
             body=JsonBody(RenameBody),
             takes='`{"title"}`: 1 to 200 characters, or null',
             answers=(Answer(200, "the conversation, as in the list"),),
@@ -147,6 +152,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             delete,
             needs="operator",
             scope="runs",
+            for_users=True,
             answers=(Answer(204, "its messages, episodes, runs, events and working memory are deleted"),),
             errors=(
                 "no_such_instance",

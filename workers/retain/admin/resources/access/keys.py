@@ -6,7 +6,11 @@ from pydantic import Field
 
 from retain.admin.context import AdminContext
 from retain.application_keys.scope import KeyScope
+from retain.application_keys.tokens import MAX_MINUTES, BoundUser
+from retain.errors import Forbidden
 from retain.http import Response, json_response
+from retain.identifiers import check_agent_type, check_user_id
+from retain.roles.principals import key_with_id
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import PageQuery, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
@@ -28,6 +32,14 @@ class RotateBody(BodyModel):
     """For how long the old key is still accepted, so that applications can be given the new one."""
 
     grace_minutes: int = Field(default=60, ge=0, le=10_080)
+
+
+class TokenBody(BodyModel):
+    """Whose token to make. agent_type: the only agent that it reaches; None for each."""
+
+    user: str
+    agent_type: str | None = None
+    minutes: int = Field(default=15, ge=1, le=MAX_MINUTES)
 
 
 async def list_keys(context: AdminContext, request: TypedRequest[None, PageQuery]) -> Response:
@@ -60,6 +72,18 @@ async def rotate_key(context: AdminContext, request: TypedRequest[RotateBody, No
 async def revoke_key(context: AdminContext, request: PathRequest) -> Response:
     """Revoke a key. Idempotent. It may still work for ten seconds, in isolates that have read it."""
     return json_response((await context.keys.revoke(request.tenant_id, request.path["key_id"])).to_json())
+
+
+async def make_token(context: AdminContext, request: TypedRequest[TokenBody, None]) -> Response:
+    """Make a short-lived token for a user of the application that asks, to be used in their browser."""
+    caller, body = request.http.principal, request.body
+    key_id = caller.removeprefix(key_with_id(""))
+    if key_id == caller:
+        raise Forbidden("a token is made with the key of an application", code="key_required")
+    agent_type = None if body.agent_type is None else check_agent_type(body.agent_type)
+    bound = BoundUser(check_user_id(body.user), agent_type)
+    text, expires_at_ms = await context.tokens.issue(request.tenant_id, key_id, bound, minutes=body.minutes)
+    return json_response({"token": text, "expires_at_ms": expires_at_ms}, 201)
 
 
 _KEYS = "/admin/tenants/{tenant}/keys"
@@ -109,6 +133,25 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="owner",
             answers=(Answer(200, "the key, as in the list"),),
             errors=("no_such_key", "invalid_id", "invalid_tenant", "unknown_tenant"),
+        ),
+        Route(
+            "POST",
+            "/admin/tenants/{tenant}/tokens",
+            make_token,
+            needs="operator",
+            scope="runs",
+            body=JsonBody(TokenBody),
+            takes="`user`, `agent_type` if it is to reach one agent alone, and `minutes` (1 to 60, 15 unless given)",
+            answers=(Answer(201, '`{"token", "expires_at_ms"}`'),),
+            errors=(
+                "key_required",
+                "token_key_missing",
+                "invalid_token_key",
+                "invalid_user",
+                "invalid_agent_type",
+                "invalid_tenant",
+                "unknown_tenant",
+            ),
         ),
     ),
     about="What applications present instead of a token of Access: see [keys](deployment.md#keys-of-applications).",
