@@ -33,4 +33,5 @@ TENANT_TABLES = (
     TenantTable("scopes", ("number",), users="step"),
     TenantTable("memory_likeness", ("record_id",)),
     TenantTable("memory_search", ("number",), users="step"),
+    TenantTable("memory_postings", ("tenant_id", "field", "value", "number"), users="step"),
 )

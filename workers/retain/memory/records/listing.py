@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 
 from retain.errors import InvalidInput
 from retain.limits.pages import cut, light, sized
-from retain.memory.filters import compile_filter
+from retain.memory.filters import ANY_UNPOSTED, compile_filter, narrowed
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import Record
 from retain.memory.records.rows import RECORD_COLUMNS, outside_gaps, record_of
 from retain.memory.scope import Scope, UserPlace, holding
-from retain.ports import Row, Sql, SqlValue
+from retain.ports import Row, Sql, SqlValue, Statement
 
 MAX_LIMIT = 200
 _TEXTS = ("r.content", "r.metadata")
+_AFTER = "r.number > ?3"
 _LIGHT = ", ".join(f"r.{name}" for name in ("number", *RECORD_COLUMNS) if f"r.{name}" not in _TEXTS)
 
 
@@ -54,7 +55,7 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
     """
     condition, values = compile_filter(wanted.filter)
     within, names = holding(place, "r.scope_id")
-    conditions = [f"r.tenant_id = ?1 AND {within} AND r.number > ?3"]
+    conditions = [f"r.tenant_id = ?1 AND {within} AND {_AFTER}"]
     bound: list[SqlValue] = [*names, int(wanted.cursor or 0)]
     if wanted.held_at_ms is not None:
         conditions.append(
@@ -63,24 +64,36 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
         )
         bound.append(wanted.held_at_ms)
     conditions.append(condition)
-    subject, indexed = _subject_of(wanted.filter), ""
-    if subject is not None:
-        indexed = "INDEXED BY memory_records_by_subject"
-        conditions.append("r.subject = ?")
-        values.append(subject)
-    source = f"FROM memory_records r {indexed} WHERE {' AND '.join(conditions)} ORDER BY r.number LIMIT ?"
-    bound += [*values, wanted.limit + 1]
-    rows: Sequence[Row] = (await sql.run(f"SELECT {_LIGHT}, {light(wanted.limit, *_TEXTS)} {source}", *bound)).rows
+    bound += values
+    found = narrowed(wanted.filter)
+    if found is not None:
+        where = " AND ".join([*conditions, found.condition.format(tenant="?1")]).replace(_AFTER, f"{found.number} > ?3")
+        source = f"FROM {found.source} WHERE {where} ORDER BY {found.number} LIMIT ?"
+        page = await _page(sql, source, [*bound, found.value], wanted.limit, (ANY_UNPOSTED, (place.tenant_id,)))
+        if page is not None:
+            return page
+    source = f"FROM memory_records r WHERE {' AND '.join(conditions)} ORDER BY r.number LIMIT ?"
+    page = await _page(sql, source, bound, wanted.limit)
+    assert page is not None
+    return page
+
+
+async def _page(
+    sql: Sql, source: str, bound: Sequence[SqlValue], limit: int, unless: Statement | None = None
+) -> tuple[list[Record], str | None] | None:
+    """Return the page that a query finds, and the next one's cursor; None if the statement `unless` finds anything.
+
+    source: the query from FROM on, which ends with its limit.
+    """
+    values = (*bound, limit + 1)
+    light_page: Statement = (f"SELECT {_LIGHT}, {light(limit, *_TEXTS)} {source}", values)
+    first, *other = await sql.batch([light_page, *([] if unless is None else [unless])])
+    if any(one.rows for one in other):
+        return None
+    rows: Sequence[Row] = first.rows
     if all(row["page_light"] for row in rows):
-        rows, more = rows[: wanted.limit], len(rows) > wanted.limit
+        rows, more = rows[:limit], len(rows) > limit
     else:
         large = sized(f"SELECT r.* {source}", "number", "content", "metadata")
-        rows, more = cut((await sql.run(large, *bound)).rows, wanted.limit)
+        rows, more = cut((await sql.run(large, *values)).rows, limit)
     return [record_of(row) for row in rows], str(rows[-1]["number"]) if more else None
-
-
-def _subject_of(wanted: Mapping[str, object]) -> str | None:
-    """Return the subject that the filter asks for, whose records an index has; None if it does not ask for one."""
-    criterion = wanted.get("subject")
-    subject = criterion.get("$eq") if isinstance(criterion, Mapping) else criterion
-    return subject if isinstance(subject, str) else None
