@@ -57,6 +57,7 @@ EXEMPT = {
     "tenant_use": "counts",
     "procedure_priors": "where a workflow begins, derived from the outcomes",
     "memory_search": "an index",
+    "memory_postings": "an index",
     "memory_earlier": "an index",
     "memory_likeness": "an index",
     "memory_outbox": "what is owed to an index",

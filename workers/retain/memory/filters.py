@@ -76,8 +76,8 @@ class Narrowed:
     """Which records an index gives for a filter: all that meet it, and perhaps others.
 
     source: SQL of tables in order, with `memory_records r`, for the part FROM. condition: of what the index finds, with
-    `{tenant}` where the tenant's parameter belongs. value: its one value. number: what the index orders its records by. complete: whether it has every record
-    of the tenant, whatever its metadata.
+    `{tenant}` where the tenant's parameter belongs. value: its one value. number: what the index orders its records by.
+    complete: whether it has every record of the tenant, whatever its metadata.
     """
 
     source: str

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
-from retain.memory.filters import FIELDS
+from retain.memory.filters import FIELDS, Narrowed
 from retain.memory.recall.evidence import PREFERRING, REACH, SEAM, STEMS_EACH
 from retain.memory.recall.preparation import SPAN
 from retain.memory.recall.words import scope_tag, stem, tagged, words
@@ -81,7 +81,7 @@ class Visible:
 
     known_at_ms: a time in the past, to see what was known then; None for what is known now. Records that changed since then
     pass `where`, and are filtered later, in the state that their events give for that time: `meeting` asks whether it meets
-    the condition.
+    the condition. indexed: how an index finds what meets it now.
     """
 
     reach: Reach
@@ -89,6 +89,7 @@ class Visible:
     known_at_ms: int | None
     condition: str
     condition_values: tuple[SqlValue, ...]
+    indexed: Narrowed | None = None
 
     @property
     def tenant_id(self) -> str:
@@ -224,13 +225,34 @@ def matching(visible: Visible, model: str) -> Statement:
     A narrow filter finds all of them, however far from the query. model: whose signatures to read, "0" for another's.
     """
     where, values = visible.where()
+    sources = [(one.source, one.condition, one.number, own) for one, own in narrow_sources(visible)]
+    found = [
+        "SELECT * FROM (SELECT r.id, r.number, CASE s.embedding_model WHEN ? THEN s.signature ELSE '0' END AS signature"
+        f" FROM {source} CROSS JOIN memory_search s ON s.number = r.number"
+        f" WHERE r.tenant_id = ? AND {condition} AND {where} ORDER BY {number} DESC LIMIT {MATCHING_LIMIT})"
+        for source, condition, number, _ in sources or [("memory_records r", "true", "r.number", ())]
+    ]
+    bound = [value for *_, own in sources or [("", "", "", ())] for value in (model, visible.tenant_id, *own, *values)]
     return (
         "SELECT json_group_array(json_array(id, signature)) AS found FROM ("
-        "SELECT r.id, CASE s.embedding_model WHEN ? THEN s.signature ELSE '0' END AS signature"
-        " FROM memory_records r CROSS JOIN memory_search s ON s.number = r.number"
-        f" WHERE r.tenant_id = ? AND {where} ORDER BY r.number DESC LIMIT {MATCHING_LIMIT})",
-        (model, visible.tenant_id, *values),
+        f"{' UNION ALL '.join(found)} ORDER BY number DESC LIMIT {MATCHING_LIMIT})",
+        tuple(bound),
     )
+
+
+def narrow_sources(visible: Visible) -> list[tuple[Narrowed, tuple[SqlValue, ...]]]:
+    """Return where an index finds what meets the condition, each with its values; nothing where none does.
+
+    The past has other values than the indexes, so then none does.
+    """
+    one = visible.indexed
+    if one is None or visible.known_at_ms is not None:
+        return []
+    own = replace(one, condition=one.condition.format(tenant="?"))
+    if one.complete:
+        return [(own, (one.value,))]
+    rest = replace(own, condition="p.tenant_id = ? AND p.field = ''")
+    return [(own, (visible.tenant_id, one.value)), (rest, (visible.tenant_id,))]
 
 
 def recorded(visible: Visible, ids: Sequence[str]) -> Statement:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from retain.errors import InvalidInput, Unavailable, UpstreamFailed
 from retain.json_text import read_own_json
-from retain.memory.filters import compile_filter
+from retain.memory.filters import compile_filter, narrowed
 from retain.memory.recall import candidates as sources
 from retain.memory.recall.as_of import as_then, best_known, read_records
 from retain.memory.recall.candidates import Visible
@@ -156,7 +156,7 @@ class Recall:
         condition, values = compile_filter(wanted.filter)
         counted = await read_below(self._sql, self._view) if wanted.below else None
         reach = visible_from(self._view) if counted is None else counted.reach
-        visible = Visible(reach, at_ms, known_at_ms, condition, tuple(values))
+        visible = Visible(reach, at_ms, known_at_ms, condition, tuple(values), narrowed(wanted.filter))
         reading = asyncio.ensure_future(self._in_d1(query, visible, counted, filtered=bool(wanted.filter)))
         try:
             meant = await self._meaning(query, visible, wanted)

@@ -1,12 +1,13 @@
 """Candidates by words: which records to look at, within a bound, and their BM25 by the visible scopes' own statistics.
 
 FTS5's `bm25()` would count every tenant's records; here another tenant's writes change nothing. A word's records are those
-that have it after a visible scope's tag. They are read in groups, which have no record in common:
+that have it after a visible scope's tag. They are read in groups, of which the first four have no record in common:
 
 1. of the rarest words, all records, as long as there are at most `RARE` of them together,
 2. of the next three words, the newest records that have all three,
 3. the newest that have two of them,
-4. the newest that have one.
+4. the newest that have one,
+5. where an index finds what a filter asks for, its newest records: others do not hide them.
 
 So a recall reads a bounded number of rows, however much the scopes hold and however common the words are. Rare words find
 all their records; of common words alone, records that have several of them come before newer ones that have one.
@@ -22,7 +23,7 @@ from itertools import chain
 from typing import Any
 
 from retain.json_text import read_own_json
-from retain.memory.recall.candidates import TextIndex, Visible, tags_of
+from retain.memory.recall.candidates import TextIndex, Visible, narrow_sources, tags_of
 from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import BM25_B, BM25_K1, BM25_LONGEST
 from retain.ports import Row, Statement
@@ -35,6 +36,8 @@ RARE = 200
 """Records of the rarest words together, all of which are read …"""
 COMMON_ALL, COMMON_TWO, COMMON_ONE = 60, 90, 50
 """… and the newest records that have all, two or one of the next three words."""
+NARROW = 200
+"""The newest records that an index finds for a filter, which are read whatever words they have."""
 _GROUP = 30
 """Counts per JSON array: a function of D1 takes 32 arguments."""
 
@@ -65,6 +68,14 @@ def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
     ]
     asked = {"terms": terms, "wanted": wanted}
     where, values = visible.where(texts)
+    met = narrow_sources(visible)
+    numbers = " UNION ALL ".join(
+        f"SELECT * FROM (SELECT r.number FROM {one.source} WHERE r.tenant_id = ? AND {one.condition}"
+        f" ORDER BY {one.number} DESC LIMIT {NARROW})"
+        for one, _ in met
+    )
+    narrow = _OF_NUMBERS.format(numbers=numbers, table=texts.full_text) if met else ""
+    narrow_values = [value for _, own in met for value in (visible.tenant_id, *own)]
     places = iter(range(len(terms)))
     counts = [_most([_COUNT.format(place=next(places)) for _ in own]) for own in forms]
     groups = [f", json_array({', '.join(counts[at : at + _GROUP])})" for at in range(0, len(counts), _GROUP)]
@@ -72,12 +83,13 @@ def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
         f"""
         WITH {_WANTED.format(vocabulary=texts.vocabulary)}, found (number, content) AS (
           {_FOUND.format(table=texts.full_text)}
+          {narrow}
         )
         SELECT (SELECT json_group_object(stem, records) FROM known) AS known,
                json_group_array(json_array(r.id, {_WORDS}, {_AT}{"".join(groups)})) AS found
         FROM found f {texts.records.format(number="f.number")} WHERE {where}
         """,
-        (json.dumps(asked), *values),
+        (json.dumps(asked), *narrow_values, *values),
     )
 
 
@@ -119,6 +131,8 @@ A record may have two terms of a stem, so the records that have a stem are at le
 """
 _MATCHING = """SELECT t.rowid AS number, t.content || ' ' AS content FROM {{table}} t
           WHERE t.{{table}} MATCH (SELECT {expression} FROM expressions) {newest}"""
+_OF_NUMBERS = """UNION ALL SELECT t.rowid, t.content || ' ' FROM ({numbers}) n
+          CROSS JOIN {table} t ON t.rowid = n.number"""
 _NONE = "'\"\"'"
 """An expression that nothing matches."""
 
@@ -179,6 +193,8 @@ def bm25(found: FoundWords, query: Query, idf: Mapping[str, float], average: flo
     weights = [idf[stem] * (BM25_K1 + 1) for stem in _counted(query)]
     scores: list[tuple[float, str]] = []
     for record_id, length, counts in found.counts:
+        if not any(counts):
+            continue  # found by the filter alone
         norm = BM25_K1 * (1 - BM25_B + BM25_B * min(length / average, BM25_LONGEST))
         score = sum(
             [weight * count / (count + norm) for weight, count in zip(weights, counts, strict=True) if count and weight]
