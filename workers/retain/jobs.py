@@ -37,12 +37,13 @@ class Continued:
 class Leases:
     """The leases of a table of jobs, with the columns tenant_id, state, lease_until_ms and updated_at_ms.
 
-    key: the column with the job's id. also: further SQL assignments to make when a lease is taken.
+    key: the column with the job's id. also: further SQL assignments to make when a lease is taken. ms: how long it lasts.
     """
 
     table: str
     key: str
     also: str = ""
+    ms: int = LEASE_MS
 
     async def take(self, sql: Sql, tenant_id: str, job_id: str, now_ms: int) -> bool:
         """Take the lease of a job; return False when another worker has it, or the job is completed."""
@@ -51,12 +52,17 @@ class Leases:
             f"UPDATE {self.table} SET {assignments} WHERE {self.key} = ? AND tenant_id = ?"  # noqa: S608
             f" AND state <> 'completed' AND lease_until_ms <= ? RETURNING {self.key}"
         )
-        return bool((await sql.run(statement, now_ms + LEASE_MS, now_ms, job_id, tenant_id, now_ms)).rows)
+        return bool((await sql.run(statement, now_ms + self.ms, now_ms, job_id, tenant_id, now_ms)).rows)
 
     def extended(self, job_id: str, now_ms: int) -> Statement:
         """Return the statement that renews a lease, for its holder."""
         statement = f"UPDATE {self.table} SET lease_until_ms = ?, updated_at_ms = ? WHERE {self.key} = ?"  # noqa: S608
-        return statement, (now_ms + LEASE_MS, now_ms, job_id)
+        return statement, (now_ms + self.ms, now_ms, job_id)
+
+    def renewed(self, job_id: str, now_ms: int) -> Statement:
+        """Return the statement that renews a lease which is still held: one that was released stays released."""
+        statement = f"UPDATE {self.table} SET lease_until_ms = ? WHERE {self.key} = ? AND lease_until_ms > ?"  # noqa: S608
+        return statement, (now_ms + self.ms, job_id, now_ms)
 
 
 async def noted(what: str, job_id: str, code: Code | ForeignCode, note: Awaitable[object]) -> None:

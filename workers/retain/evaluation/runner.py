@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from retain.errors import RetainError, Unavailable
@@ -41,6 +42,8 @@ MAX_ATTEMPTS = 3
 """How often a case is begun before it counts as errored."""
 CASE_MS = 15 * 60_000
 """How long a case may take."""
+RENEW_MS = 10_000
+"""How often a worker renews its lease while a case is under way."""
 RETRY_MS = 1_000
 """When to call again if a case is under way, or another call works on the run."""
 
@@ -93,8 +96,9 @@ class Runner:
             return Progress(run, RETRY_MS)
         sql = self._ports.stores.sql
         try:
-            waits = await self._execute(run)
-            left = await self._clean(run_id)
+            async with self._holding(run_id):
+                waits = await self._execute(run)
+                left = await self._clean(run_id)
         except RetainError as error:
             await park(sql, Trouble("evaluation", run_id, error.code, self._clock(), tenant_id))
             raise
@@ -138,6 +142,30 @@ class Runner:
             if not await self._case(run, picked):
                 return True
         return False
+
+    @asynccontextmanager
+    async def _holding(self, run_id: str) -> AsyncIterator[None]:
+        """Keep the lease of a run meanwhile, for as long as this worker lives."""
+        renewing = asyncio.ensure_future(self._renew(run_id))
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            with suppress(asyncio.CancelledError):
+                await renewing
+
+    async def _renew(self, run_id: str) -> None:
+        """Renew the lease of a run again and again, until cancelled."""
+        due_ms = self._clock() + RENEW_MS
+        while True:
+            await self._ports.sleep(RENEW_MS / 1000)
+            if self._clock() < due_ms:
+                continue
+            due_ms = self._clock() + RENEW_MS
+            try:
+                await self._runs.renew(run_id)
+            except RetainError as error:
+                _log.warning("a lease was not renewed", extra={"run_id": run_id, "code": error.code})
 
     async def _case(self, run: EvalRun, picked: Picked) -> bool:
         """Execute a case as far as possible; return whether it is scored."""

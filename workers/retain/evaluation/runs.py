@@ -58,7 +58,9 @@ SELECT r.*, (SELECT COUNT(*) FROM eval_results c WHERE c.run_id = r.run_id) AS t
 FROM eval_runs r WHERE r.tenant_id = ?1 AND r.run_id < ?2 AND (?3 IS NULL OR r.dataset = ?3)
 ORDER BY r.run_id DESC LIMIT ?4
 """
-_LEASES = Leases("eval_runs", "run_id")
+LEASE_MS = 30_000
+"""How long a run stays reserved for a worker that has died. One that lives renews it, however long a case takes."""
+_LEASES = Leases("eval_runs", "run_id", ms=LEASE_MS)
 _PICK = """
 UPDATE eval_results SET state = 'running', attempts = attempts + 1, started_at_ms = COALESCE(started_at_ms, ?1)
 WHERE run_id = ?2 AND state <> 'scored'
@@ -224,6 +226,10 @@ class EvalRuns:
     async def lease(self, tenant_id: str, run_id: str) -> bool:
         """Take the lease of a run; return False if another worker holds it or the run is completed."""
         return await _LEASES.take(self._sql, tenant_id, run_id, self._clock())
+
+    async def renew(self, run_id: str) -> None:
+        """Renew the lease of a run, unless it was released. Raises: Unavailable."""
+        await self._sql.batch([_LEASES.renewed(run_id, self._clock())])
 
     async def pick(self, run_id: str) -> Picked | None:
         """Take the first case that is not scored, None when all are; renew the lease."""
