@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +16,7 @@ from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
+from retain.ports import Sql, VectorIndex
 from tests.support.instances import Deployment, catalogue, shipped_embedder
 
 Operation = Callable[[], Awaitable[object]]
@@ -38,6 +39,18 @@ _SCRIPT = {
         {"rule": "anything else is done", "when": {}, "reply": {"text": "Done."}},
     ],
 }
+
+
+class _CountedDeployment(Deployment):
+    """A deployment of the agent on the counted database, and on an index that holds nothing."""
+
+    def __init__(self, sql: CountedSql, index: FewVectors) -> None:
+        super().__init__(catalogue(_CLERK, scripts=[_SCRIPT]))
+        self._counted = sql, index
+
+    def shared(self) -> tuple[Sql, VectorIndex]:
+        """Return the counted database and that index."""
+        return self._counted
 
 
 class Operations:
@@ -91,7 +104,7 @@ class Operations:
         return lambda: memory.recall(RecallQuery(text, **wanted))
 
     def _of(self, scope: Scope) -> SemanticMemory:
-        return SemanticMemory(scope, self._sql, self._deployment.index, shipped_embedder(), self._deployment.clock)
+        return SemanticMemory(scope, *self._deployment.shared(), shipped_embedder(), self._deployment.clock)
 
     async def _list(self, wanted: Listing) -> None:
         await list_records(self._sql, Scope("acme"), wanted)
@@ -120,11 +133,8 @@ async def operations(count: int) -> AsyncIterator[Operations]:
     embedder = shipped_embedder()
     with TemporaryDirectory(prefix="retain-costs-") as folder, counted_database(Path(folder)) as sql:
         ids = await fill(sql, count, embedder.model)
-        deployment = Deployment(catalogue(_CLERK, scripts=[_SCRIPT]))
-        try:
-            deployment.sql, deployment.index = sql, FewVectors(ids)  # type: ignore[assignment]
+        index = FewVectors(ids)
+        with closing(_CountedDeployment(sql, index)) as deployment:
             deployment.clock.set(START_MS + 1000 * (count + 100_000))
-            memory = SemanticMemory(SCOPE, sql, deployment.index, embedder, deployment.clock)
+            memory = SemanticMemory(SCOPE, sql, index, embedder, deployment.clock)
             yield Operations(sql, count, deployment, memory)
-        finally:
-            deployment.sql = None  # type: ignore[assignment]

@@ -130,6 +130,9 @@ def _mcp(tool: str, size: int) -> bytes:
     return json.dumps({**_CALL, "params": {"name": tool, "arguments": {"a": "x" * size}}}).encode()
 
 
+_INGESTED = [{"speaker": "Ann", "content": f"Note {number} of many. {'word ' * 250}"} for number in range(40)]
+
+
 KINDS: dict[str, Callable[[httpx.Client, int], httpx.Response]] = {
     "bodies with a length": lambda api, _: api.post(_MEMORIES, content=_UNKNOWN),
     "bodies without a length": lambda api, _: api.post(_MEMORIES, content=_pieces(_UNKNOWN)),
@@ -137,6 +140,9 @@ KINDS: dict[str, Callable[[httpx.Client, int], httpx.Response]] = {
     "pages of large memories": lambda api, _: api.get(f"{_MEMORIES}?limit=200"),
     "recalls of large memories": lambda api, _: api.post(f"{_MEMORIES}/recall", json={"query": "sky", "top_k": 50}),
     "exports": lambda api, _: api.get("/admin/tenants/memory/export?cursor=records.0"),
+    "ingests": lambda api, number: api.post(
+        f"{_MEMORIES}/ingest", json={"conversation": f"c{number}", "messages": _INGESTED, "agent_type": "sdr"}
+    ),
     "runs": lambda api, number: api.post(
         "/v1/agents/memory/sdr/run", json={"input": "word " * 8_000, "instance_id": f"i{number}"}
     ),

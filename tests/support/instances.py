@@ -45,7 +45,7 @@ from retain.models.chat import ChatModel, ToolSpec
 from retain.models.embedders.static import StaticEmbedder
 from retain.models.scripted.chat import ScriptedChat
 from retain.models.scripted.schema import check_script
-from retain.ports import Row
+from retain.ports import Row, Sql, VectorIndex
 from retain.rpc import answer, opened, refusal
 from retain.telemetry.exporter import SpanExporter
 from tests.support.faults import Crash, Faults
@@ -155,6 +155,10 @@ class Deployment:
         self._unheard: set[str] = set()
         self._chat = chat or (lambda definition: ScriptedChat(self.catalogue.script(definition.model.script)))
 
+    def shared(self) -> tuple[Sql, VectorIndex]:
+        """Return the D1 and the index that instances work with: its own, unless a subclass has others."""
+        return self.sql, self.index
+
     def close(self) -> None:
         """Close every database."""
         self.sql.close()
@@ -238,9 +242,9 @@ class Deployment:
         return InstancePorts(
             local=wrap("local", storage, life),
             alarm=wrap("alarm", storage.alarm, life),
-            sql=outside("sql", self.sql),
+            sql=outside("sql", self.shared()[0]),
             kv=outside("kv", self.kv),
-            index=outside("index", self.index),
+            index=outside("index", self.shared()[1]),
             embedder=lambda: outside("embedder", shipped_embedder()),
             chat=lambda definition: outside("chat", self._chat(definition)),
             catalogue=self.catalogue,

@@ -22,6 +22,8 @@ BOUNDS = {
     "store, known": (1, 14),
     "store a fact that replaces another": (3, 65),
     "get": (2, 20),
+    "edit": (7, 110),
+    "delete": (6, 95),
     "list": (1, 60),
     "list, filtered by subject": (1, 20),
     "list, filtered by metadata": (1, 30),
