@@ -108,6 +108,8 @@ TESTS: Mapping[str, str] = {
     "test_a_hundred_stores_at_once_are_all_stored_in_order_with_few_calls",
     "retain.models.embedders.multilingual.MAX_WORD_CHARACTERS": "tests/models/test_multilingual.py::"
     "test_a_word_is_made_of_its_longest_pieces",
+    "retain.models.embedders.workers_ai.MAX_CHARACTERS_M3": "tests/models/test_workers_ai.py::"
+    "test_a_call_of_bge_m3_stays_within_its_context",
     "retain.models.embedders.wordpiece.MAX_WORD_CHARACTERS": "tests/models/test_wordpiece.py::"
     "test_a_space_separates_words",
     "retain.models.reranking.MAX_CHARACTERS": "tests/models/test_reranking.py::"

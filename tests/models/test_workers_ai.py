@@ -4,7 +4,7 @@ import pytest
 
 from retain.errors import Misconfigured, RetainError, Unavailable, UpstreamFailed
 from retain.models.embedders.static import StaticEmbedder
-from retain.models.embedders.workers_ai import WorkersAiEmbedder
+from retain.models.embedders.workers_ai import BGE_M3, MAX_CHARACTERS_M3, WorkersAiEmbedder
 from retain.models.embedding import Embedder
 from retain.models.retry import Retries
 from retain.models.workers_ai import platform_failure
@@ -79,6 +79,39 @@ async def test_vectors_of_another_length_than_the_index_are_refused(static: Stat
     with pytest.raises(Misconfigured) as caught:
         await WorkersAiEmbedder(Platform(static), retries, model=MODEL, dimensions=768).embed(["a"])
     assert caught.value.code == "embedding_dimensions"
+
+
+async def test_bge_m3_is_asked_and_answers_as_it_is_documented(retries: Retries) -> None:
+    """Source: https://developers.cloudflare.com/workers-ai/models/bge-m3/ (input and output "Embedding")."""
+    calls: list[Mapping[str, object]] = []
+
+    async def documented(model: str, inputs: Mapping[str, object]) -> Mapping[str, object]:
+        assert model == "@cf/baai/bge-m3"
+        texts = inputs["text"]
+        assert isinstance(texts, list)
+        assert set(inputs) <= {"text", "truncate_inputs"}
+        calls.append(inputs)
+        return {"shape": [len(texts), 1024], "data": [[0.25] * 1024 for _ in texts], "pooling": "cls"}
+
+    embedder = WorkersAiEmbedder(documented, retries, model=BGE_M3, dimensions=1024)
+    vectors = await embedder.embed(["Wo wohnt Frau Petrova?", "森田さんはどこに住んでいますか。", " "])
+    assert [len(vector) for vector in vectors] == [1024] * 3
+    assert [sum(value * value for value in vector) for vector in vectors] == pytest.approx([1, 1, 0])
+    assert calls == [{"text": ["Wo wohnt Frau Petrova?", "森田さんはどこに住んでいますか。"], "truncate_inputs": True}]
+
+
+async def test_a_call_of_bge_m3_stays_within_its_context(retries: Retries) -> None:
+    sizes: list[int] = []
+
+    async def run(model: str, inputs: Mapping[str, object]) -> Mapping[str, object]:
+        texts = inputs["text"]
+        assert isinstance(texts, list)
+        sizes.append(sum(map(len, texts)))
+        return {"data": [[1.0]] * len(texts)}
+
+    await WorkersAiEmbedder(run, retries, model=BGE_M3, dimensions=1).embed(["京" * 800] * 100)
+    assert sum(sizes) == 80_000
+    assert max(sizes) <= MAX_CHARACTERS_M3
 
 
 MALFORMED: dict[str, dict[str, object]] = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from retain.memory.recall.languages.dates import in_english
 from retain.memory.recall.languages.detection import ENGLISH
 from retain.memory.recall.languages.terms import index_terms, language
 from retain.memory.records.record import Utterance
@@ -54,7 +55,8 @@ class PreparedRecord:
 def prepare(content: str, utterance: Utterance | None) -> PreparedRecord:
     """Return what the index is to hold of a record, except its vectors."""
     head = _head(utterance)
-    stems = (*index_terms(head, ENGLISH), *index_terms(content, language(content)))
+    code = language(content)
+    stems = (*index_terms(head, ENGLISH), *index_terms(content, code))
     short = len(content) <= WINDOW_LIMIT
     return PreparedRecord(
         parts=tuple(head + part for part in cut(content)),
@@ -62,7 +64,7 @@ def prepare(content: str, utterance: Utterance | None) -> PreparedRecord:
         terms=" ".join(sorted(set(stems))) if short else "",
         length=len(content),
         span=SPAN if short and utterance is not None else 0,
-        names_time=NAMES_TIME.search(content) is not None,
+        names_time=NAMES_TIME.search(in_english(content, code)) is not None,
         asking=min(1.0, content.count("?") / max(1, len(_SENTENCE_END.findall(content)))),
     )
 

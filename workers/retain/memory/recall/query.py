@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from retain.errors import InvalidInput, LimitExceeded
 from retain.memory.recall.dates import Interval, dates
+from retain.memory.recall.languages.dates import in_english
 from retain.memory.recall.languages.detection import ENGLISH
 from retain.memory.recall.languages.terms import all_terms, detected, phrase_terms, telling_terms
 from retain.memory.recall.words import stem, without_runs, words
@@ -161,7 +162,7 @@ def analyse(text: str, now_ms: int, turns: Sequence[str] = ()) -> Query:
         _ANSWERED.search(text) is None,
         _ADVICE.search(text) is not None or _OWN_PAST.search(text) is None,
         bool(_WHEN.match(text)),
-        dates(text, now_ms),
+        dates(in_english(text, code), now_ms),
         bool(significant),
         context,
         tuple(one for one in spoken if one not in terms)[-CONTEXT_WORDS:],

@@ -15,6 +15,14 @@ MAX_TEXTS = 100
 MAX_CHARACTERS = 400_000
 """Most characters in one call: more than 100 texts of 512 tokens, which is all that a bge model reads of a text."""
 
+BGE_M3 = "@cf/baai/bge-m3"
+"""The model for many languages: 1,024 dimensions. It refuses texts that are too long, unless `truncate_inputs` is set."""
+MAX_CHARACTERS_M3 = 60_000
+"""Most characters in one call of `BGE_M3`: its context has 60,000 tokens, and a token has about a character at least.
+
+Source: https://developers.cloudflare.com/workers-ai/models/bge-m3/
+"""
+
 
 class WorkersAiEmbedder:
     """Embeds with a model of the bge family. Implements the `Embedder` port."""
@@ -39,7 +47,7 @@ class WorkersAiEmbedder:
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text, in order, L2-normalised; all zeros for a blank text.
 
-        The platform reads only the first 512 tokens of a text.
+        The platform reads only the first 512 tokens of a text; `BGE_M3` reads more.
 
         Raises: Unavailable when attempts are used up; UpstreamFailed (code `malformed_answer` among others);
             Misconfigured (code `embedding_dimensions`).
@@ -49,11 +57,14 @@ class WorkersAiEmbedder:
             self._embed,
             dimensions=self._dimensions,
             max_texts=MAX_TEXTS,
-            max_characters=MAX_CHARACTERS,
+            max_characters=MAX_CHARACTERS_M3 if self._model == BGE_M3 else MAX_CHARACTERS,
         )
 
     async def _embed(self, batch: list[str]) -> list[list[float]]:
-        answer = await with_retries(lambda: self._run(self._model, {"text": batch}), self._retries)
+        inputs: dict[str, object] = {"text": batch}
+        if self._model == BGE_M3:
+            inputs["truncate_inputs"] = True
+        answer = await with_retries(lambda: self._run(self._model, inputs), self._retries)
         data = answer.get("data")
         if not isinstance(data, list) or len(data) != len(batch):
             raise UpstreamFailed("Workers AI did not answer with one vector per text", code="malformed_answer")
