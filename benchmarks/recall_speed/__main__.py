@@ -4,6 +4,9 @@ The real wrangler and workerd, with all records in one agent's scope, and no fre
 four words of a made-up language of which one is rare, and with `--data` the questions of the longest conversation of
 LifeBench. Latency is measured with one connection. The processor's time is that of each process for one recall; the first
 row is `GET /healthz`, which costs what a request costs before any work. Prints a table in Markdown.
+
+With `--context` also runs that recall into their context, each of a new instance, with nothing remembered and with 10,000
+records and 10,000 episodes: the difference is what reading them and assembling the context takes.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from pathlib import Path
 
 import httpx
 
+from benchmarks.agent import seed_episodes
 from benchmarks.costs.memories import words
 from benchmarks.load import Ask, Load, load
 from benchmarks.recall_speed.filling import fill_conversation, fill_synthetic
@@ -31,6 +35,8 @@ from tools.paths import ROOT
 
 AGENT = "sdr"
 SCOPE = Scope("default", AGENT)
+CONTEXT = 10_000
+"""Records and episodes of the run whose context is measured."""
 WARMING_S = 3
 _PROCESSES = (APP, "wrangler's proxy", "wrangler")
 
@@ -77,6 +83,17 @@ def row(name: str, connections: int, measured: Load, spent_ms: Sequence[float]) 
     return f"| {name} | {connections} | {count / measured.seconds:.1f} | {median:.1f} | {p95:.1f} | {each} |"
 
 
+def running() -> Callable[[], Ask]:
+    """Return what makes the next run, of an instance that has none yet."""
+    numbers, questions = itertools.count(), itertools.cycle(short_questions(1000, CONTEXT))
+
+    def ask() -> Ask:
+        body = {"input": next(questions), "instance_id": f"run-{next(numbers)}"}
+        return Ask("POST", f"/v1/agents/{SCOPE.tenant_id}/{AGENT}/run", body)
+
+    return ask
+
+
 @contextmanager
 def served(fill: Callable[[Path], None]) -> Iterator[tuple[LocalServer, Path]]:
     """Serve a state that is filled while the server is stopped."""
@@ -97,6 +114,12 @@ def synthetic(count: int) -> Callable[[Path], None]:
     return lambda state: asyncio.run(fill_synthetic(state, SCOPE, count, embedder()))
 
 
+def remembering(state: Path) -> None:
+    """Fill a state with records and episodes."""
+    synthetic(CONTEXT)(state)
+    seed_episodes(state, CONTEXT)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Measure recalls through HTTP.")
@@ -104,6 +127,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--data", type=Path, help="folder with lifebench.jsonl.gz")
+    parser.add_argument("--context", action="store_true", help="measure runs as well")
     options = parser.parse_args()
     columns = ["what", "connections", "a second", "median ms", "p95 ms", *(f"{one}, CPU ms" for one in _PROCESSES)]
     print(f"| {' | '.join(columns)} |\n|---|{'---:|' * (len(columns) - 1)}")
@@ -112,6 +136,10 @@ def main() -> None:
             if not number:
                 measure(*on, "`GET /healthz`", lambda: Ask("GET", "/healthz"), options)
             measure(*on, f"{count:,} records, short", asking(short_questions(1000, count)), options)
+    if options.context:
+        for name, fill in (("run, nothing remembered", lambda _: None), (f"run, {CONTEXT:,} of both", remembering)):
+            with served(fill) as on:
+                measure(*on, name, running(), options)
     if options.data is not None:
         found: list[tuple[int, list[str]]] = []
         path = options.data / "lifebench.jsonl.gz"

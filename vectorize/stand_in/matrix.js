@@ -21,7 +21,7 @@ const LANES = 4;
 export function unit(values) {
   const scaled = new Float64Array(stride(values.length));
   let squares = 0;
-  for (const value of values) squares += value * value;
+  for (let i = 0; i < values.length; i++) squares += values[i] * values[i];
   const scale = squares > 0 ? 1 / Math.sqrt(squares) : 0;
   for (let i = 0; i < values.length; i++) scaled[i] = values[i] * scale;
   return scaled;

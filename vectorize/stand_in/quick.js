@@ -70,13 +70,14 @@ export class Quick {
 /** Write a vector as whole numbers; return [scale, the length of what they leave out]. */
 function rounded(vector, into) {
   let largest = 0;
-  for (const value of vector) largest = Math.max(largest, Math.abs(value));
+  for (let i = 0; i < vector.length; i++) largest = Math.max(largest, Math.abs(vector[i]));
   const scale = largest / LARGEST;
   let squares = 0;
   for (let i = 0; i < vector.length; i++) {
     const whole = scale > 0 ? Math.round(vector[i] / scale) : 0;
     into[i] = whole;
-    squares += (vector[i] - whole * scale) ** 2;
+    const left = vector[i] - whole * scale;
+    squares += left * left;
   }
   return [scale, Math.sqrt(squares)];
 }
