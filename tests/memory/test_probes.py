@@ -15,7 +15,7 @@ FLOOR = {1: 0.72, 5: 0.92}
 """The least shares of expected records among the first of all probes: a little below what was measured."""
 LEAST = {
     "de": (0.68, 0.84), "es": (0.65, 0.78), "fr": (0.66, 0.91), "it": (0.62, 0.87), "ja": (0.60, 0.86), "nl": (0.62, 0.87),
-    "pt": (0.60, 0.95), "ru": (0.65, 0.78), "zh": (0.80, 0.91),
+    "pt": (0.60, 0.95), "ru": (0.65, 0.78), "zh": (0.76, 0.91),
 }  # fmt: skip
 """The same by language, with the multilingual table: about one probe below what was measured."""
 LEAST_ACROSS = (0.42, 0.74)
