@@ -1,21 +1,57 @@
-"""Outdated messages: those that state what is no longer so, by the facts that were extracted from them.
+"""Outdated records: messages whose facts are over, and statements that a later one corrects.
 
 A message is never closed, since it was said. But once all or some of its facts are over, recall must not put it before what
 replaced them: "I live in Paris." comes after "Bea lives in Berlin".
+
+A fact without subject and predicate is never closed either. "Ravi sits in room 214." comes after a later "Ravi moved and
+sits in room 309.", by their words: the later one says that something changed, and has half of what the earlier one tells.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import Candidate
+from retain.memory.recall.words import stem, telling, words
+from retain.memory.records.record import Record
 from retain.memory.records.rows import outside_gaps
 from retain.ports import Statement
 
+CONTRASTED = 10
+"""How many hits, at least, are compared with each other."""
+_SHORT = 400
+"""Characters of a statement: a longer text is about more than what it corrects."""
+_SHARED = 2
+"""The least words that a correction shares with what it corrects …"""
+_SHARE = 0.5
+"""… and the least share of the earlier statement's words."""
+_CHANGED = frozenset(
+    (
+        "actually anymore became cancelled canceled changed corrected correction handed increased instead left longer"
+        " lowered moved now postponed raised reduced renamed replaced rescheduled since switched updated upgraded wrong"
+    ).split()
+)
+"""Words that say that something is not as it was."""
+_NOT = frozenset(
+    "cannot forbidden incompatible lacks never no nobody none not nothing prohibited refused refuses rejects t unable"
+    " without".split()
+)
+"""Words that negate; "t" is the rest of "isn't"."""
+_OPPOSED = 1.0
+"""How much better at most what says the opposite of a query scores than what says the same, if both have the same words."""
+_PAST = re.compile(
+    r"\b(?:used to|before|former(?:ly)?|previous(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|old|first)\b",
+    re.IGNORECASE,
+)
+"""A query with one of these asks for what was."""
+_NAME = re.compile(r"(?<=\w[\s(])[A-Z]\w+")
+"""A word with a capital letter inside a sentence."""
 _STEP = 0.001
 """How far below what replaced it a message is ranked, and below the message before it."""
 _VALID = (
@@ -115,3 +151,69 @@ def _limit(
     found = [score[one] for one in facts if one in score] or [score[one] for one in closing if one in score]
     valid = [score[fact.fact_id] for fact in own if fact.valid and fact.fact_id in score]
     return None if not found or max(valid, default=float("-inf")) > max(found) else max(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """What a record states. stems: of its telling words; none if it is not compared. changed: it says that something is not
+    as it was. negated: it has a word that negates.
+    """
+
+    stems: frozenset[str]
+    changed: bool
+    negated: bool
+    since_ms: int
+
+
+def contrasted(query: Query, found: Sequence[tuple[Record, float]]) -> list[float]:
+    """Return the scores of what was found, those of contradicted records below the scores of what contradicts them.
+
+    A statement is contradicted by a later one that corrects it. One that says the opposite of the query is contradicted by
+    one in the same words that does not. Only short records outside conversations are compared; for a query that names a
+    time or asks for what was, none is corrected.
+    """
+    statements = [_statement(record, _CHANGED - {*words(query.text)}) for record, _ in found]
+    scores = [score for _, score in found]
+    if not query.times and not _PAST.search(query.text):
+        _correct(query, statements, scores)
+    negated = not _NOT.isdisjoint(words(query.text))
+    for place, own in enumerate(statements):
+        same = [scores[other] for other, one in enumerate(statements) if one.negated == negated and _is_alike(own, one)]
+        if own.negated != negated and not own.changed and same and 0 <= scores[place] - max(same) <= _OPPOSED:
+            scores[place] = max(same) - _STEP
+    return scores
+
+
+def _correct(query: Query, statements: Sequence[_Statement], scores: list[float]) -> None:
+    asked = frozenset(query.stems)
+    named = frozenset(stem(one.lower()) for one in _NAME.findall(query.text))
+    for place in sorted(range(len(statements)), key=lambda one: -statements[one].since_ms):
+        own = statements[place]
+        later = [
+            scores[other]
+            for other, one in enumerate(statements)
+            if one.changed and _corrects(one, own, own.stems & asked, own.stems & named)
+        ]
+        if later and scores[place] > max(later) - _STEP:
+            scores[place] = max(later) - _STEP
+
+
+def _statement(record: Record, signs: frozenset[str]) -> _Statement:
+    """Return what a record states. signs: words that say that something changed."""
+    if record.utterance is not None or len(record.content) > _SHORT:
+        return _Statement(frozenset(), changed=False, negated=False, since_ms=record.valid_from_ms)
+    every = words(record.content)
+    stems = frozenset(map(stem, telling(every)))
+    return _Statement(stems, not signs.isdisjoint(every), not _NOT.isdisjoint(every), record.valid_from_ms)
+
+
+def _corrects(later: _Statement, own: _Statement, asked: frozenset[str], named: frozenset[str]) -> bool:
+    """Return whether a statement corrects an earlier one. asked, named: what this one has of the query's words and names."""
+    if later.since_ms <= own.since_ms or not named <= later.stems or 2 * len(asked & later.stems) <= len(asked):
+        return False
+    return _is_alike(own, later)
+
+
+def _is_alike(own: _Statement, other: _Statement) -> bool:
+    """Return whether the other statement has so many of a statement's words that both are about the same."""
+    return len(own.stems & other.stems) >= max(_SHARED, _SHARE * len(own.stems))

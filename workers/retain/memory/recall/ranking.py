@@ -4,7 +4,7 @@
           + words      * (s * covered + (1 - s) * bm25 / the best possible bm25)
           + context      as `words`, for half of the idf of the words of the turns before the query
           + following  * s * cosine(query, the next turn): an answer repeats words of what it answers
-          + related    * heat of the most similar candidates
+          + related    * heat of the most similar candidates, for a turn half of it: it is about one thing
           + around     * heat of what else was uttered, or became valid, around that time, unless the query continues a
                          conversation
           + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query continues a conversation
@@ -21,6 +21,8 @@
           + importance * (importance - 0.5)
           + confidence * (confidence - 1)
           + outdated   * share of a message's facts that are over (`retain.memory.recall.outdated`)
+          + contradicted if a later record corrects it, or it says the opposite (likewise): what puts it below the other
+          + repeated     the more, the more better ones say nearly the same, if it is short and they are `REPEATED` or more
 
 `s` (shortness) is 1 up to 400 characters and falls with the square of the length: a short turn means little without its
 neighbours, a long text covers too much to lend them its words. `covered` is the share of the query's words, weighed by
@@ -49,6 +51,10 @@ RELATED_POOL = 60
 AROUND_MS = 172_800_000
 """After this time, what else was recorded warms 1/e as much."""
 RELATED_NEIGHBOURS = 10
+NEARLY_SAME = 147
+"""So many bits of their signatures differ between texts whose cosine is 0.9."""
+REPEATED = 3
+"""How many that say nearly the same may come first; each of as many more loses more than the one before."""
 _LEAST = 0.02
 """Least similarity of a neighbour, and least norm."""
 _CLOSER = 0.1
@@ -71,7 +77,7 @@ class Weights:
 
     vector: float = 6.0
     words: float = 9.0
-    related: float = 1.5
+    related: float = 2.0
     around: float = 2.0
     recency: float = 0.5
     following: float = 2.0
@@ -86,6 +92,7 @@ class Weights:
     importance: float = 1.0
     confidence: float = 1.0
     outdated: float = -2.0
+    repeated: float = -3.0
     before: tuple[float, ...] = (0.9, 0.7, 0.5)
     after: tuple[float, ...] = (0.6, 0.4, 0.3)
     short: int = 400
@@ -208,10 +215,27 @@ def rank(
     heat = [math.exp(0.5 * (c.score - pool[0].score)) for c in pool]
     warmed = _around(pool, heat) if not query.message else [0.0] * len(pool)
     for c, related, near in zip(pool, _related(pool, heat), warmed, strict=True):
-        _add(c, "related", chosen.related * related)
+        _add(c, "related", chosen.related * (1.0 - short[c.id] / 2) * related)
         _add(c, "around", chosen.around * near)
     ordered.sort(key=_by_score)
     return ordered
+
+
+def varied(ranked: Sequence[Candidate], weights: Weights) -> list[Candidate]:
+    """Return the candidates, best first, after short ones of which `REPEATED` better ones say nearly the same lost score.
+
+    Twenty variations of one question must not take the place of its answer.
+    """
+    better: list[int] = []
+    changed = False
+    for c in ranked[:RELATED_POOL]:
+        if c.length <= weights.short:
+            alike = sum([(c.signature ^ one).bit_count() <= NEARLY_SAME for one in better])
+            better.append(c.signature)
+            if alike >= REPEATED:
+                _add(c, "repeated", weights.repeated * min(alike - REPEATED + 1, REPEATED))
+                changed = True
+    return sorted(ranked, key=_by_score) if changed else list(ranked)
 
 
 def distinct(ranked: Sequence[Candidate]) -> list[Candidate]:

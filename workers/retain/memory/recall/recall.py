@@ -25,13 +25,13 @@ from retain.memory.recall.evidence import (
     first_choice,
     nearest_fresh,
 )
-from retain.memory.recall.outdated import demote, facts_of_messages, read_facts
+from retain.memory.recall.outdated import CONTRASTED, contrasted, demote, facts_of_messages, read_facts
 from retain.memory.recall.preparation import signature
 from retain.memory.recall.query import Query, analyse
-from retain.memory.recall.ranking import Candidate, Weights, by_origin, distinct, rank
+from retain.memory.recall.ranking import Candidate, Weights, by_origin, distinct, rank, varied
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.recall.sources.contents import Contents
-from retain.memory.recall.sources.full_text import bm25, found_words, full_text
+from retain.memory.recall.sources.full_text import by_words, found_words, full_text
 from retain.memory.recall.sources.nearest import CANDIDATES, NOTHING, Nearest, VectorSearch, too_few
 from retain.memory.recall.sources.pushed import pushed
 from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain, read_below, visible_from
@@ -186,7 +186,8 @@ class Recall:
             _, ranked, contents = await self._rank(query, evidence, idf, visible)
             degraded = degraded if complete else (*degraded, "width")
         count = wanted.top_k if self._reranker is None else 2 * wanted.top_k
-        hits = await self._hydrate(ranked, count, contents, scale, wanted.min_score)
+        hits = await self._hydrate(ranked, max(count, CONTRASTED), contents, scale, wanted.min_score)
+        hits = _contrasted(query, hits)[:count]
         if self._reranker is not None:
             hits = await self._reranked(self._reranker, wanted.text, hits)
         return RecallResult(hits[: wanted.top_k], degraded)
@@ -269,7 +270,7 @@ class Recall:
         whole = (found.rows[0]["whole"] or "").split(sources.SEPARATOR)
         texts = {row[1]: text for row, text in zip(read, whole, strict=False) if text}
         contents = Contents(self._sql, visible, texts, known)
-        return first, demote(ranked, read_facts(_listed(stated)), self._weights.outdated), contents
+        return first, demote(varied(ranked, self._weights), read_facts(_listed(stated)), self._weights.outdated), contents
 
     async def _reranked(self, reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits in the reranker's order, ties in the old one; its relevance becomes the component `rerank`."""
@@ -309,12 +310,7 @@ class Recall:
         words = [found_words(rest.pop(0).rows[0]) for _ in visible.texts]
         statistics = counted.with_words([one.having for one in words])
         idf = statistics.idf(query)
-        own, spoken = by_origin(query, idf)
-        ranked: dict[str, float] = {}
-        context: dict[str, float] = {}
-        for one in words:
-            ranked |= bm25(one, query, own, statistics.average)
-            context |= bm25(one, query, spoken, statistics.average) if query.context_stems else {}
+        ranked, context = by_words(words, query, idf, statistics.average)
         dated = frozenset(one for found in words for one, at_ms in found.at_ms.items() if query.dates(at_ms))
         whole = sum(query.exact.values())
         exact: dict[str, float] = {}
@@ -383,6 +379,16 @@ def _evidence(meant: _Meaning, found: Found) -> Evidence:
         dated=found.dated,
         standing=found.standing,
     )
+
+
+def _contrasted(query: Query, hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits, best first, contradicted ones after what contradicts them."""
+    scores = contrasted(query, [(hit.record, hit.score) for hit in hits])
+    judged = [
+        replace(hit, score=score, components={**hit.components, "contradicted": score - hit.score})
+        for hit, score in zip(hits, scores, strict=True)
+    ]
+    return sorted(judged, key=lambda hit: -hit.score)
 
 
 def _listed(result: SqlResult) -> list[Any]:

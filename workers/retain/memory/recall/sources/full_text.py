@@ -25,7 +25,7 @@ from typing import Any
 from retain.json_text import read_own_json
 from retain.memory.recall.candidates import TextIndex, Visible, narrow_sources, tags_of
 from retain.memory.recall.query import Query
-from retain.memory.recall.ranking import BM25_B, BM25_K1, BM25_LONGEST
+from retain.memory.recall.ranking import BM25_B, BM25_K1, BM25_LONGEST, by_origin
 from retain.ports import Row, Statement
 
 TEXT_CANDIDATES = 200
@@ -183,6 +183,19 @@ def found_words(row: Row) -> FoundWords:
     listed: list[Any] = read_own_json(row["found"])
     counts = [(one[0], one[1], list(chain.from_iterable(one[3:]))) for one in listed]
     return FoundWords(having, counts, {one[0]: one[2] for one in listed})
+
+
+def by_words(
+    found: Sequence[FoundWords], query: Query, idf: Mapping[str, float], average: float
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the BM25 of what was found for the query's words, and for those of its context. average: words of a record."""
+    own, others = by_origin(query, idf)
+    scores: dict[str, float] = {}
+    context: dict[str, float] = {}
+    for one in found:
+        scores |= bm25(one, query, own, average)
+        context |= bm25(one, query, others, average) if query.context_stems else {}
+    return scores, context
 
 
 def bm25(found: FoundWords, query: Query, idf: Mapping[str, float], average: float) -> dict[str, float]:
