@@ -12,9 +12,9 @@ from retain.agents.calls.run_request import Budget
 from retain.agents.tools.built_in import CallContext, RecallMemory
 from retain.errors import InvalidInput, RetainError, Unavailable, UpstreamFailed
 from retain.host.vectors import SqliteVectorIndex
-from retain.memory.recall.recall import RecallQuery
+from retain.memory.recall.recall import FRESH_MS, RecallQuery
 from retain.memory.recall.relevance import MIN_SCORE
-from retain.memory.records.record import NewRecord
+from retain.memory.records.record import NewRecord, Utterance
 from retain.models.embedding import Embedder
 from retain.ports import MetadataFilter, Vector, VectorEntry, VectorMatch
 from tests.memory.semantic.notes import NOTES
@@ -176,3 +176,14 @@ async def test_the_tool_says_what_it_did_without(substrate: Substrate) -> None:
     answer = json.loads((await RecallMemory(substrate.memory()).call({"query": "bicycle"}, context)).content)
     assert "degraded" not in whole
     assert answer["degraded"] == ["vectors"]
+
+
+async def test_what_follows_a_long_turn_needs_no_vector(substrate: Substrate) -> None:
+    """Its neighbours are read for another turn's sake, from which it is too far away to be a candidate."""
+    contents = ["The heron " + "walks in the reeds. " * 150, "One.", "Two.", "Three.", "A heron again."]
+    turns = [NewRecord(one, utterance=Utterance("walk", place, "Ann", 0)) for place, one in enumerate(contents)]
+    await substrate.memory().store_all(turns, AGENT_SOURCE)
+    await substrate.reconcile()
+    substrate.clock.advance(FRESH_MS + 1)
+    substrate.index = AwayIndex(substrate.vectors._connection, substrate.embedder.dimensions)
+    assert {contents[0], contents[4]} <= {*await substrate.found("heron", top_k=20)}

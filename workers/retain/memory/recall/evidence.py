@@ -22,6 +22,9 @@ STANDING_LIMIT = 400
 PREFERRING = (" i ", " prefer ")
 """The stems of a text that states a preference, between spaces."""
 
+BEST_PART = 0.05
+"""How much nearer the best part of a long text is than its mean, of which it has a signature: measured on two data sets."""
+
 SEAM = 1000
 """So many positions are left between two parts of a conversation, or more, when they arrive: nothing was said there."""
 
@@ -52,7 +55,7 @@ class SearchRow(NamedTuple):
     has: Sequence[int]
     length: int
     earlier: int
-    signature: str
+    signature: str | None
     number: int
     content_hash: str
     importance: float
@@ -118,8 +121,11 @@ class Evidence:
     def nearness(self, row: SearchRow) -> float:
         """Return the cosine of a search row's record, estimated from its signature when no source found it.
 
-        An earlier text has no vectors, and those that the index has of its record are of another text.
+        An earlier text has no vectors, and those that the index has of its record are of another text. 0 for a turn that no
+        source found and that counts for nothing: it follows a text that is too long to be ranked with its neighbours.
         """
+        if row.signature is None:
+            return self.cosine.get(row.id, 0.0)
         if row.earlier:
             return estimated(self.query_signature, row.signature) if self.query_signature else 0.0
         known = self.cosine.get(row.id)
@@ -129,9 +135,8 @@ class Evidence:
             return self.floor or 0.0
         if self.floor is None or row.id in self.fresh:
             return estimated(self.query_signature, row.signature)
-        if row.length > PART_CHARACTERS:
-            return self.floor
-        return min(self.floor, estimated(self.query_signature, row.signature))
+        best = BEST_PART if row.length > PART_CHARACTERS else 0.0
+        return min(self.floor, estimated(self.query_signature, row.signature) + best)
 
 
 def estimated(query_signature: int, signature: str) -> float:
@@ -260,7 +265,7 @@ def _candidate(
         has=has,
         names_time=bool(row.names_time),
         asking=float(row.asking),
-        signature=int(row.signature, 16),
+        signature=int(row.signature or "0", 16),
         order=row.number,
         importance=float(row.importance),
         confidence=float(row.confidence),

@@ -138,9 +138,8 @@ class Recall:
     async def search(self, wanted: RecallQuery) -> RecallResult:
         """Return the best records, best first, ties by id. Two round trips to D1, one to the vector index.
 
-        A third reads long hits, and for the scopes at and below another comes first.
-        An embedding model or vector index that is away does not end the recall: it does without, and says so.
-
+        A third reads long hits, and for the scopes at and below another comes first. An embedding model or vector index that
+        is away does not end the recall: it does without, and says so.
         When most of the nearest records may not be seen it takes two more to each or, at most, eight.
         What was known in the past takes two or three more: the candidates are judged in the state that they had then.
         With a reranker, the best `2 * top_k` are put into its order.
@@ -165,12 +164,10 @@ class Recall:
             raise
         statistics, visible, found = await reading
         evidence = _evidence(meant, found)
-        vector, degraded = meant.vector, meant.degraded
-        if evidence.floor is None:
-            degraded = (*degraded, "vectors")
+        degraded = meant.degraded if evidence.floor is not None else (*meant.degraded, "vectors")
         idf = statistics.idf(query)
         telling = rarity(query, idf, statistics.records)
-        scale = Relevance(meant.unrelated, telling, obscure(query.text, vector), self._weights)
+        scale = Relevance(meant.unrelated, telling, obscure(query.text, meant.vector), self._weights)
         first, ranked, contents = await self._rank(query, evidence, idf, visible)
         if meant.search is not None and self._is_crowded(evidence, meant.nearest, first, ranked, wanted):
             evidence, complete = await widened(
@@ -186,8 +183,8 @@ class Recall:
             _, ranked, contents = await self._rank(query, evidence, idf, visible)
             degraded = degraded if complete else (*degraded, "width")
         count = wanted.top_k if self._reranker is None else 2 * wanted.top_k
-        hits = await self._hydrate(ranked, max(count, CONTRASTED), contents, scale, wanted.min_score)
-        hits = _contrasted(query, hits)[:count]
+        best = await self._hydrate(ranked, max(count, CONTRASTED), contents, scale, wanted.min_score)
+        hits = _contrasted(query, best)[:count]
         if self._reranker is not None:
             hits = await self._reranked(self._reranker, wanted.text, hits)
         return RecallResult(hits[: wanted.top_k], degraded)
