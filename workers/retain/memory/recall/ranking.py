@@ -229,7 +229,7 @@ def varied(ranked: Sequence[Candidate], weights: Weights) -> list[Candidate]:
     better: list[int] = []
     changed = False
     for c in ranked[:RELATED_POOL]:
-        if c.length <= weights.short:
+        if c.signature and c.length <= weights.short:
             alike = sum([(c.signature ^ one).bit_count() <= NEARLY_SAME for one in better])
             better.append(c.signature)
             if alike >= REPEATED:
