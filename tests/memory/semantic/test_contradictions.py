@@ -1,4 +1,4 @@
-"""What contradicts comes before what it contradicts, and variations of one statement do not take all places."""
+"""What contradicts comes before what it contradicts, and variations of one statement do not crowd out the answer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_what_says_the_opposite_comes_after_what_is_asked(substrate: Subst
     assert (await substrate.found("On which ferry are dogs not allowed?"))[:2] == [FORBIDDEN, ALLOWED]
 
 
-async def test_variations_of_a_question_do_not_take_the_place_of_its_answer(substrate: Substrate) -> None:
+async def test_variations_of_a_question_leave_room_for_its_answer(substrate: Substrate) -> None:
     policy = "Refunds are paid within thirty days after the purchase, if the goods are unused."
     asked = [f"Customer {number} asked whether a refund is possible after thirty days." for number in range(11, 36)]
     await stored(substrate, policy, *asked)

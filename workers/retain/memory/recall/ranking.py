@@ -224,7 +224,7 @@ def rank(
 def varied(ranked: Sequence[Candidate], weights: Weights) -> list[Candidate]:
     """Return the candidates, best first, after short ones of which `REPEATED` better ones say nearly the same lost score.
 
-    Twenty variations of one question must not take the place of its answer.
+    Twenty variations of one question must leave room for its answer.
     """
     better: list[int] = []
     changed = False

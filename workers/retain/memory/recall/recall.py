@@ -267,7 +267,11 @@ class Recall:
         whole = (found.rows[0]["whole"] or "").split(sources.SEPARATOR)
         texts = {row[1]: text for row, text in zip(read, whole, strict=False) if text}
         contents = Contents(self._sql, visible, texts, known)
-        return first, demote(varied(ranked, self._weights), read_facts(_listed(stated)), self._weights.outdated), contents
+        return (
+            first,
+            demote(varied(ranked, self._weights), read_facts(_listed(stated)), self._weights.outdated),
+            contents,
+        )
 
     async def _reranked(self, reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits in the reranker's order, ties in the old one; its relevance becomes the component `rerank`."""
