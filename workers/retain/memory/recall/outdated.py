@@ -169,16 +169,20 @@ def contrasted(query: Query, found: Sequence[tuple[Record, float]]) -> list[floa
     """Return the scores of what was found, those of contradicted records below the scores of what contradicts them.
 
     A statement is contradicted by a later one that corrects it. One that says the opposite of the query is contradicted by
-    one in the same words that does not. Only short records outside conversations are compared; for a query that names a
-    time or asks for what was, none is corrected.
+    one in the same words that does not, if both have two of the query's. Only short records outside conversations are
+    compared; for a query that names a time or asks for what was, none is corrected.
     """
     statements = [_statement(record, _CHANGED - {*words(query.text)}) for record, _ in found]
     scores = [score for _, score in found]
     if not query.times and not _PAST.search(query.text):
         _correct(query, statements, scores)
-    negated = not _NOT.isdisjoint(words(query.text))
+    negated, asked = not _NOT.isdisjoint(words(query.text)), frozenset(query.stems)
     for place, own in enumerate(statements):
-        same = [scores[other] for other, one in enumerate(statements) if one.negated == negated and _is_alike(own, one)]
+        same = [
+            scores[other]
+            for other, one in enumerate(statements)
+            if one.negated == negated and _is_alike(own, one) and len(asked & own.stems & one.stems) >= _SHARED
+        ]
         if own.negated != negated and not own.changed and same and 0 <= scores[place] - max(same) <= _OPPOSED:
             scores[place] = max(same) - _STEP
     return scores
