@@ -14,7 +14,7 @@ Place = tuple[str, int, "Part"]
 Rows = Mapping[str, Counter[tuple[object, ...]]]
 """The rows of each table, as `<store>/<table>`."""
 _SEPARATORS = re.compile(r"([:/|])")
-_NOT_DATA = re.compile(r"sqlite_sequence|d1_migrations|_cf_.*")
+_NOT_DATA = re.compile(r"sqlite_sequence|d1_migrations|vector_writes|_cf_.*")
 
 
 def rows_of(store: str, database: sqlite3.Connection) -> Rows:
