@@ -102,8 +102,8 @@ def test_runs_at_the_same_time_in_one_instance_are_each_made_once_or_refused(
 
 def test_an_instance_refuses_a_second_run_and_lets_a_retry_wait_for_the_first(steered: Steered, puppet: Puppet) -> None:
     tenant_id = steered.tenant()
-    text = order(say="slow answer")
-    with ThreadPoolExecutor(2) as pool, puppet.holding("slow answer") as hold:
+    text = order(say="an answer to wait for")
+    with ThreadPoolExecutor(2) as pool, puppet.holding("an answer to wait for") as hold:
         first = pool.submit(_post, steered.api, tenant_id, "key-1", text, instance_id="desk")
         hold.wait_for_arrival()
         retry = pool.submit(_post, steered.api, tenant_id, "key-1", text, instance_id="desk")

@@ -74,6 +74,7 @@ READS = frozenset({"show", "describe"})
 """Methods of an instance that change nothing."""
 NOT_WALKED = {
     "acting": "who makes a change: always in the transaction of the change",
+    "application_keys": "a key is shown once: whoever lost its text creates another one, and revokes the first",
     "chat_messages": "conversations as a contract, for programs that embed Retain: no deployment writes them",
     "mutation_log": "triggers write it, in the transaction of the change",
     "namespace_reads": "a measurement, of which what an isolate has not written may be lost",

@@ -99,7 +99,8 @@ def _solve(gram: sparse.csr_matrix, right: Matrix, start: Matrix) -> Matrix:
 def reduce_dimensions(rows: Matrix, target: Matrix, dimensions: int) -> Matrix:
     """Return the rows along the `dimensions` directions in which the teacher's vectors vary most."""
     _, directions = np.linalg.eigh(target.T @ target)
-    return rows @ directions[:, ::-1][:, :dimensions]
+    reduced: Matrix = rows @ directions[:, ::-1][:, :dimensions]
+    return reduced
 
 
 def quantise(rows: Matrix, bits: int) -> NDArray[np.int8]:
@@ -109,7 +110,8 @@ def quantise(rows: Matrix, bits: int) -> NDArray[np.int8]:
     """
     largest = 2 ** (bits - 1) - 1
     limit = np.quantile(np.abs(rows), 0.9999 if bits == 8 else 0.995)
-    return np.clip(np.round(rows / limit * largest), -largest, largest).astype(np.int8)
+    whole: NDArray[np.int8] = np.clip(np.round(rows / limit * largest), -largest, largest).astype(np.int8)
+    return whole
 
 
 def _mean_cosine(left: Matrix, right: Matrix) -> float:

@@ -100,7 +100,8 @@ class Teacher:
         scores = query @ key.swapaxes(2, 3) / np.float32(math.sqrt(width / self._heads))
         scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
         mixed = scores / scores.sum(axis=-1, keepdims=True) @ value
-        return mixed.swapaxes(1, 2).reshape(batch, length, width)
+        reshaped: Matrix = mixed.swapaxes(1, 2).reshape(batch, length, width)
+        return reshaped
 
     def _linear(self, name: str, values: Matrix) -> Matrix:
         flat = values.reshape(-1, values.shape[-1]) @ self._weights[f"{name}.weight"].T
@@ -109,8 +110,10 @@ class Teacher:
     def _normalise(self, name: str, values: Matrix) -> Matrix:
         centred = values - values.mean(axis=-1, keepdims=True)
         scale = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + self._epsilon)
-        return centred / scale * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+        normal: Matrix = centred / scale * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+        return normal
 
 
 def _gelu(values: Matrix) -> Matrix:
-    return values * np.float32(0.5) * (1 + erf(values / np.float32(math.sqrt(2))))
+    curved: Matrix = values * np.float32(0.5) * (1 + erf(values / np.float32(math.sqrt(2))))
+    return curved

@@ -105,8 +105,9 @@ def test_an_edit_is_read_back_with_its_events(memories: Memories) -> None:
     response = memories.patch(record_id, {"content": MUNICH, "metadata": {"checked": True}, "importance": 0.75})
     assert response.status_code == 200
     shown = memories.get(record_id)
-    events = shown.pop("events")
+    events, cursor = shown.pop("events"), shown.pop("cursor")
     assert response.json() == shown
+    assert cursor is None
     assert (shown["content"], shown["metadata"], shown["importance"]) == (MUNICH, {"checked": True}, 0.75)
     assert [event["kind"] for event in events] == ["stored", "edited"]
     assert memories.recalled("Where does Ann live?") == [MUNICH]

@@ -23,7 +23,7 @@ from retain.ingest.learning import SourcedFact, learned
 from retain.ingest.messages import Rejection, check_conversation
 from retain.ingest.placement import MessagePlacement, place
 from retain.jobs import Continued, continue_open
-from retain.ledgers.errors import Trouble, park, settling
+from retain.ledgers.errors import Trouble, park, settle
 from retain.memory.records.record import NewRecord, RecordSource, Utterance, content_hash
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
@@ -206,10 +206,10 @@ class Ingestion:
             await self._learn(job, waiting.unlearned)
             progress.waiting = None
         else:
-            settled = settling(self._clock(), (job.scope.tenant_id, "ingest", job.job_id))
             found = finding(job.scope.tenant_id, job.job_id)
-            *_, read_job = await self._sql.batch([self._jobs.completed(job.job_id), settled, found])
+            _, read_job = await self._sql.batch([self._jobs.completed(job.job_id), found])
             progress.ended = job_in(read_job)
+            await settle(self._sql, self._clock(), (job.scope.tenant_id, "ingest", job.job_id))
         return progress.ended is not None
 
     def _limits(self) -> tuple[int, int, int]:

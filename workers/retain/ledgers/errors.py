@@ -127,17 +127,12 @@ async def park(sql: Sql, *troubles: Trouble) -> None:
     await _written(sql, [(PARK, trouble.values) for trouble in troubles])
 
 
-def settling(now_ms: int, thing: tuple[str, Stage, str], by: str | None = None) -> Statement:
-    """Return the statement of `settle` for one thing, for a transaction of which it is a part."""
-    return _SETTLE, ("replayed", now_ms, by, error_id_of(*thing))
-
-
 async def settle(sql: Sql, now_ms: int, *things: tuple[str, Stage, str], by: str | None = None) -> None:
     """Note that what was parked has succeeded. things: tenant, stage and `concerns` of each. Raises nothing.
 
     by: who replayed it, None if the part that owns it succeeded without being asked. What is not parked stays as it is.
     """
-    await _written(sql, [settling(now_ms, thing, by) for thing in things])
+    await _written(sql, [(_SETTLE, ("replayed", now_ms, by, error_id_of(*thing))) for thing in things])
 
 
 async def dismiss(sql: Sql, now_ms: int, error_id: str, by: str, also: Sequence[Statement] = ()) -> None:
