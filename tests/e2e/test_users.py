@@ -102,7 +102,7 @@ def test_an_erased_user_is_in_no_store_and_another_user_is_in_each_as_before(ste
     left = eventually(lambda: places(root, ANN[:5]), lambda found: found <= {"d1/erased_users"})
     assert left == {"d1/erased_users"}, "only the id stays, for 30 days"
     assert places(root, f"{ANN[:5]}s") == set()
-    # what the full-text index has of Bob in its directory is what begins one of its pages, and these were written anew
+    # what the full-text index has of Bob in its directory is what begins one of its pages, and these were written again
     assert places(root, BOB[:5]) ^ bobs <= {"d1/memory_text_idx"}
     again = run(steered.api, tenant, "sdr", order(("recall_memory", {"query": "Likes Wants"})), user={"id": ANN})
     assert json.loads(again["output"]) == [{"memories": []}]
