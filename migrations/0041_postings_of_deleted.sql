@@ -23,7 +23,7 @@ CREATE TRIGGER memory_postings_changed AFTER UPDATE OF metadata ON memory_record
       CASE c.type WHEN 'array' THEN c.value ELSE json_array(c.atom) END))
       UNION ALL SELECT 1);
   INSERT OR IGNORE INTO memory_postings (tenant_id, field, value, number)
-    SELECT new.tenant_id, f.key, CASE e.type WHEN 'text' THEN substr(e.atom, 1, 100) ELSE e.atom END, new.number
+    SELECT DISTINCT new.tenant_id, f.key, CASE e.type WHEN 'text' THEN substr(e.atom, 1, 100) ELSE e.atom END, new.number
     FROM json_each(new.metadata) f, json_each(CASE f.type WHEN 'array' THEN f.value ELSE json_array(f.atom) END) e
     WHERE f.type NOT IN ('object', 'null') AND e.type NOT IN ('object', 'array', 'null') AND f.key <> ''
       AND 32 >= (SELECT COUNT(*) FROM json_each(new.metadata) c, json_each(

@@ -41,15 +41,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _soaked(minutes: float, seed: int) -> tuple[int, str]:
-    """Return the exit status of a soak, and the last line of what it printed about each round."""
+    """Return the exit status of a soak, and the last line of what it printed about each round, with what it found."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.md"
         command = [sys.executable, "-m", "tests.soak", "--minutes", str(minutes), "--seed", str(seed)]
         done = subprocess.run(
             [*command, "--report", str(report)], cwd=ROOT, capture_output=True, text=True, check=False
         )
+        found = report.read_text(encoding="utf-8") if done.returncode and report.exists() else ""
     lines = [line for line in done.stdout.splitlines() if line.startswith("seed ")]
-    return done.returncode, f"soak: {len(lines)} rounds; {lines[-1] if lines else ''}{done.stderr[-500:]}"
+    return done.returncode, f"soak: {len(lines)} rounds; {lines[-1] if lines else ''}{done.stderr[-500:]}\n{found}"
 
 
 def _attacked(minutes: float, seed: int) -> Summary:

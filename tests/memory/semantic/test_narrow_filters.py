@@ -164,3 +164,17 @@ def test_the_records_that_there_are_get_their_values_by_the_migration(tmp_path: 
         sql.migrate(tmp_path)
         rows = sql._connection.execute("SELECT number, field, value FROM memory_postings ORDER BY 1, 2, 3").fetchall()
     assert [tuple(row) for row in rows] == [(1, "a", "x"), (1, "tags", 2), (1, "tags", "b"), (2, "", 1)]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"tags": ["a", "a"]}, {"tags": [1, True, 1.0]}, {"tags": ["x" * 100, "x" * 101]}],
+    ids=["texts", "numbers", "cut"],
+)
+async def test_a_value_that_a_list_has_twice_is_indexed_once(substrate: Substrate, metadata: JsonObject) -> None:
+    memory = substrate.memory()
+    stored = await memory.store(NewRecord("Twice.", metadata=metadata), PERSON)
+    other = await memory.store(NewRecord("Without.", metadata={"tags": ["b"]}), PERSON)
+    await memory.edit(other.id, {"metadata": metadata}, PERSON)
+    await memory.edit(stored.id, {"importance": 0.75}, PERSON)
+    assert len(await substrate.rows("SELECT * FROM memory_postings WHERE field = 'tags'")) == 2
