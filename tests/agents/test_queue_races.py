@@ -14,6 +14,7 @@ from retain.agents.catalogue import AgentCatalogue
 from retain.errors import Conflict, NotFound, RateLimited, Unavailable
 from retain.ports import SqlResult, SqlValue, Statement
 from tests.agents.queues import ANN, BY_ANN, LIMITS, asked, busy, followed, queued, written
+from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls
 from tests.ports import raises
 from tests.support.faults import Crash
@@ -129,6 +130,27 @@ async def test_a_run_that_is_queued_while_another_one_is_just_beginning_outlives
     await desk.recover()
     assert asked(chat) == ["second"]
     assert (await desk.ask("clerk", "show", run_id=run_id))["status"] == "completed"
+
+
+async def test_a_run_that_waits_until_an_interrupted_one_is_resumed_is_before_those_queued_meanwhile(
+    desk: Deployment, chat: SteppedChat
+) -> None:
+    first = asyncio.create_task(desk.run("clerk", "first"))
+    await chat.asked.wait()
+    desk.faults.kill()
+    chat.let_go()
+    with suppress(Crash):
+        await first
+    await desk.restart()
+    chat.hold()
+    second = asyncio.create_task(desk.run("clerk", "second"))
+    await chat.asked.wait()
+    [run_id] = await queued(desk, "third")
+    chat.let_go()
+    assert (await second)["run_id"] < run_id
+    await desk.settled()
+    assert asked(chat) == ["first", "first", "second", "third"]
+    await check_d1_agrees(desk)
 
 
 async def test_requests_at_once_do_not_pass_the_bound_of_the_queue_together(

@@ -121,11 +121,11 @@ class Instance:
                 return await self._reports.awaited(known)
         elif self._queueing.must_wait(active=self._active):
             return await self._queued(request)
-        async with self._busy(request):
+        async with self._busy(request) as run_id:
             await self._resume_interrupted()
             if known is not None:
                 return self._journal.report(known)
-            loop, run = await self._opened(request)
+            loop, run = await self._opened(request, run_id)
             await self._execution.finish(loop, run)
             return self._journal.report(run.run_id)
 
@@ -312,8 +312,8 @@ class Instance:
         self._ports.background(self._continue())
         return self._reports.of(run_id)
 
-    async def _opened(self, request: RunRequest) -> tuple[RunLoop, OpenRun]:
-        loop, run = await self._queueing.begin(request)
+    async def _opened(self, request: RunRequest, run_id: str) -> tuple[RunLoop, OpenRun]:
+        loop, run = await self._queueing.begin(request, run_id)
         self._ports.background(self._flush())
         return loop, run
 
@@ -323,9 +323,9 @@ class Instance:
             if self._queueing.must_wait(active=self._active):
                 opened.set_result((await self._queued(request)).run_id)
                 return
-            async with self._busy(request):
+            async with self._busy(request) as run_id:
                 await self._resume_interrupted()
-                loop, run = await self._opened(request)
+                loop, run = await self._opened(request, run_id)
                 opened.set_result(run.run_id)
                 await self._execution.finish(loop, run)
         except Exception as error:
@@ -334,16 +334,17 @@ class Instance:
             opened.set_exception(error)
 
     @asynccontextmanager
-    async def _busy(self, request: RunRequest) -> AsyncIterator[None]:
-        """Hold the instance for a request's run; then resume those that were answered meanwhile.
+    async def _busy(self, request: RunRequest) -> AsyncIterator[str]:
+        """Hold the instance for a request's run, whose id is returned; then resume those that were answered meanwhile.
 
+        The id is taken at once: runs that are queued before this one begins are after it.
         Raises: Conflict (code `instance_busy`).
         """
         if self._active:
             raise Conflict("the instance is busy with another run; try again", code="instance_busy")
         self._active, self._queueing.beginning = True, request.idempotency_key
         try:
-            yield
+            yield self._queueing.queue.next_id()
         finally:
             self._active, self._queueing.beginning = False, None
             await self._schedule()

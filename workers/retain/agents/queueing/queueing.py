@@ -179,9 +179,8 @@ class Queueing:
         await self._execution.finish(loop, run)
         return True
 
-    async def begin(self, request: RunRequest) -> tuple[RunLoop, OpenRun]:
+    async def begin(self, request: RunRequest, run_id: str) -> tuple[RunLoop, OpenRun]:
         """Record a run that need not wait, and return it. Raises: as `Instance.run`."""
-        run_id = self.queue.next_id()
         await self._prepare_instance()
         begun = await self._execution.begin(await self._execution.prepare(request, run_id))
         self.beginning = None
