@@ -42,10 +42,8 @@ class _Steps:
                 waits = coroutine.send(given) if thrown is None else coroutine.throw(thrown)
             except StopIteration as ended:
                 return ended.value
-            except Exception:
-                raise
             except BaseException as error:
-                if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                if isinstance(error, Exception) or (isinstance(error, asyncio.CancelledError) and _is_cancelled()):
                     raise
                 raise RuntimeError(f"the tool raised {type(error).__name__}") from error
             given, thrown = None, None
