@@ -1,16 +1,36 @@
-"""An administrator's connection to a deployment."""
+"""An administrator's connection to a deployment, and the commands that use one."""
 
 from __future__ import annotations
 
+import argparse
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 
 import httpx
 
-from retain.errors import UpstreamFailed
+from retain.errors import RetainError, UpstreamFailed
 from retain.errors.codes import ForeignCode
 
 _ACCESS = {"CF_ACCESS_CLIENT_ID": "cf-access-client-id", "CF_ACCESS_CLIENT_SECRET": "cf-access-client-secret"}
+
+Connect = Callable[[str], httpx.Client]
+"""Opens a client for the deployment at an address."""
+
+
+def run_command(options: argparse.Namespace, connect: Connect) -> int:
+    """Run the command that a command line names, with a client; return the process's exit status.
+
+    options: `does`, which takes the options and the client and returns the status, and `url`, the deployment's address.
+    An error of Retain is printed, with its code, and the status is 1.
+    """
+    does: Callable[[argparse.Namespace, httpx.Client], int] = options.does
+    try:
+        with connect(options.url) as client:
+            return does(options, client)
+    except RetainError as error:
+        print(f"{error.message} ({error.code})", file=sys.stderr)
+        return 1
 
 
 def open_client(url: str) -> httpx.Client:

@@ -16,25 +16,25 @@ import argparse
 import base64
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 
 from retain.application_keys.scope import KEY_SCOPES
-from retain.cli.administrator import answer_of, open_client
-from retain.errors import RetainError
+from retain.cli.administrator import Connect, answer_of, open_client, run_command
 from retain.identifiers import check_id, check_tenant
 
 
-def create(options: argparse.Namespace, client: httpx.Client) -> None:
+def create(options: argparse.Namespace, client: httpx.Client) -> int:
     """Create a key, and print it."""
     body = {"name": options.name, "scopes": options.scope, "days": options.days}
     _print_new(answer_of(client, "POST", _keys_of(options), body).json())
+    return 0
 
 
-def list_keys(options: argparse.Namespace, client: httpx.Client) -> None:
+def list_keys(options: argparse.Namespace, client: httpx.Client) -> int:
     """Print the keys, the newest first, a line for each: also those that are no longer valid."""
     query: dict[str, str] = {}
     while True:
@@ -42,21 +42,23 @@ def list_keys(options: argparse.Namespace, client: httpx.Client) -> None:
         for key in page["keys"]:
             print(_line(key))
         if page["cursor"] is None:
-            return
+            return 0
         query = {"cursor": page["cursor"]}
 
 
-def rotate(options: argparse.Namespace, client: httpx.Client) -> None:
+def rotate(options: argparse.Namespace, client: httpx.Client) -> int:
     """Create a key like another one, which stays valid for a while, and print the new one."""
     path = f"{_keys_of(options)}/{check_id(options.key_id)}/rotate"
     answer = answer_of(client, "POST", path, {"grace_minutes": options.grace_minutes}).json()
     _print_new(answer)
     print(_line(answer["replaces"]), file=sys.stderr)
+    return 0
 
 
-def revoke(options: argparse.Namespace, client: httpx.Client) -> None:
+def revoke(options: argparse.Namespace, client: httpx.Client) -> int:
     """Revoke a key. It may still work for ten seconds."""
     print(_line(answer_of(client, "DELETE", f"{_keys_of(options)}/{check_id(options.key_id)}").json()))
+    return 0
 
 
 def print_signing_key(_: argparse.Namespace) -> None:
@@ -115,17 +117,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(arguments: Sequence[str] | None = None, connect: Callable[[str], httpx.Client] = open_client) -> int:
+def main(arguments: Sequence[str] | None = None, connect: Connect = open_client) -> int:
     """Run a command; return the process's exit status."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     if "prints" in options:
         options.prints(options)
         return 0
-    does: Callable[[argparse.Namespace, httpx.Client], None] = options.does
-    try:
-        with connect(options.url) as client:
-            does(options, client)
-    except RetainError as error:
-        print(f"{error.message} ({error.code})", file=sys.stderr)
-        return 1
-    return 0
+    return run_command(options, connect)

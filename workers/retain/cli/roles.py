@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-from retain.cli.administrator import answer_of, open_client
-from retain.errors import RetainError
+from retain.cli.administrator import Connect, answer_of, open_client, run_command
 from retain.identifiers import check_tenant
 from retain.roles.role import EVERY_TENANT, ROLES
 from retain.roles.subjects import check_subject
@@ -90,13 +89,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(arguments: Sequence[str] | None = None, connect: Callable[[str], httpx.Client] = open_client) -> int:
+def main(arguments: Sequence[str] | None = None, connect: Connect = open_client) -> int:
     """Run a command; return the process's exit status."""
-    options = parse(sys.argv[1:] if arguments is None else arguments)
-    does: Callable[[argparse.Namespace, httpx.Client], int] = options.does
-    try:
-        with connect(options.url) as client:
-            return does(options, client)
-    except RetainError as error:
-        print(f"{error.message} ({error.code})", file=sys.stderr)
-        return 1
+    return run_command(parse(sys.argv[1:] if arguments is None else arguments), connect)
