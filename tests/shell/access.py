@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import jwt
@@ -18,8 +18,10 @@ OWNER = "user@example.com"
 
 
 @asynccontextmanager
-async def guarded_worker(team: Team, monkeypatch: pytest.MonkeyPatch, **variables: str) -> AsyncIterator[Worker]:
-    """Serve a deployment behind Access, for which the team's domain is the local server."""
+async def guarded_worker(
+    team: Team, monkeypatch: pytest.MonkeyPatch, tenants: Sequence[str] = (), **variables: str
+) -> AsyncIterator[Worker]:
+    """Serve a deployment behind Access, for which the team's domain is the local server. tenants: are registered."""
     fetch = js.fetch
 
     async def resolved(url: str, options: object) -> object:
@@ -33,6 +35,8 @@ async def guarded_worker(team: Team, monkeypatch: pytest.MonkeyPatch, **variable
         "OWNERS": f"email:{OWNER}",
     }
     async with serving(**{**settings, **variables}) as worker:
+        for tenant in tenants:
+            assert (await worker.request("PUT", f"/admin/tenants/{tenant}", {}, headers=token(team))).status == 201
         yield worker
 
 

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from retain.admin.access import MAX_TOKEN_BYTES
 from tests.admin.access_team import NOW_S, Team
-from tests.shell.access import guarded_worker, token
+from tests.shell.access import token
 from tests.shell.worker import Worker
-
-
-@pytest.fixture(scope="module")
-def team() -> Iterator[Team]:
-    served = Team()
-    served.keys = {"current": rsa.generate_private_key(65537, 2048)}
-    yield served
-    served.close()
-
-
-@pytest.fixture
-async def guarded(team: Team, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
-    """A deployment behind Access."""
-    async with guarded_worker(team, monkeypatch) as worker:
-        yield worker
 
 
 async def test_a_valid_token_runs_an_agent_and_reads_its_run(guarded: Worker, team: Team) -> None:

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from retain.application_keys.scope import KEY_SCOPES, KeyScope
 from retain.routing.route import Route
 from tests.admin.access_team import Team
 from tests.shell.access import guarded_worker, token
-from tests.shell.test_roles import ROUTES, path_of
+from tests.shell.guarded_routes import ROUTES, path_of, trial_body
 from tests.shell.worker import Answer, Worker
 
 KEYS = "/admin/tenants/acme/keys"
 RUN = {"input": "Contact contact:7 responded positively.", "instance_id": "desk"}
 
 
-@pytest.fixture(scope="module")
-def team() -> Iterator[Team]:
-    served = Team()
-    served.keys = {"current": rsa.generate_private_key(65537, 2048)}
-    yield served
-    served.close()
-
-
 @pytest.fixture
 async def worker(team: Team, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
     """A deployment that accepts keys, with two tenants."""
-    async with guarded_worker(team, monkeypatch, APPLICATION_KEYS="true") as served:
-        for tenant in ("acme", "other"):
-            assert (await served.request("PUT", f"/admin/tenants/{tenant}", {}, headers=token(team))).status == 201
+    async with guarded_worker(team, monkeypatch, ("acme", "other"), APPLICATION_KEYS="true") as served:
         yield served
 
 
@@ -51,12 +40,7 @@ class Application:
 
     async def refusal(self, route: Route[Any], tenant: str = "acme") -> str | None:
         """Return the code with which the caller is refused, None for anything that would be said after that."""
-        body: object = None
-        if route.tenant_in == "body":
-            body = {"tenant": tenant, "agent_type": "sdr", "memories": [{"content": "x"}]}
-        elif route.method not in ("GET", "DELETE"):
-            body = {"not": "a field"}  # so that nothing is done
-        answer = await self.asks(route.method, path_of(route, tenant), body)
+        answer = await self.asks(route.method, path_of(route, tenant), trial_body(route, tenant))
         code = answer.content["code"] if answer.status in (401, 403) else None
         refusals = ("scope_required", "role_required", "invalid_api_key", "token_not_allowed", "invalid_user_token")
         return code if code in refusals else None
@@ -203,8 +187,7 @@ async def test_a_key_that_cannot_be_created_says_why(worker: Worker, team: Team,
 async def test_keys_are_refused_unless_the_deployment_turns_them_on(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with guarded_worker(team, monkeypatch, APPLICATION_KEYS="false") as worker:
-        assert (await worker.request("PUT", "/admin/tenants/acme", {}, headers=token(team))).status == 201
+    async with guarded_worker(team, monkeypatch, ("acme",), APPLICATION_KEYS="false") as worker:
         application = await made(worker, team, *KEY_SCOPES)
         for path in ("/admin/tenants/acme/memories", "/v1/tenants/acme/memories", "/v1/agents/acme/instances"):
             answer = await application.asks("GET", path)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.admin.access_team import Team
 from tests.shell.access import guarded_worker, token
@@ -16,14 +15,6 @@ from tests.shell.worker import Worker
 from tools.paths import ROOT
 
 ADA, BOB = "ada@example.com", "bob@example.com"
-
-
-@pytest.fixture(scope="module")
-def team() -> Iterator[Team]:
-    served = Team()
-    served.keys = {"current": rsa.generate_private_key(65537, 2048)}
-    yield served
-    served.close()
 
 
 @pytest.fixture

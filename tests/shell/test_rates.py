@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from retain.gateway.provisioning import new_api_key
 from tests.admin.access_team import Team
@@ -33,19 +32,9 @@ class RateLimit(Binding):
         return SimpleNamespace(success=self.counts[key] <= self._limit)
 
 
-@pytest.fixture(scope="module")
-def team() -> Iterator[Team]:
-    served = Team()
-    served.keys = {"current": rsa.generate_private_key(65537, 2048)}
-    yield served
-    served.close()
-
-
 @pytest.fixture
 async def guarded(team: Team, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
-    async with guarded_worker(team, monkeypatch, OWNERS="domain:example.com") as worker:
-        for tenant in ("acme", "other"):
-            await worker.request("PUT", f"/admin/tenants/{tenant}", {}, headers=token(team))
+    async with guarded_worker(team, monkeypatch, ("acme", "other"), OWNERS="domain:example.com") as worker:
         yield worker
 
 

@@ -2,53 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 
-from retain.admin.routes import ROUTER as ADMIN
-from retain.agents.routes import ROUTER as AGENTS
 from retain.roles.role import ROLES, Role, includes
 from retain.routing.route import Route
 from tests.admin.access_team import Team
 from tests.shell.access import guarded_worker, token
+from tests.shell.guarded_routes import ROUTES, path_of, trial_body
 from tests.shell.worker import Answer, Worker
-
-_TABLES: tuple[tuple[Route[Any], ...], ...] = (ADMIN.routes, AGENTS.routes)
-ROUTES: dict[str, Route[Any]] = {f"{route.method} {route.path}": route for routes in _TABLES for route in routes}
-ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-SAMPLES = {
-    "tenant": "acme",
-    "agent_type": "sdr",
-    "instance_id": "desk",
-    "user": "ann",
-    "kind": "preference",
-    "service": "crm",
-    "session": "s1",
-    "name": "dataset",
-    "subject": "group:ops",
-    "error_id": "0" * 32,
-}
-"""Values of path parameters; an identifier for every other."""
-
-
-@pytest.fixture(scope="module")
-def team() -> Iterator[Team]:
-    served = Team()
-    served.keys = {"current": rsa.generate_private_key(65537, 2048)}
-    yield served
-    served.close()
 
 
 @pytest.fixture
 async def guarded(team: Team, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
     """A deployment with two tenants; `ada` holds no role yet."""
-    async with guarded_worker(team, monkeypatch) as worker:
-        for tenant in ("acme", "other"):
-            assert (await worker.request("PUT", f"/admin/tenants/{tenant}", {}, headers=token(team))).status == 201
+    async with guarded_worker(team, monkeypatch, ("acme", "other")) as worker:
         yield worker
 
 
@@ -76,31 +46,13 @@ class Ada:
 
     async def is_refused(self, route: Route[Any], tenant: str = "acme") -> bool:
         """Return whether a role is what the request lacks. Anything else would be said after that."""
-        body = (
-            {"tenant": tenant, "agent_type": "sdr", "memories": [{"content": "x"}]}
-            if route.tenant_in == "body"
-            else None
-        )
-        if body is None and route.method not in ("GET", "DELETE"):
-            body = {"not": "a field"}  # so that nothing is done
-        answer = await self.asks(route.method, path_of(route, tenant), body)
+        answer = await self.asks(route.method, path_of(route, tenant), trial_body(route, tenant))
         return answer.status == 403 and answer.content["code"] == "role_required"
 
 
 @pytest.fixture
 def ada(guarded: Worker, team: Team) -> Ada:
     return Ada(guarded, team)
-
-
-def path_of(route: Route[Any], tenant: str = "acme") -> str:
-    samples = {**SAMPLES, "tenant": tenant}
-
-    def sample(found: re.Match[str]) -> str:
-        name = found[1]
-        fitting = (samples.get(name, ULID), "0" * 32)
-        return next(text for text in fitting if re.fullmatch(route.parameters[name].pattern, text))
-
-    return re.sub(r"\{(\w+)\}", sample, route.path)
 
 
 def test_every_route_behind_access_declares_the_role_it_needs() -> None:
