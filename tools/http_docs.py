@@ -86,6 +86,7 @@ def _route(route: Route[Any], sections: dict[str, str]) -> Iterator[str]:
 
 
 def _rows(route: Route[Any]) -> Iterator[tuple[str, str]]:
+    yield "operation", f"`{route.name}`"
     yield "who", route.guard if route.needs is None else f"Access: {_place(route)}"
     for name, parameter in route.parameters.items():
         if parameter != BY_NAME.get(name):

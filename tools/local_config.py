@@ -51,6 +51,7 @@ def write_local_config(path: Path = LOCAL_CONFIG, *, overrides: dict[str, str] |
     config = local_config(read_config(PRODUCTION_CONFIG), overrides)
     build = path.with_suffix("").name.replace("wrangler.local", ".build-local").replace("wrangler.", ".build-")
     config["main"] = f"{build}/entry.py"
+    config["assets"] = {**config["assets"], "directory": f"{build}-public"}
     config["build"] = {
         **config["build"],
         "command": f".venv/bin/python -m tools.stage --config {path.name} --target {build}",

@@ -1,4 +1,4 @@
-"""Stage the Worker: put what wrangler uploads, and nothing else, into `.build/`.
+"""Stage the Worker: put what wrangler uploads, and nothing else, into `.build/`, and public files into `.build-public/`.
 
 Run by wrangler itself, as the custom build of wrangler.toml, before `dev` and `deploy` and again on each change. The
 folder `workers/` becomes the module root; agent definitions are validated and written as one JSON file, and their
@@ -19,6 +19,7 @@ from typing import Any
 from retain.models.embedders.static import table_file
 from tools.agent_definitions import check_models, compile_agents
 from tools.paths import BUILD, DEVELOPMENT_VARIABLES, PRODUCTION_CONFIG, ROOT
+from tools.public_files import folder_of, public_files
 
 EMBEDDING_TABLES = ROOT / "models"
 _NOT_UPLOADED = (
@@ -82,7 +83,7 @@ def stage(config: dict[str, Any], target: Path) -> int:
         "compatibility_flags", []
     ):
         raise SystemExit("a production configuration must not carry the flag python_workers_development")
-    return mirror(wanted_files(config), target)
+    return mirror(wanted_files(config), target) + mirror(public_files(), folder_of(target))
 
 
 def mirror(wanted: dict[str, bytes], target: Path) -> int:

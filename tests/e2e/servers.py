@@ -16,6 +16,7 @@ from tests.docs.markdown import page
 from tools.local_config import write_local_config
 from tools.local_server import LocalServer, start, stop
 from tools.paths import ROOT
+from tools.public_files import folder_of, public_files
 from tools.stage import mirror, read_config, wanted_files
 
 
@@ -32,13 +33,16 @@ def staged(name: str, overrides: Mapping[str, str] | None = None) -> Iterator[Pa
         content = read_config(config)
         del content["build"]
         content["main"] = f"{target.name}/entry.py"
+        content["assets"]["directory"] = folder_of(target).name
         config.write_text(json.dumps(content, indent=2) + "\n")
         with tempfile.TemporaryDirectory() as folder:
             mirror(wanted_files(content, _agents(Path(folder))), target)
+        mirror(public_files(), folder_of(target))
         yield config
     finally:
         config.unlink(missing_ok=True)
         shutil.rmtree(target, ignore_errors=True)
+        shutil.rmtree(folder_of(target), ignore_errors=True)
 
 
 def _agents(folder: Path) -> Path:

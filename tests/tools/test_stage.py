@@ -11,7 +11,8 @@ import pytest
 import retain
 from retain.models.embedders.static import MODEL, MULTILINGUAL, TABLES
 from tools.local_config import local_config
-from tools.paths import PRODUCTION_CONFIG, ROOT
+from tools.paths import BUILD, PRODUCTION_CONFIG, ROOT
+from tools.public_files import folder_of, public_files
 from tools.stage import local_variables, mirror, read_config, stage, wanted_files
 
 
@@ -141,9 +142,25 @@ def test_a_production_configuration_with_the_development_flag_is_refused(tmp_pat
 
 def test_staging_twice_changes_nothing(tmp_path: Path) -> None:
     config = read_config(PRODUCTION_CONFIG)
-    assert stage(config, tmp_path) == len(wanted_files(config))
-    assert stage(config, tmp_path) == 0
-    assert tree(tmp_path) == wanted_files(config)
+    target = tmp_path / "built"
+    assert stage(config, target) == len(wanted_files(config)) + len(public_files())
+    assert stage(config, target) == 0
+    assert tree(target) == wanted_files(config)
+    assert tree(folder_of(target)) == public_files()
+
+
+def test_what_is_public_is_the_document_and_its_page_with_the_licence_of_what_renders_it() -> None:
+    assert public_files().keys() == {
+        "_headers",
+        "openapi.html",
+        "openapi.json",
+        "openapi/page.js",
+        "openapi/swagger-ui-bundle.js",
+        "openapi/swagger-ui.css",
+        "openapi/LICENSE",
+        "openapi/NOTICE",
+    }
+    assert read_config(PRODUCTION_CONFIG)["assets"] == {"directory": folder_of(BUILD).name}
 
 
 def test_the_target_holds_exactly_what_is_wanted(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def _config() -> dict[str, Any]:
         migrations=[{"tag": "v1", "new_sqlite_classes": list(_OBJECTS.values())}],
     )
     del config["build"]  # staged once, before the start
+    del config["assets"]
     return config
 
 

@@ -230,6 +230,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             "/admin/tenants/{tenant}/mcp",
             serve,
+            name="send_memory_message",
             needs="viewer",
             answer_bytes=REQUEST_BYTES,
             body=TextBody("application/json"),

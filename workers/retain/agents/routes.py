@@ -177,6 +177,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "POST",
             f"{_AGENT}/run",
             run_agent,
+            name="create_run",
             needs="operator",
             scope="runs",
             for_users=True,
@@ -217,6 +218,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "GET",
             _INSTANCE,
             show_instance,
+            name="get_instance",
             needs="viewer",
             scope="runs",
             answers=(
@@ -233,6 +235,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             "GET",
             _RUN,
             show_run,
+            name="get_run",
             needs="viewer",
             scope="runs",
             for_users=True,

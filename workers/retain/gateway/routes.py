@@ -122,6 +122,7 @@ RESOURCE: Resource[Caller] = Resource(
             "POST",
             MCP_PATH,
             serve_mcp,
+            name="send_gateway_message",
             guard="API key",
             body=TextBody("application/json"),
             takes="a message of the [Model Context Protocol](mcp.md#the-gateways-tools-post-mcp)",

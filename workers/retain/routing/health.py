@@ -73,7 +73,7 @@ _READINESS = '`{"status", "version", "schema", "stores"}`'
 RESOURCE: Resource[Readiness] = Resource(
     "Health",
     tuple(
-        Route(method, path, handler, guard="anyone", answers=answers)
+        Route(method, path, handler, name=f"{verb}_{path[1:-1]}", guard="anyone", answers=answers)
         for path, handler, answers in (
             ("/healthz", show_health, (Answer(200, '`{"status": "ok", "version"}`'),)),
             (
@@ -87,7 +87,7 @@ RESOURCE: Resource[Readiness] = Resource(
                 ),
             ),
         )
-        for method in ("GET", "HEAD")
+        for method, verb in (("GET", "get"), ("HEAD", "head"))
     ),
 )
 ROUTER: Router[Readiness] = Router((RESOURCE,), guard="anyone")

@@ -31,7 +31,7 @@ _PARAMETER = re.compile(r"\{(\+?)(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer other than a problem. what: a short description in Markdown. model: the pydantic model of its body, if any.
+    """An answer other than a problem. what: a short description in Markdown. model: the type of its JSON body.
 
     media_types: those that the body can have; none for an answer without a body.
     """
@@ -62,6 +62,7 @@ class ErrorGroup:
 class Route(Generic[Context_contra]):
     """One route: everything that is known about it before a request arrives.
 
+    name: of the operation, unique among all routes: clients are generated with it. By default that of the handler.
     path: `{name}` is one segment, decoded; `{+name}` at the end is the rest of the path, not decoded.
     handle: its docstring's first line is the route's summary.
     takes: the body in a few words of Markdown. headers: the request headers that the route reads, each with a
@@ -97,11 +98,13 @@ class Route(Generic[Context_contra]):
         same_origin: bool = False,
         max_body_bytes: int = MAX_BODY_BYTES,
         answer_bytes: int | None = None,
+        name: str = "",
     ) -> None:
         self.method = method
         self.path = path.replace("{+", "{")
         # A type checker has checked that the readers fit the handler; from here on their value types are erased.
         self.handle: Callable[[Context_contra, TypedRequest[Any, Any]], Awaitable[Response]] = handle
+        self.name = name or handle.__name__
         self.body = body
         self.query = query
         self.answers = tuple(answers)

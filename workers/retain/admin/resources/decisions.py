@@ -77,6 +77,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             "/admin/agents/{tenant}/decisions",
             get_decisions,
+            name="list_decisions",
             needs="viewer",
             query=QueryString(DecisionsQuery),
             answers=(
@@ -92,6 +93,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             "/admin/tenants/{tenant}/kv-audit",
             get_changes,
+            name="list_kv_changes",
             needs="viewer",
             query=QueryString(ChangesQuery),
             answers=(Answer(200, '`{"changes", "cursor"}`: keys, sizes and digests, never values'),),

@@ -73,6 +73,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             _ERRORS,
             get_errors,
+            name="list_errors",
             needs="viewer",
             tenant_in="own",
             query=QueryString(ErrorsQuery),

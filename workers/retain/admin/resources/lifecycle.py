@@ -92,7 +92,7 @@ class MutationQuery(HistoryQuery):
 class HeadQuery(QueryModel):
     """An entry that the chain must still contain, and where to continue."""
 
-    head: Annotated[Head, BeforeValidator(_head)] | None = Field(
+    head: Annotated[Head, BeforeValidator(_head, json_schema_input_type=str)] | None = Field(
         default=None, description="`{seq}:{hash}` of an entry that you kept"
     )
     cursor: str | None = Field(default=None, description="from the answer before: continue there")
@@ -221,11 +221,13 @@ _LINES = "application/x-ndjson"
 
 def _history_routes(base: str) -> tuple[Route[AdminContext], ...]:
     """Return the routes of a tenant's history, or of the deployment's own, which is that of `EVERY_TENANT`."""
+    whose = "" if "{tenant}" in base else "deployment_"
     return (
         Route(
             "GET",
             base,
             show_history,
+            name=f"list_{whose}history",
             needs="viewer",
             query=QueryString(HistoryQuery),
             tenant="any",
@@ -241,6 +243,7 @@ def _history_routes(base: str) -> tuple[Route[AdminContext], ...]:
             "GET",
             f"{base}/mutations",
             show_mutations,
+            name=f"list_{whose}mutations",
             needs="viewer",
             query=QueryString(MutationQuery),
             tenant="any",
@@ -257,6 +260,7 @@ def _history_routes(base: str) -> tuple[Route[AdminContext], ...]:
             "GET",
             f"{base}/verify",
             verify_history,
+            name=f"verify_{whose}history",
             needs="viewer",
             query=QueryString(HeadQuery),
             tenant="any",
@@ -321,6 +325,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             f"{_TENANT}/reindex",
             reindex,
+            name="start_reindex",
             needs="operator",
             answers=(
                 Answer(202, "[the job](lifecycle.md#reindex), which the next call resumes"),
@@ -332,6 +337,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_TENANT}/reindex/{{job_id}}",
             show_index_job,
+            name="get_reindex_job",
             needs="viewer",
             answers=(Answer(200, "the job"),),
             errors=("no_such_job", "invalid_id"),
@@ -340,6 +346,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             f"{_TENANT}/verify",
             verify,
+            name="verify_memories",
             needs="operator",
             query=QueryString(VerifyQuery),
             answers=(
@@ -354,6 +361,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             f"{_TENANT}/erase",
             erase,
+            name="erase_memories",
             needs="owner",
             body=JsonBody(EraseBody),
             tenant="any",
@@ -368,6 +376,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_TENANT}/erase/{{receipt_id}}",
             show_receipt,
+            name="get_erasure_receipt",
             needs="viewer",
             tenant="any",
             answers=(Answer(200, "the receipt, even for an erased tenant"),),

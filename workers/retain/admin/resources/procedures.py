@@ -71,6 +71,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             "/admin/agents/{tenant}/runs/{run_id}/outcome",
             record_outcome,
+            name="record_run_outcome",
             needs="operator",
             scope="runs",
             body=JsonBody(OutcomeBody),

@@ -241,6 +241,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             _RUNS,
             get_runs,
+            name="list_runs",
             needs="viewer",
             scope="runs",
             query=QueryString(RunsQuery),
@@ -257,6 +258,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_RUNS}/{{run_id}}",
             get_run,
+            name="inspect_run",
             needs="viewer",
             scope="runs",
             answers=(
@@ -273,6 +275,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_RUNS}/{{run_id}}/events",
             get_events,
+            name="list_run_events",
             needs="viewer",
             scope="runs",
             query=QueryString(EventsQuery),

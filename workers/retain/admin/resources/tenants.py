@@ -90,7 +90,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             ),
             errors=("invalid_tenant", "tenant_being_erased"),
         ),
-        Route("GET", _TENANT, show_quotas, needs="viewer", answers=(_SHOWN,)),
+        Route("GET", _TENANT, show_quotas, name="get_quotas", needs="viewer", answers=(_SHOWN,)),
         Route(
             "PUT",
             _TENANT,
@@ -101,7 +101,16 @@ RESOURCE: Resource[AdminContext] = Resource(
             takes=_TAKES,
             answers=(_SHOWN,),
         ),
-        Route("GET", _DEPLOYMENT, show_default, needs="viewer", answers=(_SET,)),
-        Route("PUT", _DEPLOYMENT, set_default, needs="owner", body=JsonBody(QuotasBody), takes=_TAKES, answers=(_SET,)),
+        Route("GET", _DEPLOYMENT, show_default, name="get_default_quotas", needs="viewer", answers=(_SET,)),
+        Route(
+            "PUT",
+            _DEPLOYMENT,
+            set_default,
+            name="set_default_quotas",
+            needs="owner",
+            body=JsonBody(QuotasBody),
+            takes=_TAKES,
+            answers=(_SET,),
+        ),
     ),
 )

@@ -79,6 +79,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "GET",
             f"{_USERS}/{{user}}",
             show_user,
+            name="get_user",
             needs="viewer",
             scope="memory:read",
             answers=(Answer(200, f"{_SHOWN}; `counts` is of `memories`, `conversations`, `runs` and `items`"),),

@@ -138,6 +138,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             "POST",
             "/admin/tenants/{tenant}/tokens",
             make_token,
+            name="create_token",
             needs="operator",
             scope="runs",
             body=JsonBody(TokenBody),

@@ -45,11 +45,13 @@ def _place(request: TypedRequest[object, object]) -> str:
 def _routes(base: str) -> tuple[Route[AdminContext], ...]:
     subject = {"subject": PathParameter(SUBJECT.pattern, check_subject)}
     of_a_tenant = ("invalid_tenant", "unknown_tenant") if "{tenant}" in base else ()
+    role = "role" if "{tenant}" in base else "deployment_role"
     return (
         Route(
             "GET",
             base,
             list_roles,
+            name=f"list_{role}s",
             needs="owner",
             query=QueryString(PageQuery),
             answers=(Answer(200, '`{"roles", "cursor"}`: each with `subject`, `role`, `granted_by`, `granted_at_ms`'),),
@@ -59,6 +61,7 @@ def _routes(base: str) -> tuple[Route[AdminContext], ...]:
             "PUT",
             f"{base}/{{subject}}",
             grant_role,
+            name=f"grant_{role}",
             needs="owner",
             parameters=subject,
             body=JsonBody(RoleBody),
@@ -70,6 +73,7 @@ def _routes(base: str) -> tuple[Route[AdminContext], ...]:
             "DELETE",
             f"{base}/{{subject}}",
             revoke_role,
+            name=f"revoke_{role}",
             needs="owner",
             parameters=subject,
             answers=(Answer(204),),
