@@ -18,6 +18,7 @@ from bindings import now_ms
 from durable_objects.agent_runtime import AgentRuntime
 from durable_objects.tenant_writer import TenantWriter
 from retain import errors
+from retain.application_keys.origins import CallingPage
 from retain.http import Request, Response, problem
 from retain.identifiers import new_id
 from retain.limits.room import Lease, Memory
@@ -29,6 +30,8 @@ __all__ = ["AgentRuntime", "Default", "TenantWriter"]
 
 _OF_APPLICATIONS = "/v1/tenants/"
 """Under which applications reach what the administrator's side has of a tenant: Access protects `/admin/` as a whole."""
+_CROSSED = "/v1/"
+"""Where pages of the origins may come that keys of applications allow."""
 _log = logging.getLogger("retain.entry")
 _memory = Memory(now_ms)
 """The memory of the isolate, of which each request takes what it needs."""
@@ -39,16 +42,16 @@ class Default(WorkerEntrypoint):
 
     async def fetch(self, request: Any) -> Any:
         """Answer one HTTP request."""
-        request_id = new_id()
+        request_id, page = new_id(), CallingPage()
         with bind(request_id=request_id), _memory.leased() as lease:
             try:
-                answer = await _answer(assembly_of(self.env), request, request_id, lease)
+                answer = await _answer(assembly_of(self.env), request, request_id, lease, page)
             except errors.RetainError as error:
                 answer = problem(error, request_id)
             except Exception:  # the edge of the Worker: the caller gets a problem, the log the traceback
                 _log.exception("unexpected error")
                 answer = problem(errors.RetainError("an unexpected error occurred; it was logged"), request_id)
-            return platform_response(answer, request_id)
+            return platform_response(answer, request_id, page.headers)
 
     async def scheduled(self, controller: Any, env: Any = None, ctx: Any = None) -> None:  # noqa: ARG002
         """Do the work of the cron expression. An expression without work is an error."""
@@ -68,9 +71,15 @@ class Default(WorkerEntrypoint):
                 raise errors.Misconfigured(f"there is no work for the schedule '{other}'", code="unknown_schedule")
 
 
-async def _answer(assembly: Assembly, incoming: Any, request_id: str, lease: Lease) -> Response:
+async def _answer(assembly: Assembly, incoming: Any, request_id: str, lease: Lease, page: CallingPage) -> Response:
     url = urlsplit(incoming.url)
     method = str(incoming.js_object.method)
+    if url.path.startswith(_CROSSED) and assembly.platform.settings.application_keys:
+        headers = Headers(incoming.js_object.headers)
+        page.arrive(headers.get("origin"))
+        if method == "OPTIONS" and page.origin is not None and "access-control-request-method" in headers:
+            await assembly.access.preflights.answer(page, page.origin)
+            return Response(204, "")
     match = _match(assembly, method, url.path)
     parameters = parse_qsl(url.query, keep_blank_values=True)
     query = dict(parameters)
@@ -85,6 +94,7 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str, lease: Lea
         request_id=request_id,
         arriving=body,
         lease=lease,
+        page=page,
         repeated=() if len(query) == len(parameters) else _repeated([name for name, _ in parameters]),
     )
     try:

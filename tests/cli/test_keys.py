@@ -112,3 +112,19 @@ def test_a_scope_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[st
         main(["create", "--name", "shop", "--scope", "all", "--url", URL, "--tenant", "acme"])
     assert ended.value.code == 2
     assert "'memory:read'" in capsys.readouterr().err
+
+
+def test_the_origins_of_a_key_are_given_replaced_and_taken_away(run: Run) -> None:
+    shop = ("--origin", "https://shop.example")
+    _, _, reported = run("create", "--name", "shop", "--scope", "runs", *shop, "--origin", "http://localhost:5173")
+    assert "shop: runs, http://localhost:5173, https://shop.example" in reported
+    key_id = run("list")[1].split()[0]
+    assert (
+        run("change", key_id, "--origin", "https://desk.example")[1]
+        .strip()
+        .endswith("shop: runs, https://desk.example")
+    )
+    assert run("change", key_id, "--name", "desk")[1].strip().endswith("desk: runs, https://desk.example")
+    assert run("change", key_id, "--no-origins")[1].strip().endswith("desk: runs")
+    status, _, reported = run("change", key_id, "--origin", "*")
+    assert (status, "invalid_origin" in reported) == (1, True)

@@ -84,3 +84,44 @@ def test_a_user_s_token_reaches_their_own_conversation_alone(api: httpx.Client, 
     assert (refused.status_code, refused.json()["code"]) == (403, "scope_required")
     changed = {"authorization": ann["authorization"][:-2] + "AA"}
     assert api.get(messages, headers=changed).json()["code"] == "invalid_user_token"
+
+
+def test_a_page_of_a_key_s_origin_asks_streams_and_reads_errors_and_no_other_page_does(
+    api: httpx.Client, tenant: Tenant
+) -> None:
+    tenant_id = tenant()
+    origin = f"https://{tenant_id}.example"
+    made = api.post(
+        f"/admin/tenants/{tenant_id}/keys", json={"name": "shop", "scopes": ["runs"], "origins": [origin]}
+    ).json()
+    made_token = api.post(
+        f"/v1/tenants/{tenant_id}/tokens",
+        json={"user": "ann"},
+        headers={"authorization": f"Bearer {made['key']}"},
+    ).json()
+    page = {"origin": origin, "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}
+    run = f"/v1/agents/{tenant_id}/sdr/run"
+    wanted = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
+
+    def preflight(sent: dict[str, str]) -> httpx.Response:
+        return api.request("OPTIONS", run, headers={**sent, **wanted})
+
+    asked = eventually(lambda: preflight(page), lambda answer: answer.status_code == 204)
+    assert asked.content == b""
+    assert asked.headers["access-control-allow-origin"] == origin
+    assert asked.headers["vary"] == "origin"
+    assert "authorization" in asked.headers["access-control-allow-headers"]
+    user = {"authorization": f"Bearer {made_token['token']}"}
+    body = {"input": "hello", "instance_id": "desk", "stream": True}
+    with api.stream("POST", run, json=body, headers={**page, **user}) as events:
+        assert events.headers["access-control-allow-origin"] == origin
+        assert "x-request-id" in events.headers["access-control-expose-headers"]
+        assert "event: run.completed" in events.read().decode()
+    refused = api.get(f"/v1/tenants/{tenant_id}/memories", headers={**page, **user})
+    assert (refused.json()["code"], refused.headers["access-control-allow-origin"]) == ("scope_required", origin)
+
+    other = {**page, "origin": "https://evil.example"}
+    assert preflight(other).status_code == 403
+    answer = api.post(run, json=body, headers={**other, **user})
+    assert (answer.status_code, answer.json()["code"]) == (403, "origin_not_allowed")
+    assert not {name for name in answer.headers if name.startswith("access-control-")}

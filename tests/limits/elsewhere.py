@@ -42,6 +42,12 @@ TESTS: Mapping[str, str] = {
     "test_only_a_key_that_runs_agents_makes_tokens",
     "retain.application_keys.keys.MAX_KEYS": "tests/application_keys/test_keys.py::"
     "test_a_tenant_has_a_hundred_valid_keys_and_pages_list_each_once",
+    "retain.application_keys.origins.MAX_CHARACTERS": "tests/application_keys/test_origins.py::"
+    "test_the_longest_origin_is_accepted",
+    "retain.application_keys.origins.MAX_ORIGINS": "tests/shell/test_pages.py::"
+    "test_origins_that_cannot_be_a_key_s_say_why",
+    "retain.application_keys.preflights.MAX_READ": "tests/application_keys/test_origins.py::"
+    "test_where_more_keys_have_origins_than_are_read_any_page_may_ask",
     "retain.contracts.backends.chat_kv.MAX_SEALED_BYTES": "tests/contracts/test_sealing.py::"
     "test_the_largest_sealed_conversation_fits_into_a_value_of_kv",
     "retain.evaluation.runner.MAX_ATTEMPTS": "tests/evaluation/test_runner.py::"

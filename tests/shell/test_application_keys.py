@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -46,9 +46,11 @@ class Application:
         return code if code in refusals else None
 
 
-async def made(worker: Worker, team: Team, *scopes: KeyScope, tenant: str = "acme") -> Application:
+async def made(
+    worker: Worker, team: Team, *scopes: KeyScope, tenant: str = "acme", origins: Sequence[str] = ()
+) -> Application:
     """Let an owner create a key."""
-    body = {"name": "shop", "scopes": list(scopes)}
+    body = {"name": "shop", "scopes": list(scopes), "origins": list(origins)}
     answer = await worker.request("POST", f"/admin/tenants/{tenant}/keys", body, headers=token(team))
     assert answer.status == 201, answer.body
     return Application(worker, answer.content)

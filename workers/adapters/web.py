@@ -56,11 +56,15 @@ class ReceivedHeaders(Headers):
         return (name for name in super().__iter__() if name not in _TRANSPORT_HEADERS)
 
 
-def platform_response(answer: Response, request_id: str) -> js.Response:
-    """Return the platform's response. The SDK's wrapper would take longer than the proxy's own work."""
+def platform_response(answer: Response, request_id: str, more: Mapping[str, str]) -> js.Response:
+    """Return the platform's response. more: headers that do not depend on the answer.
+
+    The SDK's wrapper would take longer than the proxy's own work.
+    """
     headers = js.Headers.new()
-    for name, value in answer.headers.items():
-        headers.set(name, value)
+    for given in (answer.headers, more):
+        for name, value in given.items():
+            headers.set(name, value)
     headers.set("x-request-id", request_id)
     body: object = to_js(answer.body) if isinstance(answer.body, bytes) else answer.body
     if answer.status == 204:

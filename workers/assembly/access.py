@@ -9,9 +9,11 @@ import bindings
 from bindings import Platform
 from retain.admin.access import AccessIdentity, AccessSettings, AccessVerifier, authorise
 from retain.application_keys.keys import ApplicationKeys, presented_key
+from retain.application_keys.origins import check_origin
+from retain.application_keys.preflights import Preflights
 from retain.application_keys.scope import KeyScope, OwnTenant
 from retain.application_keys.tokens import BoundUser, UserTokens, presented_token
-from retain.errors import InvalidInput, Misconfigured
+from retain.errors import Forbidden, InvalidInput, Misconfigured, Unauthenticated
 from retain.http import Request
 from retain.roles.grants import GrantedAuthority, Grants
 from retain.roles.principals import key_with_id, person_named, user_with_id
@@ -22,13 +24,15 @@ from retain.roles.subjects import read_subjects
 @dataclass(frozen=True, slots=True)
 class KnownCaller:
     """Who sent a request. principal: how history and rates name them. scopes: of an application's key, else None.
-    bound: for whom the token of an application's user speaks."""
+    bound: for whom the token of an application's user speaks. origins: whose pages the key allows, None for any other
+    caller."""
 
     name: str
     principal: str
     authority: Authority
     scopes: Sequence[KeyScope] | None = None
     bound: BoundUser | None = None
+    origins: Sequence[str] | None = None
 
 
 class AccessParts:
@@ -42,6 +46,7 @@ class AccessParts:
         self.grants = Grants(platform.sql, bindings.now_ms)
         self.keys = ApplicationKeys(platform.sql, bindings.now_ms, bindings.in_background)
         self.tokens = UserTokens(platform.crypto, bindings.now_ms, settings.token_key)
+        self.preflights = Preflights(platform.sql, bindings.now_ms)
         self._accepts_keys = settings.application_keys
         try:
             self._owners = read_subjects(settings.owners)
@@ -51,21 +56,27 @@ class AccessParts:
     async def caller_of(self, request: Request) -> KnownCaller:
         """Return who sent a request: an application or its user, if one is presented with a key or token that is accepted.
 
-        Raises: as `authorise`, `ApplicationKeys.authenticate` and `UserTokens.read`.
+        A page of another origin may read the answer if the key allows its origin; where no key is known, if any key does.
+        Raises: as `authorise`, `ApplicationKeys.authenticate`, `UserTokens.read` and `check_origin`.
         """
-        if self._accepts_keys:
-            known = await self._application_of(request)
-            if known is not None:
-                return known
-        identity = await authorise(request, self.settings, self.verifier)
-        return KnownCaller(identity.name, person_named(identity.name), self.authority_of(identity))
+        try:
+            known = await self._application_of(request) if self._accepts_keys else None
+            if known is None:
+                identity = await authorise(request, self.settings, self.verifier)
+                return KnownCaller(identity.name, person_named(identity.name), self.authority_of(identity))
+        except (Unauthenticated, Forbidden):
+            await self.preflights.open_refusal(request.page)
+            raise
+        if check_origin(request.headers.get("origin"), request.host, known.origins or ()):
+            request.page.open()
+        return known
 
     async def _application_of(self, request: Request) -> KnownCaller | None:
         text = presented_key(request.headers)
         if text is not None:
             key = await self.keys.authenticate(text)
             principal = key_with_id(key.key_id)
-            return KnownCaller(principal, principal, OwnTenant(key.tenant_id), key.scopes)
+            return KnownCaller(principal, principal, OwnTenant(key.tenant_id), key.scopes, origins=key.origins)
         text = presented_token(request.headers) if self.tokens.enabled else None
         if text is None:
             return None
@@ -74,7 +85,7 @@ class AccessParts:
         principal = user_with_id(token.bound.user_id)
         own = OwnTenant(token.tenant_id if token.tenant_id == key.tenant_id else "")
         scopes = tuple(scope for scope in key.scopes if scope in ("runs", "admin"))
-        return KnownCaller(principal, principal, own, scopes, token.bound)
+        return KnownCaller(principal, principal, own, scopes, token.bound, key.origins)
 
     def authority_of(self, identity: AccessIdentity) -> Authority:
         """Return what the identity may do: the developer everything, others what was granted."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from retain import errors
+from retain.application_keys.origins import CallingPage
 from retain.application_keys.scope import KeyScope
 from retain.application_keys.tokens import BoundUser
 from retain.json_text import read_json
@@ -54,7 +55,8 @@ class Request:
     was asked for. principal: the caller as `retain.roles.principals` names them. authority: what the caller may do; None
     where nobody was asked for. scopes: of an application's key, None for any other caller. bound: for whom a
     token of an application's user speaks, None for any other caller. rates: what is counted for the
-    tenant; None for nothing. lease: what it takes of the isolate's memory; None where nobody counts.
+    tenant; None for nothing. lease: what it takes of the isolate's memory; None where nobody counts. page: the page that
+    sent it, if one did.
     """
 
     method: str
@@ -73,6 +75,7 @@ class Request:
     rates: Rates | None = None
     repeated: Sequence[str] = ()
     lease: Lease | None = None
+    page: CallingPage = field(default_factory=CallingPage)
 
     async def received(self, *, streamed: bool) -> Request:
         """Return the request with its body read, or ready to be read in pieces when it is `streamed`.

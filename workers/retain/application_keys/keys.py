@@ -29,21 +29,31 @@ USED_EVERY_MS = 60_000
 """How exact the last use of a key is: it is written at most once a minute."""
 _REMEMBERED = 1_000
 
-_FIND = "SELECT * FROM application_keys WHERE hash = ?"
-_FIND_ID = "SELECT * FROM application_keys WHERE key_id = ?"
-_ONE = "SELECT * FROM application_keys WHERE tenant_id = ? AND key_id = ?"
-_PAGE = "SELECT * FROM application_keys WHERE tenant_id = ? AND key_id < ? ORDER BY key_id DESC LIMIT ?"
-_CREATE = """
-INSERT INTO application_keys (key_id, tenant_id, name, scopes, hash, created_by, created_at_ms, expires_at_ms)
-SELECT ?, ?, ?, ?, ?, ?, ?, ?
+_COLUMNS = """
+key_id, tenant_id, name, scopes, origins, created_by, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms
+"""
+_FIND = f"SELECT {_COLUMNS} FROM application_keys WHERE hash = ?"  # noqa: S608
+_FIND_ID = f"SELECT {_COLUMNS} FROM application_keys WHERE key_id = ?"  # noqa: S608
+_ONE = f"SELECT {_COLUMNS} FROM application_keys WHERE tenant_id = ? AND key_id = ?"  # noqa: S608
+_PAGE = f"""
+SELECT {_COLUMNS} FROM application_keys WHERE tenant_id = ? AND key_id < ? ORDER BY key_id DESC LIMIT ?
+"""  # noqa: S608
+_CREATE = f"""
+INSERT INTO application_keys (key_id, tenant_id, name, scopes, origins, hash, created_by, created_at_ms, expires_at_ms)
+SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
 WHERE (SELECT COUNT(*) FROM application_keys
        WHERE tenant_id = ? AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > ?)) < ?
-RETURNING *
-"""
-_REVOKE = """
+RETURNING {_COLUMNS}
+"""  # noqa: S608
+_CHANGE = f"""
+UPDATE application_keys SET name = COALESCE(?, name), origins = COALESCE(?, origins)
+WHERE tenant_id = ? AND key_id = ? AND revoked_at_ms IS NULL
+RETURNING {_COLUMNS}
+"""  # noqa: S608
+_REVOKE = f"""
 UPDATE application_keys SET revoked_at_ms = ? WHERE tenant_id = ? AND key_id = ? AND revoked_at_ms IS NULL
-RETURNING *
-"""
+RETURNING {_COLUMNS}
+"""  # noqa: S608
 _LIMIT_LIFE = """
 UPDATE application_keys SET expires_at_ms = MIN(COALESCE(expires_at_ms, ?), ?) WHERE tenant_id = ? AND key_id = ?
 """
@@ -59,13 +69,15 @@ _LAST_ID = "~"
 class ApplicationKey:
     """What is known of a key, which is never shown again. Times: epoch milliseconds.
 
-    last_used_at_ms: to the minute. expires_at_ms: None for a key that does not expire.
+    origins: whose pages may use it, and tokens made with it. last_used_at_ms: to the minute. expires_at_ms: None for a key
+    that does not expire.
     """
 
     key_id: str
     tenant_id: str
     name: str
     scopes: tuple[KeyScope, ...]
+    origins: tuple[str, ...]
     created_by: str
     created_at_ms: int
     expires_at_ms: int | None
@@ -79,7 +91,7 @@ class ApplicationKey:
     def to_json(self) -> dict[str, object]:
         """Return the key as HTTP answers have it."""
         shown = {name: getattr(self, name) for name in self.__slots__ if name != "tenant_id"}
-        return {**shown, "scopes": list(self.scopes)}
+        return {**shown, "scopes": list(self.scopes), "origins": list(self.origins)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +120,23 @@ class ApplicationKeys:
         self._known: dict[str, tuple[ApplicationKey, int]] = {}
 
     async def create(
-        self, tenant_id: str, name: str, scopes: Sequence[KeyScope], *, by: str, expires_at_ms: int | None = None
+        self,
+        tenant_id: str,
+        name: str,
+        scopes: Sequence[KeyScope],
+        *,
+        by: str,
+        origins: Sequence[str] = (),
+        expires_at_ms: int | None = None,
     ) -> tuple[ApplicationKey, str]:
-        """Create a key; return it and its text, which cannot be read again. by: who creates it.
+        """Create a key; return it and its text, which cannot be read again. by: who creates it. origins: valid ones.
 
         Raises: QuotaExceeded (code `too_many_keys`).
         """
         text = f"{PREFIX}{tenant_id}_{secrets.token_urlsafe(32)}"
         now_ms = self._clock()
-        kept = json.dumps(sorted(set(scopes)))
-        values = (new_id(), tenant_id, name, kept, _hash(text), by, now_ms, expires_at_ms)
+        kept = (json.dumps(sorted(set(scopes))), json.dumps(origins))
+        values = (new_id(), tenant_id, name, *kept, _hash(text), by, now_ms, expires_at_ms)
         rows = (await self._sql.run(_CREATE, *values, tenant_id, now_ms, MAX_KEYS)).rows
         if not rows:
             raise QuotaExceeded(f"a tenant has at most {MAX_KEYS} keys", code="too_many_keys", limit=MAX_KEYS)
@@ -138,11 +157,27 @@ class ApplicationKeys:
             raise NotFound("the key is no longer valid", code="no_such_key")
         lives_ms = None if old.expires_at_ms is None else old.expires_at_ms - old.created_at_ms
         expires_at_ms = None if lives_ms is None else now_ms + lives_ms
-        new, text = await self.create(tenant_id, old.name, old.scopes, by=by, expires_at_ms=expires_at_ms)
+        new, text = await self.create(
+            tenant_id, old.name, old.scopes, by=by, origins=old.origins, expires_at_ms=expires_at_ms
+        )
         ends_ms = now_ms + grace_ms
         await self._sql.run(_LIMIT_LIFE, ends_ms, ends_ms, tenant_id, key_id)
         self._known.clear()
         return await self._one(tenant_id, key_id), new, text
+
+    async def change(
+        self, tenant_id: str, key_id: str, *, name: str | None = None, origins: Sequence[str] | None = None
+    ) -> ApplicationKey:
+        """Change a key's name, its origins or both. Isolates that have read it use what it had for ten seconds more.
+
+        Raises: NotFound (code `no_such_key`), also for a key that was revoked.
+        """
+        kept = None if origins is None else json.dumps(origins)
+        rows = (await self._sql.run(_CHANGE, name, kept, tenant_id, key_id)).rows
+        self._known.clear()
+        if not rows:
+            raise NotFound("the tenant has no such key, or it was revoked", code="no_such_key")
+        return _key(rows[0])
 
     async def revoke(self, tenant_id: str, key_id: str) -> ApplicationKey:
         """Revoke a key. Idempotent. Raises: NotFound (code `no_such_key`)."""
@@ -199,8 +234,9 @@ class ApplicationKeys:
 
 
 def _key(row: Mapping[str, SqlValue]) -> ApplicationKey:
-    fields: dict[str, Any] = {name: value for name, value in row.items() if name != "hash"}
-    return ApplicationKey(**{**fields, "scopes": tuple(read_own_json(fields["scopes"]))})
+    fields: dict[str, Any] = dict(row)
+    lists = {name: tuple(read_own_json(fields[name])) for name in ("scopes", "origins")}
+    return ApplicationKey(**{**fields, **lists})
 
 
 def _hash(text: str) -> str:

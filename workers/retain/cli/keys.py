@@ -1,7 +1,8 @@
-"""Create, list, rotate and revoke the keys with which applications reach a tenant.
+"""Create, list, change, rotate and revoke the keys with which applications reach a tenant.
 
     retain keys create --url http://127.0.0.1:8787 --tenant acme --name shop --scope runs --scope memory:read
     retain keys list --url … --tenant acme
+    retain keys change 01M8… --url … --tenant acme --origin https://shop.example
     retain keys rotate 01M8… --url … --tenant acme --grace-minutes 60
     retain keys signing-key
     retain keys revoke 01M8… --url … --tenant acme
@@ -29,7 +30,7 @@ from retain.identifiers import check_id, check_tenant
 
 def create(options: argparse.Namespace, client: httpx.Client) -> int:
     """Create a key, and print it."""
-    body = {"name": options.name, "scopes": options.scope, "days": options.days}
+    body = {"name": options.name, "scopes": options.scope, "origins": options.origin or [], "days": options.days}
     _print_new(answer_of(client, "POST", _keys_of(options), body).json())
     return 0
 
@@ -44,6 +45,14 @@ def list_keys(options: argparse.Namespace, client: httpx.Client) -> int:
         if page["cursor"] is None:
             return 0
         query = {"cursor": page["cursor"]}
+
+
+def change(options: argparse.Namespace, client: httpx.Client) -> int:
+    """Change a key's name, or the origins whose pages may use it: those given replace the ones that it had."""
+    origins = [] if options.no_origins else options.origin
+    body = {name: value for name, value in (("name", options.name), ("origins", origins)) if value is not None}
+    print(_line(answer_of(client, "PATCH", f"{_keys_of(options)}/{check_id(options.key_id)}", body).json()))
+    return 0
 
 
 def rotate(options: argparse.Namespace, client: httpx.Client) -> int:
@@ -84,7 +93,7 @@ def _print_new(key: Mapping[str, Any]) -> None:
 
 
 def _line(key: Mapping[str, Any]) -> str:
-    reported = [f"{key['key_id']} {key['name']}: {', '.join(key['scopes'])}"]
+    reported = [f"{key['key_id']} {key['name']}: {', '.join(key['scopes'] + key['origins'])}"]
     for field, what in (("last_used_at_ms", "last used"), ("expires_at_ms", "expires"), ("revoked_at_ms", "revoked")):
         if key[field] is not None:
             reported.append(f"{what} {datetime.fromtimestamp(key[field] / 1000, UTC):%Y-%m-%d %H:%M} UTC")
@@ -99,12 +108,24 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options of a command line."""
     parser = argparse.ArgumentParser(prog="retain keys", description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(required=True)
-    for name, does in (("create", create), ("list", list_keys), ("rotate", rotate), ("revoke", revoke)):
+    for name, does in (
+        ("create", create),
+        ("list", list_keys),
+        ("change", change),
+        ("rotate", rotate),
+        ("revoke", revoke),
+    ):
         command = commands.add_parser(name, help=does.__doc__)
-        if does in (rotate, revoke):
+        if does in (change, rotate, revoke):
             command.add_argument("key_id", help="as `list` shows it")
+        if does in (create, change):
+            command.add_argument("--name", required=does is create, help="what the key is for")
+            command.add_argument(
+                "--origin", action="append", help="whose pages may use it, such as https://shop.example"
+            )
+        if does is change:
+            command.add_argument("--no-origins", action="store_true", help="let no page of another origin use it")
         if does is create:
-            command.add_argument("--name", required=True, help="what the key is for")
             command.add_argument("--scope", required=True, action="append", choices=KEY_SCOPES)
             command.add_argument("--days", type=int, help="after how many it expires; never unless given")
         if does is rotate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from retain.admin.context import AdminContext
+from retain.application_keys.origins import MAX_ORIGINS, check_origins
 from retain.application_keys.scope import KeyScope
 from retain.application_keys.tokens import MAX_MINUTES, BoundUser
 from retain.errors import Forbidden
@@ -21,11 +22,19 @@ _MINUTE_MS = 60_000
 
 
 class KeyBody(BodyModel):
-    """A key to create. days: after how many it expires, None for never."""
+    """A key to create. origins: whose pages may use it. days: after how many it expires, None for never."""
 
     name: str = Field(min_length=1, max_length=100)
     scopes: list[KeyScope] = Field(min_length=1, max_length=4)
+    origins: list[str] = Field(default_factory=list, max_length=MAX_ORIGINS)
     days: int | None = Field(default=None, ge=1, le=3650)
+
+
+class ChangeBody(BodyModel):
+    """What of a key to change. What is left out stays."""
+
+    name: str | None = Field(default=None, min_length=1, max_length=100)
+    origins: list[str] | None = Field(default=None, max_length=MAX_ORIGINS)
 
 
 class RotateBody(BodyModel):
@@ -53,9 +62,26 @@ async def create_key(context: AdminContext, request: TypedRequest[KeyBody, None]
     body = request.body
     expires_at_ms = None if body.days is None else context.clock() + body.days * _DAY_MS
     key, text = await context.keys.create(
-        request.tenant_id, body.name, body.scopes, by=request.http.caller, expires_at_ms=expires_at_ms
+        request.tenant_id,
+        body.name,
+        body.scopes,
+        by=request.http.caller,
+        origins=check_origins(body.origins),
+        expires_at_ms=expires_at_ms,
     )
     return json_response({**key.to_json(), "key": text}, 201)
+
+
+async def change_key(context: AdminContext, request: TypedRequest[ChangeBody, None]) -> Response:
+    """Change a key's name, or the origins whose pages may use it. They are in use everywhere after ten seconds."""
+    name, origins = request.body.name, request.body.origins
+    key = await context.keys.change(
+        request.tenant_id,
+        request.path["key_id"],
+        name=name,
+        origins=None if origins is None else check_origins(origins),
+    )
+    return json_response(key.to_json())
 
 
 async def rotate_key(context: AdminContext, request: TypedRequest[RotateBody, None]) -> Response:
@@ -100,8 +126,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"keys", "cursor"}`: each with `key_id`, `name`, `scopes`, `created_by`, `created_at_ms`,'
-                    " `expires_at_ms`, `revoked_at_ms`, `last_used_at_ms` (to the minute)",
+                    '`{"keys", "cursor"}`: each with `key_id`, `name`, `scopes`, `origins`, `created_by`,'
+                    " `created_at_ms`, `expires_at_ms`, `revoked_at_ms`, `last_used_at_ms` (to the minute)",
                 ),
             ),
             errors=("invalid_limit", "invalid_tenant", "unknown_tenant"),
@@ -112,9 +138,20 @@ RESOURCE: Resource[AdminContext] = Resource(
             create_key,
             needs="owner",
             body=JsonBody(KeyBody),
-            takes="`name`, `scopes` (`runs`, `memory:read`, `memory:write`, `admin`), and `days` if it is to expire",
+            takes="`name`, `scopes` (`runs`, `memory:read`, `memory:write`, `admin`), `origins` whose pages may use it"
+            " (10 at most), and `days` if it is to expire",
             answers=(Answer(201, "the key, as in the list, with its text as `key`"),),
-            errors=("too_many_keys", "invalid_tenant", "unknown_tenant"),
+            errors=("too_many_keys", "invalid_origin", "invalid_tenant", "unknown_tenant"),
+        ),
+        Route(
+            "PATCH",
+            _KEY,
+            change_key,
+            needs="owner",
+            body=JsonBody(ChangeBody),
+            takes="`name`, `origins` or both; what is left out stays",
+            answers=(Answer(200, "the key, as in the list"),),
+            errors=("no_such_key", "invalid_origin", "invalid_id", "invalid_tenant", "unknown_tenant"),
         ),
         Route(
             "POST",
