@@ -48,7 +48,7 @@ OF_ACCESS = (
     *("access_not_configured", "access_keys_unavailable", "rate_limited"),
 )
 """Codes of the routes behind Access."""
-OF_APPLICATIONS = ("invalid_api_key", "scope_required", "invalid_user_token", "token_not_allowed")
+OF_APPLICATIONS = ("invalid_api_key", "origin_not_allowed", "scope_required", "invalid_user_token", "token_not_allowed")
 """Codes of the routes that applications reach, too."""
 OF_STORES = (
     *("d1_unavailable", "kv_unavailable", "r2_unavailable", "vector_index_unavailable", "workers_ai_unavailable"),
