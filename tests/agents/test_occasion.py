@@ -12,7 +12,7 @@ import pytest
 from retain.agents.calls.user import User
 from retain.agents.catalogue import AgentCatalogue
 from retain.errors import InvalidInput
-from retain.memory.facts import known_facts
+from retain.memory.facts import ProfileQuery
 from retain.memory.records.record import NewRecord, RecordSource, Utterance
 from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
@@ -153,8 +153,9 @@ async def test_what_is_closed_expired_or_somebodys_message_is_not_known_of_a_use
     await semantic.store(NewRecord("Ann will marry", valid_from_ms=now + 1_000_000), BY_HAND)
     await semantic.store(NewRecord("hello", kind="event", utterance=Utterance("c", 0, "Ann")), BY_HAND)
     kept = await semantic.store(NewRecord("Ann has a cat"), BY_HAND)
-    found = await known_facts(deployment.sql, View(scope), now + 20, 10)
-    assert [fact.id for fact in found] == [kept.id]
+    profile = ProfileQuery(View(scope), 10)
+    [found] = await deployment.sql.batch([profile.statement(now + 20)])
+    assert [fact.id for fact in profile.facts(found)] == [kept.id]
 
 
 async def test_the_profile_is_read_by_an_index_of_its_own(deploy: Deploy) -> None:

@@ -30,8 +30,8 @@ BOUNDS = {
     "list, filtered by kind": (1, 30),
     "list of the scope, filtered": (1, 30),
     "ingest the next message": (4, 120),
-    "run with recall": (5, 2000),
-    "run with recall and a store": (9, 4400),
+    "run with recall": (4, 2000),
+    "run with recall and a store": (8, 4400),
 }
 """The most trips and rows read, by operation."""
 

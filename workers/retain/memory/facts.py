@@ -1,4 +1,4 @@
-"""Facts in parts: `learn` stores one as a record, `recall` returns the nearest records, `known_facts` those of a user.
+"""Facts in parts: `learn` stores one as a record, `recall` returns the nearest, `ProfileQuery` finds those of a user.
 
 `learn` and `recall` are for an agent's tools and for programs that have a `SemanticMemory`. The facts of a conversation
 come from `retain.ingest`, which stores many at once.
@@ -16,7 +16,7 @@ from retain.memory.records.rows import outside_gaps
 from retain.memory.scope import View
 from retain.memory.semantic import RecallQuery, SemanticMemory
 from retain.memory.writing.calls import StoreResult
-from retain.ports import Sql
+from retain.ports import SqlResult, Statement
 
 _KNOWN = f"""
 SELECT id, content FROM memory_records r INDEXED BY memory_records_of_users
@@ -89,11 +89,22 @@ class KnownFact:
     content: str
 
 
-async def known_facts(sql: Sql, view: View, now_ms: int, limit: int) -> list[KnownFact]:
-    """Return what is known of the view's user: the most important first, of equals the one that became valid last.
+@dataclass(frozen=True, slots=True)
+class ProfileQuery:
+    """What is known of a view's user: the most important first, of equals the one that became valid last.
 
     Messages of conversations are not in it, nor records that something closed, even if they are still valid.
     """
-    users = json.dumps([node.scope_id for node in view.nodes if node.kind == "user"])
-    rows = (await sql.run(_KNOWN, view.tenant_id, users, now_ms, limit)).rows
-    return [KnownFact(row["id"], row["content"]) for row in rows]
+
+    view: View
+    limit: int
+
+    def statement(self, now_ms: int) -> Statement:
+        """Return the query for what is valid at a time."""
+        users = json.dumps([node.scope_id for node in self.view.nodes if node.kind == "user"])
+        return _KNOWN, (self.view.tenant_id, users, now_ms, self.limit)
+
+    @staticmethod
+    def facts(result: SqlResult) -> list[KnownFact]:
+        """Return what the query found."""
+        return [KnownFact(row["id"], row["content"]) for row in result.rows]

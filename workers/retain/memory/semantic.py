@@ -16,7 +16,7 @@ from retain.identifiers import check_id, new_id
 from retain.limits.pages import cut, sized
 from retain.memory.earlier_texts import keep
 from retain.memory.indexer import Indexer
-from retain.memory.recall.recall import Hit, Recall, RecallQuery, RecallResult
+from retain.memory.recall.recall import Hit, ReadAlong, Recall, RecallQuery, RecallResult
 from retain.memory.records.events import EventData, EventKind, KnownRecord, LearningEvent, changed
 from retain.memory.records.limits import check
 from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource
@@ -133,15 +133,17 @@ class SemanticMemory:
         """Return the hits of `recall`. Raises: as that."""
         return (await self.recall(wanted, register=register)).hits
 
-    async def recall(self, wanted: RecallQuery, *, register: bool = True) -> RecallResult:
+    async def recall(
+        self, wanted: RecallQuery, along: ReadAlong | None = None, *, register: bool = True
+    ) -> RecallResult:
         """Return the visible records that match the query, best first, and what the recall had to do without.
 
         register: whether a scope that D1 does not have, or has in the agent's earlier house, is registered first, in one
-        more round trip. False refuses it: for a scope that comes from a name alone.
+        more round trip. False refuses it: for a scope that comes from a name alone. along: as `Recall.search`.
         Raises: as `Recall.search`.
         """
         try:
-            return await self._recall.search(wanted)
+            return await self._recall.search(wanted, along)
         except UnknownScope as error:
             if not register:
                 raise
@@ -150,7 +152,7 @@ class SemanticMemory:
                 await self._sql.batch([part for scope in known for part in registration(scope)])
             except Conflict:
                 raise error from None  # the tenant was erased
-        return await self._recall.search(wanted)
+        return await self._recall.search(wanted, along)
 
     async def get(self, record_id: str) -> tuple[Record, list[LearningEvent]]:
         """Return a record at or below the scope, or visible, with all of its events, oldest first.

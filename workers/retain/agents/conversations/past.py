@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 from retain.agents.conversations.summary import ThreadBound, within
 from retain.agents.definitions import AgentDefinition
 from retain.agents.identity import InstanceIdentity
+from retain.agents.runs.episode_text import valid_unicode
+from retain.agents.runs.run_table import RunTable
 from retain.agents.runs.tokens import Estimate
-from retain.memory.conversations.thread import Thread, ThreadQuery, ThreadSummary, read_past
+from retain.memory.conversations.thread import PastQuery, Thread, ThreadQuery, ThreadSummary
 from retain.memory.episodes import Episode, Turns
-from retain.ports import Sql
+from retain.memory.recall.query import MAX_CONTEXT_TURNS, latest
+from retain.ports import Sql, SqlResult
 from retain.retention import TEXT_KEPT_MS
 
 _SPARE = 4
@@ -40,29 +43,51 @@ def bound_of(definition: AgentDefinition, estimate: Estimate, tools_tokens: int)
     return ThreadBound(config.messages, max(0, min(config.tokens, room // 2)), config.summary_tokens, estimate.text)
 
 
-async def past_of(
-    sql: Sql,
-    identity: InstanceIdentity,
-    definition: AgentDefinition,
-    user_id: str | None,
-    bound: ThreadBound | None,
-    now_ms: int,
-    *,
-    counted: bool = False,
-) -> Past:
-    """Return what a run for a user may read, with one request to D1, or two when a long conversation has no summary yet.
+@dataclass(frozen=True, slots=True)
+class PastReading:
+    """What a run reads of the past. bound: None when it does not read its conversation as messages."""
 
-    counted: as in `read_past`. Raises: as `last_episodes`.
+    query: PastQuery
+    bound: ThreadBound | None
+
+    @classmethod
+    def of(
+        cls,
+        identity: InstanceIdentity,
+        definition: AgentDefinition,
+        user_id: str | None,
+        bound: ThreadBound | None,
+        now_ms: int,
+        *,
+        counted: bool = False,
+    ) -> PastReading:
+        """Return what a run for a user reads at a time. counted: as in `PastQuery`."""
+        config = definition.memory_config
+        turns = Turns(config.episodes_from, identity.instance_id, user_id)
+        names = (identity.scope.tenant_id, identity.agent_type, identity.instance_id)
+        thread = None if bound is None else ThreadQuery(*names, user_id, bound.messages + _SPARE, bound.characters)
+        return cls(PastQuery(identity.scope, turns, config.episodes, thread, now_ms, counted), bound)
+
+    async def past(self, results: Sequence[SqlResult], sql: Sql) -> Past:
+        """Return the past that the query's statements found; a long conversation without a summary takes another request.
+
+        Raises: as `PastQuery.found`; Unavailable.
+        """
+        episodes, found = self.query.found(results)
+        if self.bound is None or self.query.query is None:
+            return Past(episodes, found)
+        lines = tuple(line for line in found.summary.lines if line.at_ms >= self.query.now_ms - TEXT_KEPT_MS)
+        known = replace(found, summary=replace(found.summary, lines=lines))
+        thread = await within(self.bound, known, self.query.query, sql)
+        return Past(episodes, thread, None if thread.summary == known.summary else thread.summary)
+
+
+def last_words(runs: RunTable, bound: ThreadBound | None) -> str:
+    """Return the end of the conversation as far as the instance has it itself, which is what its runs of a day or two say.
+
+    D1 may know better: messages that were deleted there, or that are older.
     """
-    config = definition.memory_config
-    turns = Turns(config.episodes_from, identity.instance_id, user_id)
     if bound is None:
-        episodes, _ = await read_past(sql, identity.scope, turns, config.episodes, None, now_ms, counted=counted)
-        return Past(episodes, Thread())
-    names = (identity.scope.tenant_id, identity.agent_type, identity.instance_id)
-    query = ThreadQuery(*names, user_id, bound.messages + _SPARE, bound.characters)
-    episodes, found = await read_past(sql, identity.scope, turns, config.episodes, query, now_ms, counted=counted)
-    lines = tuple(line for line in found.summary.lines if line.at_ms >= now_ms - TEXT_KEPT_MS)
-    known = replace(found, summary=replace(found.summary, lines=lines))
-    thread = await within(bound, known, query, sql)
-    return Past(episodes, thread, None if thread.summary == known.summary else thread.summary)
+        return ""
+    texts = [text for run in runs.exchanged(MAX_CONTEXT_TURNS // 2) for text in (run.asked, run.answered) if text]
+    return latest([bound.shortened_text(valid_unicode(text)[: bound.characters]) for text in texts])

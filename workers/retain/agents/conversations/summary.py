@@ -45,13 +45,17 @@ class ThreadBound:
         return 4 * (self.tokens // 4) + 1
 
     def shortened(self, message: PastMessage) -> PastMessage:
-        """Return the message, cut to a quarter of the bound, so that a question and its answer fill at most half."""
-        tokens, most = self.measure(message.content), self.tokens // 4
+        """Return the message with its text shortened."""
+        return replace(message, content=self.shortened_text(message.content))
+
+    def shortened_text(self, text: str) -> str:
+        """Return a message's text, cut to a quarter of the bound, so that a question and its answer fill at most half."""
+        tokens, most = self.measure(text), self.tokens // 4
         if tokens <= most:
-            return message
-        encoded = message.content.encode("utf-8", "replace")
+            return text
+        encoded = text.encode("utf-8", "replace")
         kept = encoded[: len(encoded) * max(most - 2, 0) // tokens].decode("utf-8", "ignore")
-        return replace(message, content=f"{kept} […]")
+        return f"{kept} […]"
 
     def holds(self, messages: Sequence[PastMessage]) -> bool:
         """Return whether all of the messages may come into the prompt."""

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retain.agents.calls.run_request import RunRequest
-from retain.agents.conversations.past import bound_of, past_of
+from retain.agents.conversations.before_run import ContextRecall, read_before
+from retain.agents.conversations.past import PastReading, bound_of, last_words
+from retain.agents.conversations.summary import ThreadBound
 from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.deadline import deadline_ms
 from retain.agents.execution.ledger_notes import basis_of
@@ -17,7 +19,7 @@ from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.learning.run_learning import RunLearning
 from retain.agents.occasion import occasion_of
-from retain.agents.recollection import query_of, query_text
+from retain.agents.recollection import query_text
 from retain.agents.runs.context import AssembledContext, Remembered, assemble
 from retain.agents.runs.events import RunFailed, RunRecovered, ToolCalled
 from retain.agents.runs.journal import Journal
@@ -30,10 +32,8 @@ from retain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from retain.errors.codes import Code, ForeignCode
 from retain.log import bind
 from retain.memory.conversations.thread import ThreadSummary
-from retain.memory.facts import KnownFact, known_facts
+from retain.memory.facts import ProfileQuery
 from retain.memory.procedures.procedural import Choice, ProceduralMemory
-from retain.memory.recall.query import latest
-from retain.memory.semantic import RecallResult
 from retain.memory.working import WorkingMemory
 from retain.models.chat import ChatModel, ToolSpec
 
@@ -200,26 +200,20 @@ class Execution:
         counted: bool,
     ) -> tuple[AssembledContext, ThreadSummary | None]:
         """Return the run's context, and the conversation's summary if it has changed."""
-        config, tools_tokens = definition.memory_config, estimate.specs(specs)
+        tools_tokens = estimate.specs(specs)
         bound = bound_of(definition, estimate, tools_tokens)
         ports = self._ports
         occasion = occasion_of(request.user, ports.clock(), ports.time_zones)
-        past = await past_of(
-            ports.sql, self._identity, definition, request.user_id, bound, ports.clock(), counted=counted
-        )
-        recalled = RecallResult([])
-        query = query_text(request.input)
-        if query and config.long_term_enabled and config.recall in ("context", "both"):
-            recalled = await self._toolbox.semantic(request.user_id).recall(
-                query_of(config, query, conversation=latest([message.content for message in past.thread.messages]))
-            )
-        profile = await self._profile(definition, request)
+        reading = PastReading.of(self._identity, definition, request.user_id, bound, ports.clock(), counted=counted)
+        recall = self._recall_into(definition, request, bound)
+        before = await read_before(ports.sql, reading, self._profile(definition, request), recall)
+        past, profile = before.past, before.profile
         shown = {fact.id for fact in profile}
-        records = [hit for hit in recalled.hits if hit.record.id not in shown]
+        records = [hit for hit in before.recalled.hits if hit.record.id not in shown]
         context = assemble(
             definition,
             request.input,
-            Remembered(past.thread, past.episodes, records, self._working.all(), profile, recalled.degraded),
+            Remembered(past.thread, past.episodes, records, self._working.all(), profile, before.recalled.degraded),
             instance_id=self._identity.instance_id,
             occasion=occasion,
             procedure=procedure,
@@ -228,13 +222,22 @@ class Execution:
         )
         return context, past.new_summary
 
-    async def _profile(self, definition: AgentDefinition, request: RunRequest) -> list[KnownFact]:
-        """Return what is known of the run's user, if its definition wants it in the context."""
+    def _recall_into(
+        self, definition: AgentDefinition, request: RunRequest, bound: ThreadBound | None
+    ) -> ContextRecall | None:
+        """Return the recall into the run's context, None without one."""
+        config, query = definition.memory_config, query_text(request.input)
+        if not (query and config.long_term_enabled and config.recall in ("context", "both")):
+            return None
+        memory = self._toolbox.semantic(request.user_id)
+        return ContextRecall(memory, config, query, last_words(self._journal.runs, bound))
+
+    def _profile(self, definition: AgentDefinition, request: RunRequest) -> ProfileQuery | None:
+        """Return what to read of the run's user, None if its definition wants nothing in the context."""
         config = definition.memory_config.profile
         if config is None or request.user is None:
-            return []
-        view = self._toolbox.semantic(request.user_id).view
-        return await known_facts(self._ports.sql, view, self._ports.clock(), config.records)
+            return None
+        return ProfileQuery(self._toolbox.semantic(request.user_id).view, config.records)
 
     async def _loop(
         self, definition: AgentDefinition, request: RunRequest

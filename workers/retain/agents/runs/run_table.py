@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from retain.agents.calls.answers import RunSummary
 from retain.agents.calls.report import RunResult
+from retain.agents.calls.run_request import input_text
 from retain.agents.runs.open_run import OpenRun
 from retain.errors import NotFound
 from retain.json_text import read_own_json
@@ -29,6 +30,14 @@ class StoredTexts:
     run_id: str
     status: str
     texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What was asked in a run, and its answer, None without one."""
+
+    asked: str
+    answered: str | None
 
 
 class RunTable:
@@ -152,6 +161,15 @@ class RunTable:
             )
             for row in rows
         )
+
+    def exchanged(self, limit: int) -> list[Exchange]:
+        """Return what was asked and answered in the newest `limit` runs, oldest first."""
+        rows = self._local.run(
+            "SELECT request -> '$.input' AS asked, result ->> '$.output' AS answered FROM turn_state"
+            " ORDER BY run_id DESC LIMIT ?",
+            limit,
+        ).rows
+        return [Exchange(input_text(read_own_json(row["asked"])), row["answered"]) for row in reversed(rows)]
 
     def stored_texts(self) -> Iterator[StoredTexts]:
         """Yield the texts of every run that is not under way."""

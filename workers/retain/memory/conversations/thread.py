@@ -130,21 +130,37 @@ class ThreadQuery:
         return tuple(_message(row) for row in found.rows)
 
 
-async def read_past(
-    sql: Sql, scope: Scope, turns: Turns, count: int, query: ThreadQuery | None, now_ms: int, *, counted: bool = False
-) -> tuple[list[Episode], Thread]:
-    """Return the newest `count` episodes that a run may read, and its conversation, in one request to D1.
+@dataclass(frozen=True, slots=True)
+class PastQuery:
+    """The newest `count` episodes that a run may read, and its conversation, in one request to D1.
 
     query: None for an agent that does not read its conversation as messages. counted: whether the run is among its day's
     already.
-    Raises: as `last_episodes`; QuotaExceeded (code `run_quota`, `token_quota`) when the tenant may not begin a run today.
     """
-    asked = episode_queries(scope, turns, count)
-    statements = [*asked, *([] if query is None else query.statements()), asking(scope.tenant_id, now_ms)]
-    *results, quotas = await sql.batch(statements)
-    quotas_in(quotas.rows[0]).check_run(counted=counted)
-    thread = Thread() if query is None else query.thread(results[len(asked) :])
-    return episodes_in(results[: len(asked)], count), thread
+
+    scope: Scope
+    turns: Turns
+    count: int
+    query: ThreadQuery | None
+    now_ms: int
+    counted: bool = False
+
+    def statements(self) -> list[Statement]:
+        """Return the queries whose results `found` takes."""
+        asked = episode_queries(self.scope, self.turns, self.count)
+        conversation = [] if self.query is None else self.query.statements()
+        return [*asked, *conversation, asking(self.scope.tenant_id, self.now_ms)]
+
+    def found(self, results: Sequence[SqlResult]) -> tuple[list[Episode], Thread]:
+        """Return the episodes, oldest first, and the conversation that the queries found.
+
+        Raises: as `episodes_in`; QuotaExceeded (code `run_quota`, `token_quota`) when the tenant may not begin a run today.
+        """
+        *read, quotas = results
+        quotas_in(quotas.rows[0]).check_run(counted=self.counted)
+        if self.query is None:
+            return episodes_in(read, self.count), Thread()
+        return episodes_in(read[:-2], self.count), self.query.thread(read[-2:])
 
 
 def _message(row: Row) -> PastMessage:

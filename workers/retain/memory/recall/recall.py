@@ -6,10 +6,9 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal, Protocol
 
 from retain.errors import InvalidInput, Unavailable, UpstreamFailed
-from retain.json_text import read_own_json
 from retain.memory.filters import compile_filter, narrowed
 from retain.memory.recall import candidates as sources
 from retain.memory.recall.as_of import as_then, best_known, read_records
@@ -31,17 +30,17 @@ from retain.memory.recall.query import Query, analyse
 from retain.memory.recall.ranking import Candidate, Weights, by_origin, distinct, rank, varied
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.recall.sources.contents import Contents
-from retain.memory.recall.sources.full_text import by_words, found_words, full_text
+from retain.memory.recall.sources.first_trip import listed, read_first
 from retain.memory.recall.sources.nearest import CANDIDATES, NOTHING, Nearest, VectorSearch, too_few
 from retain.memory.recall.sources.pushed import pushed
-from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain, read_below, visible_from
+from retain.memory.recall.sources.statistics import read_below, visible_from
 from retain.memory.recall.sources.widening import widened
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import Record, content_hash
 from retain.memory.scope import View
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
-from retain.ports import Clock, MetadataFilter, Sql, SqlResult, Vector, VectorIndex
+from retain.ports import Clock, MetadataFilter, Sql, SqlResult, Statement, Vector, VectorIndex
 
 MAX_TOP_K = 50
 Degradation = Literal["embedding", "vectors", "width"]
@@ -113,6 +112,19 @@ class RecallQuery:
             raise InvalidInput("min_score must be 0 to 1", code="invalid_min_score")
 
 
+class ReadAlong(Protocol):
+    """What a caller reads in the first trip of its recall, although the recall depends on it: `wanted` may be a guess."""
+
+    @property
+    def statements(self) -> Sequence[Statement]:
+        """What D1 is asked besides."""
+        ...
+
+    async def wanted(self, results: Sequence[SqlResult]) -> RecallQuery:
+        """Take the results of the statements, and return the recall that is wanted. Raises: what the caller does."""
+        ...
+
+
 class Recall:
     """Recalls what is visible in one view."""
 
@@ -135,7 +147,7 @@ class Recall:
         self._weights = weights or Weights()
         self._reranker = reranker
 
-    async def search(self, wanted: RecallQuery) -> RecallResult:
+    async def search(self, wanted: RecallQuery, along: ReadAlong | None = None) -> RecallResult:
         """Return the best records, best first, ties by id. Two round trips to D1, one to the vector index.
 
         A third reads long hits, and for the scopes at and below another comes first. An embedding model or vector index that
@@ -143,6 +155,7 @@ class Recall:
         When most of the nearest records may not be seen it takes two more to each or, at most, eight.
         What was known in the past takes two or three more: the candidates are judged in the state that they had then.
         With a reranker, the best `2 * top_k` are put into its order.
+        along: is read in the first trip, and may ask for another recall instead, which takes a first trip of its own.
         A record can be found as soon as its write was answered. One found by its words is never dropped for its vector;
         what `min_score` leaves out, the caller asked to leave out, and words count for it too.
         Raises: InvalidInput, LimitExceeded for the query or its filter; NotFound (code `unknown_scope`) for a scope that
@@ -156,14 +169,29 @@ class Recall:
         counted = await read_below(self._sql, self._view) if wanted.below else None
         reach = visible_from(self._view) if counted is None else counted.reach
         visible = Visible(reach, at_ms, known_at_ms, condition, tuple(values), narrowed(wanted.filter))
-        reading = asyncio.ensure_future(self._in_d1(query, visible, counted, filtered=bool(wanted.filter)))
+        reading = asyncio.ensure_future(
+            read_first(
+                self._sql,
+                self._view,
+                query,
+                visible,
+                counted,
+                fresh_since_ms=self._clock() - FRESH_MS,
+                model=self._embedder.model,
+                filtered=bool(wanted.filter),
+                along=() if along is None else along.statements,
+            )
+        )
         try:
             meant = await self._meaning(query, visible, wanted)
         except BaseException:
             await asyncio.gather(reading, return_exceptions=True)
             raise
-        statistics, visible, found = await reading
-        evidence = _evidence(meant, found)
+        read = await reading
+        if along is not None and (other := await along.wanted(read.along)) != wanted:
+            return await self.search(other)
+        statistics, visible = read.statistics, read.visible
+        evidence = _evidence(meant, read.found)
         degraded = meant.degraded if evidence.floor is not None else (*meant.degraded, "vectors")
         idf = statistics.idf(query)
         telling = rarity(query, idf, statistics.records)
@@ -253,7 +281,7 @@ class Recall:
                 facts_of_messages(visible.tenant_id, chosen, visible.at_ms, visible.known_at_ms),
             ]
         )
-        read = _listed(found)
+        read = listed(found)
         rows = SearchRow.read(read)
         if known is not None:
             neighbours = [row.id for row in rows if row.id not in known]
@@ -269,7 +297,7 @@ class Recall:
         contents = Contents(self._sql, visible, texts, known)
         return (
             first,
-            demote(varied(ranked, self._weights), read_facts(_listed(stated)), self._weights.outdated),
+            demote(varied(ranked, self._weights), read_facts(listed(stated)), self._weights.outdated),
             contents,
         )
 
@@ -281,45 +309,6 @@ class Recall:
             for hit, value in zip(hits, relevance, strict=True)
         ]
         return sorted(judged, key=lambda hit: -hit.components["rerank"])
-
-    async def _in_d1(
-        self, query: Query, visible: Visible, counted: Counted | None, *, filtered: bool
-    ) -> tuple[Statistics, Visible, Found]:
-        """Return what D1 finds by words and among the newest writes, and what is visible by D1's own scopes. One trip.
-
-        counted: the visible scopes, if they were read already.
-        """
-        model = self._embedder.model
-        phrases = [(phrase, texts) for phrase in query.exact for texts in visible.texts]
-        statements = [
-            *([chain(visible.reach)] if counted is None else []),
-            sources.fresh(visible, self._clock() - FRESH_MS, model),
-            *[full_text(visible, query, texts) for texts in visible.texts],
-            *[sources.exact_term(visible, phrase, texts) for phrase, texts in phrases],
-            *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
-            *[sources.standing(visible, texts) for texts in (visible.texts if query.request else ())],
-            *([sources.matching(visible, model)] if filtered else []),
-        ]
-        read = await self._sql.batch(statements)
-        if counted is None:
-            counted = counted_chain(self._view, read.pop(0).rows)
-            visible = replace(visible, reach=counted.reach)
-        fresh, *rest = read
-        matching = _listed(rest.pop()) if filtered else None
-        instructed = [rest.pop() for _ in (visible.texts if query.request else ())]
-        earlier = [] if visible.known_at_ms is None else _listed(rest.pop())
-        words = [found_words(rest.pop(0).rows[0]) for _ in visible.texts]
-        statistics = counted.with_words([one.having for one in words])
-        idf = statistics.idf(query)
-        ranked, context = by_words(words, query, idf, statistics.average)
-        dated = frozenset(one for found in words for one, at_ms in found.at_ms.items() if query.dates(at_ms))
-        whole = sum(query.exact.values())
-        exact: dict[str, float] = {}
-        for (phrase, _), result in zip(phrases, rest, strict=True):
-            for row in result.rows:
-                exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
-        standing = frozenset(row["id"] for result in instructed for row in result.rows)
-        return statistics, visible, Found(ranked, context, exact, _listed(fresh), earlier, matching, dated, standing)
 
     async def _hydrate(
         self, ranked: Sequence[Candidate], count: int, contents: Contents, scale: Relevance, min_score: float
@@ -390,9 +379,3 @@ def _contrasted(query: Query, hits: Sequence[Hit]) -> list[Hit]:
         for hit, score in zip(hits, scores, strict=True)
     ]
     return sorted(judged, key=lambda hit: -hit.score)
-
-
-def _listed(result: SqlResult) -> list[Any]:
-    """Return the elements of the JSON array that a statement returned."""
-    listed: list[Any] = read_own_json(result.rows[0]["found"])
-    return listed

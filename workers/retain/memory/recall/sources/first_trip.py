@@ -1,0 +1,83 @@
+"""What a recall asks D1 first, in one round trip, while the query is embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from retain.json_text import read_own_json
+from retain.memory.recall import candidates as sources
+from retain.memory.recall.candidates import Visible
+from retain.memory.recall.evidence import Found
+from retain.memory.recall.query import Query
+from retain.memory.recall.sources.full_text import by_words, found_words, full_text
+from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain
+from retain.memory.scope import View
+from retain.ports import Sql, SqlResult, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRead:
+    """What D1 found by words and among the newest writes, what is visible by D1's own scopes, and what else was asked."""
+
+    statistics: Statistics
+    visible: Visible
+    found: Found
+    along: Sequence[SqlResult]
+
+
+async def read_first(
+    sql: Sql,
+    view: View,
+    query: Query,
+    visible: Visible,
+    counted: Counted | None,
+    *,
+    fresh_since_ms: int,
+    model: str,
+    filtered: bool,
+    along: Sequence[Statement] = (),
+) -> FirstRead:
+    """Ask D1 once. counted: the visible scopes, if they were read already. along: a caller's own statements.
+
+    Raises: NotFound (code `unknown_scope`), as `counted_chain`; Unavailable.
+    """
+    phrases = [(phrase, texts) for phrase in query.exact for texts in visible.texts]
+    statements = [
+        *([chain(visible.reach)] if counted is None else []),
+        sources.fresh(visible, fresh_since_ms, model),
+        *[full_text(visible, query, texts) for texts in visible.texts],
+        *[sources.exact_term(visible, phrase, texts) for phrase, texts in phrases],
+        *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
+        *[sources.standing(visible, texts) for texts in (visible.texts if query.request else ())],
+        *([sources.matching(visible, model)] if filtered else []),
+    ]
+    answered = await sql.batch([*statements, *along])
+    read, others = answered[: len(statements)], answered[len(statements) :]
+    if counted is None:
+        counted = counted_chain(view, read.pop(0).rows)
+        visible = replace(visible, reach=counted.reach)
+    fresh, *rest = read
+    matching = listed(rest.pop()) if filtered else None
+    instructed = [rest.pop() for _ in (visible.texts if query.request else ())]
+    earlier = [] if visible.known_at_ms is None else listed(rest.pop())
+    words = [found_words(rest.pop(0).rows[0]) for _ in visible.texts]
+    statistics = counted.with_words([one.having for one in words])
+    idf = statistics.idf(query)
+    ranked, context = by_words(words, query, idf, statistics.average)
+    dated = frozenset(one for found in words for one, at_ms in found.at_ms.items() if query.dates(at_ms))
+    whole = sum(query.exact.values())
+    exact: dict[str, float] = {}
+    for (phrase, _), result in zip(phrases, rest, strict=True):
+        for row in result.rows:
+            exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
+    standing = frozenset(row["id"] for result in instructed for row in result.rows)
+    found = Found(ranked, context, exact, listed(fresh), earlier, matching, dated, standing)
+    return FirstRead(statistics, visible, found, others)
+
+
+def listed(result: SqlResult) -> list[Any]:
+    """Return the elements of the JSON array that a statement returned as `found`."""
+    found: list[Any] = read_own_json(result.rows[0]["found"])
+    return found
