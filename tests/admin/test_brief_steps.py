@@ -147,6 +147,7 @@ COSTS: dict[str, dict[str, int]] = {
     "items": {"sql.run": 1, **SETTLED},
     "backups": {"sql.run": 3, **SETTLED},
     "unlisted_writes": {"sql.run": 1, **SETTLED},
+    "earlier_copies": {"sql.run": 1, **SETTLED},
 }
 
 

@@ -113,6 +113,7 @@ def test_the_daily_brief_writes_its_report(api: httpx.Client, tenant: Callable[[
 _DAILY_WORK = {
     "consolidation",
     "documents",
+    "earlier_copies",
     "erasures",
     "evaluations",
     "histories_that_lost_their_head",

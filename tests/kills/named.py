@@ -30,6 +30,7 @@ POINTS = frozenset(
         "d1.kv_audit",
         "d1.memory_episodes",
         "d1.memory_events",
+        "d1.memory_item_earlier_users",
         "d1.memory_item_objects",
         "d1.memory_items",
         "d1.memory_likeness",

@@ -11,6 +11,7 @@ from tests.e2e.puppet import order
 from tests.kills.of_memory import stored
 from tests.kills.place import Place, Things
 
+_CART = "/admin/tenants/{tenant}/items/shop/s-1/cart/one"
 _EVALS = "/admin/tenants/{tenant}/evals"
 
 
@@ -52,9 +53,12 @@ def results(place: Place) -> Things:
 
 
 def owing(place: Place) -> None:
-    """Store records, and let the index be owed their vectors, as after a failure that was long ago."""
+    """Store records, and let the index be owed their vectors, and KV a removal, as after a failure that was long ago."""
     stored(place)
+    for user in ("ann", "bob"):
+        place.ask("PUT", _CART, {"value": f"of {user}", "user_id": user})
     with place.state.d1_transaction() as database:
+        database.execute("UPDATE memory_item_earlier_users SET noted_at_ms = 1 WHERE tenant_id = ?", (place.tenant,))
         database.execute(
             "UPDATE memory_outbox SET state = 'owed', writers = 1, at_ms = 1, due_at_ms = 1 WHERE tenant_id = ?",
             (place.tenant,),
@@ -72,6 +76,12 @@ def briefed(place: Place) -> None:
 
 
 def debts(place: Place) -> Things:
-    """Return what is found of records, and what the index is still owed."""
+    """Return what is found of records, what the index and KV are still owed, and the item that KV has a copy of."""
     owed = "SELECT 'vectors' FROM memory_outbox WHERE tenant_id = ? AND state = 'owed'"
-    return {**place.memories(), "owed": place.counted(owed)}
+    copies = "SELECT user_id FROM memory_item_earlier_users WHERE tenant_id = ?"
+    value = place.request("GET", _CART).json()["value"]
+    return {
+        **place.memories(),
+        "owed": place.counted(owed) + place.counted(copies),
+        "item": Counter([value]),
+    }

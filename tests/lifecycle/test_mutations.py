@@ -62,6 +62,7 @@ EXEMPT = {
     "memory_likeness": "an index",
     "memory_outbox": "what is owed to an index",
     "vector_removals": "what is owed to an index",
+    "memory_item_earlier_users": "notes of copies in KV; the item's row decides",
     "memory_item_objects": "notes for the sweep of objects; the item's row decides",
     "ingest_messages": "requests; what they store is records",
     "ingest_uploads": "requests; what they store is records",

@@ -99,6 +99,7 @@ async def test_the_brief_says_what_was_done_and_counts_the_tables(worker: Worker
         "documents": {"tenants_failed": 0},
         "overdue_runs": {"asked": 0, "failed": 0},
         "unlisted_writes": {"parked": 0},
+        "earlier_copies": {"removed": 0},
         "mutations": {"sealed": 1, "removed": 0},
         "histories_that_lost_their_head": [],
         "abandoned_uploads": 0,
@@ -246,6 +247,30 @@ async def test_what_the_index_is_owed_is_settled_within_minutes_of_its_return(wo
     worker.clock.advance(61_000)
     await worker.cron(CATCH_UP)
     assert await worker.vectors.store.get_by_ids([f"{record}#0"])
+
+
+async def test_a_copy_of_an_earlier_user_s_item_is_removed_within_minutes(worker: Worker) -> None:
+    await worker.tenant()
+    path, key = "/admin/tenants/acme/items/shop/s-1/cart/c-1", "shop:acme:s-1:cart:c-1"
+    for user in ("ann", "bob"):
+        assert (await worker.request("PUT", path, {"value": f"of {user}", "user_id": user})).status == 200
+    await worker.kv.store.put(key, "retain1 1 0\nof ann")
+    await worker.cron(CATCH_UP)
+    assert await worker.kv.store.get(key) is not None, "a read may be under way"
+    worker.clock.advance(300_000)
+    worker.kv.down = True
+    await worker.cron(CATCH_UP)
+    [parked] = await worker.rows("SELECT concerns, code, attempts FROM error_ledger")
+    assert dict(parked) == {"concerns": "earlier_copies", "code": "kv_unavailable", "attempts": 1}
+    worker.kv.down = False
+    worker.clock.advance(60_000)
+    await worker.cron(CATCH_UP)
+    assert await worker.kv.store.get(key) is not None, "what failed has a pause"
+    worker.clock.advance(240_000)
+    await worker.cron(CATCH_UP)
+    assert await worker.kv.store.get(key) is None
+    assert await worker.rows("SELECT * FROM memory_item_earlier_users") == []
+    assert (await worker.request("GET", path)).content["value"] == "of bob"
 
 
 async def test_a_debt_that_keeps_failing_is_tried_after_longer_and_longer_pauses(worker: Worker) -> None:

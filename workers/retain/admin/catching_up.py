@@ -1,4 +1,5 @@
-"""What is done every few minutes: the debts of the vector index are settled, and failed steps of the daily brief repeated.
+"""What is done every few minutes: the debts of the vector index are settled, copies of earlier users' items removed, and
+failed steps of the daily brief repeated.
 
 A debt has a pause of its own, which doubles with each failure (`retain.memory.index_debts`); so has a step. When nothing is
 due, this is three requests to D1.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
+from retain.items.earlier_copies import OWED
 from retain.limits.d1_calls import budget
 from retain.memory.indexer import Indexer
 from retain.ports import Clock, Sql
@@ -23,9 +25,16 @@ SETTLING_CALLS = 300
 """Calls of D1 that settling may make."""
 STEP_CALLS = 500
 """Calls of D1 that repeated steps may make. An invocation has 1,000."""
+COPIES = "earlier_copies"
+"""The step of the brief that is also done here, when it is owed."""
+_PARKED = (
+    "SELECT concerns, attempts, last_at_ms FROM error_ledger"
+    " WHERE tenant_id = '' AND stage = 'cron' AND state = 'parked'"
+)
 _DUE = f"""
-SELECT concerns FROM error_ledger WHERE tenant_id = '' AND stage = 'cron' AND state = 'parked'
-  AND last_at_ms <= ?1 - MIN({FIRST_PAUSE_MS} << MIN(attempts - 1, 16), {LONGEST_PAUSE_MS})
+SELECT concerns, last_at_ms FROM ({_PARKED})
+WHERE last_at_ms <= ?1 - MIN({FIRST_PAUSE_MS} << MIN(attempts - 1, 16), {LONGEST_PAUSE_MS})
+UNION ALL SELECT '{COPIES}', ?1 WHERE EXISTS ({OWED}) AND '{COPIES}' NOT IN (SELECT concerns FROM ({_PARKED}))
 ORDER BY last_at_ms, concerns
 """  # noqa: S608
 
@@ -35,7 +44,7 @@ _log = logging.getLogger(__name__)
 async def catch_up(
     sql: Sql, clock: Clock, indexer: Indexer, steps: Mapping[str, Callable[[], Awaitable[object]]]
 ) -> dict[str, object]:
-    """Settle the debts that are due, and repeat the steps that failed and are due; return what was done.
+    """Settle the debts that are due, and do the steps that are owed, or failed and are due; return what was done.
 
     steps: of the daily brief, by name. Each parks its failure in the error ledger, and settles it when it succeeds.
     Raises: Unavailable when D1 does not answer; the next call tries again.

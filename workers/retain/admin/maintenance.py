@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from retain.admin.capacity import Capacity
+from retain.admin.catching_up import COPIES
 from retain.agents.execution.parked import ask_for_overdue
 from retain.agents.retention import run_rules
 from retain.contracts.stored.document_index import DocumentIndex
@@ -23,6 +24,7 @@ from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
 from retain.lifecycle.backups.restoring import Restoring
 from retain.lifecycle.consolidation import consolidate
+from retain.lifecycle.erasure.earlier_copies import copies_of
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.erasure.receipts import ErasureReceipt
 from retain.lifecycle.erasure.user import USER_RULES
@@ -246,6 +248,10 @@ async def _unlisted_writes(stores: Stores) -> object:
     return {"parked": await park_unlisted(stores.sql, WRITES_A_DAY)}
 
 
+async def _earlier_copies(stores: Stores) -> object:
+    return {"removed": await copies_of(stores).remove_due()}
+
+
 KEEPING_UP: Mapping[str, Callable[[Stores], Awaitable[object]]] = {
     "consolidation": _consolidated,
     "erasures": _erasures,
@@ -253,6 +259,7 @@ KEEPING_UP: Mapping[str, Callable[[Stores], Awaitable[object]]] = {
     "documents": _documents,
     "overdue_runs": _overdue_runs,
     "unlisted_writes": _unlisted_writes,
+    COPIES: _earlier_copies,
     "mutations": _mutations,
     "histories_that_lost_their_head": _heads,
 }

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.errors import Misconfigured
+from retain.items.earlier_copies import GRACE_MS
 from retain.items.entry import Held
 from retain.items.tiers.stores import ObjectsCold
 from retain.lifecycle.erasure.receipts import ErasureJob
@@ -21,12 +22,6 @@ from retain.lifecycle.erasure.slices import KEYS, Slice
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.terms import Term
 from retain.ports import Row, SqlValue, Statement
-
-GRACE_MS = 70_000
-"""How long a deleted item's row stays: KV shows a delete everywhere within a minute.
-
-Source: https://developers.cloudflare.com/kv/concepts/how-kv-works/
-"""
 
 _ITEMS = "SELECT * FROM memory_items WHERE tenant_id = ? AND key > ? {condition} ORDER BY key LIMIT ?"
 _UNDER = """

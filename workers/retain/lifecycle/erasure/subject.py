@@ -15,6 +15,11 @@ from typing import Any
 from retain.json_text import read_own_json
 from retain.lifecycle.erasure.backups import erase_from_backups
 from retain.lifecycle.erasure.contracts import erase_conversations, forget_vectors
+from retain.lifecycle.erasure.earlier_copies import (
+    remove_copies_again,
+    remove_copies_of_user,
+    remove_copies_that_mention,
+)
 from retain.lifecycle.erasure.items import (
     bury_items_of_user,
     bury_items_that_mention,
@@ -122,6 +127,8 @@ BY_SUBJECT: Mapping[str, Step] = {
     "backups": erase_from_backups,
     "items": bury_items_of_user,
     "items_gone": remove_items,
+    "earlier_copies": remove_copies_of_user,
+    "earlier_copies_gone": remove_copies_again,
     "loose_objects": remove_loose_objects,
     "records": erase_records,
 }
@@ -129,6 +136,8 @@ BY_MENTION: Mapping[str, Step] = {
     "backups": erase_from_backups,
     "items": bury_items_that_mention,
     "items_gone": remove_items,
+    "earlier_copies": remove_copies_that_mention,
+    "earlier_copies_gone": remove_copies_again,
     "loose_objects": remove_loose_objects,
     "legacy_values": erase_legacy_values,
     "legacy_objects": erase_legacy_objects,

@@ -16,6 +16,7 @@ from retain.identifiers import new_id
 from retain.json_text import read_json
 from retain.lifecycle.erasure.backups import erase_backups
 from retain.lifecycle.erasure.contracts import erase_conversations, erase_documents
+from retain.lifecycle.erasure.earlier_copies import remove_copies, remove_copies_again
 from retain.lifecycle.erasure.items import bury_items, remove_items, remove_objects
 from retain.lifecycle.erasure.legacy import erase_legacy_objects, erase_legacy_values
 from retain.lifecycle.erasure.receipts import ErasureJob
@@ -201,6 +202,8 @@ STEPS: Mapping[str, Step] = {
     "stray_vectors": erase_stray_vectors,
     "items": bury_items,
     "items_gone": remove_items,
+    "earlier_copies": remove_copies,
+    "earlier_copies_gone": remove_copies_again,
     "item_objects": remove_objects,
     "legacy_values": erase_legacy_values,
     "legacy_objects": erase_legacy_objects,

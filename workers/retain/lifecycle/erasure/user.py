@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from retain.identifiers import new_id
 from retain.lifecycle.erasure.backups import erase_from_backups
+from retain.lifecycle.erasure.earlier_copies import OF_USER as COPIES_OF_USER
+from retain.lifecycle.erasure.earlier_copies import remove_copies_again, remove_copies_of_user
 from retain.lifecycle.erasure.items import bury_items_of_user, remove_items, remove_loose_objects
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.records import erase_records_by_id, settle_erased
@@ -106,7 +108,9 @@ async def finish(stores: Stores, job: ErasureJob) -> Slice:
     user_id = job.request["user"]
 
     async def decide() -> Change | None:
-        looks: list[Statement] = [(look, (job.tenant_id, user_id)) for look in (_LEARNED, _OWED, OF_USER)]
+        looks: list[Statement] = [
+            (look, (job.tenant_id, user_id)) for look in (_LEARNED, _OWED, OF_USER, COPIES_OF_USER)
+        ]
         if any(found.rows for found in await stores.sql.batch(looks)) or not await is_clear(stores, job):
             return None
         now = stores.clock()
@@ -122,6 +126,8 @@ STEPS: Mapping[str, Step] = {
     "arriving": await_arriving,
     "items": bury_items_of_user,
     "items_gone": remove_items,
+    "earlier_copies": remove_copies_of_user,
+    "earlier_copies_gone": remove_copies_again,
     "loose_objects": remove_loose_objects,
     "instances": erase_instances_of_user,
     "records": erase_records_of_user,
