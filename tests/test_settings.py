@@ -15,6 +15,7 @@ VALUES = {name: f"value-of-{name}" for name in NAMES} | {
     "EMBEDDING_DIMENSIONS": "256",
     "RUNS_RETENTION_DAYS": "30",
     "BACKUPS_DAILY": "true",
+    "AGENT_MEMORY_ANSWERS": "chat",
     "APPLICATION_KEYS": "true",
     "OTLP_ENDPOINT": "https://collector.example:4318/",
     "OTLP_HEADERS": "authorization=Bearer%20value-of-OTLP_HEADERS, x-team = ops",
@@ -54,6 +55,7 @@ def test_every_value_lands_where_it_belongs() -> None:
     assert settings.runs_retention_days == 30
     assert (settings.backups_daily, settings.backups_kept_days) == (True, 28)
     assert settings.application_keys is True
+    assert (settings.agent_memory_account, settings.agent_memory_answers) == ("value-of-AGENT_MEMORY_ACCOUNT", "chat")
     assert {model.allow_requests for model in (settings.chat, settings.embedding)} == {False}
     assert settings.namespaces == NamespaceSettings(True, False, "value-of-MEMORY_NAMESPACE_LEGACY_PATTERNS")
     for prefix, model in (("CHAT", settings.chat), ("EMBEDDING", settings.embedding)):

@@ -21,6 +21,7 @@ from tools.paths import ROOT
 sys.path.insert(0, str(ROOT / "workers"))
 
 from retain.admin.routes import ROUTER as ADMIN
+from retain.agent_memory.routes import ROUTER as AGENT_MEMORY
 from retain.agents.routes import ROUTER as AGENTS
 from retain.gateway.routes import ROUTER as GATEWAY
 from retain.http import MAX_BODY_BYTES
@@ -40,7 +41,9 @@ RESOURCES: tuple[Resource[Any], ...] = (
     *AGENTS.resources,
     *ADMIN.resources,
 )
-"""Every resource that the Worker serves."""
+"""Every resource of Retain's own interface."""
+ANSWERED: tuple[Resource[Any], ...] = (*RESOURCES, *AGENT_MEMORY.resources)
+"""Every resource that the Worker serves: also those of an interface that others describe."""
 
 
 def written(page: str, errors: str) -> str:
@@ -51,7 +54,7 @@ def written(page: str, errors: str) -> str:
         raise ValueError("the page has no pair of markers for the routes")
     sections = _sections(errors)
     blocks = [_overview(), _parameters()]
-    for resource in RESOURCES:
+    for resource in ANSWERED:
         blocks.append(f"### {resource.title}\n")
         blocks += [block for route in resource.routes for block in _route(route, sections)]
     return f"{before}{BEGIN}\n" + "\n".join(blocks) + f"\n{END}{after}"
@@ -60,7 +63,7 @@ def written(page: str, errors: str) -> str:
 def _overview() -> str:
     routes = [
         (f"[`{route.method} {route.path}`](#{_anchor(f'{route.method} {route.path}')})", route.summary)
-        for resource in RESOURCES
+        for resource in ANSWERED
         for route in resource.routes
     ]
     return _table(("route", "what it does"), routes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from adapters.body import ArrivingBody
@@ -26,10 +26,15 @@ from retain.log import bind
 from retain.routing.router import Match, admitting
 from workers import WorkerEntrypoint
 
+if TYPE_CHECKING:
+    from retain.agent_memory.context import AgentMemoryContext
+
 __all__ = ["AgentRuntime", "Default", "TenantWriter"]
 
 _OF_APPLICATIONS = "/v1/tenants/"
 """Under which applications reach what the administrator's side has of a tenant: Access protects `/admin/` as a whole."""
+_OF_CLOUDFLARE = "/client/v4/"
+"""Under which Cloudflare's API is answered: Agent Memory's part of it."""
 _CROSSED = "/v1/"
 """Where pages of the origins may come that keys of applications allow."""
 _log = logging.getLogger("retain.entry")
@@ -47,10 +52,11 @@ class Default(WorkerEntrypoint):
             try:
                 answer = await _answer(assembly_of(self.env), request, request_id, lease, page)
             except errors.RetainError as error:
-                answer = problem(error, request_id)
+                answer = _refusal(request.url, error, request_id)
             except Exception:  # the edge of the Worker: the caller gets a problem, the log the traceback
                 _log.exception("unexpected error")
-                answer = problem(errors.RetainError("an unexpected error occurred; it was logged"), request_id)
+                unexpected = errors.RetainError("an unexpected error occurred; it was logged")
+                answer = _refusal(request.url, unexpected, request_id)
             return platform_response(answer, request_id, page.headers)
 
     async def scheduled(self, controller: Any, env: Any = None, ctx: Any = None) -> None:  # noqa: ARG002
@@ -122,6 +128,13 @@ def _match(assembly: Assembly, method: str, path: str) -> Match:
         from retain.agents.routes import ROUTER as AGENTS
 
         return AGENTS.match(method, path, admitting(lambda: assembly.agents))
+    if path.startswith(_OF_CLOUDFLARE):
+        from retain.agent_memory.routes import ROUTER as AGENT_MEMORY
+
+        async def admit(request: Request) -> AgentMemoryContext:
+            return await assembly.agent_memory.admit(request)
+
+        return AGENT_MEMORY.match(method, path, admit)
     if path.startswith(("/admin/", _OF_APPLICATIONS)):
         from retain.admin.routes import ROUTER as ADMIN
 
@@ -130,6 +143,15 @@ def _match(assembly: Assembly, method: str, path: str) -> Match:
     from retain.routing.health import ROUTER as HEALTH
 
     return HEALTH.match(method, path, admitting(lambda: assembly.readiness))
+
+
+def _refusal(url: str, error: errors.RetainError, request_id: str) -> Response:
+    """Return an error as the caller reads it: in the envelope of Cloudflare's API under its paths, else as a problem."""
+    if not urlsplit(url).path.startswith(_OF_CLOUDFLARE):
+        return problem(error, request_id)
+    from retain.agent_memory.envelope import refused
+
+    return refused(error, request_id)
 
 
 async def _guarded(assembly: Assembly, match: Match, request: Request) -> Response:

@@ -18,9 +18,10 @@ from retain.routing.route import Route
 from tests.attack.known import Known
 from tests.attack.tenants import ATTACKER, MEMBERS, TOOL, VICTIM
 from tests.attack.values import Values
-from tools.http_docs import RESOURCES
+from tests.shell.guarded_routes import ACCOUNT
+from tools.http_docs import ANSWERED
 
-ROUTES: tuple[Route[Any], ...] = tuple(route for resource in RESOURCES for route in resource.routes)
+ROUTES: tuple[Route[Any], ...] = tuple(route for resource in ANSWERED for route in resource.routes)
 GATEWAY = tuple(route for route in ROUTES if route.guard == "API key")
 """The routes of the tool proxy."""
 _PARAMETER = re.compile(r"\{(\w+)\}")
@@ -78,6 +79,8 @@ class Attacker:
         rng = self._rng
         if name == "tenant":
             drawn = rng.random()
+            if route.name == "delete_namespace":  # who erases its own tenant can try nothing more
+                return VICTIM if drawn < 0.5 else self._hostile_segment()
             if drawn < 0.84:
                 return ATTACKER
             return VICTIM if drawn < 0.93 else self._hostile_segment()
@@ -92,6 +95,12 @@ class Attacker:
         if name == "subject":
             others = (MEMBERS[VICTIM], "ann@example.com")  # who takes its own role away can try nothing more
             return quote(f"email:{rng.choice(others)}", safe="")
+        if name == "account":
+            return ACCOUNT
+        if name == "profile":
+            return quote(rng.choice((self._values.known("user"), "house-orders", f"house-{VICTIM}")), safe="")
+        if name == "memory_id":
+            return quote(self._values.known("id"), safe="")
         if name == "against":
             return self._values.known("run_id")
         return quote(self._values.known(name), safe="")

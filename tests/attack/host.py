@@ -26,6 +26,7 @@ from tests.attack.known import Known
 from tests.attack.tenants import ATTACKER, OWNER, TOOL, VICTIM, Furnished
 from tests.e2e.puppet import obey
 from tests.gateway.setting import config
+from tests.shell.guarded_routes import ACCOUNT
 from tests.shell.platform import js
 from tests.shell.platform.ffi import options_of
 from tests.shell.platform.http import Headers, Response
@@ -212,6 +213,7 @@ async def target(rng: Random) -> AsyncIterator[Target]:
         "ACCESS_TEAM_DOMAIN": ISSUER.removeprefix("https://"),
         "ACCESS_AUDIENCE": AUDIENCE,
         "OWNERS": f"email:{OWNER}",
+        "AGENT_MEMORY_ACCOUNT": ACCOUNT,
     }
     with _silent(), model_requests_allowed(), pytest.MonkeyPatch.context() as patch:
         async with serving(**settings) as worker:

@@ -150,6 +150,8 @@ def _code(text: str) -> object:
         content = read_json(text)
     except ValueError:
         return None
+    if isinstance(content, dict) and "errors" in content:  # the envelope of Cloudflare's API
+        return content["errors"][0]["reason"]
     if isinstance(content, dict) and "error" in content:  # a message of the Model Context Protocol
         return "forbidden"
     return content.get("code") if isinstance(content, dict) else None

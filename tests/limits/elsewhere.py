@@ -8,6 +8,10 @@ _DEADLINES = "tests/shell/test_deadlines.py::test_a_call_that_hangs_ends_with_th
 
 TESTS: Mapping[str, str] = {
     "retain.admin.access.MAX_TOKEN_BYTES": "tests/shell/test_access.py::test_a_token_has_a_longest_length",
+    "retain.agent_memory.handlers.MAX_PER_PAGE": "tests/agent_memory/test_refusals.py::"
+    "test_lengths_have_the_limits_that_cloudflare_documents",
+    "retain.agent_memory.profile.MAX_QUERY_BYTES": "tests/agent_memory/test_refusals.py::"
+    "test_lengths_have_the_limits_that_cloudflare_documents",
     "retain.agents.execution.asking.MAX_ANSWER_BYTES": "tests/agents/test_bad_answers.py::"
     "test_the_largest_answer_is_logged_and_reaches_d1",
     "retain.agents.execution.event_stream.MAX_FAILURES": "tests/agents/test_streams.py::"
@@ -137,6 +141,7 @@ _SHOWN = "bounds what an error shows of a text"
 
 REASONS: Mapping[str, str] = {
     "retain.admin.access._MAX_KEYS_BYTES": _FETCH,
+    "retain.agent_memory.profile.MAX_PAGES": _SLICES,
     "retain.agents.calls.requests.MAX_DESCRIBED": "how much an instance shows of itself, newest first",
     "retain.agents.execution.asking.MAX_DROPPED_CHARACTERS": _SHOWN,
     "retain.agents.learning.own_words.MAX_BYTES": "what a run's user said beyond it teaches nothing; it is stored whole",

@@ -19,7 +19,10 @@ _RETAIN = ROOT / "workers" / "retain"
 _NOT_UPLOADED = ("cli", "testing", "host")
 _LIMIT = re.compile(r"_?(MAX|MIN)_[A-Z0-9_]+|[A-Z][A-Z0-9_]*_LIMIT|END_OF_[A-Z]+")
 _PLATFORM = re.compile(r"[A-Z][A-Z0-9_]*")
-_SAME = {"retain.memory.records.listing.MAX_LIMIT": "retain.routing.queries.MAX_LIMIT"}
+_SAME = {
+    "retain.memory.records.listing.MAX_LIMIT": "retain.routing.queries.MAX_LIMIT",
+    "retain.agent_memory.routes.MAX_INGEST_BYTES": "retain.admin.resources.ingest.MAX_INGEST_BYTES",
+}
 """Limits that the route's own limit states again."""
 
 

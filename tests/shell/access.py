@@ -10,6 +10,7 @@ import jwt
 import pytest
 
 from tests.admin.access_team import AUDIENCE, ISSUER, NOW_S, Team
+from tests.shell.guarded_routes import ACCOUNT
 from tests.shell.platform import js
 from tests.shell.worker import Worker, serving
 
@@ -33,6 +34,7 @@ async def guarded_worker(
         "ACCESS_TEAM_DOMAIN": "acme.cloudflareaccess.com",
         "ACCESS_AUDIENCE": AUDIENCE,
         "OWNERS": f"email:{OWNER}",
+        "AGENT_MEMORY_ACCOUNT": ACCOUNT,
     }
     async with serving(**{**settings, **variables}) as worker:
         for tenant in tenants:

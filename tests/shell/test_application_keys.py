@@ -11,7 +11,7 @@ from retain.application_keys.scope import KEY_SCOPES, KeyScope
 from retain.routing.route import Route
 from tests.admin.access_team import Team
 from tests.shell.access import guarded_worker, token
-from tests.shell.guarded_routes import ROUTES, path_of, trial_body
+from tests.shell.guarded_routes import ROUTES, code_of, path_of, trial_body
 from tests.shell.worker import Answer, Worker
 
 KEYS = "/admin/tenants/acme/keys"
@@ -41,7 +41,7 @@ class Application:
     async def refusal(self, route: Route[Any], tenant: str = "acme") -> str | None:
         """Return the code with which the caller is refused, None for anything that would be said after that."""
         answer = await self.asks(route.method, path_of(route, tenant), trial_body(route, tenant))
-        code = answer.content["code"] if answer.status in (401, 403) else None
+        code = code_of(answer) if answer.status in (401, 403) else None
         refusals = ("scope_required", "role_required", "invalid_api_key", "token_not_allowed", "invalid_user_token")
         return code if code in refusals else None
 
@@ -63,6 +63,8 @@ def test_what_each_scope_opens() -> None:
     memories = "/admin/tenants/{tenant}/memories"
     item = "/admin/tenants/{tenant}/items/{service}/{session}/{kind}/{id}"
     users = "/admin/tenants/{tenant}/users"
+    namespaces = "/client/v4/accounts/{account}/agent-memory/namespaces"
+    profile = f"{namespaces}/{{tenant}}/profiles/{{profile}}"
     assert opened["memory:read"] == {
         f"GET {memories}",
         f"POST {memories}/recall",
@@ -72,6 +74,13 @@ def test_what_each_scope_opens() -> None:
         f"GET {item}",
         f"GET {users}",
         f"GET {users}/{{user}}",
+        f"GET {namespaces}",
+        f"GET {namespaces}/{{tenant}}",
+        f"GET {namespaces}/{{tenant}}/profiles",
+        f"POST {profile}/recall",
+        f"POST {profile}/summary",
+        f"GET {profile}/memories",
+        f"GET {profile}/memories/{{memory_id}}",
     }
     assert opened["memory:write"] == {
         "POST /admin/seed-memory",
@@ -82,6 +91,10 @@ def test_what_each_scope_opens() -> None:
         f"PUT {item}",
         f"DELETE {item}",
         f"PUT {users}/{{user}}",
+        f"DELETE {profile}/sessions/{{session_id}}",
+        f"POST {profile}/ingest",
+        f"POST {profile}/remember",
+        f"DELETE {profile}/memories/{{memory_id}}",
     }
     assert {name for name in ROUTES if "/v1/agents/" in name} <= opened["runs"]
     assert all(ROUTES[name].needs != "owner" for scope in KEY_SCOPES[:3] for name in opened[scope])

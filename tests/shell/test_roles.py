@@ -11,7 +11,7 @@ from retain.roles.role import ROLES, Role, includes
 from retain.routing.route import Route
 from tests.admin.access_team import Team
 from tests.shell.access import guarded_worker, token
-from tests.shell.guarded_routes import ROUTES, path_of, trial_body
+from tests.shell.guarded_routes import ROUTES, code_of, path_of, trial_body
 from tests.shell.worker import Answer, Worker
 
 
@@ -20,6 +20,9 @@ async def guarded(team: Team, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     """A deployment with two tenants; `ada` holds no role yet."""
     async with guarded_worker(team, monkeypatch, ("acme", "other")) as worker:
         yield worker
+
+
+NAMESPACES = "/client/v4/accounts/{account}/agent-memory/namespaces"
 
 
 class Ada:
@@ -47,7 +50,7 @@ class Ada:
     async def is_refused(self, route: Route[Any], tenant: str = "acme") -> bool:
         """Return whether a role is what the request lacks. Anything else would be said after that."""
         answer = await self.asks(route.method, path_of(route, tenant), trial_body(route, tenant))
-        return answer.status == 403 and answer.content["code"] == "role_required"
+        return answer.status == 403 and code_of(answer) == "role_required"
 
 
 @pytest.fixture
@@ -83,11 +86,14 @@ def test_only_what_is_listed_here_names_its_tenant_elsewhere_than_in_the_path() 
         "GET /admin/errors/{error_id}": "own",
         "POST /admin/errors/{error_id}/replay": "own",
         "POST /admin/errors/{error_id}/dismiss": "own",
+        f"POST {NAMESPACES}": "deployment",
+        f"GET {NAMESPACES}": "own",
     }
 
 
 def test_viewers_change_nothing_and_only_owners_take_data_out_or_away() -> None:
     reading = {"POST /admin/tenants/{tenant}/memories/recall", "POST /admin/tenants/{tenant}/mcp"}
+    reading |= {f"POST {NAMESPACES}/{{tenant}}/profiles/{{profile}}/{name}" for name in ("recall", "summary")}
     changing = {name for name, route in ROUTES.items() if route.needs == "viewer" and route.method != "GET"}
     assert changing == reading
     owned = {name for name, route in ROUTES.items() if route.needs == "owner"}
@@ -111,6 +117,9 @@ def test_viewers_change_nothing_and_only_owners_take_data_out_or_away() -> None:
         "POST /admin/tenants/{tenant}/restore",
         "POST /admin/tenants/{tenant}/import",
         "POST /admin/tenants/{tenant}/erase",
+        f"POST {NAMESPACES}",
+        f"DELETE {NAMESPACES}/{{tenant}}",
+        f"DELETE {NAMESPACES}/{{tenant}}/profiles/{{profile}}",
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import bindings
+from retain.agent_memory.context import AgentMemoryContext
 from retain.ingest.extraction import Extractor
 from retain.ingest.ingestion import Ingestion
 from retain.ingest.selection import extractor
@@ -16,6 +17,9 @@ from retain.memory.writing.remote import RemoteWriter
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
+
+_SCRIPT_OF_ANSWERS = "agent_memory"
+"""The script of answers, if the deployment's chat model is the scripted one."""
 
 
 class MemoryParts:
@@ -53,3 +57,25 @@ class MemoryParts:
 
     def _extractor(self) -> Extractor:
         return extractor(self._platform.settings.extractor, lambda: self._root.models.deployment_chat("extraction"))
+
+
+def agent_memory_context(root: Assembly) -> AgentMemoryContext:
+    """Return what the routes of Agent Memory's interface work with.
+
+    A development deployment that names no account answers for any; production then for none.
+    """
+    settings = root.platform.settings
+    account = settings.agent_memory_account or ("" if settings.development else None)
+    return AgentMemoryContext(
+        account=account,
+        tenants=root.directory.tenants,
+        sql=root.platform.sql,
+        semantic=root.memory.semantic,
+        ingestion=root.memory.ingestion,
+        stores=root.lifecycle.stores,
+        clock=bindings.now_ms,
+        background=bindings.in_background,
+        chat=(lambda: root.models.deployment_chat(_SCRIPT_OF_ANSWERS))
+        if settings.agent_memory_answers == "chat"
+        else None,
+    )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assembly.memory import MemoryParts
     from assembly.models import ModelParts
     from retain.admin.context import AdminContext
+    from retain.agent_memory.context import AgentMemoryContext
     from retain.agents.context import AgentsContext
     from retain.gateway.routes import Gateway
     from retain.ledgers.failures import Failures
@@ -117,6 +118,13 @@ class Assembly:
         from assembly.admin import admin_context
 
         return admin_context(self)
+
+    @cached_property
+    def agent_memory(self) -> AgentMemoryContext:
+        """What the routes of Cloudflare Agent Memory's interface work with."""
+        from assembly.memory import agent_memory_context
+
+        return agent_memory_context(self)
 
     @cached_property
     def agents(self) -> AgentsContext:

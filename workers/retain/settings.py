@@ -47,6 +47,8 @@ class Settings:
     evaluation_judge: as `retain.evaluation.scoring.judge` does. runs_retention_days: how long the row of a run is kept.
     owners: the subjects that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them.
     application_keys: whether keys of applications are accepted where Access is. resolver_url: as `retain.gateway.settings`.
+    agent_memory_account: the account id that is answered under Cloudflare Agent Memory's paths, "" for none in production
+    and any in development. agent_memory_answers: `chat` if the chat model writes answers and summaries there, else `off`.
     backups_daily: whether the daily work backs tenants up. backups_kept_days: how long a backup is kept, at most 28.
     collector: where telemetry goes, None for nowhere. vector_filters: the properties with a metadata index beyond those of
     every deployment, as `retain.limits.vector_filter.declared` reads them.
@@ -70,6 +72,8 @@ class Settings:
     application_keys: bool = False
     resolver_url: str = ""
     vector_filters: str = ""
+    agent_memory_account: str = ""
+    agent_memory_answers: str = "off"
     collector: Collector | None = None
     memory_placements: str = ""
     memory_pii_fields: str = ""
@@ -118,6 +122,8 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         evaluation_judge=variables.get("EVAL_JUDGE", "off"),
         memory_placements=variables.get("MEMORY_PLACEMENTS", ""),
         memory_pii_fields=variables.get("MEMORY_PII_FIELDS", ""),
+        agent_memory_account=variables.get("AGENT_MEMORY_ACCOUNT", ""),
+        agent_memory_answers=_choice("AGENT_MEMORY_ANSWERS", variables, ("off", "chat")),
         collector=_collector(variables),
         backups_daily=_flag("BACKUPS_DAILY", variables),
         backups_kept_days=_backups_kept_days(variables),
@@ -132,6 +138,14 @@ def _flag(name: str, variables: Mapping[str, str], default: str = "false") -> bo
     if value not in ("true", "false"):
         raise Misconfigured(f"{name} must be true or false", code="invalid_setting")
     return value == "true"
+
+
+def _choice(name: str, variables: Mapping[str, str], choices: tuple[str, ...]) -> str:
+    """Return one of the choices, the first where nothing is set."""
+    value = variables.get(name, choices[0])
+    if value not in choices:
+        raise Misconfigured(f"{name} must be one of {', '.join(choices)}", code="invalid_setting")
+    return value
 
 
 def _number(name: str, variables: Mapping[str, str], default: str = "") -> int:
@@ -215,6 +229,8 @@ NAMES = (
     "OTLP_ENDPOINT",
     "OTLP_HEADERS",
     "OTLP_CONTENTS",
+    "AGENT_MEMORY_ACCOUNT",
+    "AGENT_MEMORY_ANSWERS",
     "BACKUPS_DAILY",
     "BACKUPS_KEPT_DAYS",
     "RERANK_MODEL",

@@ -48,6 +48,10 @@ EVENTS_PER_PAGE = 200
 _EVENTS = sized(
     "SELECT * FROM memory_events WHERE record_id = ? AND event_id > ? ORDER BY event_id LIMIT ?", "event_id", "data"
 )
+_OWN_RECORDS = f"""
+SELECT r.*, {LAST_EVENT} FROM memory_records r
+WHERE r.tenant_id = ? AND r.scope_id = ? AND r.id IN (SELECT value FROM json_each(?))
+"""
 _Decide = Callable[[KnownRecord, Supersession], Awaitable[tuple[Record, list[Written | Statement]]]]
 """Returns a record as it changes, and what is written for that."""
 
@@ -246,6 +250,30 @@ class SemanticMemory:
             ]
 
         await self._change(record_id, remove, owed=True)
+
+    async def delete_all(self, record_ids: Sequence[str], source: RecordSource) -> None:
+        """Delete those of the records that the scope itself has, in one change, as `delete`. Idempotent.
+
+        Raises: Unavailable, after which the call may be repeated.
+        """
+        debts: dict[str, Statement] = {}
+
+        async def change(at_ms: int) -> Change | None:
+            nonlocal debts
+            values = (self.scope.tenant_id, self.scope.scope_id, json.dumps(list(record_ids)))
+            found = [known_of(row) for row in (await self._sql.run(_OWN_RECORDS, *values)).rows]
+            supersession = Supersession(self._sql, at_ms)
+            await supersession.remove(*[known.record for known in found])
+            parts: list[Written | Statement] = []
+            for known in found:
+                deleted = known.follow(_event("deleted", known.record.id, {}, source, at_ms))
+                parts += [append_event(self.scope.tenant_id, deleted), self._indexer.owe(known.record, 0)]
+                parts += [*remove_rows(known.record.id), remove_record(known.record.id)]
+            debts = self._indexer.debts(supersession.changes)
+            return change_of([*parts, *supersession.parts, *debts.values()]) if found else None
+
+        await self._history.transact_at(self.scope.tenant_id, change)
+        await self._indexer.try_to_settle(*sorted({*record_ids, *debts}), still_fresh=True)
 
     async def _change(self, record_id: str, decide: _Decide, *, owed: bool = False, settle: bool = True) -> Record:
         """Commit `decide`'s change and return its record: a read after the commit might fail or see more.

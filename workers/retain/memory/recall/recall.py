@@ -87,7 +87,8 @@ class RecallQuery:
     then, as far as known; None for what was valid at `as_of_ms`, or is now. filter: on metadata and fields, see
     `retain.memory.filters`. below: search the scopes at and below, as an administrator does, instead of those visible.
     min_score: leave out records whose relevance is lower, 0 to 1; 0 leaves out none. context: the last turns of the
-    conversation before the query, oldest first.
+    conversation before the query, oldest first. today_ms: the time to which relative dates in the query refer; None for
+    `as_of_ms`, or now.
 
     Raises: InvalidInput.
     """
@@ -100,6 +101,7 @@ class RecallQuery:
     below: bool = False
     min_score: float = 0.0
     context: Sequence[str] = ()
+    today_ms: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.top_k <= MAX_TOP_K:
@@ -164,7 +166,7 @@ class Recall:
         known_at_ms = wanted.as_of_ms
         now = self._clock() if known_at_ms is None else known_at_ms
         at_ms = now if wanted.valid_at_ms is None else wanted.valid_at_ms
-        query = analyse(wanted.text, now, wanted.context)
+        query = analyse(wanted.text, now if wanted.today_ms is None else wanted.today_ms, wanted.context)
         condition, values = compile_filter(wanted.filter)
         counted = await read_below(self._sql, self._view) if wanted.below else None
         reach = visible_from(self._view) if counted is None else counted.reach

@@ -1,0 +1,145 @@
+"""Conversations as the interface sends them, for Retain's ingest: roles as speakers, and a session from the content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from retain.agent_memory.context import AgentMemoryContext
+from retain.agent_memory.memories import at_ms_of
+from retain.agent_memory.names import check_session
+from retain.errors import InvalidInput, LimitExceeded, RetainError, Unavailable
+from retain.ingest.ingestion import PAUSE_S, Ingestion, IngestReceipt
+from retain.ingest.intake import Intake
+from retain.ingest.jobs import IngestFailed, IngestJob
+from retain.ingest.messages import MAX_MESSAGE_BYTES
+from retain.ingest.request import Oversized, read_members
+from retain.memory.scope import Scope
+
+ROLES = ("system", "user", "assistant")
+_FIELDS = frozenset({"role", "content", "timestamp"})
+_BODY = frozenset({"messages", "sessionId"})
+_QUIET = ("recalled_text",)
+"""Why ingest refuses a message without any fault of its sender: it has only what was recalled."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentConversation:
+    """A conversation whose messages the intake has. session: as sent, or made from roles and contents."""
+
+    session: str
+
+
+async def receive(pieces: AsyncIterator[bytes], intake: Intake) -> SentConversation:
+    """Give the messages to the intake as they arrive, and return the rest of the request.
+
+    A message is the same as another of its session if role and content are equal: the time does not count.
+    Raises: InvalidInput (code `malformed_json`, `invalid_body`, `invalid_message`, `invalid_session`, `no_messages`), with
+        the `pointer` of what is wrong; LimitExceeded (code `too_many_messages`, `content_too_large`); Unavailable.
+    """
+    seen = hashlib.sha256()
+    fields: dict[str, object] = {}
+    try:
+        async for member in read_members(pieces, "messages"):
+            if member.item:
+                message = _ingested(intake.received, member.value)
+                seen.update(f"{message['id']}\n".encode())
+                await _add(intake, message)
+            else:
+                fields[member.name] = member.value
+    except ValueError as error:
+        raise InvalidInput("the body is not valid JSON", code="malformed_json") from error
+    for name in fields.keys() - _BODY:
+        raise InvalidInput(f"the body has no field {name}", code="invalid_body", pointer=f"/{name}")
+    if not isinstance(fields.get("messages"), list):
+        raise InvalidInput("messages must be a list", code="invalid_body", pointer="/messages")
+    await intake.finish()
+    given = fields.get("sessionId")
+    return SentConversation(f"auto-{seen.hexdigest()[:32]}" if given is None else check_session(given))
+
+
+async def ingest(context: AgentMemoryContext, scope: Scope, pieces: AsyncIterator[bytes]) -> IngestJob:
+    """Store a conversation, and the facts in it; return the job. The same request is the same job.
+
+    It is durable when this returns; a large one is processed in the background after that.
+    Raises: IngestFailed; as `receive` and `Ingestion.accept`.
+    """
+    intake = Intake(context.sql, scope.tenant_id, context.clock)
+    ingestion = context.ingestion(scope)
+    try:
+        sent = await receive(pieces, intake)
+        receipt = await ingestion.accept(sent.session, intake, leased=True)
+    except RetainError:
+        with suppress(Unavailable):  # if so, the daily cron discards it
+            await intake.discard()
+        raise
+    job = receipt.job
+    if job.state != "completed" and receipt.small:
+        job = await ingestion.process(receipt)
+        receipt = replace(receipt, claimed=None)
+    elif job.state != "completed":
+        job = replace(job, state="running", error=None)
+    if job.state == "failed":
+        raise IngestFailed(job)
+    if job.state == "running":
+        context.background(_work(ingestion, receipt))
+    return job
+
+
+async def _work(ingestion: Ingestion, receipt: IngestReceipt) -> None:
+    await ingestion.process(receipt, pause_s=PAUSE_S)
+
+
+async def _add(intake: Intake, message: Mapping[str, object]) -> None:
+    """Raises: InvalidInput (code `invalid_message`) for a message that ingest refuses; as `Intake.add`."""
+    index = intake.received
+    await intake.add(message)
+    if intake.rejected and intake.rejected[-1].index == index and intake.rejected[-1].code not in _QUIET:
+        refused = intake.rejected[-1]
+        pointer = f"/messages/{index}/content"
+        if refused.code == "content_too_large":
+            raise LimitExceeded(
+                refused.message, code="content_too_large", limit_bytes=MAX_MESSAGE_BYTES, pointer=pointer
+            )
+        raise InvalidInput(refused.message, code="invalid_message", pointer=pointer)
+
+
+def _ingested(index: int, raw: object) -> dict[str, object]:
+    """Return a message as Retain's ingest takes it. Raises: InvalidInput (code `invalid_message`); LimitExceeded."""
+    here = f"/messages/{index}"
+    if isinstance(raw, Oversized):
+        raise LimitExceeded(
+            "the content is too long", code="content_too_large", limit_bytes=MAX_MESSAGE_BYTES, pointer=here
+        )
+    if not isinstance(raw, Mapping) or raw.keys() - _FIELDS:
+        raise _invalid("a message is an object with role, content and perhaps timestamp", here)
+    role, content, written = raw.get("role"), raw.get("content"), raw.get("timestamp")
+    if role not in ROLES:
+        raise _invalid(f"role must be one of {', '.join(ROLES)}", f"{here}/role")
+    if not isinstance(content, str) or not content.strip():
+        raise _invalid("content must be text", f"{here}/content")
+    key = json.dumps([role, content.strip()])
+    return {
+        "id": hashlib.sha256(key.encode()).hexdigest()[:32],
+        "speaker": role,
+        "role": role,
+        "content": content,
+        "at_ms": None if written is None else _time(written, f"{here}/timestamp"),
+    }
+
+
+def _time(written: object, here: str) -> int:
+    try:
+        found = at_ms_of(written) if isinstance(written, str) else -1
+    except (ValueError, OverflowError) as error:
+        raise _invalid("timestamp must be a date and time in ISO 8601", here) from error
+    if found < 0:
+        raise _invalid("timestamp must be a date and time in ISO 8601, from 1970 on", here)
+    return found
+
+
+def _invalid(message: str, pointer: str) -> InvalidInput:
+    return InvalidInput(message, code="invalid_message", pointer=pointer)
