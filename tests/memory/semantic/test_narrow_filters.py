@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from retain.host.sql import SqliteSql
 from retain.json_text import Json, JsonObject
 from retain.memory.filters import POSTED_CHARACTERS, narrowed
-from retain.memory.recall import recall
-from retain.memory.recall.sources import full_text
+from retain.memory.recall.sources import first_trip, full_text
 from retain.memory.recall.sources.full_text import FoundWords
 from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.record import NewRecord
@@ -138,7 +137,7 @@ async def test_full_text_finds_an_old_record_that_meets_a_filter_among_newer_one
         found.append(full_text.found_words(row))
         return found[-1]
 
-    monkeypatch.setattr(recall, "found_words", noted)
+    monkeypatch.setattr(first_trip, "found_words", noted)
     [hit] = (await memory.recall(RecallQuery("allergy", filter=patient))).hits
     assert hit.record.id == stored.id
     assert [one.counts for one in found] == [[(stored.id, 5, [1])]]
