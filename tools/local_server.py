@@ -17,7 +17,7 @@ import httpx
 
 from tools.local_config import write_local_config
 from tools.offline_runtime import environment
-from tools.paths import LOCAL_CONFIG, NODE_BIN, ROOT, STAND_IN_CONFIG
+from tools.paths import AGENT_MEMORY_CONFIG, LOCAL_CONFIG, NODE_BIN, ROOT, STAND_IN_CONFIG
 
 START_TIMEOUT_S = 120
 START_ATTEMPTS = 3
@@ -87,9 +87,18 @@ def _wrangler_d1(*words: str, state: Path, config: Path) -> None:
 
 def command(port: int, state: Path, config: Path = LOCAL_CONFIG) -> list[str]:
     """Return the command that serves on this port with this state."""
-    parts = [NODE_BIN / "wrangler", "dev", "--config", config, "--config", STAND_IN_CONFIG]
+    configs = [part for each in (config, STAND_IN_CONFIG, AGENT_MEMORY_CONFIG) for part in ("--config", each)]
+    parts = [NODE_BIN / "wrangler", "dev", *configs]
     options = ["--port", port, "--ip", "127.0.0.1", "--inspector-port", free_port(), "--persist-to", state]
     return [str(part) for part in [*parts, *options, "--show-interactive-dev-session=false"]]
+
+
+def registry_of(state: Path) -> Path:
+    """Return where Workers that are served with a state in the background are found by other ones of this machine.
+
+    Each state has its own: several servers have Workers of the same names. `tools.dev` uses wrangler's usual one.
+    """
+    return state / "registry"
 
 
 def free_port() -> int:
@@ -148,7 +157,7 @@ def _start_on(port: int, state: Path, config: Path) -> LocalServer:
         process = subprocess.Popen(
             command(port, state, config),
             cwd=ROOT,
-            env=environment(),
+            env={**environment(), "WRANGLER_REGISTRY_PATH": str(registry_of(state))},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,

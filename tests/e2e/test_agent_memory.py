@@ -1,18 +1,21 @@
-"""Cloudflare Agent Memory's interface on real workerd: wrangler's own commands, and the calls of a program with a key."""
+"""Cloudflare Agent Memory's interface on real workerd: wrangler's own commands, a program with a key, and the binding."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tools.local_server import LocalServer
+from tests.e2e.servers import client_of
+from tests.e2e.waiting import eventually
+from tools.local_server import LocalServer, free_port, registry_of, stop
 from tools.offline_runtime import environment
 from tools.paths import NODE_BIN
 
@@ -86,3 +89,72 @@ def test_a_program_with_a_key_remembers_and_recalls_in_its_own_namespace(
         assert (refused.status_code, refused.json()["errors"][0]["code"]) == (403, 10000), path
     assert result(api.delete(ann)) is None
     assert result(api.get(f"{ann}/memories", headers=headers)) == []
+
+
+@pytest.fixture
+def app(server: LocalServer, api: httpx.Client, tmp_path: Path) -> Iterator[httpx.Client]:
+    """A Worker in TypeScript for the binding, served by a wrangler of its own, which finds the local server's Workers."""
+    api.post(NAMESPACES, json={"name": "assistant"})
+    folder = tmp_path / "app"
+    shutil.copytree(Path(__file__).with_name("memory_app"), folder)
+    port = free_port()
+    options = [
+        "--port",
+        port,
+        "--ip",
+        "127.0.0.1",
+        "--inspector-port",
+        free_port(),
+        "--show-interactive-dev-session=false",
+    ]
+    registry = {"WRANGLER_REGISTRY_PATH": str(registry_of(server.log.parent))}
+    with (tmp_path / "app.log").open("wb") as log:
+        process = subprocess.Popen(
+            [str(NODE_BIN / "wrangler"), "dev", *map(str, options)],
+            cwd=folder,
+            env={**environment(), **registry},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    running = LocalServer(f"http://127.0.0.1:{port}", tmp_path / "app.log", process)
+    try:
+        with client_of(running) as client:
+            eventually(lambda: _status(client, "/healthz"), lambda status: status == 200, within_s=120)
+            yield client
+    finally:
+        stop(running)
+
+
+def _status(client: httpx.Client, path: str) -> int:
+    try:
+        return client.get(path).status_code
+    except httpx.HTTPError:
+        return 0
+
+
+def test_a_typescript_worker_uses_the_binding_as_documented(app: httpx.Client) -> None:
+    answer = app.get("/whole")
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    stored = found["stored"]
+    assert (stored["content"], stored["type"], stored["sessionId"]) == ("Ann drinks green tea.", "fact", "s1")
+    assert found["dates"] is True
+    assert found["shown"] == found["deleted"] == stored
+    recalled = found["recalled"]
+    assert (recalled["count"], recalled["answer"]) == (len(recalled["candidates"]), "")
+    assert recalled["candidates"][0]["id"] == stored["id"]
+    [first] = found["first"]["memories"]
+    assert first == found["ofSession"]["memories"][0] == {name: stored[name] for name in stored if name != "content"}
+    assert {one["sessionId"] for one in found["second"]["memories"]} == {"s2"}
+    assert "cursor" not in found["second"]
+    assert "- user: My name is Ann Lang and I live in Basel." in found["summary"]
+    assert found["left"] == {"memories": []}
+
+    # A call on a profile that was not awaited, and errors as text.
+    pipelined = app.get("/pipelined").json()
+    assert pipelined["candidates"][0]["id"] == pipelined["stored"]["id"]
+    assert pipelined["after"] == {"memories": []}
+    assert app.get("/absent").json() == {"thrown": "the memory does not exist"}
+    assert app.get("/too-many").json() == {"thrown": "limit must be 1 to 500"}
