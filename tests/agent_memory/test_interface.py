@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from retain.agent_memory.profile import _IDS, _LIST
+from retain.agent_memory.summary import _MEMORIES, _MESSAGES
 from tests.agent_memory.account import NAMESPACES, Account
 
 ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
@@ -145,6 +147,30 @@ async def test_a_session_is_deleted_with_all_that_came_from_it_and_can_be_sent_a
     assert len(await account.listed()) == len(before) - 1
 
 
+async def test_a_session_is_not_deleted_while_it_is_ingested(account: Account) -> None:
+    await account.ingest("user: I own a red bicycle.", sessionId="s1")
+    until = account.worker.clock() + 60_000
+    await account.worker.rows("UPDATE ingest_jobs SET state = 'running', lease_until_ms = ?", until)
+    answer = await account.ask("DELETE", "/acme/profiles/ann/sessions/s1")
+    assert (answer.status, answer.content["errors"][0]["reason"]) == (503, "contended")
+    assert "I own a red bicycle." in str(await account.recall("Who owns a bicycle?"))
+    assert await account.result("DELETE", "/acme/profiles/ann/sessions/s2") is None
+    account.worker.clock.set(until + 1)
+    assert await account.result("DELETE", "/acme/profiles/ann/sessions/s1") is None
+    assert await account.recall("Who owns a bicycle?") == []
+
+
+async def test_more_than_one_page_of_a_session_is_deleted(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    await account.ingest(*(f"user: Line {number} of the story." for number in range(130)), sessionId="s1")
+    monkeypatch.setattr("retain.agent_memory.profile.MAX_PAGES", 1)
+    answer = await account.ask("DELETE", "/acme/profiles/ann/sessions/s1")
+    assert (answer.status, answer.content["errors"][0]["reason"]) == (503, "contended")
+    monkeypatch.undo()
+    assert await account.result("DELETE", "/acme/profiles/ann/sessions/s1") is None
+    assert await account.recall("the story") == []
+    assert await account.worker.rows("SELECT 1 FROM memory_records") == []
+
+
 async def test_profiles_are_listed_once_they_were_used_users_and_houses_alike(account: Account) -> None:
     assert await account.result("GET", "/acme/profiles") == []
     for profile in ("ben", "ann", "house-big-team", "house-crm"):
@@ -224,3 +250,12 @@ async def test_a_reference_date_is_what_relative_dates_refer_to(account: Account
 async def test_only_the_configured_account_is_answered(account: Account) -> None:
     found = await account.worker.request("GET", NAMESPACES.replace("0123456789abcdef", "other"))
     assert found.status == 200  # in development without a configured one, any
+
+
+async def test_what_a_profile_answers_reads_no_record_of_another_profile(account: Account) -> None:
+    for query, parameters in ((_LIST, 7), (_IDS, 3), (_MEMORIES, 6), (_MESSAGES, 4)):
+        plan = await account.worker.rows(f"EXPLAIN QUERY PLAN {query}", *([""] * parameters))
+        found = [row["detail"] for row in plan if re.match(r"(SEARCH|SCAN) [rls] ", row["detail"])]
+        assert found
+        of_the_scope = ("tenant_id=? AND scope_id=?", "(rowid=?)")
+        assert all(any(text in one for text in of_the_scope) for one in found), found

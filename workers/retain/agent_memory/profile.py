@@ -48,7 +48,7 @@ _LIST = f"""
 SELECT r.number, r.id, r.kind, substr(r.content, 1, 2000) AS content, r.recorded_at_ms, r.updated_at_ms,
   COALESCE(r.metadata ->> '$.session', (SELECT m.conversation FROM memory_records m WHERE m.tenant_id = r.tenant_id
     AND m.id = r.source ->> '$.record_id' AND r.source ->> '$.origin' = 'extraction')) AS session
-FROM memory_records r
+FROM memory_records r INDEXED BY memory_records_by_content
 WHERE r.tenant_id = ?1 AND r.scope_id = ?2 AND r.conversation IS NULL AND (?3 IS NULL OR {_OF_SESSION})
   AND (?4 IS NULL OR r.kind = ?4) AND r.number > ?5
   AND r.valid_from_ms <= ?6 AND (r.valid_to_ms IS NULL OR r.valid_to_ms > ?6)

@@ -38,11 +38,12 @@ WHERE r.tenant_id = ?1 AND r.scope_id = ?2 AND r.conversation IS NULL AND r.kind
 ORDER BY r.importance DESC, r.valid_from_ms DESC, r.number DESC LIMIT {_READ}
 """
 _MESSAGES = f"""
-SELECT r.speaker, substr(r.content, 1, 2000) AS content FROM memory_records r
-WHERE r.tenant_id = ?1 AND r.scope_id = ?2 AND {_VALID} AND r.conversation = COALESCE(?4, (
-  SELECT l.conversation FROM memory_records l WHERE l.tenant_id = ?1 AND l.scope_id = ?2 AND l.conversation IS NOT NULL
-  ORDER BY l.number DESC LIMIT 1))
-ORDER BY r.position DESC LIMIT {_READ}
+SELECT r.speaker, substr(r.content, 1, 2000) AS content
+FROM memory_search s INDEXED BY memory_search_by_place CROSS JOIN memory_records r ON r.number = s.number
+WHERE s.tenant_id = ?1 AND s.scope_id = ?2 AND {_VALID} AND s.conversation = COALESCE(?4, (
+  SELECT l.conversation FROM memory_search l INDEXED BY memory_search_by_place
+  WHERE l.tenant_id = ?1 AND l.scope_id = ?2 AND l.conversation IS NOT NULL ORDER BY l.number DESC LIMIT 1))
+ORDER BY s.position DESC LIMIT {_READ}
 """
 
 
