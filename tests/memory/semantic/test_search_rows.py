@@ -26,7 +26,7 @@ MANY = [f"w{number}x" for number in range(3 * STEMS_EACH)]
 async def search_rows(substrate: Substrate, ids: list[str], stems: list[str]) -> list[SearchRow]:
     """Return the rows of these records and of the turns around them."""
     visible = Visible(Reach("acme", (AGENT.scope_id,)), substrate.clock(), None, "1", ())
-    statement, values = sources.with_neighbours(visible, ids, [(stem,) for stem in stems])
+    statement, values = sources.with_neighbours(visible, ids, [(stem,) for stem in stems], adjacent=False)
     return SearchRow.read(read_own_json((await substrate.d1.run(statement, *values)).rows[0]["found"]))
 
 

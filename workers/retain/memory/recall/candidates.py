@@ -38,6 +38,8 @@ FIRST, FIRST_WHOLE = 25, 4000
 """The best of the chosen records are read whole up to this many characters …"""
 WHOLE = 800
 """… and others, and the turns next to them, up to these. Longer ones are read again if they are hits."""
+ANCHORS, ADJACENT = 10, 5
+"""Of the best of the chosen records, how many bring what was recorded just before and after, and how many on each side."""
 EXACT_LIMIT = 50
 """The newest records with an exact term that are looked at."""
 FRESH_LIMIT = 2000
@@ -50,10 +52,19 @@ SEPARATOR = "\x1e"
 """Between texts of JSON, none of which contains it."""
 _SAME_CONVERSATION = "p.tenant_id = {0}.tenant_id AND p.scope_id = {0}.scope_id AND p.conversation = {0}.conversation"
 _PREVIOUS = f"""
-CASE WHEN n.position BETWEEN 1 AND {SEAM - 1} THEN n.position - 1 ELSE
+CASE WHEN n.position BETWEEN 1 AND {SEAM - 1} THEN n.position - 1 WHEN n.conversation IS NOT NULL THEN
 (SELECT MAX(p.position) FROM memory_search p WHERE {_SAME_CONVERSATION.format("n")} AND p.position < n.position) END
 """
 """The position of the turn before `memory_search n`, read only where a seam may lie between."""
+
+_ADJACENT = "(SELECT json_group_array(number) FROM ({}))".format(
+    " UNION ALL ".join(
+        "SELECT * FROM (SELECT s.number FROM memory_search s WHERE s.tenant_id = c.tenant_id AND s.scope_id = c.scope_id"
+        f" AND s.conversation IS NULL AND s.number {side} c.number ORDER BY s.number {order} LIMIT {ADJACENT})"
+        for side, order in (("<", "DESC"), (">", "ASC"))
+    )
+)
+"""The numbers of what was recorded in the same scope before and after `memory_records c`, outside conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,13 +292,18 @@ def _nearby(side: str, order: str) -> str:
     )
 
 
-def with_neighbours(visible: Visible, ids: Sequence[str], stems: Sequence[Sequence[str]]) -> Statement:
+def with_neighbours(
+    visible: Visible, ids: Sequence[str], stems: Sequence[Sequence[str]], *, adjacent: bool
+) -> Statement:
     """Return the statement for the rows of these records and of the turns around them: `found`, as `SearchRow` has them.
 
     The Worker gets one text instead of some hundred rows: converting each value costs more than finding it. Of a text it
     gets which of the `stems` it has, not its words. A turn next to several of the records is in it several times: finding
     that out here would read more rows. `whole` has each row's record as JSON of `RECORD_COLUMNS` between `SEPARATOR`s, if
     it is short, and if it is one of the records or next to one.
+
+    adjacent: what was recorded just before and after the first of them, outside conversations, is in it, too: what belongs
+    to one event is recorded together, and may share no word with the query.
     """
     where, values = visible.where()
     known = visible.known_at_ms
@@ -298,20 +314,31 @@ def with_neighbours(visible: Visible, ids: Sequence[str], stems: Sequence[Sequen
     prefers = " AND ".join(f"instr({spaced}, '{stem}')" for stem in PREFERRING)
     of_candidates = (
         *("r.number", "r.content_hash", "r.importance", "r.confidence", "r.speaker"),
-        *("COALESCE(r.said_at_ms, r.valid_from_ms)", text["names_time"], text["asking"], prefers),
+        *(text["names_time"], text["asking"], prefers),
     )
     whole = (
         f"CASE WHEN n.length <= CASE WHEN place < {FIRST} THEN {FIRST_WHOLE} ELSE {WHOLE} END AND nearness <= {REACH}"
         f" THEN json_array({', '.join(f'r.{column}' for column in RECORD_COLUMNS)}) ELSE '' END"
     )
+    asked = {
+        "ids": ids,
+        "anchors": ids[:ANCHORS] if adjacent else [],
+        "terms": [f" {term} " for forms in stems for term in forms],
+    }
     # The condition applies to neighbours as well: a record that is not visible or is filtered out lends no words.
     return (
         f"""
         WITH chosen (number, place) AS (
           SELECT r.number, c.key FROM json_each(?1, '$.ids') c CROSS JOIN memory_records r ON r.id = c.value
+        ), adjacent (number) AS MATERIALIZED (
+          SELECT DISTINCT b.value FROM json_each(?1, '$.anchors') a CROSS JOIN memory_records c ON c.id = a.value
+          CROSS JOIN json_each({_ADJACENT}) b
         ), around AS (
           SELECT i.*, ' ' || i.terms || ' ' AS spaced, 0 AS nearness, c.place
           FROM chosen c CROSS JOIN memory_search i ON i.number = c.number WHERE i.conversation IS NULL
+          UNION ALL
+          SELECT i.*, ' ' || i.terms || ' ', {REACH}, {FIRST}
+          FROM adjacent b CROSS JOIN memory_search i ON i.number = b.number
           UNION ALL
           SELECT n.*, ' ' || n.terms || ' ', ABS(n.position - i.position), c.place
           FROM chosen c CROSS JOIN memory_search i ON i.number = c.number
@@ -320,7 +347,8 @@ def with_neighbours(visible: Visible, ids: Sequence[str], stems: Sequence[Sequen
           WHERE i.conversation IS NOT NULL
         )
         SELECT json_group_array(json_array(
-          n.nearness, r.id, n.scope_id, n.conversation, n.position, {_PREVIOUS}, {_stems_in(spaced, stems)},
+          n.nearness, r.id, n.scope_id, n.conversation, n.position, {_PREVIOUS}, COALESCE(r.said_at_ms, r.valid_from_ms),
+          {_stems_in(spaced, stems)},
           {text["length"]}, {"0" if known is None else "e.number IS NOT NULL"},
           CASE WHEN n.nearness <= {REACH + 1} OR n.nearness >= {SEAM - REACH - 1} THEN {text["signature"]} END,
           {", ".join(f"CASE WHEN {near} THEN {column} END" for column in of_candidates)}
@@ -328,7 +356,7 @@ def with_neighbours(visible: Visible, ids: Sequence[str], stems: Sequence[Sequen
         FROM around n CROSS JOIN memory_records r ON r.number = n.number {then}
         WHERE {where}
         """,
-        (json.dumps({"ids": ids, "terms": [f" {term} " for forms in stems for term in forms]}), *values),
+        (json.dumps(asked), *values),
     )
 
 

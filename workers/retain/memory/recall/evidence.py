@@ -9,7 +9,7 @@ from itertools import repeat
 from operator import attrgetter, itemgetter, xor
 from typing import Any, NamedTuple
 
-from retain.memory.recall.preparation import PART_CHARACTERS, WINDOW_LIMIT
+from retain.memory.recall.preparation import PART_CHARACTERS, SPAN, WINDOW_LIMIT
 from retain.memory.recall.query import Query, is_assistant, is_user
 from retain.memory.recall.ranking import BM25_K1, COSINES, Candidate, Place, Turns, Weights
 
@@ -28,6 +28,9 @@ BEST_PART = 0.05
 SEAM = 1000
 """So many positions are left between two parts of a conversation, or more, when they arrive: nothing was said there."""
 
+PAUSE_MS = 6 * 3_600_000
+"""After this time a turn begins something new: it and the one before do not give each other context."""
+
 FRESH_CHOSEN = 200
 """Fresh records that are looked at for their signatures alone: more than are chosen."""
 
@@ -40,8 +43,9 @@ MAX_STEMS = 30 * STEMS_EACH
 class SearchRow(NamedTuple):
     """A search row, with what ranking needs of its text.
 
-    nearness: how many positions from the closest chosen record. previous: the position of the turn before. has: numbers with
-    a bit for each of the query's stems that the text contains. earlier: the text is one that the record had earlier.
+    nearness: how many positions from the closest chosen record. previous: the position of the turn before. at_ms: when it
+    was uttered, else when it became valid. has: numbers with a bit for each of the query's stems that the text contains.
+    earlier: the text is one that the record had earlier.
     What follows is None for a turn that cannot become a candidate; the signature, if the turn before cannot either.
     prefers: it says what somebody prefers.
     """
@@ -52,6 +56,7 @@ class SearchRow(NamedTuple):
     conversation: str | None
     position: int
     previous: int | None
+    at_ms: int
     has: Sequence[int]
     length: int
     earlier: int
@@ -61,7 +66,6 @@ class SearchRow(NamedTuple):
     importance: float
     confidence: float
     speaker: str | None
-    at_ms: int
     names_time: int
     asking: float
     prefers: int
@@ -101,7 +105,7 @@ class Evidence:
     query_signature: 0 for a query without a vector. bm25, exact: the scores from full text and exact terms.
     fresh: records that the index may not show yet: what it did not return says nothing about them.
     matching: of the newest records that meet a filter, those that are nearest by their signatures: candidates in any case.
-    all_matching: they were chosen from all that meet it. dated: what full text found of the times that the query names.
+    all_matching: they were chosen from all that meet it. dated: what was found of the times that the query names.
     standing: the newest with a phrase of standing instructions; candidates in any case. context: as bm25, of the words of
     the query's context.
     """
@@ -117,6 +121,11 @@ class Evidence:
     dated: frozenset[str] = frozenset()
     standing: frozenset[str] = frozenset()
     context: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def has_meaning(self) -> bool:
+        """Whether the vector index was asked and answered: then what shares no word with the query can be judged."""
+        return self.query_signature != 0 and self.floor is not None
 
     def nearness(self, row: SearchRow) -> float:
         """Return the cosine of a search row's record, estimated from its signature when no source found it.
@@ -200,7 +209,8 @@ def candidates_of(
 ) -> tuple[list[Candidate], Turns]:
     """Return the candidates among the search rows, and the query's stems that each turn contains.
 
-    chosen: ids found by word or vector; a turn next to a short chosen one is a candidate too.
+    chosen: ids found by word or vector; a turn next to a short chosen one is a candidate too, and all that is outside
+    conversations.
     """
     places = _places(rows)
     at: dict[tuple[str, int], SearchRow] = {places[row.id]: row for row in rows if row.id in places}
@@ -215,7 +225,7 @@ def candidates_of(
     found: list[Candidate] = []
     for row in rows:
         place = places.get(row.id)
-        if row.id in chosen or place in reached:
+        if place is None or row.id in chosen or place in reached:
             following = None if place is None else at.get((place[0], place[1] + 1))
             found.append(_candidate(row, place, following, evidence, stems[tuple(row.has)], speakers[row.speaker]))
     return found, {place: stems[tuple(row.has)] for place, row in at.items()}
@@ -286,6 +296,7 @@ def _places(rows: Sequence[SearchRow]) -> dict[str, Place]:
     """Return the place of each turn of a conversation, by id: turns next to each other have consecutive numbers.
 
     Positions order the turns. A few missing ones are turns that are not stored; many are room between parts, see `SEAM`.
+    Turns before and after a pause are as far from each other as those of two conversations.
     """
     places: dict[str, Place] = {}
     conversations: dict[tuple[str, str], list[SearchRow]] = defaultdict(list)
@@ -293,15 +304,17 @@ def _places(rows: Sequence[SearchRow]) -> dict[str, Place]:
         if row.conversation is not None:
             conversations[row.scope_id, row.conversation].append(row)
     for (scope_id, conversation), turns in conversations.items():
-        name, number, last = f"{scope_id}:{conversation}", turns[0].position, None
+        name, number, last, last_ms = f"{scope_id}:{conversation}", turns[0].position, None, 0
         turns.sort(key=attrgetter("position"))
         for row in turns:
             if last is None:
                 number = row.position
+            elif abs(row.at_ms - last_ms) > PAUSE_MS:
+                number += row.position - last + SPAN
             elif row.previous == last and row.position - last >= SEAM:
                 number += 1
             else:
                 number += row.position - last
-            last = row.position
+            last, last_ms = row.position, row.at_ms
             places[row.id] = Place(name, number)
     return places

@@ -102,9 +102,14 @@ class Query:
         """Return the terms that stand for one of the stems in the index, itself first."""
         return (stem, *self.forms.get(stem, ()))
 
+    @property
+    def dated(self) -> tuple[Interval, ...]:
+        """The times that the query asks for. A message that continues a conversation asks for none: it makes plans."""
+        return () if self.message else self.times
+
     def dates(self, at_ms: int) -> bool:
-        """Return whether the query asks for this time. A message that continues a conversation does not: it makes plans."""
-        return bool(self.times) and not self.message and any(at_ms in span for span in self.times)
+        """Return whether the query asks for this time."""
+        return any(at_ms in span for span in self.dated)
 
     def names(self, speaker: str | None) -> bool:
         """Return whether the query contains a word of the speaker's name; a role, such as "user", is not a name."""

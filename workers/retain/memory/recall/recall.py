@@ -236,7 +236,7 @@ class Recall:
             if visible.known_at_ms is None:  # the index does not know what a record was in the past
                 criteria = pushed(wanted.filter, visible.at_ms, self._index.filterable, criteria)
             search = VectorSearch(self._index, visible.tenant_id, criteria, vector)
-        nearest = NOTHING if search is None else await search.nearest(visible.known_at_ms)
+        nearest = NOTHING if search is None else await search.nearest(visible.known_at_ms, query.dated)
         return _Meaning(vector, unrelated, search, nearest, degraded)
 
     def _is_crowded(
@@ -275,11 +275,10 @@ class Recall:
             others = [one for one in (*evidence.matching, *sorted(evidence.standing)) if one not in known]
             known |= await read_records(self._sql, others, visible)
             chosen = sorted(known)
+        stems = [query.terms(stem) for stem in query.counted_stems[:MAX_STEMS]]
         found, stated = await self._sql.batch(
             [
-                sources.with_neighbours(
-                    visible, chosen, [query.terms(stem) for stem in query.counted_stems[:MAX_STEMS]]
-                ),
+                sources.with_neighbours(visible, chosen, stems, adjacent=known is None and evidence.has_meaning),
                 facts_of_messages(visible.tenant_id, chosen, visible.at_ms, visible.known_at_ms),
             ]
         )
@@ -368,7 +367,7 @@ def _evidence(meant: _Meaning, found: Found) -> Evidence:
         exact=found.exact,
         matching=closest(found.matching or [], own, CANDIDATES),
         all_matching=found.matching is not None and len(found.matching) < sources.MATCHING_LIMIT,
-        dated=found.dated,
+        dated=found.dated | meant.nearest.dated,
         standing=found.standing,
     )
 

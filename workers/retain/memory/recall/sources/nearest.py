@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from retain.errors import Unavailable
 from retain.limits.vectorize import GRACE_MS
+from retain.memory.recall.dates import Interval
 from retain.memory.records.vector_names import record_id_of, vector_namespace
 from retain.ports import MetadataFilter, Vector, VectorIndex
 
@@ -23,6 +25,8 @@ CANDIDATES: Final = 100
 
 Source: https://developers.cloudflare.com/vectorize/platform/limits/
 """
+SPANS: Final = 2
+"""How many of the times that a query names are searched besides."""
 NEAR: Final = 20
 """A recall is widened when fewer of the nearest records may be seen, and less than half of those considered …"""
 SLICES: Final = 4
@@ -53,10 +57,14 @@ class IndexAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """What the index found. pages: its answers, for spans that do not overlap. None when it did not answer."""
+    """What the index found. pages: its answers, for spans that do not overlap. None when it did not answer.
+
+    dated: what was found in the times that the query names.
+    """
 
     cosine: Mapping[str, float]
     pages: tuple[IndexAnswer, ...] | None
+    dated: frozenset[str] = frozenset()
 
     @property
     def floor(self) -> float | None:
@@ -96,14 +104,22 @@ class VectorSearch:
         self._criteria = criteria
         self._vector = vector
 
-    async def nearest(self, until_ms: int | None = None) -> Nearest:
-        """Return the nearest records, recorded until a time. It is `Nearest` without pages when the index is away."""
+    async def nearest(self, until_ms: int | None = None, spans: Sequence[Interval] = ()) -> Nearest:
+        """Return the nearest records, recorded until a time. It is `Nearest` without pages when the index is away.
+
+        spans: times that the query names. Of what was recorded in the first `SPANS`, the nearest are returned as well.
+        """
+        last_ms = math.inf if until_ms is None else until_ms
+        named = [(one.from_ms - 1, int(min(one.to_ms - 1, last_ms))) for one in spans if one.from_ms <= last_ms]
         try:
-            page = await self._ask(None, until_ms)
+            page, *others = await asyncio.gather(
+                self._ask(None, until_ms), *(self._ask(after_ms, to_ms) for after_ms, to_ms in named[:SPANS])
+            )
         except Unavailable as error:
             _log.warning("a recall does without the vector index", extra={"code": error.code})
             return Nearest({}, None)
-        return Nearest(page.cosine, (page,))
+        dated = {one: near for found in others for one, near in found.cosine.items()}
+        return Nearest({**dated, **page.cosine}, (page,), frozenset(dated))
 
     async def widened(self, nearest: Nearest, judge: Judge, wanted: int) -> Widened:
         """Return the nearest records that may be seen, `wanted` of them or more if the bound allows it.
