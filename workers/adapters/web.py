@@ -109,6 +109,21 @@ async def fetch(
 ) -> HttpResponse:
     """Send one request and read the whole answer: the port `Fetch`. A task that is cancelled aborts the request."""
     given_up = js.AbortController.new()
+    try:
+        response = await _sent(given_up, method, url, headers, body, timeout_ms)
+        content = await _bounded(response, limit_bytes)
+    except JsException as error:
+        raise _failed(url, error) from error
+    except asyncio.CancelledError:
+        given_up.abort()
+        raise
+    return HttpResponse(int(response.status), ReceivedHeaders(response.headers), content)
+
+
+def _sent(
+    given_up: js.AbortController, method: str, url: str, headers: Mapping[str, str], body: str | None, timeout_ms: int
+) -> Awaitable[js.Response]:
+    """Send a request, which the controller or the time ends. Redirects are not followed. Raises: JsException."""
     options: dict[str, object] = {
         "method": method,
         "headers": dict(headers),
@@ -117,15 +132,7 @@ async def fetch(
     }
     if body is not None:
         options["body"] = body
-    try:
-        response = await js.fetch(url, converted(options))
-        content = await _bounded(response, limit_bytes)
-    except JsException as error:
-        raise _failed(url, error) from error
-    except asyncio.CancelledError:
-        given_up.abort()
-        raise
-    return HttpResponse(int(response.status), ReceivedHeaders(response.headers), content)
+    return js.fetch(url, converted(options))
 
 
 async def _bounded(response: js.Response, limit_bytes: int) -> bytes:
@@ -167,17 +174,9 @@ async def fetch_stream(
 ) -> AsyncIterator[StreamedResponse]:
     """Send one request and pass on the answer as it arrives: the port `FetchStream`."""
     given_up = js.AbortController.new()
-    options: dict[str, object] = {
-        "method": method,
-        "headers": dict(headers),
-        "redirect": "manual",
-        "signal": js.AbortSignal.any(to_js([given_up.signal, js.AbortSignal.timeout(timeout_ms)])),
-    }
-    if body is not None:
-        options["body"] = body
     try:
         try:
-            response = await _soon(js.fetch(url, converted(options)), silence_ms)
+            response = await _soon(_sent(given_up, method, url, headers, body, timeout_ms), silence_ms)
         except JsException as error:
             raise _failed(url, error) from error
         reader = response.body.getReader() if response.body else None
