@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.admin.access_team import AUDIENCE, ISSUER, Team
 from tests.e2e.servers import client_of, serving, staged
+from tests.shell.guarded_routes import ACCOUNT
 from tools.paths import ROOT
 from tools.stage import read_config
 
@@ -87,6 +88,7 @@ def deployment(
         "ACCESS_TEAM_DOMAIN": ISSUER.removeprefix("https://"),
         "ACCESS_AUDIENCE": AUDIENCE,
         "OWNERS": f"email:{OWNER}",
+        "AGENT_MEMORY_ACCOUNT": ACCOUNT,
     }
     team = Team()
     redirected = {ISSUER: team.origin, **(upstreams or {})}

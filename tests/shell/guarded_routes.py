@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from retain.admin.routes import ROUTER as ADMIN
 from retain.agent_memory.routes import ROUTER as AGENT_MEMORY
 from retain.agents.routes import ROUTER as AGENTS
 from retain.routing.route import Route
-from tests.shell.worker import Answer
+
+if TYPE_CHECKING:
+    from tests.shell.worker import Answer
 
 _TABLES: tuple[tuple[Route[Any], ...], ...] = (ADMIN.routes, AGENTS.routes, AGENT_MEMORY.routes)
 ROUTES: dict[str, Route[Any]] = {f"{route.method} {route.path}": route for routes in _TABLES for route in routes}
