@@ -147,6 +147,19 @@ async def test_a_session_is_deleted_with_all_that_came_from_it_and_can_be_sent_a
     assert len(await account.listed()) == len(before) - 1
 
 
+async def test_a_fact_that_a_deleted_session_replaced_is_valid_again(account: Account) -> None:
+    await account.ingest("user: I live in Basel.", sessionId="s1")
+    await account.ingest("user: I live in Rome.", "user: I live in Oslo.", sessionId="s2")
+    homes = [one["summary"] for one in await account.listed() if "lives in" in one["summary"]]
+    assert homes == ["user lives in Oslo"]
+    await account.result("DELETE", "/acme/profiles/ann/sessions/s2")
+    assert [(one["summary"], one["sessionId"]) for one in await account.listed()] == [("user lives in Basel", "s1")]
+    verified = await account.worker.request("POST", "/admin/tenants/acme/verify")
+    assert (verified.content["checked"], verified.content["drift"]) == (2, {}), verified.body
+    history = await account.worker.request("GET", "/admin/tenants/acme/history/verify")
+    assert (history.status, history.content["problem"]) == (200, None), history.body
+
+
 async def test_a_session_is_not_deleted_while_it_is_ingested(account: Account) -> None:
     await account.ingest("user: I own a red bicycle.", sessionId="s1")
     until = account.worker.clock() + 60_000
