@@ -19,6 +19,7 @@ from retain.items.tiers.sql_warm import SqlWarm
 from retain.items.tiers.stores import KvHot, ObjectsCold
 from retain.lifecycle.erasure.earlier_copies import copies_of
 from retain.lifecycle.erasure.eraser import Erasure, Outcome
+from retain.lifecycle.stores import Stores
 from retain.namespace import Namespace
 from retain.settings import NamespaceSettings
 from tests.lifecycle.world import World, living
@@ -26,6 +27,8 @@ from tests.support.faults import Crash, Fault
 
 ANN, BOB = "ann@shop.example", "bob"
 CART = "shop:acme:s-1:cart:c-1"
+PATTERN = {"template": "{tenantId}:{sessionId}:{memoryKind}:{entityId}", "service": "shop"}
+LEGACY = namespacing(NamespaceSettings(False, True, json.dumps([PATTERN])))
 KINDS = ("cart", "preferences", "order_history")
 
 
@@ -60,8 +63,8 @@ async def _passed_on(world: World, kind: str, fault: Fault | None, *, write_thro
     return happened
 
 
-async def _erase(world: World, match: str) -> Outcome:
-    erasure = Erasure(world.stores())
+async def _erase(world: World, match: str, stores: Stores | None = None) -> Outcome:
+    erasure = Erasure(stores or world.stores())
     if match == "user":
         return await erasure.erase_user("acme", ANN)
     if match == "tenant":
@@ -69,9 +72,9 @@ async def _erase(world: World, match: str) -> Outcome:
     return await erasure.erase_subject("acme", ANN, match)  # type: ignore[arg-type]
 
 
-async def _erased(world: World, match: str) -> Outcome:
+async def _erased(world: World, match: str, stores: Stores | None = None) -> Outcome:
     for _ in range(80):
-        outcome = await _erase(world, match)
+        outcome = await _erase(world, match, stores)
         if outcome.retry_after_ms is None:
             return outcome
         world.clock.advance(outcome.retry_after_ms)
@@ -161,14 +164,31 @@ async def test_a_user_s_erasure_does_not_end_while_a_note_of_theirs_is_left(worl
 
 
 async def test_an_item_under_a_legacy_key_has_its_copy_under_the_canonical_one(world: World) -> None:
-    pattern = {"template": "{tenantId}:{sessionId}:{memoryKind}:{entityId}", "service": "shop"}
-    legacy = namespacing(NamespaceSettings(False, True, json.dumps([pattern])))
     for user in (ANN, BOB):
         await SqlWarm(world.sql, "acme", world.clock).write("acme:s-1:cart:c-1", Draft("warm", user, 3, user_id=user))
     await world.kv.put(CART, f"retain1 1 0\nof {ANN}")
     world.clock.advance(GRACE_MS)
-    assert await copies_of(replace(world.stores(), namespacing=lambda: legacy)).remove_due() == 1
+    assert await copies_of(replace(world.stores(), namespacing=lambda: LEGACY)).remove_due() == 1
     assert await world.kv.get(CART) is None
+
+
+@pytest.mark.parametrize("match", ["user", "subject"])
+async def test_a_copy_of_a_legacy_item_that_another_user_s_item_hides_is_erased(world: World, match: str) -> None:
+    warm = SqlWarm(world.sql, "acme", world.clock)
+    await warm.write("acme:s-1:cart:c-1", Draft("warm", f"of {ANN}", 3, user_id=ANN))
+    await world.kv.put(CART, f"retain1 1 0\nof {ANN}")
+    await warm.write(CART, Draft("warm", "Bob's", 5, user_id=BOB))
+    await _erased(world, match, replace(world.stores(), namespacing=lambda: LEGACY))
+    assert await world.kv.get(CART) is None
+    assert await _memory(world).get("cart", "c-1") == "Bob's"
+
+
+async def test_an_item_that_hides_a_legacy_one_and_is_in_the_hot_tier_alone_stays(world: World) -> None:
+    warm = SqlWarm(world.sql, "acme", world.clock)
+    await warm.write("acme:s-1:cart:c-1", Draft("warm", f"of {ANN}", 3, user_id=ANN))
+    await _memory(world, write_through=False).put("cart", "c-1", "Bob's", user_id=BOB)
+    await _erased(world, "user", replace(world.stores(), namespacing=lambda: LEGACY))
+    assert await _memory(world, write_through=False).get("cart", "c-1") == "Bob's"
 
 
 async def test_the_copy_is_removed_without_an_erasure_once_no_read_can_leave_it_again(world: World) -> None:

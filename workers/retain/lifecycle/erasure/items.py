@@ -25,7 +25,7 @@ from retain.ports import Row, SqlValue, Statement
 
 _ITEMS = "SELECT * FROM memory_items WHERE tenant_id = ? AND key > ? {condition} ORDER BY key LIMIT ?"
 _UNDER = """
-SELECT key, object_key, user_id, deleted, erased_by FROM memory_items
+SELECT key, object_key, user_id, tier, deleted, erased_by FROM memory_items
 WHERE tenant_id = ? AND key IN (SELECT value FROM json_each(?)) ORDER BY key
 """
 _OBJECTS = """
@@ -92,7 +92,7 @@ async def remove_items(stores: Stores, job: ErasureJob) -> Slice:
         return Slice.WAIT
     keys = [row["key"] for row in rows]
     traces = await _traces(stores, job, keys, [])
-    await _erase_copies(stores, traces.keys, [*traces.objects, *traces.legacy])
+    await _erase_copies(stores, [*traces.keys, *traces.others], [*traces.objects, *traces.legacy])
     statements: list[Statement] = [
         (_FORGET, (job.tenant_id, json.dumps(traces.objects))),
         (_REMOVE, (job.tenant_id, job.receipt.receipt_id, json.dumps(keys))),
@@ -170,7 +170,7 @@ async def _bury(stores: Stores, job: ErasureJob, page: Sequence[Row], chosen: Se
     }
     bury: Statement = (_BURY, (job.receipt.receipt_id, now, job.tenant_id, json.dumps(pairs)))
     await stores.sql.batch([*job.moved(now, counts, cursor=page[-1]["key"]), bury])
-    await _erase_copies(stores, traces.keys, [*traces.objects, *legacy])
+    await _erase_copies(stores, [*traces.keys, *traces.others], [*traces.objects, *legacy])
     return Slice.MORE
 
 
@@ -194,13 +194,15 @@ def _with_owners(stores: Stores, job: ErasureJob, chosen: Sequence[Row]) -> list
 class _Traces:
     """What items leave in the stores. rows: keys of rows that are buried. keys: their keys in KV. objects: noted in D1.
 
-    legacy: keys under which an object of another program may be, which D1 may not know.
+    legacy: keys under which an object of another program may be, which D1 may not know. others: canonical keys of rows
+    that stay, whose hot copies may be of a legacy item that they hide; a copy of their own is read again from D1.
     """
 
     rows: Sequence[str]
     keys: Sequence[str]
     objects: Sequence[str]
     legacy: Sequence[str]
+    others: Sequence[str]
 
 
 async def _traces(
@@ -217,7 +219,9 @@ async def _traces(
     noted = (await stores.sql.run(_OBJECTS, job.tenant_id, json.dumps(keys))).rows
     known = {row["object_key"] for row in (*noted, *gone)} - {row["object_key"] for row in stay} - {None}
     legacy = {key for key in keys if namespacing.is_legacy(key)} - known
-    return _Traces([row["key"] for row in buried], keys, sorted(known), sorted(legacy))
+    canonical = {namespacing.keys_of(job.tenant_id, one)[0] for one in chosen}
+    others = [row["key"] for row in stay if row["key"] in canonical and row["tier"] != "hot"]
+    return _Traces([row["key"] for row in buried], keys, sorted(known), sorted(legacy), others)
 
 
 async def _erase_copies(stores: Stores, keys: Sequence[str], objects: Sequence[str]) -> None:
