@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from retain.memory.recall.languages.detection import ENGLISH
+from retain.memory.recall.languages.terms import detected, index_terms, language, telling_terms
 from retain.memory.recall.preparation import cut
-from retain.memory.recall.words import stem, telling, words
 
 MARK = "[cut]"
 """Stands where text was left out."""
@@ -17,12 +18,13 @@ def excerpt(text: str, query: str, limit_bytes: int) -> str:
     """Return the text if it has at most `limit_bytes` bytes, otherwise a passage of it within them, marked where it is cut.
 
     The passage begins where most of the query's words are, by rarity in this text, or with the text if it has none of
-    them. The mark counts; a limit with no room for it gives the mark alone.
+    them. Words are compared by their stems in the text's language. The mark counts; a limit with no room for it gives the
+    mark alone.
     """
     if len(text.encode("utf-8", "replace")) <= limit_bytes:
         return text
     passages = cut(text, _PASSAGE_CHARACTERS)
-    first = _best(passages, {stem(word) for word in telling(words(query))})
+    first = _best(passages, language(text), telling_terms(query, detected(query)))
     front = f"{MARK} " if first else ""
     room = limit_bytes - len(f"{front} {MARK}")
     rest = " ".join(passages[first:])
@@ -33,9 +35,14 @@ def excerpt(text: str, query: str, limit_bytes: int) -> str:
     return f"{front}{rest.encode('utf-8', 'replace')[:room].decode('utf-8', 'ignore')} {MARK}"
 
 
-def _best(passages: Sequence[str], wanted: set[str]) -> int:
-    """Return the number of the passage with most of the words, each weighed by how few passages have it."""
-    having = [wanted & {stem(word) for word in words(passage)} for passage in passages]
+def _best(passages: Sequence[str], code: str, wanted: Mapping[str, Sequence[str]]) -> int:
+    """Return the number of the passage with most of the words, each weighed by how few passages have it.
+
+    code: of the text's language. wanted: the terms of the words, each with its other forms. The plain terms count as well:
+    the language of a query does not always show.
+    """
+    terms = [frozenset((*index_terms(passage, code), *index_terms(passage, ENGLISH))) for passage in passages]
+    having = [{stem for stem, forms in wanted.items() if not there.isdisjoint((stem, *forms))} for there in terms]
     weight = {
         found: math.log(1 + len(passages) / sum(found in one for one in having)) for found in set().union(*having)
     }
