@@ -85,6 +85,8 @@ TESTS: Mapping[str, str] = {
     "retain.limits.room.REQUEST_BYTES": "tests/limits/test_room.py::test_what_is_larger_than_the_room_has_all_of_it",
     "retain.limits.room.ARRIVING_BYTES": "tests/limits/test_room.py::"
     "test_a_lease_releases_everything_also_after_an_error",
+    "retain.limits.room.RECALLING_BYTES": "tests/agents/test_room_for_recalls.py::test_so_many_runs_recall_at_once",
+    "retain.limits.room.RECALL_BYTES": "tests/agents/test_room_for_recalls.py::test_so_many_runs_recall_at_once",
     "retain.limits.room.SMALL_BYTES": "tests/limits/test_room.py::test_what_is_small_needs_no_room",
     "retain.limits.room.WAIT_S": "tests/limits/test_room.py::test_what_is_small_needs_no_room",
     "retain.limits.room.LOOK_S": "tests/limits/test_room.py::test_requests_wait_in_order_until_there_is_room",

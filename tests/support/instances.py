@@ -38,6 +38,7 @@ from retain.host.kv import SqliteKv
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.json_text import JsonObject
+from retain.limits.room import RECALLING_BYTES, Room
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
@@ -149,6 +150,7 @@ class Deployment:
         self.alarm_failures: list[RetainError] = []
         self.exporter: SpanExporter | None = None
         self.naps: list[float] = []
+        self.recalling = Room(RECALLING_BYTES, self.clock)
         self._turns = turns
         self._living: dict[str, Instance] = {}
         self._calls: set[asyncio.Task[str]] = set()
@@ -254,6 +256,7 @@ class Deployment:
             clock=self.clock,
             time_zones=system_time_zones,
             background=self.background,
+            recalling=self.recalling,
             sleep=self._nap,
             exporter=self.exporter,
         )

@@ -10,6 +10,7 @@ from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
 from retain.agents.tools.stubbed import Stubs
 from retain.json_text import JsonObject
+from retain.limits.room import RECALLING_BYTES, Room
 from retain.memory.writing.remote import RemoteWriter
 from retain.models.chat import ToolSpec
 from retain.sealing.pii import read_fields
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from cloudflare_bindings import DurableStorage
 
     from assembly.root import Assembly
+
+
+_recalling = Room(RECALLING_BYTES, bindings.now_ms)
 
 
 class InstanceParts:
@@ -46,6 +50,7 @@ class InstanceParts:
             clock=bindings.now_ms,
             time_zones=bindings.time_zones,
             background=bindings.in_background,
+            recalling=_recalling,
             pii_fields=read_fields(platform.settings.memory_pii_fields),
             exporter=root.exporter,
             writer=RemoteWriter(platform.writers),

@@ -10,6 +10,7 @@ from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.stubbed import Stubs
+from retain.limits.room import Room
 from retain.memory.writing.calls import Writer
 from retain.models.chat import ChatModel
 from retain.models.embedding import Embedder
@@ -30,7 +31,8 @@ class InstancePorts:
 
     fetch: the HTTP client of function tools. stubs: a tenant's stubbed tools, None for a tenant that calls its real ones.
     pii_fields: the names of fields whose values stay out of KV. exporter: of spans, where telemetry is configured.
-    writer: stores records, None for one of each memory's own.
+    writer: stores records, None for one of each memory's own. recalling: room for what recalls compare, of all instances in
+    the isolate.
     """
 
     local: ObjectSql
@@ -47,6 +49,7 @@ class InstancePorts:
     clock: Clock
     time_zones: TimeZones
     background: Background
+    recalling: Room
     sleep: Sleep = asyncio.sleep
     reranker: Callable[[], Reranker | None] = lambda: None
     stubs: Callable[[str], Awaitable[Stubs | None]] = _no_stubs

@@ -138,4 +138,5 @@ class Toolbox:
             view=view,
             reranker=ports.reranker(),
             writer=ports.writer,
+            room=ports.recalling,
         )

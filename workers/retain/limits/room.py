@@ -14,8 +14,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Final
 
@@ -26,6 +26,10 @@ REQUEST_BYTES: Final = 4 * 1_048_576
 """What bodies and answers of requests may have together. Parsed and written again, they take several times as much."""
 ARRIVING_BYTES: Final = 10 * 1_048_576
 """What answers of upstreams that are passed on may have together: the largest that a tool may permit."""
+RECALLING_BYTES: Final = 8 * 1_048_576
+"""What the recalls of runs may have together."""
+RECALL_BYTES: Final = 1_048_576
+"""What one of them has: the records that it compares, each of up to 64 KiB."""
 SMALL_BYTES: Final = 32 * 1024
 """What needs no room: a hundred of these are of no account, and they do not wait for larger ones."""
 WAIT_S: Final = 20.0
@@ -69,6 +73,16 @@ class Room:
     def release(self, number: int) -> None:
         """Release what was taken. Idempotent."""
         self._held.pop(number, None)
+
+    @asynccontextmanager
+    async def held(self, size_bytes: int) -> AsyncIterator[None]:
+        """Hold room until the end of the block. Raises: as `take`."""
+        number = await self.take(size_bytes)
+        try:
+            yield
+        finally:
+            if number is not None:
+                self.release(number)
 
     async def _wait(self, number: int, size: int) -> None:
         try:

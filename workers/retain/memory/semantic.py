@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 from retain.errors import Conflict, InvalidInput, NotFound, RetainError, UnknownScope
 from retain.identifiers import check_id, new_id
 from retain.limits.pages import cut, sized
+from retain.limits.room import RECALL_BYTES, Room
 from retain.memory.earlier_texts import keep
 from retain.memory.indexer import Indexer
 from retain.memory.recall.recall import Hit, ReadAlong, Recall, RecallQuery, RecallResult
@@ -70,9 +72,11 @@ class SemanticMemory:
         view: View | None = None,
         reranker: Reranker | None = None,
         writer: Writer | None = None,
+        room: Room | None = None,
     ) -> None:
         """view: what a search sees, when that is not the scope's own path. writer: stores, together for all who share it.
 
+        room: which recalls of the isolate share, None where the request has taken what it needs.
         Raises: InvalidInput for another tenant's view.
         """
         self.scope = scope
@@ -84,6 +88,7 @@ class SemanticMemory:
         self._indexer = Indexer(sql, index, embedder, clock)
         self._writer = writer or GroupWriter(sql, clock, self._indexer)
         self._history = WorldHistory(sql, clock)
+        self._room = room
         self._recall = Recall(self.view, sql, index, embedder, clock, reranker=reranker)
 
     async def store(self, new: NewRecord, source: RecordSource) -> StoreResult:
@@ -144,8 +149,12 @@ class SemanticMemory:
 
         register: whether a scope that D1 does not have, or has in the agent's earlier house, is registered first, in one
         more round trip. False refuses it: for a scope that comes from a name alone. along: as `Recall.search`.
-        Raises: as `Recall.search`.
+        Raises: as `Recall.search`; Unavailable (code `no_memory_left`) when too many recalls are under way.
         """
+        async with nullcontext() if self._room is None else self._room.held(RECALL_BYTES):
+            return await self._recalled(wanted, along, register=register)
+
+    async def _recalled(self, wanted: RecallQuery, along: ReadAlong | None, *, register: bool) -> RecallResult:
         try:
             return await self._recall.search(wanted, along)
         except UnknownScope as error:
