@@ -23,6 +23,7 @@ from retain.http import Request, Response, problem
 from retain.identifiers import new_id
 from retain.limits.room import Lease, Memory
 from retain.log import bind
+from retain.routing.application_paths import operators_path
 from retain.routing.router import Match, admitting
 from workers import WorkerEntrypoint
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AgentRuntime", "Default", "TenantWriter"]
 
-_OF_APPLICATIONS = "/v1/tenants/"
-"""Under which applications reach what the administrator's side has of a tenant: Access protects `/admin/` as a whole."""
 _OF_CLOUDFLARE = "/client/v4/"
 """Under which Cloudflare's API is answered: Agent Memory's part of it."""
 _CROSSED = "/v1/"
@@ -124,6 +123,11 @@ def _match(assembly: Assembly, method: str, path: str) -> Match:
     """Return the request's route. Only the area that the path begins with is loaded."""
     if path == "/mcp" or path.startswith("/api/v1/"):
         return assembly.gateway.match(method, path)
+    under_admin = operators_path(path)
+    if under_admin is not None:
+        from retain.admin.routes import ROUTER as ADMIN
+
+        return ADMIN.match(method, under_admin, admitting(lambda: assembly.admin))
     if path.startswith("/v1/agents/"):
         from retain.agents.routes import ROUTER as AGENTS
 
@@ -135,11 +139,6 @@ def _match(assembly: Assembly, method: str, path: str) -> Match:
             return await assembly.agent_memory.admit(request)
 
         return AGENT_MEMORY.match(method, path, admit)
-    if path.startswith(("/admin/", _OF_APPLICATIONS)):
-        from retain.admin.routes import ROUTER as ADMIN
-
-        under_admin = path.replace(_OF_APPLICATIONS, "/admin/tenants/", 1) if path.startswith("/v1/") else path
-        return ADMIN.match(method, under_admin, admitting(lambda: assembly.admin))
     from retain.routing.health import ROUTER as HEALTH
 
     return HEALTH.match(method, path, admitting(lambda: assembly.readiness))

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.costs.database import Cost, CountedSql, counted_database
+from benchmarks.costs.lists import fill_lists, list_operations
 from benchmarks.costs.memories import COMMON, SCOPE, START_MS, FewVectors, fill, record_id
 from retain.ingest.ingestion import Ingestion
 from retain.ingest.rule_extractor import RuleExtractor
@@ -89,6 +90,7 @@ class Operations:
             "ingest the next message": lambda: self._ingest("I work as a nurse."),
             "run with recall": lambda: self._run(f"What about {middle}?"),
             "run with recall and a store": lambda: self._run("Note that Ann likes green tea."),
+            **list_operations(self._sql),
         }
 
     async def cost(self, operation: Operation) -> Cost:
@@ -133,6 +135,7 @@ async def operations(count: int) -> AsyncIterator[Operations]:
     embedder = shipped_embedder()
     with TemporaryDirectory(prefix="retain-costs-") as folder, counted_database(Path(folder)) as sql:
         ids = await fill(sql, count, embedder.model)
+        await fill_lists(sql)
         index = FewVectors(ids)
         with closing(_CountedDeployment(sql, index)) as deployment:
             deployment.clock.set(START_MS + 1000 * (count + 100_000))

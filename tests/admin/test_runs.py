@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retain.admin.resources.runs import STATUSES, list_events, list_runs, show_run
+from retain.admin.resources.runs import list_events, list_runs, show_run
+from retain.admin.run_list import SCANNED, STATUSES, WantedRuns
 from retain.errors import InvalidInput, NotFound
 from retain.host.sql import SqliteSql
 from retain.ports import SqlResult, SqlValue
@@ -103,7 +104,7 @@ async def test_the_pages_together_are_the_tenant_s_runs_newest_first(
         for run_id, (at_ms, tenant, agent_type) in runs.items():
             await add_run(sql, run_id, at_ms, tenant=tenant, agent=agent_type)
         found = await all_pages(
-            lambda cursor: list_runs(sql, "acme", agent_type=agent, limit=size, cursor=cursor), "runs", size
+            lambda cursor: list_runs(sql, "acme", WantedRuns(agent_type=agent), limit=size, cursor=cursor), "runs", size
         )
         wanted = [(at, r) for r, (at, tenant, a) in runs.items() if tenant == "acme" and agent in (None, a)]
         assert [(run["created_at_ms"], run["run_id"]) for run in found] == sorted(wanted, reverse=True)
@@ -111,7 +112,7 @@ async def test_the_pages_together_are_the_tenant_s_runs_newest_first(
 
 async def test_a_listed_run_says_what_it_was_and_cost(sql: SqliteSql) -> None:
     await add_run(sql, RUN + "0", 50, parent=RUN + "9", by="agent:boss", user="ann")
-    assert (await list_runs(sql, "acme", agent_type=None, limit=10, cursor=None))["runs"] == [
+    assert (await list_runs(sql, "acme", WantedRuns(), limit=10, cursor=None))["runs"] == [
         {
             "run_id": RUN + "0",
             "tenant_id": "acme",
@@ -139,9 +140,9 @@ async def test_runs_are_listed_by_who_started_them_and_for_whom(sql: SqliteSql) 
     await add_run(sql, RUN + "3", 53)
     await add_run(sql, RUN + "4", 54, by="person:ann", user="eve", tenant="rival")
 
-    async def listed(**wanted: str) -> list[str]:
+    async def listed(**wanted: Any) -> list[str]:
         page = await all_pages(
-            lambda cursor: list_runs(sql, "acme", agent_type=None, limit=1, cursor=cursor, **wanted), "runs", 1
+            lambda cursor: list_runs(sql, "acme", WantedRuns(**wanted), limit=1, cursor=cursor), "runs", 1
         )
         return [run["run_id"].removeprefix(RUN) for run in page]
 
@@ -155,7 +156,7 @@ async def test_runs_are_listed_by_who_started_them_and_for_whom(sql: SqliteSql) 
     ("wanted", "index"),
     [({"by": "person:ann"}, "agent_runs_by_starter"), ({"user_id": "eve"}, "agent_runs_by_user")],
 )
-async def test_a_page_of_somebody_s_runs_is_read_from_an_index_in_order(wanted: dict[str, str], index: str) -> None:
+async def test_a_page_of_somebody_s_runs_is_read_from_an_index_in_order(wanted: dict[str, Any], index: str) -> None:
     planned: list[str] = []
 
     class Planned:
@@ -171,7 +172,7 @@ async def test_a_page_of_somebody_s_runs_is_read_from_an_index_in_order(wanted: 
             return await self._sql.run(sql, *values)
 
     with closing(migrated_d1()) as sql:
-        await list_runs(Planned(sql), "acme", agent_type=None, limit=10, cursor=f"5.{RUN}0", **wanted)
+        await list_runs(Planned(sql), "acme", WantedRuns(**wanted), limit=10, cursor=f"5.{RUN}0")
     assert len(planned) == 1
     assert f"USING INDEX {index} " in planned[0]
 
@@ -263,7 +264,7 @@ async def test_what_cannot_be_a_run_id_is_refused(sql: SqliteSql, run_id: str) -
 )
 async def test_a_cursor_that_is_not_ours_is_refused(sql: SqliteSql, cursor: str) -> None:
     with pytest.raises(InvalidInput) as raised:
-        await list_runs(sql, "acme", agent_type=None, limit=10, cursor=cursor)
+        await list_runs(sql, "acme", WantedRuns(), limit=10, cursor=cursor)
     assert raised.value.code == "invalid_cursor"
 
 
@@ -285,7 +286,7 @@ async def test_queued_runs_are_listed_with_their_positions_and_not_as_waiting(sq
     queued = "UPDATE agent_runs SET status = 'waiting', waiting_for = '{\"kind\": \"queue\"}', completed_at_ms = NULL"
     await sql.run(f"{queued} WHERE run_id > ?", RUN + "0")
     await sql.run("UPDATE agent_runs SET instance_id = 'other' WHERE run_id = ?", RUN + "2")
-    listed = await list_runs(sql, "acme", agent_type=None, status="queued", limit=10, cursor=None)
+    listed = await list_runs(sql, "acme", WantedRuns(status="queued"), limit=10, cursor=None)
     assert [
         (run["run_id"][-1], run["status"], run["queue_position"], run["waiting_for"]) for run in listed["runs"]
     ] == [
@@ -293,8 +294,8 @@ async def test_queued_runs_are_listed_with_their_positions_and_not_as_waiting(sq
         ("2", "queued", 1, None),
         ("1", "queued", 1, None),
     ]
-    assert (await list_runs(sql, "acme", agent_type=None, status="waiting", limit=10, cursor=None))["runs"] == []
-    everything = await list_runs(sql, "acme", agent_type=None, limit=10, cursor=None)
+    assert (await list_runs(sql, "acme", WantedRuns(status="waiting"), limit=10, cursor=None))["runs"] == []
+    everything = await list_runs(sql, "acme", WantedRuns(), limit=10, cursor=None)
     assert [run.get("queue_position") for run in everything["runs"]] == [2, 1, 1, None]
     shown = await show_run(sql, "acme", RUN + "3")
     assert (shown["status"], shown["queue_position"], shown["waiting_for"]) == ("queued", 2, None)
@@ -308,7 +309,7 @@ async def test_runs_are_listed_by_status_and_a_waiting_one_says_for_what(sql: Sq
     waiting = "UPDATE agent_runs SET status = 'waiting', waiting_for = ? WHERE run_id = ?"
     await sql.run(waiting, json.dumps(asked), RUN + "2")
     listed = {
-        status: (await list_runs(sql, "acme", agent_type=None, status=status, limit=10, cursor=None))["runs"]
+        status: (await list_runs(sql, "acme", WantedRuns(status=status), limit=10, cursor=None))["runs"]
         for status in STATUSES
     }
     assert {status: [run["run_id"][-1] for run in runs] for status, runs in listed.items()} == {
@@ -322,5 +323,92 @@ async def test_runs_are_listed_by_status_and_a_waiting_one_says_for_what(sql: Sq
     assert listed["waiting"][0]["waiting_for"] == (await show_run(sql, "acme", RUN + "2"))["waiting_for"] == asked
     for status in ("done", "waiting' OR 1 = 1 --", ""):
         with pytest.raises(InvalidInput) as refused:
-            await list_runs(sql, "acme", agent_type=None, status=status, limit=10, cursor=None)
+            await list_runs(sql, "acme", WantedRuns(status=status), limit=10, cursor=None)
         assert refused.value.code == "invalid_status"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    runs=st.dictionaries(
+        st.sampled_from([RUN + last for last in "0123456789ABCDEF"]),
+        st.tuples(
+            st.integers(1, 4), st.sampled_from(["sdr", "clerk"]), st.sampled_from(["ann", None]), st.sampled_from("ab")
+        ),
+        max_size=16,
+    ),
+    wanted=st.fixed_dictionaries(
+        {},
+        optional={
+            "agent_type": st.just("sdr"),
+            "user_id": st.just("ann"),
+            "by": st.just("person:a"),
+            "status": st.sampled_from(["completed", "waiting", "failed"]),
+            "since_ms": st.integers(1, 4),
+            "until_ms": st.integers(2, 5),
+            "text": st.sampled_from(["HELLO", "b", "%"]),
+        },
+    ),
+    of_instance=st.booleans(),
+    size=st.integers(1, 5),
+    scanned=st.integers(1, 20),
+)
+async def test_every_combination_of_conditions_lists_the_runs_that_meet_them_newest_first(
+    runs: dict[str, tuple[int, str, str | None, str]],
+    wanted: dict[str, Any],
+    of_instance: bool,
+    size: int,
+    scanned: int,
+) -> None:
+    if of_instance:
+        wanted = {**wanted, "agent_type": "sdr", "instance_id": "main"}
+    with closing(migrated_d1()) as sql, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("retain.admin.run_list.SCANNED", scanned)
+        for run_id, (at_ms, agent, user, starter) in runs.items():
+            await add_run(sql, run_id, at_ms, agent=agent, user=user, by=f"person:{starter}")
+            await sql.run("UPDATE agent_runs SET output = ? WHERE run_id = ?", f"by {starter}", run_id)
+        found: list[str] = []
+        cursor: str | None = None
+        while True:
+            page = await list_runs(sql, "acme", WantedRuns(**wanted), limit=size, cursor=cursor)
+            assert len(page["runs"]) <= size
+            found += [run["run_id"] for run in page["runs"]]
+            if (cursor := page["cursor"]) is None:
+                break
+    expected = [
+        run_id
+        for run_id, (at_ms, agent, user, starter) in runs.items()
+        if (not of_instance or agent == "sdr")
+        and agent in (wanted.get("agent_type"), agent if "agent_type" not in wanted else None)
+        and user in (wanted.get("user_id"), user if "user_id" not in wanted else "nobody")
+        and wanted.get("by") in (None, f"person:{starter}")
+        and wanted.get("status") in (None, "completed")
+        and wanted.get("since_ms", 0) <= at_ms < wanted.get("until_ms", 9)
+        and wanted.get("text", "hello").lower() in f"hello by {starter}"
+    ]
+    by_time = sorted(expected, key=lambda run_id: (runs[run_id][0], run_id), reverse=True)
+    assert found == (sorted(expected, reverse=True) if of_instance else by_time)
+
+
+async def test_a_search_tries_a_bounded_number_of_runs_for_a_page(sql: SqliteSql) -> None:
+    add = (
+        "INSERT INTO agent_runs (run_id, tenant_id, agent_type, instance_id, status, input, model, created_at_ms) SELECT"
+        " printf('%s%04d', ?, i), 'acme', 'sdr', 'main', 'completed', '{\"input\": \"' || (CASE WHEN i IN (1, 700) THEN"
+        " 'Refund, bitte' ELSE 'hello' END) || '\", \"metadata\": {\"note\": \"refund\"}}', 'm', i FROM"
+        " (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) SELECT i FROM n)"
+    )
+    await sql.run(add, RUN[:22])
+    pages = []
+    cursor: str | None = None
+    while True:
+        page = await list_runs(sql, "acme", WantedRuns(text="reFUND"), limit=10, cursor=cursor)
+        pages.append([run["created_at_ms"] for run in page["runs"]])
+        if (cursor := page["cursor"]) is None:
+            break
+    assert pages == [[], [700], [1]]
+    assert SCANNED == 500
+
+
+async def test_an_instance_is_named_with_its_agent() -> None:
+    with pytest.raises(InvalidInput) as raised:
+        WantedRuns(instance_id="main")
+    assert raised.value.code == "invalid_query"

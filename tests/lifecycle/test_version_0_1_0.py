@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from retain.admin.resources.runs import list_runs, show_run
+from retain.admin.run_list import WantedRuns
 from retain.host.connection import open_database
 from retain.host.sql import SqliteSql
 from retain.lifecycle.export import export_page
@@ -72,7 +73,7 @@ async def _answers(world: World) -> dict[str, Any]:
         if cursor is None:
             break
     found["export"] = lines
-    runs = await list_runs(world.sql, "acme", agent_type=None, limit=100, cursor=None)
+    runs = await list_runs(world.sql, "acme", WantedRuns(), limit=100, cursor=None)
     found["runs"] = [(run["run_id"], run["status"], run["steps"], run["instance_id"]) for run in runs["runs"]]
     shown = [await show_run(world.sql, "acme", run["run_id"]) for run in runs["runs"]]
     found["shown"] = [(run["input"]["input"], run["output"], run["episodes"]) for run in shown]

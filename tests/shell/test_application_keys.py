@@ -72,6 +72,8 @@ def test_what_each_scope_opens() -> None:
         f"GET {memories}/similar",
         f"GET {memories}/ingest/{{job_id}}",
         f"GET {item}",
+        "GET /admin/tenants/{tenant}/items",
+        "GET /admin/tenants/{tenant}",
         f"GET {users}",
         f"GET {users}/{{user}}",
         f"GET {namespaces}",
@@ -288,7 +290,9 @@ async def test_a_token_opens_what_is_the_user_s_and_no_other_route(application: 
     instance = "/v1/agents/{tenant}/{agent_type}/instances/{instance_id}"
     assert opened == {
         "POST /v1/agents/{tenant}/{agent_type}/run",
+        "GET /v1/agents/{tenant}",
         "GET /v1/agents/{tenant}/instances",
+        "GET /admin/agents/{tenant}/runs",
         f"GET {instance}/messages",
         f"PATCH {instance}",
         f"DELETE {instance}",

@@ -51,7 +51,7 @@ def logged(output: str, message: str) -> list[dict[str, Any]]:
         ("POST", "/api/v1", (404, "no_such_route")),
         ("GET", "/api/v1/other", (404, "no_such_route")),
         ("POST", "/v1/agents/acme/sdr/run", (400, "malformed_json")),
-        ("POST", "/v1/agents/", (404, "no_such_route")),
+        ("POST", "/v1/agents/acme/none", (404, "no_such_route")),
         ("GET", "/admin/tenants/acme/memories", (404, "unknown_tenant")),
         ("GET", "/admin/tenants/acme/memories?unknown=1", (400, "invalid_query")),
         ("GET", "/admin/tenants/acme/memories?limit=1&limit=2", (400, "invalid_query")),

@@ -32,6 +32,18 @@ BOUNDS = {
     "ingest the next message": (4, 120),
     "run with recall": (4, 2400),
     "run with recall and a store": (8, 4800),
+    "list runs": (1, 51),
+    "list runs, of an instance": (1, 51),
+    "list runs, of a user in a time": (1, 51),
+    "list runs, failed": (1, 1010),
+    "search runs": (1, 1005),
+    "search runs, nothing is found": (1, 1000),
+    "search runs, of a user": (1, 422),
+    "list items": (1, 51),
+    "list items, of a session": (1, 51),
+    "list items, of a user": (1, 51),
+    "list tenants": (1, 5),
+    "preflight": (1, 101),
 }
 """The most trips and rows read, by operation."""
 

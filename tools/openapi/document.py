@@ -14,8 +14,9 @@ from tools.openapi.schemas import PROBLEM_SCHEMA, Json, components, types_of
 
 _ABOUT = (
     "An agent runtime with memory. Times are epoch milliseconds. A list returns `cursor`: send it as `cursor` for the next"
-    " page; it is null on the last. Operators reach what is under `/v1/tenants/` under `/admin/tenants/`, behind Cloudflare"
-    " Access. Answers may get further members: ignore those that you do not know."
+    " page; it is null on the last. Operators reach what is under `/v1/tenants/` under `/admin/tenants/`, and the runs,"
+    " procedures and decisions of a tenant under `/admin/agents/`, behind Cloudflare Access. Answers may get further"
+    " members: ignore those that you do not know."
 )
 
 

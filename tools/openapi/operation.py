@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from retain.routing.application_paths import applications_path
 from retain.routing.route import Answer, Resource, Route
 from tools.openapi.codes import PROBLEM, STATUSES, TITLES, codes_of
 from tools.openapi.schemas import REF, Json, Key, query_fields, without_null
 
-OF_OPERATORS, OF_APPLICATIONS = "/admin/tenants/{tenant}", "/v1/tenants/{tenant}"
 SECURITY_SCHEMES: Json = {
     "Access": {
         "type": "apiKey",
@@ -46,11 +46,9 @@ _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)")
 def public_path(route: Route[Any]) -> str:
     """Return the path under which the document has a route.
 
-    What applications reach is under `/v1/tenants/`; for operators the same is under `/admin/tenants/`.
+    What applications reach is under `/v1/`; for operators the same is under `/admin/`.
     """
-    if route.tenant_in == "path" and route.path.startswith(OF_OPERATORS):
-        return route.path.replace(OF_OPERATORS, OF_APPLICATIONS, 1)
-    return route.path
+    return applications_path(route.path) if route.tenant_in in ("path", "own") else route.path
 
 
 def plain(markdown: str) -> str:

@@ -42,6 +42,17 @@ class AgentCatalogue:
             raise NotFound(f"there is no agent of type {agent_type}", code="unknown_agent")
         return definition
 
+    def page(
+        self, *, limit: int, cursor: str | None, only: str | None = None
+    ) -> tuple[list[AgentDefinition], str | None]:
+        """Return definitions by their types, after the one named by the cursor, and the cursor of the next page.
+
+        only: the one that is listed if there is such an agent; None for all.
+        """
+        types = sorted(name for name in self._agents if name > (cursor or "") and only in (None, name))
+        shown = [self._agents[name] for name in types[:limit]]
+        return shown, shown[-1].type if len(types) > limit else None
+
     def script(self, name: str | None) -> Any:
         """Return a script. Raises: Misconfigured (code `no_such_script`)."""
         if name is None or name not in self._scripts:

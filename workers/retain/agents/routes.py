@@ -27,7 +27,7 @@ from retain.memory.conversations.reading import shown_conversation
 from retain.memory.records.limits import json_bytes
 from retain.roles.principals import person_named
 from retain.routing.bodies import BodyModel, JsonBody
-from retain.routing.queries import QueryModel, QueryString
+from retain.routing.queries import PageQuery, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 from retain.routing.router import Router
@@ -69,6 +69,18 @@ class ResumeBody(BodyModel):
     call: str = Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}$")
     decision: Literal["approve", "reject"]
     reason: str | None = Field(default=None, max_length=1000)
+
+
+async def list_agents(context: AgentsContext, request: TypedRequest[None, PageQuery]) -> Response:
+    """List the agents of the deployment by their types: each tenant has them all."""
+    bound = request.http.bound
+    only = None if bound is None else bound.agent_type
+    definitions, cursor = context.catalogue.page(limit=request.query.limit, cursor=request.query.cursor, only=only)
+    agents = [
+        {"agent_type": one.type, "description": one.description, "house": one.house, "delegates": list(one.delegates)}
+        for one in definitions
+    ]
+    return json_response({"agents": agents, "cursor": cursor})
 
 
 async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]) -> Response:
@@ -173,6 +185,19 @@ _STREAMED = ("application/json", "text/event-stream")
 RESOURCE: Resource[AgentsContext] = Resource(
     "Agents",
     (
+        Route(
+            "GET",
+            "/v1/agents/{tenant}",
+            list_agents,
+            needs="viewer",
+            scope="runs",
+            for_users=True,
+            query=QueryString(PageQuery),
+            answers=(
+                Answer(200, '`{"agents", "cursor"}`: each with `agent_type`, `description`, `house`, `delegates`'),
+            ),
+            errors=("invalid_limit",),
+        ),
         Route(
             "POST",
             f"{_AGENT}/run",

@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
-from retain.errors import NotFound
-from retain.identifiers import check_tenant
-from retain.ports import Clock, Sql
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from retain.errors import InvalidInput, NotFound
+from retain.identifiers import TENANT, check_tenant
+from retain.json_text import Json
+from retain.ports import Clock, Row, Sql
 
 _CACHE_MS = 60_000
+_COLUMNS = "tenant_id, created_at_ms, max_memories_per_user"
+_PAGE = f"SELECT {_COLUMNS} FROM tenants WHERE tenant_id > ?{{}} ORDER BY tenant_id LIMIT ?"
+_SHOW = f"SELECT {_COLUMNS} FROM tenants WHERE tenant_id = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredTenant:
+    """A tenant. max_memories_per_user: None without a limit."""
+
+    tenant: str
+    created_at_ms: int
+    max_memories_per_user: int | None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the tenant as shown."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPage:
+    """Tenants by their ids. cursor: of the next page, None on the last."""
+
+    tenants: Sequence[RegisteredTenant]
+    cursor: str | None
 
 
 class Tenants:
@@ -27,12 +56,31 @@ class Tenants:
         if self._seen.get(tenant_id, 0) > now:
             return tenant_id
         if not (await self._sql.run("SELECT 1 FROM tenants WHERE tenant_id = ?", tenant_id)).rows:
-            raise NotFound(
-                f"there is no tenant {tenant_id}; register it with PUT /admin/tenants/{tenant_id}",
-                code="unknown_tenant",
-            )
+            raise _unknown(tenant_id)
         self._seen[tenant_id] = now + _CACHE_MS
         return tenant_id
+
+    async def page(self, *, limit: int, cursor: str | None, only: Sequence[str] | None = None) -> TenantPage:
+        """Return tenants by their ids. only: those of which tenants are listed; None for every tenant.
+
+        Raises: InvalidInput (code `invalid_cursor`); Unavailable.
+        """
+        if cursor is not None and TENANT.fullmatch(cursor) is None:
+            raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+        if only is None:
+            rows = (await self._sql.run(_PAGE.format(""), cursor or "", limit + 1)).rows
+        else:
+            among = " AND tenant_id IN (SELECT value FROM json_each(?))"
+            rows = (await self._sql.run(_PAGE.format(among), cursor or "", json.dumps(list(only)), limit + 1)).rows
+        tenants = [_shown(row) for row in rows[:limit]]
+        return TenantPage(tenants, tenants[-1].tenant if len(rows) > limit else None)
+
+    async def show(self, tenant_id: str) -> RegisteredTenant:
+        """Return a tenant. Raises: NotFound (code `unknown_tenant`); Unavailable."""
+        rows = (await self._sql.run(_SHOW, tenant_id)).rows
+        if not rows:
+            raise _unknown(tenant_id)
+        return _shown(rows[0])
 
     async def limit(self, tenant_id: str, *, max_memories_per_user: int | None) -> None:
         """Set how many memories each of the tenant's users may have; None for no limit. Existing ones stay."""
@@ -59,3 +107,13 @@ class Tenants:
             self._clock(),
         )
         return bool(done.rows)
+
+
+def _shown(row: Row) -> RegisteredTenant:
+    return RegisteredTenant(row["tenant_id"], row["created_at_ms"], row["max_memories_per_user"])
+
+
+def _unknown(tenant_id: str) -> NotFound:
+    return NotFound(
+        f"there is no tenant {tenant_id}; register it with PUT /admin/tenants/{tenant_id}", code="unknown_tenant"
+    )

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from retain.admin.context import AdminContext
 from retain.errors import Misconfigured, NotFound
 from retain.http import Response, json_response
+from retain.identifiers import check_segment
 from retain.items.client import MemoryClient
+from retain.items.item_checks import MAX_USER_BYTES
 from retain.items.resealing import reseal
+from retain.items.tiers.item_list import WantedItems, list_items
 from retain.namespace import Namespace
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.parameters import SEGMENT, PathParameter
+from retain.routing.queries import PageQuery, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
+
+Segment = Annotated[str, AfterValidator(check_segment)]
+"""A part of an item's key."""
 
 
 class ItemBody(BodyModel):
@@ -23,6 +33,25 @@ class ItemBody(BodyModel):
     value: str
     user_id: str | None = None
     ttl_s: int | None = None
+
+
+class ItemsQuery(PageQuery):
+    """Which items to list."""
+
+    service: Segment | None = Field(default=None, description="only this service's")
+    session: Segment | None = Field(default=None, description="only this session's; needs `service`")
+    kind: Segment | None = Field(default=None, description="only those of this data type; needs `session`")
+    user_id: str | None = Field(default=None, max_length=MAX_USER_BYTES, description="only this user's")
+
+
+async def list_of_items(context: AdminContext, request: TypedRequest[None, ItemsQuery]) -> Response:
+    """List a tenant's items by their keys, without their values."""
+    query = request.query
+    wanted = WantedItems(query.service, query.session, query.kind, query.user_id)
+    page = await list_items(
+        context.sql, request.tenant_id, wanted, now_ms=context.clock(), limit=query.limit, cursor=query.cursor
+    )
+    return json_response({"items": [item.to_json() for item in page.items], "cursor": page.cursor})
 
 
 async def put_item(context: AdminContext, request: TypedRequest[ItemBody, None]) -> Response:
@@ -62,10 +91,29 @@ def _memory(context: AdminContext, path: Mapping[str, str]) -> MemoryClient:
 
 
 _ITEM = "/admin/tenants/{tenant}/items/{service}/{session}/{kind}/{id}"
+_ITEMS = "/admin/tenants/{tenant}/items"
 _SEGMENTS: Mapping[str, PathParameter] = dict.fromkeys(("service", "session", "kind", "id"), SEGMENT)
 RESOURCE: Resource[AdminContext] = Resource(
     "Items",
     (
+        Route(
+            "GET",
+            _ITEMS,
+            list_of_items,
+            name="list_items",
+            needs="viewer",
+            scope="memory:read",
+            query=QueryString(ItemsQuery),
+            answers=(
+                Answer(
+                    200,
+                    '`{"items", "cursor"}`: each with `service`, `session`, `kind`, `id`, `key`, `tier`, `version`,'
+                    " `user_id`, `size_bytes`, `sealed`, `expires_at_ms`, `created_at_ms`, `updated_at_ms`. A page may have"
+                    " fewer than were asked for before the last",
+                ),
+            ),
+            errors=("invalid_namespace", "invalid_query", "invalid_limit", "invalid_cursor"),
+        ),
         Route(
             "PUT",
             _ITEM,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
 from retain.admin.context import AdminContext
-from retain.errors import InvalidInput, NotFound
+from retain.admin.erasing import erase_whole_tenant, erase_whole_user, require_tenant_or, shown_erasure
+from retain.errors import InvalidInput
 from retain.http import Response, json_response
 from retain.lifecycle.erasure.eraser import Erasure
-from retain.lifecycle.erasure.receipts import Receipts
 from retain.lifecycle.export import export_page
 from retain.lifecycle.heads import Head, verified
 from retain.lifecycle.importing import import_lines
@@ -134,23 +133,14 @@ async def verify(context: AdminContext, request: TypedRequest[None, VerifyQuery]
 async def erase(context: AdminContext, request: TypedRequest[EraseBody, None]) -> Response:
     """Erase a subject, a user or the whole tenant, or resume it: 202 until it is complete."""
     body, tenant_id = request.body, request.tenant_id
-    erasure = Erasure(context.stores)
     if [body.subject, body.user, body.tenant].count(None) != 2:
         raise InvalidInput("name a subject, a user, or the whole tenant with tenant: true", code="invalid_body")
-    if body.subject is not None:
-        await context.tenants.require(tenant_id)
-        outcome = await erasure.erase_subject(tenant_id, body.subject, body.match)
-    elif body.user is not None:
-        await context.tenants.require(tenant_id)
-        outcome = await erasure.erase_user(tenant_id, body.user)
-    else:
-        if body.confirm != tenant_id:
-            raise InvalidInput("confirm the erasure of a whole tenant with its id", code="not_confirmed")
-        await _require_tenant_or(context, tenant_id, _was_erased)
-        outcome = await erasure.erase_tenant(tenant_id)
-        context.tenants.forget(tenant_id)
-    shown = {"receipt": outcome.receipt.to_json(), "salt": outcome.salt, "retry_after_ms": outcome.retry_after_ms}
-    return json_response(shown, 200 if outcome.retry_after_ms is None else 202)
+    if body.user is not None:
+        return await erase_whole_user(context, tenant_id, body.user)
+    if body.subject is None:
+        return await erase_whole_tenant(context, tenant_id, body.confirm)
+    await context.tenants.require(tenant_id)
+    return shown_erasure(await Erasure(context.stores).erase_subject(tenant_id, body.subject, body.match))
 
 
 async def show_receipt(context: AdminContext, request: PathRequest) -> Response:
@@ -188,27 +178,12 @@ def _shown(job: IndexJob) -> Response:
     return json_response(job.to_json(), 200 if job.state == "completed" else 202)
 
 
-async def _require_tenant_or(
-    context: AdminContext, tenant_id: str, known: Callable[[AdminContext, str], Awaitable[bool]]
-) -> None:
-    """Require a tenant that is registered, or for which `known` returns True. Raises: as `Tenants.require`."""
-    try:
-        await context.tenants.require(tenant_id)
-    except NotFound:
-        if not await known(context, tenant_id):
-            raise
-
-
 async def _owner_of_history(context: AdminContext, request: TypedRequest[object, object]) -> str:
     """Return whose history is asked for: a tenant that has or had one, or `EVERY_TENANT`. Raises: as `Tenants.require`."""
     if "tenant" not in request.path:
         return EVERY_TENANT
-    await _require_tenant_or(context, request.tenant_id, _has_history)
+    await require_tenant_or(context, request.tenant_id, _has_history)
     return request.tenant_id
-
-
-async def _was_erased(context: AdminContext, tenant_id: str) -> bool:
-    return await Receipts(context.sql).last_of_tenant(tenant_id) is not None
 
 
 async def _has_history(context: AdminContext, tenant_id: str) -> bool:

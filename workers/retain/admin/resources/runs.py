@@ -4,43 +4,39 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
 
 from retain.admin.context import AdminContext
+from retain.admin.run_list import IN_QUEUE, STATUSES, WantedRuns, run_rows
 from retain.errors import InvalidInput, NotFound
 from retain.http import Response, json_response
 from retain.identifiers import check_id
 from retain.json_text import read_own_json
 from retain.limits.pages import cut, sized
-from retain.ports import Row, Sql, SqlValue
-from retain.routing.queries import MAX_LIMIT, AgentType, PageLimit, PageQuery, QueryString
+from retain.ports import Row, Sql
+from retain.routing.queries import MAX_LIMIT, AgentType, PageLimit, PageQuery, QueryString, WholeNumber
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 
-STATUSES = ("queued", "running", "waiting", "completed", "failed", "cancelled")
-_IN_QUEUE = "COALESCE(json_extract(waiting_for, '$.kind'), '') = 'queue'"
-"""Which of the waiting runs are queued: D1 has them as runs that wait for their instance."""
-_CONDITIONS: Mapping[str, str] = {
-    **{status: f"status = '{status}'" for status in STATUSES},
-    "queued": f"status = 'waiting' AND {_IN_QUEUE}",
-    "waiting": f"status = 'waiting' AND NOT {_IN_QUEUE}",
-}
-"""By status; with literals, so that the index of the waiting runs is used."""
 _POSITIONS = f"""
 SELECT run_id, ROW_NUMBER() OVER (PARTITION BY agent_type, instance_id ORDER BY run_id) AS queue_position FROM agent_runs
-WHERE tenant_id = ? AND status = 'waiting' AND {_IN_QUEUE} AND instance_id IN (SELECT value FROM json_each(?))
+WHERE tenant_id = ? AND status = 'waiting' AND {IN_QUEUE} AND instance_id IN (SELECT value FROM json_each(?))
 """  # noqa: S608
-_CURSOR = re.compile(r"([0-9]{1,15})\.([0-9A-Z]{26})")
 _EVENT_CURSOR = re.compile(r"[0-9]{1,15}")
+
+
+MAX_TEXT = 200
+"""Longest text to search runs for, in characters."""
 
 
 class RunsQuery(PageQuery):
     """Which runs to list."""
 
     agent_type: AgentType | None = Field(default=None, description="only this agent's")
+    instance_id: str | None = Field(default=None, max_length=64, description="only this instance's; needs `agent_type`")
     status: str | None = Field(default=None, description=f"only runs with this status: {', '.join(STATUSES)}")
     by: str | None = Field(
         default=None,
@@ -49,6 +45,14 @@ class RunsQuery(PageQuery):
         " or `retain`",
     )
     user_id: str | None = Field(default=None, max_length=128, description="only those that acted for this user")
+    since_ms: WholeNumber | None = Field(default=None, description="only those that began at or after this time")
+    until_ms: WholeNumber | None = Field(default=None, description="only those that began before this time")
+    text: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_TEXT,
+        description="only those with this text in their input or answer; ASCII letters in either case",
+    )
 
 
 class EventsQuery(PageQuery):
@@ -58,18 +62,24 @@ class EventsQuery(PageQuery):
 
 
 async def get_runs(context: AdminContext, request: TypedRequest[None, RunsQuery]) -> Response:
-    """List a tenant's runs, newest first."""
-    query = request.query
-    page = await list_runs(
-        context.sql,
-        request.tenant_id,
+    """List a tenant's runs, newest first, or search them. The token of a user has the user's own."""
+    query, bound = request.query, request.http.bound
+    wanted = WantedRuns(
         agent_type=query.agent_type,
+        instance_id=query.instance_id,
         status=query.status,
         by=query.by,
         user_id=query.user_id,
-        limit=query.limit,
-        cursor=query.cursor,
+        since_ms=query.since_ms,
+        until_ms=query.until_ms,
+        text=query.text,
     )
+    if bound is not None:
+        own = None if wanted.instance_id is None else bound.instance(wanted.instance_id)
+        wanted = replace(
+            wanted, user_id=bound.user_id, agent_type=bound.agent_type or wanted.agent_type, instance_id=own
+        )
+    page = await list_runs(context.sql, request.tenant_id, wanted, limit=query.limit, cursor=query.cursor)
     return json_response(page)
 
 
@@ -87,49 +97,10 @@ async def get_events(context: AdminContext, request: TypedRequest[None, EventsQu
     return json_response(page)
 
 
-async def list_runs(
-    sql: Sql,
-    tenant_id: str,
-    *,
-    agent_type: str | None,
-    limit: int,
-    cursor: str | None,
-    status: str | None = None,
-    by: str | None = None,
-    user_id: str | None = None,
-) -> dict[str, Any]:
-    """Return {"runs", "cursor"}: newest first; the cursor is None on the last page.
-
-    by: the principal that started them. user_id: of whom they acted for.
-    Raises: InvalidInput for an unknown status or an invalid cursor; Unavailable.
-    """
-    conditions = ["tenant_id = ?"]
-    values: list[SqlValue] = [tenant_id]
-    wanted = {"agent_type": agent_type, "started_by": by, "user_id": user_id}
-    for column, value in wanted.items():
-        if value is not None:
-            conditions.append(f"{column} = ?")
-            values.append(value)
-    if status is not None:
-        if status not in STATUSES:
-            raise InvalidInput(f"a run's status is one of {', '.join(STATUSES)}", code="invalid_status")
-        conditions.append(_CONDITIONS[status])
-    if cursor is not None:
-        found = _CURSOR.fullmatch(cursor)
-        if found is None:
-            raise InvalidInput("the cursor is not valid", code="invalid_cursor")
-        conditions.append("(created_at_ms, run_id) < (?, ?)")
-        values += [int(found[1]), found[2]]
-    result = await sql.run(
-        "SELECT run_id, tenant_id, agent_type, instance_id, parent_run_id, user_id, started_by, status, model, steps,"  # noqa: S608
-        " input_tokens, output_tokens, waiting_for, created_at_ms, completed_at_ms FROM agent_runs"
-        f" WHERE {' AND '.join(conditions)} ORDER BY created_at_ms DESC, run_id DESC LIMIT ?",
-        *values,
-        limit + 1,
-    )
-    runs = await _shown(sql, tenant_id, [{**row} for row in result.rows[:limit]])
-    more = len(result.rows) > limit
-    return {"runs": runs, "cursor": f"{runs[-1]['created_at_ms']}.{runs[-1]['run_id']}" if more else None}
+async def list_runs(sql: Sql, tenant_id: str, wanted: WantedRuns, *, limit: int, cursor: str | None) -> dict[str, Any]:
+    """Return {"runs", "cursor"}: newest first; the cursor is None on the last page. Raises: as `run_rows`."""
+    page = await run_rows(sql, tenant_id, wanted, limit=limit, cursor=cursor)
+    return {"runs": await _shown(sql, tenant_id, [{**row} for row in page.rows]), "cursor": page.cursor}
 
 
 _LEFT = """
@@ -244,15 +215,17 @@ RESOURCE: Resource[AdminContext] = Resource(
             name="list_runs",
             needs="viewer",
             scope="runs",
+            for_users=True,
             query=QueryString(RunsQuery),
             answers=(
                 Answer(
                     200,
-                    '`{"runs", "cursor"}`, newest first; a waiting one has in `waiting_for` what is asked, a'
-                    " [queued](agents.md#a-busy-instance) one its `queue_position`",
+                    '`{"runs", "cursor"}`, newest first. A page may have fewer runs than were asked for, or none, before the'
+                    " last: conditions that no index answers are tried on 500 runs for a page. A waiting one has in"
+                    " `waiting_for` what is asked, a [queued](agents.md#a-busy-instance) one its `queue_position`",
                 ),
             ),
-            errors=("invalid_agent_type", "invalid_status", "invalid_limit", "invalid_cursor"),
+            errors=("invalid_agent_type", "invalid_status", "invalid_query", "invalid_limit", "invalid_cursor"),
         ),
         Route(
             "GET",

@@ -7,10 +7,12 @@ from typing import Annotated
 from pydantic import Field
 
 from retain.admin.context import AdminContext
+from retain.admin.erasing import erase_whole_tenant
 from retain.errors import Conflict
 from retain.http import Response, json_response
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.routing.bodies import BodyModel, JsonBody
+from retain.routing.queries import PageQuery, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 from retain.tenants.quotas import EVERY_TENANT, numbers_of, quotas_of, set_numbers
@@ -32,6 +34,28 @@ async def register_tenant(context: AdminContext, request: TypedRequest[TenantBod
         await context.tenants.limit(request.tenant_id, max_memories_per_user=request.body.max_memories_per_user)
     most = await context.tenants.max_memories_per_user(request.tenant_id)
     return json_response({"tenant": request.tenant_id, "max_memories_per_user": most}, 201 if created else 200)
+
+
+async def list_tenants(context: AdminContext, request: TypedRequest[None, PageQuery]) -> Response:
+    """List the tenants of which the caller is a viewer, by their ids. A key has its own alone."""
+    page = await context.tenants.page(limit=request.query.limit, cursor=request.query.cursor, only=request.tenants)
+    return json_response({"tenants": [one.to_json() for one in page.tenants], "cursor": page.cursor})
+
+
+async def show_tenant(context: AdminContext, request: PathRequest) -> Response:
+    """Show a tenant."""
+    return json_response((await context.tenants.show(request.tenant_id)).to_json())
+
+
+class DeleteQuery(QueryModel):
+    """The confirmation."""
+
+    confirm: str | None = Field(default=None, description="the tenant's id again")
+
+
+async def delete_tenant(context: AdminContext, request: TypedRequest[None, DeleteQuery]) -> Response:
+    """Erase a tenant with everything that it has, or resume it: 202 until it is complete."""
+    return await erase_whole_tenant(context, request.tenant_id, request.query.confirm)
 
 
 Number = Annotated[int | None, Field(ge=0, lt=END_OF_NUMBERS)]
@@ -67,6 +91,7 @@ async def set_default(context: AdminContext, request: TypedRequest[QuotasBody, N
     return json_response(await numbers_of(context.sql, EVERY_TENANT))
 
 
+_TENANT_SHOWN = '`{"tenant", "created_at_ms", "max_memories_per_user"}`'
 _TAKES = "`memories`, `runs_a_day`, `tokens_a_day`: numbers, or null to take one away"
 _SHOWN = Answer(200, '`{"memories", "runs_a_day", "tokens_a_day"}`, each with `most` (null without a limit) and `used`')
 _SET = Answer(200, '`{"memories", "runs_a_day", "tokens_a_day"}`, null where there is no limit')
@@ -75,6 +100,26 @@ _DEPLOYMENT = "/admin/quotas"
 RESOURCE: Resource[AdminContext] = Resource(
     "Tenants",
     (
+        Route(
+            "GET",
+            "/admin/tenants",
+            list_tenants,
+            needs="viewer",
+            tenant_in="own",
+            query=QueryString(PageQuery),
+            answers=(Answer(200, f'`{{"tenants", "cursor"}}`, by their ids: each {_TENANT_SHOWN}'),),
+            errors=("invalid_limit", "invalid_cursor"),
+        ),
+        Route(
+            "GET",
+            "/admin/tenants/{tenant}",
+            show_tenant,
+            name="get_tenant",
+            needs="viewer",
+            scope="memory:read",
+            answers=(Answer(200, _TENANT_SHOWN),),
+            errors=("invalid_tenant", "unknown_tenant"),
+        ),
         Route(
             "PUT",
             "/admin/tenants/{tenant}",
@@ -89,6 +134,19 @@ RESOURCE: Resource[AdminContext] = Resource(
                 Answer(200, "the same, when it was registered"),
             ),
             errors=("invalid_tenant", "tenant_being_erased"),
+        ),
+        Route(
+            "DELETE",
+            "/admin/tenants/{tenant}",
+            delete_tenant,
+            needs="owner",
+            tenant="any",
+            query=QueryString(DeleteQuery),
+            answers=(
+                Answer(202, '`{"receipt", "salt", "retry_after_ms"}` until it is complete: [an erasure](#an-erasure)'),
+                Answer(200, "the same, then"),
+            ),
+            errors=("invalid_tenant", "unknown_tenant", "not_confirmed", "outbox_waits", "contended"),
         ),
         Route("GET", _TENANT, show_quotas, name="get_quotas", needs="viewer", answers=(_SHOWN,)),
         Route(

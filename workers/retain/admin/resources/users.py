@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from retain.admin.context import AdminContext
+from retain.admin.erasing import erase_whole_user
 from retain.http import Response, json_response
 from retain.lifecycle.user_export import export_user_page
 from retain.memory.users import Users
@@ -46,6 +47,11 @@ async def put_user(context: AdminContext, request: TypedRequest[ProfileBody, Non
     users, user_id, body = _users(context, request.tenant_id), request.path["user"], request.body
     created = await users.put(user_id, body.name, body.locale, body.timezone)
     return json_response(await users.show(user_id), 201 if created else 200)
+
+
+async def delete_user(context: AdminContext, request: PathRequest) -> Response:
+    """Erase a user with everything that is kept of them, or resume it: 202 until it is complete."""
+    return await erase_whole_user(context, request.tenant_id, request.path["user"])
 
 
 async def export_user(context: AdminContext, request: TypedRequest[None, UserExportQuery]) -> Response:
@@ -95,6 +101,17 @@ RESOURCE: Resource[AdminContext] = Resource(
             takes="`name`, `locale`, `timezone`, as in [a run](agents.md#users); one that is absent is taken away",
             answers=(Answer(201, "the user"), Answer(200, "the user, who was known")),
             errors=("invalid_user",),
+        ),
+        Route(
+            "DELETE",
+            f"{_USERS}/{{user}}",
+            delete_user,
+            needs="owner",
+            answers=(
+                Answer(202, '`{"receipt", "salt", "retry_after_ms"}` until it is complete: [an erasure](#an-erasure)'),
+                Answer(200, "the same, then"),
+            ),
+            errors=("invalid_user", "outbox_waits", "contended"),
         ),
         Route(
             "GET",
