@@ -46,6 +46,8 @@ TESTS: Mapping[str, str] = {
     "test_only_a_key_that_runs_agents_makes_tokens",
     "retain.application_keys.keys.MAX_KEYS": "tests/application_keys/test_keys.py::"
     "test_a_tenant_has_a_hundred_valid_keys_and_pages_list_each_once",
+    "retain.admin.resources.runs.MAX_TEXT": "tests/shell/test_lists.py::"
+    "test_runs_are_listed_searched_and_shown_below_v1",
     "retain.application_keys.origins.MAX_CHARACTERS": "tests/application_keys/test_origins.py::"
     "test_the_longest_origin_is_accepted",
     "retain.application_keys.origins.MAX_ORIGINS": "tests/shell/test_pages.py::"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from retain.errors import InvalidInput
 from retain.items.entry import Tier
 from retain.json_text import Json
+from retain.limits.storage import MAX_KV_KEY_BYTES, utf8_bytes
 from retain.namespace import ItemKey
 from retain.ports import Row, Sql, SqlValue
 
 _COLUMNS = """
 key, tier, version, user_id, size_bytes, key_id, expires_at_ms, created_at_ms, updated_at_ms, deleted, kind
 """
-_MAX_KEY = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ async def list_items(
     asked for. So are values under legacy keys, until the backfill has written them under canonical ones.
     Raises: InvalidInput (code `invalid_cursor`); Unavailable.
     """
-    if cursor is not None and not 1 <= len(cursor) <= _MAX_KEY:
+    if cursor is not None and not 1 <= utf8_bytes(cursor) <= MAX_KV_KEY_BYTES:
         raise InvalidInput("the cursor is not valid", code="invalid_cursor")
     beginning = wanted.beginning(tenant_id)
     conditions, values = ["tenant_id = ?"], list[SqlValue]([tenant_id])
