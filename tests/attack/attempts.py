@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 from pydantic import TypeAdapter
 
 from retain.admin.mcp import _TOOLS as MEMORY_TOOLS
+from retain.routing.application_paths import applications_path
 from retain.routing.route import Route
 from tests.attack.known import Known
 from tests.attack.tenants import ATTACKER, MEMBERS, TOOL, VICTIM
@@ -24,6 +25,7 @@ from tools.http_docs import ANSWERED
 ROUTES: tuple[Route[Any], ...] = tuple(route for resource in ANSWERED for route in resource.routes)
 GATEWAY = tuple(route for route in ROUTES if route.guard == "API key")
 """The routes of the tool proxy."""
+_SECRET = ("cf-access-jwt-assertion", "authorization")
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
@@ -39,20 +41,33 @@ class Attempt:
 
     def __str__(self) -> str:
         sent = "" if self.body is None else f" {self.body[:600]!r}"
-        headers = {name: value for name, value in self.headers.items() if name != "cf-access-jwt-assertion"}
+        headers = {name: value for name, value in self.headers.items() if name not in _SECRET}
         return f"{self.method} {self.path} {headers or ''}{sent}"
 
 
 class Attacker:
-    """Draws attempts. api_key, token: the attacker's own, for the gateway and for what is behind Access."""
+    """Draws attempts. api_key, token: the attacker's own, for the gateway and for what is behind Access.
 
-    def __init__(self, rng: Random, mine: Known, theirs: Known, *, api_key: str, token: Mapping[str, str]) -> None:
+    applications: headers with the attacker's keys as an application and with a token of its user, each instead of `token`.
+    """
+
+    def __init__(
+        self,
+        rng: Random,
+        mine: Known,
+        theirs: Known,
+        *,
+        api_key: str,
+        token: Mapping[str, str],
+        applications: Sequence[Mapping[str, str]] = (),
+    ) -> None:
         self._rng = rng
         self._values = Values(rng, mine, theirs)
         self._mine = mine
         self._theirs = theirs
         self._api_key = api_key
         self._token = token
+        self._applications = applications
         self._bodies: Mapping[str, Callable[[], bytes]] = {
             "POST /mcp": self._gateway_message,
             "POST /admin/tenants/{tenant}/mcp": self._memory_message,
@@ -65,12 +80,25 @@ class Attacker:
         route = self._rng.choice(among)
         self._values.listed = route.path.rpartition("/")[2]
         headers = {name: self._values.known("any") for name in route.headers if self._rng.random() < 0.15}
+        path = self._path(route) + self._query(route)
         if route.guard == "API key":
             headers["authorization"] = f"Bearer {self._key()}"
+        elif self._applications and self._rng.random() < 0.3:
+            headers |= self._as_application()
+            if self._rng.random() < 0.7:
+                path = applications_path(path)
         elif self._rng.random() < 0.995:
             headers |= self._token
-        path = self._path(route) + self._query(route)
         return Attempt(f"{route.method} {route.path}", route.method, path, headers, self._body(route))
+
+    def _as_application(self) -> Mapping[str, str]:
+        """Return the header of an application or of its user; sometimes with something changed."""
+        chosen = self._rng.choice(self._applications)
+        if self._rng.random() < 0.95:
+            return chosen
+        text = chosen["authorization"]
+        changed = (text.replace(f"_{ATTACKER}_", f"_{VICTIM}_"), text[:-3], f"{text}.{VICTIM}", text.swapcase())
+        return {"authorization": self._rng.choice(changed)}
 
     def _path(self, route: Route[Any]) -> str:
         return _PARAMETER.sub(lambda found: self._segment(route, found[1]), route.path)
@@ -79,7 +107,7 @@ class Attacker:
         rng = self._rng
         if name == "tenant":
             drawn = rng.random()
-            if route.name == "delete_namespace":  # who erases its own tenant can try nothing more
+            if route.name in ("delete_namespace", "delete_tenant"):  # who erases its own tenant can try nothing more
                 return VICTIM if drawn < 0.5 else self._hostile_segment()
             if drawn < 0.84:
                 return ATTACKER

@@ -42,7 +42,9 @@ _STEP = 10_000
 class Target:
     """The deployment under attack.
 
-    canary: what every word of the victim begins with. leaks: where it was seen outside of an answer.
+    canary: what every word of the victim begins with. leaks: where it was seen outside of an answer. applications: headers
+    with keys of the attacker's, and with a token of its user. inside: with a token of the victim's, for a user of it of whom
+    it has nothing.
     """
 
     def __init__(self, worker: Worker, rng: Random) -> None:
@@ -55,6 +57,8 @@ class Target:
         self.mine = Known(rng)
         self.theirs = Known(rng)
         self.keys: dict[str, str] = {}
+        self.applications: list[Mapping[str, str]] = []
+        self.inside: Mapping[str, str] = {}
         self._owner = self.token(OWNER)
         self._words = 0
         self._queries = 0
@@ -91,9 +95,17 @@ class Target:
             for path, answer in furnished.answers:
                 known.learn(path, answer.body)
             if tenant == VICTIM:
+                runner = await self._application(tenant, "runs")
+                self.inside = await self._user(tenant, "nobody", runner)
                 known.hide(self.rng)
                 evidence = Evidence.taken(self.rows(), VICTIM)
         self.theirs.lines = [re.sub(f"{self.canary}x[0-9]+", "plain", line) for line in self.theirs.lines]
+        admin = await self._application(ATTACKER, "admin")
+        self.applications = [
+            admin,
+            await self._application(ATTACKER, "runs", "memory:read", "memory:write"),
+            await self._user(ATTACKER, "ann", admin),
+        ]
         self.attacked = True
         return evidence
 
@@ -177,6 +189,23 @@ class Target:
         self.steps += _STEP
         return 0
 
+    async def _application(self, tenant: str, *scopes: str) -> Mapping[str, str]:
+        """Return the header of an application with a new key, which it has used."""
+        made = await self.request("POST", f"/admin/tenants/{tenant}/keys", {"name": "app", "scopes": scopes})
+        assert made.status == 201, made.body
+        headers = {"authorization": f"Bearer {made.content['key']}"}
+        await self.request("GET", f"/v1/agents/{tenant}", headers=headers)
+        await self.worker.settled()
+        return headers
+
+    async def _user(self, tenant: str, user: str, application: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the header of a user of the application."""
+        made = await self.request(
+            "POST", f"/v1/tenants/{tenant}/tokens", {"user": user, "minutes": 60}, headers=application
+        )
+        assert made.status == 201, made.body
+        return {"authorization": f"Bearer {made.content['token']}"}
+
     async def _provision(self, tenant: str, secret: str) -> None:
         key = new_api_key(tenant, [TOOL], now_ms=self.worker.clock())
         parameters = {"type": "object", "properties": {"order_id": {"type": "string"}}}
@@ -214,6 +243,7 @@ async def target(rng: Random) -> AsyncIterator[Target]:
         "ACCESS_AUDIENCE": AUDIENCE,
         "OWNERS": f"email:{OWNER}",
         "AGENT_MEMORY_ACCOUNT": ACCOUNT,
+        "APPLICATION_KEYS": "true",
     }
     with _silent(), model_requests_allowed(), pytest.MonkeyPatch.context() as patch:
         async with serving(**settings) as worker:

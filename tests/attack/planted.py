@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from retain.application_keys.scope import OwnTenant
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.ports import SqlResult, SqlValue, Statement
+from retain.roles.role import Role
 from retain.routing import router
 from retain.routing.permission import Permission
 from tests.attack.tenants import ATTACKER, VICTIM
@@ -18,6 +20,8 @@ from tests.attack.tenants import ATTACKER, VICTIM
 Plant = Callable[[pytest.MonkeyPatch], None]
 Rewrite = Callable[[str, Sequence[SqlValue]], str]
 _TENANT = re.compile(r"\b(?:\w+\.)?tenant_id = (\?\d*)")
+_INDEX = re.compile(r" INDEXED BY \w+")
+"""An index of the tenant's rows cannot answer without the tenant."""
 _WRITES = ("UPDATE", "DELETE")
 _NUMBERS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 1600000) SELECT n FROM c"
 
@@ -46,7 +50,7 @@ def without_tenant(table: str, *, writes: bool = False) -> Plant:
 
     def rewrite(sql: str, _: Sequence[SqlValue]) -> str:
         concerned = named.search(sql) is not None and sql.lstrip().upper().startswith(_WRITES) == writes
-        return _TENANT.sub(r"\1 IS NOT NULL", sql) if concerned else sql
+        return _INDEX.sub("", _TENANT.sub(r"\1 IS NOT NULL", sql)) if concerned else sql
 
     return _rewritten(rewrite)
 
@@ -85,6 +89,15 @@ def _roles_not_asked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(router, "permission", everything)
 
 
+def _keys_of_every_tenant(patch: pytest.MonkeyPatch) -> None:
+    """An application's key owns every tenant."""
+
+    async def owner(*_: object) -> Role:
+        return "owner"
+
+    patch.setattr(OwnTenant, "role", owner)
+
+
 def _together(*plants: Plant) -> Plant:
     def plant(patch: pytest.MonkeyPatch) -> None:
         for one in plants:
@@ -95,6 +108,7 @@ def _together(*plants: Plant) -> Plant:
 
 PLANTS: Mapping[str, Plant] = {
     "roles are not asked": _roles_not_asked,
+    "keys of every tenant": _keys_of_every_tenant,
     "runs of every tenant": without_tenant("agent_runs"),
     "messages of every tenant": without_tenant("conversation_messages"),
     "datasets of every tenant": without_tenant("eval_datasets"),

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from random import Random
 from urllib.parse import quote
 
 import pytest
 
+from retain.application_keys.tokens import BoundUser
 from tests.attack.attempts import ROUTES, Attacker
 from tests.attack.evidence import Evidence
 from tests.attack.host import target
-from tests.attack.known import Known
+from tests.attack.known import ULID, Known
 from tests.attack.tenants import ATTACKER, VICTIM
 from tests.attack.trial import ROUND, attack
 
 ROUNDS = 8
 """Rounds in the suite: `make attack` runs others, with seeds of its own."""
+
+INSIDE = 1_500
+"""Attempts of a user."""
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
@@ -51,6 +56,33 @@ async def test_the_victim_has_a_canary_in_every_store_and_the_attacker_knows_non
             assert attacked.canary not in repr(known)
         assert attacked.theirs.hidden
         assert not evidence.changes(attacked.rows()), "what the attacker has of its own changes nothing"
+
+
+async def test_a_user_of_the_victim_reaches_nothing_of_its_other_users_without_running_an_agent() -> None:
+    """What a run shows of the tenant's own memories is for the definitions of its agents to say."""
+    among = [route for route in ROUTES if route.guard == "Access" and route.name != "create_run"]
+    statuses: Counter[int] = Counter()
+    async with target(Random(6)) as attacked:
+        evidence = await attacked.prepare()
+        rng = Random(6)
+        token, keys = attacked.inside, attacked.keys[VICTIM]
+        inside = Attacker(rng, attacked.theirs, attacked.theirs, api_key=keys, token=token, applications=[token])
+        for _ in range(INSIDE):
+            attempt = inside.attempt(among)
+            path = attempt.path.replace(f"/{ATTACKER}/", f"/{VICTIM}/")
+            answer = await attacked.worker.request(attempt.method, path, headers=attempt.headers, body=attempt.body)
+            await attacked.worker.settled()
+            statuses[answer.status] += 1
+            shown = answer.body.decode("utf-8", "replace") + str(answer.headers)
+            assert attacked.canary not in shown.lower(), f"{attempt}: {shown[:300]}"
+            assert not attacked.theirs.hidden & set(ULID.findall(shown)), f"{attempt}: {shown[:300]}"
+            assert answer.status < 500, f"{attempt}: {shown[:300]}"
+        own = BoundUser("nobody").instance("")
+        rows = attacked.rows()
+        asked = Counter(row for row in rows["objects/names"] if f":{VICTIM}:{own}" in str(row[0]))
+        assert asked, "whoever asks for an instance of their own asks an object, which has nothing"
+        assert evidence.changes({**rows, "objects/names": rows["objects/names"] - asked}) == []
+    assert {200, 403, 404} <= statuses.keys()
 
 
 async def test_evidence_shows_a_row_that_is_gone_changed_or_new() -> None:

@@ -85,6 +85,7 @@ async def _round(summary: Summary, seed: int, size: int, *, stop_at_first: bool)
             attacked.theirs,
             api_key=attacked.keys[ATTACKER],
             token=attacked.token(MEMBERS[ATTACKER]),
+            applications=attacked.applications,
         )
         for number in range(size):
             attempt = attacker.attempt()
