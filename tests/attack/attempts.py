@@ -83,7 +83,7 @@ class Attacker:
         path = self._path(route) + self._query(route)
         if route.guard == "API key":
             headers["authorization"] = f"Bearer {self._key()}"
-        elif self._applications and self._rng.random() < 0.3:
+        elif self._applications and self._rng.random() < 0.25:
             headers |= self._as_application()
             if self._rng.random() < 0.7:
                 path = applications_path(path)

@@ -101,11 +101,9 @@ class Target:
                 evidence = Evidence.taken(self.rows(), VICTIM)
         self.theirs.lines = [re.sub(f"{self.canary}x[0-9]+", "plain", line) for line in self.theirs.lines]
         admin = await self._application(ATTACKER, "admin")
-        self.applications = [
-            admin,
-            await self._application(ATTACKER, "runs", "memory:read", "memory:write"),
-            await self._user(ATTACKER, "ann", admin),
-        ]
+        scoped = await self._application(ATTACKER, "runs", "memory:read", "memory:write")
+        ann = await self._user(ATTACKER, "ann", admin)
+        self.applications = [*[admin] * 7, scoped, scoped, ann]  # most of what the others ask is refused at once
         self.attacked = True
         return evidence
 
