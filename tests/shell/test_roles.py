@@ -109,7 +109,6 @@ def test_viewers_change_nothing_and_only_owners_take_data_out_or_away() -> None:
         "POST /admin/tenants/{tenant}/keys",
         "PATCH /admin/tenants/{tenant}/keys/{key_id}",
         "POST /admin/tenants/{tenant}/keys/{key_id}/rotate",
-        "PATCH /admin/tenants/{tenant}/keys/{key_id}",
         "DELETE /admin/tenants/{tenant}/keys/{key_id}",
         "GET /admin/roles",
         "PUT /admin/roles/{subject}",
