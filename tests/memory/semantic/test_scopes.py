@@ -353,6 +353,7 @@ def test_only_the_runtime_makes_scopes() -> None:
                 makers.add(path.relative_to("workers/retain").as_posix())
     assert makers == {
         "admin/context.py",
+        "agent_memory/names.py",  # from the profile of a checked path
         "agents/identity.py",
         "agents/toolbox.py",  # for a user whom several agents share
         "evaluation/case_run.py",  # for a case's scratch tenant
@@ -426,7 +427,7 @@ def test_no_operation_accepts_a_scope_a_tenant_or_the_index_filter() -> None:
             parameters = set(inspect.signature(method).parameters)
             assert not parameters & {"scope", "tenant", "tenant_id", "agent_type", "namespace", "house"}, name
     assert set(inspect.signature(RecallQuery).parameters) == {
-        *("text", "top_k", "as_of_ms", "valid_at_ms", "filter", "below", "min_score", "context")
+        *("text", "top_k", "as_of_ms", "valid_at_ms", "filter", "below", "min_score", "context", "today_ms")
     }
 
 
