@@ -19,11 +19,13 @@ from retain.models.requests import forbid_model_requests
 from tests.e2e.local_state import LocalState
 from tests.e2e.servers import client_of, serving, staged
 from tests.scheduling import ServersTogether
+from tests.support.contract import hold_routers
 from tests.support.machines import SUITE
 from tools.local_server import LocalServer, migrate
 from tools.paths import PRODUCTION_CONFIG
 
 forbid_model_requests()
+hold_routers()
 
 hypothesis.settings.load_profile(SUITE)
 

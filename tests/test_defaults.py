@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from retain.admin import maintenance
 from retain.admin.mcp import RecallArguments
-from retain.admin.resources.memories import RecallBody
+from retain.admin.memory_bodies import RecallBody
 from retain.agents import definitions, instance
 from retain.agents.queueing import reports, wakeups
 from retain.contracts.vectors import VectorMemory

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 
 from tests.docs.markdown import page
+from tests.support.contract import check_exchange
 from tools.local_config import write_local_config
 from tools.local_server import LocalServer, start, stop
 from tools.paths import ROOT
@@ -65,10 +66,15 @@ def serving(state: Path, config: Path) -> Iterator[LocalServer]:
 
 
 def client_of(server: LocalServer) -> httpx.Client:
-    """Return a client of the server, to be closed. Each request has a connection of its own.
+    """Return a client of the server, to be closed. It holds the server to its document.
 
+    Each request has a connection of its own.
     The server may close a kept connection in the moment in which it is used again.
     """
     return httpx.Client(
-        base_url=server.base_url, timeout=60, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+        base_url=server.base_url,
+        timeout=60,
+        trust_env=False,
+        limits=httpx.Limits(max_keepalive_connections=0),
+        event_hooks={"response": [check_exchange]},
     )

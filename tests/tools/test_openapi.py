@@ -65,6 +65,33 @@ def test_an_operation_says_which_role_and_which_scope_it_needs() -> None:
     assert DOCUMENT["paths"]["/healthz"]["get"]["security"] == []
 
 
+UNTYPED = {"call_tool", "send_gateway_message", "send_memory_message"}
+"""What an upstream answers, and messages of a protocol with a specification of its own."""
+
+
+def test_every_json_answer_has_a_type() -> None:
+    untyped = {
+        route.name
+        for route in ROUTES
+        for answer in route.answers
+        if answer.model is None and answer.status != 204 and "application/json" in answer.media_types
+    }
+    assert untyped == UNTYPED
+
+
+def test_an_answer_that_is_streamed_is_one_of_events() -> None:
+    run = DOCUMENT["paths"]["/v1/agents/{tenant}/{agent_type}/run"]["post"]["responses"]["200"]["content"]
+    assert run["text/event-stream"] == {"schema": {"type": "string"}}
+    assert run["application/json"] == {"schema": {"$ref": "#/components/schemas/RunResult"}}
+
+
+def test_what_may_be_absent_from_an_answer_is_not_required() -> None:
+    result = DOCUMENT["components"]["schemas"]["RunResult"]
+    assert set(result["properties"]) - set(result["required"]) == {"by", "done", "error", "finish_reason", "procedure"}
+    usage = DOCUMENT["components"]["schemas"]["RunUsage"]
+    assert set(usage["properties"]) == set(usage["required"]), "a default of the code is not absent from what it writes"
+
+
 def test_every_reference_leads_to_a_schema() -> None:
     text = json.dumps(DOCUMENT)
     named = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}

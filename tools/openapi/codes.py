@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from tools.paths import ROOT
@@ -18,25 +18,26 @@ from retain.routing.route import ErrorGroup, Route
 
 PROBLEM = "application/problem+json"
 
-_CLASSES: Mapping[type[errors.RetainError], Any] = {
-    errors.RetainError: Literal["internal"],
-    errors.InvalidInput: codes.InvalidInputCode,
-    errors.MethodNotAllowed: codes.MethodNotAllowedCode,
-    errors.LimitExceeded: codes.LimitExceededCode,
-    errors.Unauthenticated: codes.UnauthenticatedCode,
-    errors.Forbidden: codes.ForbiddenCode,
-    errors.NotFound: codes.NotFoundCode,
-    errors.Conflict: codes.ConflictCode,
-    errors.QuotaExceeded: codes.QuotaExceededCode,
-    errors.RateLimited: codes.RateLimitedCode,
-    errors.Unavailable: codes.UnavailableCode,
-    errors.UpstreamFailed: codes.UpstreamFailedCode,
-    errors.Misconfigured: codes.MisconfiguredCode,
-}
+_CLASSES: Sequence[tuple[type[errors.RetainError], Any]] = (
+    (errors.RetainError, Literal["internal"]),
+    (errors.NotFound, Literal["no_such_tool", "unknown_scope"]),
+    (errors.Conflict, Literal["constraint"]),
+    (errors.UpstreamFailed, Literal["schema_mismatch"]),
+    (errors.InvalidInput, codes.InvalidInputCode),
+    (errors.MethodNotAllowed, codes.MethodNotAllowedCode),
+    (errors.LimitExceeded, codes.LimitExceededCode),
+    (errors.Unauthenticated, codes.UnauthenticatedCode),
+    (errors.Forbidden, codes.ForbiddenCode),
+    (errors.NotFound, codes.NotFoundCode),
+    (errors.Conflict, codes.ConflictCode),
+    (errors.QuotaExceeded, codes.QuotaExceededCode),
+    (errors.RateLimited, codes.RateLimitedCode),
+    (errors.Unavailable, codes.UnavailableCode),
+    (errors.UpstreamFailed, codes.UpstreamFailedCode),
+    (errors.Misconfigured, codes.MisconfiguredCode),
+)
 _PROBLEMS: Mapping[str, Mapping[str, Any]] = {
-    code: json.loads(problem(kind("", code=code), "").body)
-    for kind, literal in _CLASSES.items()
-    for code in get_args(literal)
+    code: json.loads(problem(kind("", code=code), "").body) for kind, literal in _CLASSES for code in get_args(literal)
 }
 STATUSES: Mapping[str, int] = {code: body["status"] for code, body in _PROBLEMS.items()}
 """The HTTP status of each code."""

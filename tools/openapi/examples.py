@@ -4,6 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+_MEMORY = {"content": "Ann prefers e-mail.", "kind": "fact", "metadata": {"source": "crm"}}
+_MESSAGE = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 EXAMPLES: Mapping[str, object] = {
-    "create_run": {"input": "Where is order 1042?", "instance_id": "desk"},
+    "send_gateway_message": _MESSAGE,
+    "create_run": {
+        "input": "From: ann@shop.example\n\nI want a refund of order AB-2001, it never arrived.",
+        "instance_id": "desk",
+        "user": {"id": "ann", "name": "Ann", "locale": "en-GB", "timezone": "Europe/London"},
+    },
+    "cancel_run": {"reason": "the customer called"},
+    "resume_run": {"call": "1.0", "decision": "approve", "reason": "checked by phone"},
+    "rename_instance": {"title": "Refund of AB-2001"},
+    "register_tenant": {"max_memories_per_user": 10_000},
+    "set_quotas": {"memories": 100_000, "runs_a_day": 5_000, "tokens_a_day": None},
+    "set_default_quotas": {"memories": 1_000_000},
+    "grant_role": {"role": "operator"},
+    "grant_deployment_role": {"role": "viewer"},
+    "create_key": {"name": "web shop", "scopes": ["runs", "memory:read"], "days": 365},
+    "change_key": {"origins": ["https://shop.example"]},
+    "rotate_key": {"grace_minutes": 60},
+    "create_token": {"user": "ann", "agent_type": "order_triage", "minutes": 15},
+    "put_user": {"name": "Ann", "locale": "en-GB", "timezone": "Europe/London"},
+    "seed_memories": {"tenant": "acme", "agent_type": "refund_decision", "memories": [_MEMORY]},
+    "create_memory": {**_MEMORY, "user_id": "ann"},
+    "recall_memories": {"query": "How does Ann want to be reached?", "top_k": 3, "user_id": "ann", "explain": True},
+    "update_memory": {"content": "Ann prefers text messages.", "importance": 0.8},
+    "ingest_conversation": {
+        "conversation": "mail-1",
+        "user_id": "ann",
+        "messages": [
+            {"speaker": "Ann", "content": "I live in Porto.", "at_ms": 1_700_000_000_000},
+            {"speaker": "support", "content": "Noted, thank you."},
+        ],
+    },
+    "send_memory_message": _MESSAGE,
+    "put_item": {"value": "dark", "user_id": "ann", "ttl_s": 3600},
+    "erase_memories": {"user": "ann"},
+    "start_restore": {"at_ms": 1_700_000_000_000},
+    "put_dataset": {
+        "description": "What refund_decision says",
+        "target": {"agent": "refund_decision"},
+        "thresholds": {"pass_rate": 1.0},
+        "cases": [{"id": "first", "input": "ann@shop.example, AB-2001", "expected": {"contains": ["APPROVE"]}}],
+    },
+    "start_evaluation": {"dataset": "refunds"},
+    "advance_key_migration": {"to": 1, "baseline": 0.99},
+    "roll_back_key_migration": {"to": 0},
+    "record_release": {"release": "2026-11-23"},
+    "backfill_keys": {"again": False},
+    "record_run_outcome": {"score": 1.0},
 }

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from retain.routing.route import Route
 
 Json = dict[str, Any]
 Mode = Literal["validation", "serialization"]
-Key = tuple[type, Mode]
+Key = tuple[Any, Mode]
 """A type, and whether it is read or written: a field with a default may be absent only from what is read."""
 
 REF = "#/components/schemas/{model}"
@@ -36,7 +38,7 @@ _WRITTEN = re.compile(r"\w+Json$")
 def types_of(routes: Sequence[Route[Any]]) -> list[Key]:
     """Return every type that the routes read or write, by name."""
     found = {key for route in routes for key in _types(route)}
-    return sorted(found, key=lambda key: (key[0].__name__, key[1]))
+    return sorted(found, key=lambda key: (str(key[0]), key[1]))
 
 
 def _types(route: Route[Any]) -> Iterator[Key]:
@@ -53,8 +55,8 @@ def components(types: Sequence[Key]) -> tuple[Mapping[Key, Json], Json]:
     A type whose name ends in `Json` loses the ending: it is what is written of the thing that has the name.
     Raises: ValueError when two schemas then have one name.
     """
-    adapters: list[tuple[type, Mode, TypeAdapter[Any]]] = [(kind, mode, TypeAdapter(kind)) for kind, mode in types]
-    found, schema = TypeAdapter.json_schemas(adapters, ref_template=REF)
+    adapters: list[tuple[Any, Mode, TypeAdapter[Any]]] = [(kind, mode, TypeAdapter(kind)) for kind, mode in types]
+    found, schema = TypeAdapter.json_schemas(adapters, ref_template=REF, schema_generator=_WithDefaults)
     defined = schema.get("$defs", {})
     names = {name: name.removesuffix("Json") if _WRITTEN.fullmatch(name) else name for name in defined}
     if len(set(names.values())) != len(names):
@@ -62,6 +64,15 @@ def components(types: Sequence[Key]) -> tuple[Mapping[Key, Json], Json]:
     renamed = _renamed(defined, names)
     references = {(kind, mode): _renamed(found[kind, mode], names) for kind, mode in types}
     return references, {names[name]: _tidy(renamed[name]) for name in sorted(defined, key=names.__getitem__)}
+
+
+class _WithDefaults(GenerateJsonSchema):
+    """Knows that a dataclass is written with every field: its defaults are of no concern to who reads it."""
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        """Return the schema of a dataclass."""
+        found = super().dataclass_schema(schema)
+        return {**found, "required": [*found["properties"]]} if self.mode == "serialization" else found
 
 
 def _renamed(schema: Json, names: Mapping[str, str]) -> Json:

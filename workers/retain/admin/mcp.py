@@ -15,8 +15,8 @@ from typing import TypeVar
 from pydantic import BaseModel, Field
 
 from retain.admin.context import AdminContext
+from retain.admin.memory_bodies import EditBody, MemoryBody, TurnBody, texts_of
 from retain.admin.memory_desk import MemoryDesk, Owner
-from retain.admin.resources.memories import EditBody, MemoryBody, TurnBody, texts_of
 from retain.errors import Forbidden, InvalidInput, NoSuchTool
 from retain.http import Response
 from retain.json_text import Json, JsonObject

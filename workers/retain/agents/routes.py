@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue
 from retain.agents.calls.report import RunReport
 from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
 from retain.agents.calls.run_request import RunInput, RunRequest
+from retain.agents.calls.shown import InstanceJson, RunReportJson, RunResultJson, RunStandingJson
 from retain.agents.calls.user import User
 from retain.agents.context import AgentsContext
 from retain.agents.conversations import routes as conversations
@@ -213,11 +214,17 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 "last-event-id": "with `stream`: the event after which to continue",
             },
             answers=(
-                Answer(200, "[a result](#a-run); with `stream` [events](agents.md#streaming)", media_types=_STREAMED),
+                Answer(
+                    200,
+                    "[a result](#a-run); with `stream` [events](agents.md#streaming)",
+                    model=RunResultJson,
+                    media_types=_STREAMED,
+                ),
                 Answer(
                     202,
                     "the run, while it waits, an earlier request with the key is running, or it is"
                     " [queued](agents.md#a-busy-instance): then with its `queue_position`, 1 for the next to begin",
+                    model=RunStandingJson,
                 ),
             ),
             errors=(
@@ -252,6 +259,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
                     '`{"instance_id", "turn_state", "queue", "run_log", "working", "procedures", "conversation"}`: the'
                     " newest 50 runs and log entries, newest first, the queued runs, the working keys, the posteriors of"
                     " its workflows, and [its conversation](#a-conversation) with its summary. Reading creates no instance",
+                    model=InstanceJson,
                 ),
             ),
             errors=_OF_AN_INSTANCE,
@@ -264,7 +272,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             needs="viewer",
             scope="runs",
             for_users=True,
-            answers=(Answer(200, "[a result](#a-run), or the run's state so far"),),
+            answers=(Answer(200, "[a result](#a-run), or the run's state so far", model=RunReportJson),),
             errors=_OF_A_RUN,
         ),
         Route(
@@ -292,8 +300,8 @@ RESOURCE: Resource[AgentsContext] = Resource(
             body=JsonBody(CancelBody, required=False),
             takes="`reason`, or no body",
             answers=(
-                Answer(200, "[a result](#a-run)"),
-                Answer(202, "the run, while [a call ends](agents.md#cancelling)"),
+                Answer(200, "[a result](#a-run)", model=RunResultJson),
+                Answer(202, "the run, while [a call ends](agents.md#cancelling)", model=RunStandingJson),
             ),
             errors=_OF_A_RUN,
         ),
@@ -305,7 +313,10 @@ RESOURCE: Resource[AgentsContext] = Resource(
             scope="runs",
             body=JsonBody(ResumeBody),
             takes="[an answer](#an-answer)",
-            answers=(Answer(202, "the run's state"), Answer(200, "the same, when it has ended")),
+            answers=(
+                Answer(202, "the run's state", model=RunStandingJson),
+                Answer(200, "the same, when it has ended", model=RunResultJson),
+            ),
             errors=(*_OF_A_RUN, "not_waiting", "already_answered", "run_cancelled"),
         ),
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
 
 from retain.errors import RetainError
 from retain.http import Response, json_response
@@ -54,19 +56,35 @@ async def _verdict(probe: Probe) -> str:
     return "ok"
 
 
+@dataclass(frozen=True, slots=True)
+class HealthAnswer:
+    """That the Worker runs."""
+
+    status: Literal["ok"]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadinessAnswer:
+    """Whether the Worker can serve. schema: the version of D1's schema that it knows. stores: `ok` or a code, by store."""
+
+    status: Literal["ready", "not_ready"]
+    version: str
+    schema: int
+    stores: Mapping[str, str]
+
+
 async def show_health(_: Readiness, __: PathRequest) -> Response:
     """Report that the Worker runs, and its version. Nothing is read."""
-    return json_response({"status": "ok", "version": __version__})
+    return json_response(asdict(HealthAnswer("ok", __version__)))
 
 
 async def show_readiness(readiness: Readiness, _: PathRequest) -> Response:
     """Report whether the Worker can serve, and what each store answers: `ok`, a code, or `no_answer`."""
     stores = await readiness.read()
     is_ready = all(stores[name] == "ok" for name in REQUIRED & stores.keys())
-    status = "ready" if is_ready else "not_ready"
-    return json_response(
-        {"status": status, "version": __version__, "schema": VERSION, "stores": stores}, 200 if is_ready else 503
-    )
+    shown = ReadinessAnswer("ready" if is_ready else "not_ready", __version__, VERSION, stores)
+    return json_response(asdict(shown), 200 if is_ready else 503)
 
 
 _READINESS = '`{"status", "version", "schema", "stores"}`'
@@ -75,14 +93,16 @@ RESOURCE: Resource[Readiness] = Resource(
     tuple(
         Route(method, path, handler, name=f"{verb}_{path[1:-1]}", guard="anyone", answers=answers)
         for path, handler, answers in (
-            ("/healthz", show_health, (Answer(200, '`{"status": "ok", "version"}`'),)),
+            ("/healthz", show_health, (Answer(200, '`{"status": "ok", "version"}`', HealthAnswer),)),
             (
                 "/readyz",
                 show_readiness,
                 (
-                    Answer(200, f"`ready`: {_READINESS}"),
+                    Answer(200, f"`ready`: {_READINESS}", ReadinessAnswer),
                     Answer(
-                        503, "`not_ready`, with the same fields: D1 or KV does not answer, or the schema is not known"
+                        503,
+                        "`not_ready`, with the same fields: D1 or KV does not answer, or the schema is not known",
+                        ReadinessAnswer,
                     ),
                 ),
             ),

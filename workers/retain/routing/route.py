@@ -38,7 +38,7 @@ class Answer:
 
     status: int
     what: str = ""
-    model: type | None = None
+    model: object = None
     media_types: Sequence[str] = ("application/json",)
 
 

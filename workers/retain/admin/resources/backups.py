@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from retain.admin.answers.lifecycle import BackupJobJson, BackupsJson
 from retain.admin.context import AdminContext
 from retain.http import Response, json_response
 from retain.identifiers import check_id, check_tenant
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
+from retain.lifecycle.backups.objects import Manifest
 from retain.lifecycle.backups.restoring import RestoreRequest
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.permission import require_role
@@ -83,8 +85,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             name="start_backup",
             needs="operator",
             answers=(
-                Answer(202, "[the job](lifecycle.md#backups), which the next call continues"),
-                Answer(200, "the job, when it is completed; its `job_id` is the backup's id"),
+                Answer(202, "[the job](lifecycle.md#backups), which the next call continues", model=BackupJobJson),
+                Answer(200, "the job, when it is completed; its `job_id` is the backup's id", model=BackupJobJson),
             ),
             errors=("erasure_running", _STOPPED),
         ),
@@ -95,7 +97,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             query=QueryString(BackupsQuery),
             tenant="any",
-            answers=(Answer(200, '`{"backups", "cursor"}`, oldest first, 40 on a page'),),
+            answers=(Answer(200, '`{"backups", "cursor"}`, oldest first, 40 on a page', model=BackupsJson),),
             errors=("invalid_cursor",),
         ),
         Route(
@@ -105,7 +107,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             name="get_backup",
             needs="viewer",
             tenant="any",
-            answers=(Answer(200, "the backup"),),
+            answers=(Answer(200, "the backup", model=Manifest),),
             errors=("no_such_backup", "invalid_id"),
         ),
         Route(
@@ -128,8 +130,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             takes="[a restore](lifecycle.md#restore), each field optional: `from`, the tenant whose backups are read;"
             " `backup`, the id of one; `at_ms`, the point in time",
             answers=(
-                Answer(202, "[the job](lifecycle.md#restore), which the same call continues"),
-                Answer(200, "the job, when it is completed"),
+                Answer(202, "[the job](lifecycle.md#restore), which the same call continues", model=BackupJobJson),
+                Answer(200, "the job, when it is completed", model=BackupJobJson),
             ),
             errors=(
                 "invalid_body",
@@ -150,7 +152,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             show_restore,
             name="get_restore_job",
             needs="viewer",
-            answers=(Answer(200, "the job"),),
+            answers=(Answer(200, "the job", model=BackupJobJson),),
             errors=("no_such_job", "invalid_id"),
         ),
     ),

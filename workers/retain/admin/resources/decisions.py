@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from retain.admin.answers.runs import DecisionsJson, KvChangesJson
 from retain.admin.context import AdminContext
 from retain.http import Response, json_response
 from retain.ledgers.decisions import list_decisions
@@ -85,6 +86,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     200,
                     '`{"decisions", "cursor"}`, each with `memories`: the `kind`, `id`, `version` and `source` of what it'
                     " rests on",
+                    model=DecisionsJson,
                 ),
             ),
             errors=("invalid_agent_type", "invalid_limit", "invalid_cursor"),
@@ -96,7 +98,9 @@ RESOURCE: Resource[AdminContext] = Resource(
             name="list_kv_changes",
             needs="viewer",
             query=QueryString(ChangesQuery),
-            answers=(Answer(200, '`{"changes", "cursor"}`: keys, sizes and digests, never values'),),
+            answers=(
+                Answer(200, '`{"changes", "cursor"}`: keys, sizes and digests, never values', model=KvChangesJson),
+            ),
             errors=("invalid_limit", "invalid_cursor"),
         ),
     ),

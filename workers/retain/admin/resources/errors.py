@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from retain.admin.answers.runs import ErrorsJson, ReplayJson, ShownErrorJson
 from retain.admin.context import AdminContext
 from retain.http import Response, json_response
 from retain.identifiers import check_tenant
-from retain.ledgers.errors import ERROR_ID, ErrorState, Stage, check_error_id, dismiss, find_error, list_errors
+from retain.ledgers.errors import (
+    ERROR_ID,
+    ErrorState,
+    ParkedError,
+    Stage,
+    check_error_id,
+    dismiss,
+    find_error,
+    list_errors,
+)
 from retain.ledgers.put_aside import dropping, put_aside_for
 from retain.routing.parameters import PathParameter
 from retain.routing.queries import AgentType, PageQuery, QueryString
@@ -77,7 +87,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             tenant_in="own",
             query=QueryString(ErrorsQuery),
-            answers=(Answer(200, '`{"errors", "cursor"}`, the last to go wrong first'),),
+            answers=(Answer(200, '`{"errors", "cursor"}`, the last to go wrong first', model=ErrorsJson),),
             errors=("invalid_tenant", "invalid_agent_type", "invalid_limit", "invalid_cursor"),
         ),
         Route(
@@ -89,7 +99,9 @@ RESOURCE: Resource[AdminContext] = Resource(
             parameters=_ID,
             answers=(
                 Answer(
-                    200, "the error; `owed`: null, or of the stage `outbox` `{statement, code, bytes, failed_at_ms}`"
+                    200,
+                    "the error; `owed`: null, or of the stage `outbox` `{statement, code, bytes, failed_at_ms}`",
+                    model=ShownErrorJson,
                 ),
             ),
             errors=("no_such_error", "invalid_error_id"),
@@ -107,6 +119,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     '`{"error", "outcome"}`: the error, `replayed` if the work succeeded and `parked` if not; and what was'
                     " reported by the part that owns the work, or the code and the message of its failure; null for an error"
                     " that was not parked",
+                    model=ReplayJson,
                 ),
             ),
             errors=("no_such_error", "invalid_error_id", "not_replayable"),
@@ -118,7 +131,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="operator",
             tenant_in="own",
             parameters=_ID,
-            answers=(Answer(200, "the error; one that was not parked is unchanged"),),
+            answers=(Answer(200, "the error; one that was not parked is unchanged", model=ParkedError),),
             errors=("no_such_error", "invalid_error_id"),
         ),
     ),

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from retain.admin.answers.evaluation import (
+    ComparisonJson,
+    DatasetInfoJson,
+    DatasetsJson,
+    EvaluationJson,
+    EvaluationProgressJson,
+    EvaluationsJson,
+    ShownDatasetJson,
+)
 from retain.admin.context import AdminContext
 from retain.admin.resources.memories import OF_A_MEMORY
 from retain.evaluation.comparison import comparison
@@ -143,8 +152,8 @@ _DATASET = {"name": PathParameter(DATASET_NAME.pattern, check_dataset_name)}
 _RUNS = "/admin/tenants/{tenant}/evals/runs"
 _RUN = f"{_RUNS}/{{run_id}}"
 _PROGRESS = (
-    Answer(202, '[`{"run", "retry_after_ms"}`](#an-evaluation) until it is completed'),
-    Answer(200, "the same, then"),
+    Answer(202, '[`{"run", "retry_after_ms"}`](#an-evaluation) until it is completed', model=EvaluationProgressJson),
+    Answer(200, "the same, then", model=EvaluationProgressJson),
 )
 RESOURCE: Resource[AdminContext] = Resource(
     "Evaluation",
@@ -155,7 +164,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             list_datasets,
             needs="viewer",
             query=QueryString(DatasetsQuery),
-            answers=(Answer(200, '`{"datasets", "cursor"}`, by name, without their cases'),),
+            answers=(Answer(200, '`{"datasets", "cursor"}`, by name, without their cases', model=DatasetsJson),),
             errors=("invalid_limit",),
         ),
         Route(
@@ -171,8 +180,9 @@ RESOURCE: Resource[AdminContext] = Resource(
                     201,
                     '`{"name", "version", "description", "target", "thresholds", "cases", "created_at_ms",'
                     ' "updated_at_ms"}`',
+                    model=DatasetInfoJson,
                 ),
-                Answer(200, "the same, when it already has this content"),
+                Answer(200, "the same, when it already has this content", model=DatasetInfoJson),
             ),
             errors=("invalid_dataset_name", "too_many_datasets", OF_A_MEMORY),
         ),
@@ -183,7 +193,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             name="get_dataset",
             needs="viewer",
             parameters=_DATASET,
-            answers=(Answer(200, "the dataset, with its `cases`"),),
+            answers=(Answer(200, "the dataset, with its `cases`", model=ShownDatasetJson),),
             errors=("no_such_dataset", "invalid_dataset_name"),
         ),
         Route(
@@ -201,7 +211,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             list_evaluations,
             needs="viewer",
             query=QueryString(EvaluationsQuery),
-            answers=(Answer(200, '`{"runs", "cursor"}`, newest first, with their counts'),),
+            answers=(Answer(200, '`{"runs", "cursor"}`, newest first, with their counts', model=EvaluationsJson),),
             errors=("invalid_limit", "invalid_id"),
         ),
         Route(
@@ -231,7 +241,11 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             query=QueryString(ResultsQuery),
             answers=(
-                Answer(200, "the run, with a page of its results so far; with its `cursor` the next page is shown"),
+                Answer(
+                    200,
+                    "the run, with a page of its results so far; with its `cursor` the next page is shown",
+                    model=EvaluationJson,
+                ),
             ),
             errors=("no_such_evaluation", "invalid_id"),
         ),
@@ -268,7 +282,13 @@ RESOURCE: Resource[AdminContext] = Resource(
             compare,
             name="compare_evaluations",
             needs="viewer",
-            answers=(Answer(200, '`{"dataset", "version", "run_id", "against", "counts", "averages", "cases"}`'),),
+            answers=(
+                Answer(
+                    200,
+                    '`{"dataset", "version", "run_id", "against", "counts", "averages", "cases"}`',
+                    model=ComparisonJson,
+                ),
+            ),
             errors=("no_such_evaluation", "invalid_id", "runs_not_comparable", "evaluation_running"),
         ),
     ),

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from retain.admin.answers.memories import IngestJobJson
 from retain.admin.context import AdminContext
 from retain.errors import InvalidInput, RetainError, Unavailable
 from retain.http import Response, json_response
@@ -109,9 +110,9 @@ RESOURCE: Resource[AdminContext] = Resource(
             max_body_bytes=MAX_INGEST_BYTES,
             takes="[a conversation](#a-conversation)",
             answers=(
-                Answer(201, "the job"),
-                Answer(200, "the job, when the same request was sent before"),
-                Answer(202, "the job, while it continues in the background"),
+                Answer(201, "the job", model=IngestJobJson),
+                Answer(200, "the job, when the same request was sent before", model=IngestJobJson),
+                Answer(202, "the job, while it continues in the background", model=IngestJobJson),
             ),
             errors=(
                 "no_messages",
@@ -133,7 +134,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             scope="memory:read",
             parameters={"job_id": PathParameter(JOB_ID.pattern, check_job_id)},
-            answers=(Answer(200, "the job"),),
+            answers=(Answer(200, "the job", model=IngestJobJson),),
             errors=("no_such_job", "invalid_job_id"),
         ),
     ),

@@ -8,13 +8,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from retain.admin.answers.memories import DeletedJson
 from retain.admin.context import AdminContext
 from retain.errors import Misconfigured, NotFound
 from retain.http import Response, json_response
 from retain.identifiers import check_segment
-from retain.items.client import MemoryClient
+from retain.items.client import FoundItem, MemoryClient, Stored
 from retain.items.item_checks import MAX_USER_BYTES
-from retain.items.resealing import reseal
+from retain.items.resealing import Resealed, reseal
 from retain.items.tiers.item_list import WantedItems, list_items
 from retain.namespace import Namespace
 from retain.routing.bodies import BodyModel, JsonBody
@@ -123,7 +124,13 @@ RESOURCE: Resource[AdminContext] = Resource(
             body=JsonBody(ItemBody),
             parameters=_SEGMENTS,
             takes="`value`: text; `user_id`: whose it is; `ttl_s`: lifetime in seconds, instead of the data type's",
-            answers=(Answer(200, '`{"key", "version", "tier", "expires_at_ms", "hot_copy"}` ([tiers.md](tiers.md))'),),
+            answers=(
+                Answer(
+                    200,
+                    '`{"key", "version", "tier", "expires_at_ms", "hot_copy"}` ([tiers.md](tiers.md))',
+                    model=Stored,
+                ),
+            ),
             errors=(
                 "invalid_namespace",
                 "unknown_data_type",
@@ -149,6 +156,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     200,
                     '`{"key", "value", "version", "tier", "expires_at_ms", "user_id"}`; `tier` is the one that answered;'
                     " `user_id` is null when it was the hot one",
+                    model=FoundItem,
                 ),
             ),
             errors=("no_such_item", "invalid_namespace", "unknown_data_type", "cold_value_missing", "item_unreadable"),
@@ -160,7 +168,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="operator",
             scope="memory:write",
             parameters=_SEGMENTS,
-            answers=(Answer(200, '`{"deleted"}`: whether there was one'),),
+            answers=(Answer(200, '`{"deleted"}`: whether there was one', model=DeletedJson),),
             errors=("invalid_namespace", "unknown_data_type"),
         ),
         Route(
@@ -172,6 +180,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 Answer(
                     200,
                     '`{"resealed", "left"}`: up to 100 items with [PII](tiers.md#pii) are sealed with the current key',
+                    model=Resealed,
                 ),
             ),
             errors=("memory_key_missing", "invalid_memory_key", "item_unreadable"),

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from retain.admin.answers.lifecycle import ErasureJson, HistoryJson, MutationsJson, ReceiptJson, VerificationJson
 from retain.admin.context import AdminContext
 from retain.admin.erasing import erase_whole_tenant, erase_whole_user, require_tenant_or, shown_erasure
 from retain.errors import InvalidInput
@@ -15,7 +16,7 @@ from retain.http import Response, json_response
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.export import export_page
 from retain.lifecycle.heads import Head, verified
-from retain.lifecycle.importing import import_lines
+from retain.lifecycle.importing import Imported, import_lines
 from retain.lifecycle.reindexing import IndexJob, Reindexing
 from retain.lifecycle.verification import verify_page
 from retain.roles.role import EVERY_TENANT
@@ -23,6 +24,7 @@ from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import MAX_LIMIT, Cursor, Flag, PageLimit, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TextBody, TypedRequest
 from retain.routing.route import Answer, ErrorGroup, Resource, Route
+from retain.tenants.history import ChainVerdict
 from retain.tenants.mutation_log import MutationFilter, MutationLog
 
 _HEAD = re.compile(r"([0-9]{1,15}):([0-9a-f]{64})")
@@ -210,6 +212,7 @@ def _history_routes(base: str) -> tuple[Route[AdminContext], ...]:
                 Answer(
                     200,
                     '`{"entries", "cursor"}`, oldest first; pass `cursor` as `after` for the next page',
+                    model=HistoryJson,
                 ),
             ),
             errors=("invalid_limit", "invalid_cursor"),
@@ -227,6 +230,7 @@ def _history_routes(base: str) -> tuple[Route[AdminContext], ...]:
                     200,
                     '`{"entries", "cursor"}`, oldest first: [what they say](lifecycle.md#the-mutation-log). A page looks at'
                     " 5,000 entries, so with a filter it may be empty and still have a `cursor`",
+                    model=MutationsJson,
                 ),
             ),
             errors=("invalid_limit", "invalid_cursor", "invalid_filter"),
@@ -245,6 +249,7 @@ def _history_routes(base: str) -> tuple[Route[AdminContext], ...]:
                     '`{"entries", "head", "problem", "broken_at", "cursor"}`:'
                     " [what they mean](lifecycle.md#world-history)."
                     " With a `cursor` the verification is not complete: pass it to the next call",
+                    model=ChainVerdict,
                 ),
             ),
             errors=("invalid_head", "invalid_cursor"),
@@ -284,6 +289,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     '`{"scopes", "users", "created", "changed", "unchanged", "duplicates", "events", "erased",'
                     ' "rows", "items"}`;'
                     " `erased`: lines left out, because their record or user was erased",
+                    model=Imported,
                 ),
             ),
             errors=(
@@ -303,8 +309,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             name="start_reindex",
             needs="operator",
             answers=(
-                Answer(202, "[the job](lifecycle.md#reindex), which the next call resumes"),
-                Answer(200, "the job, when it is completed"),
+                Answer(202, "[the job](lifecycle.md#reindex), which the next call resumes", model=IndexJob),
+                Answer(200, "the job, when it is completed", model=IndexJob),
             ),
             errors=("contended", ErrorGroup("those of the embedding model")),
         ),
@@ -314,7 +320,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             show_index_job,
             name="get_reindex_job",
             needs="viewer",
-            answers=(Answer(200, "the job"),),
+            answers=(Answer(200, "the job", model=IndexJob),),
             errors=("no_such_job", "invalid_id"),
         ),
         Route(
@@ -328,6 +334,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 Answer(
                     200,
                     '[what drifted](lifecycle.md#verify): `{"checked", "behind", "drift", "repaired", "cursor"}`',
+                    model=VerificationJson,
                 ),
             ),
             errors=("invalid_cursor",),
@@ -342,8 +349,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             tenant="any",
             takes="[an erasure](#an-erasure)",
             answers=(
-                Answer(202, '`{"receipt", "salt", "retry_after_ms"}` until it is complete'),
-                Answer(200, "the same, then"),
+                Answer(202, '`{"receipt", "salt", "retry_after_ms"}` until it is complete', model=ErasureJson),
+                Answer(200, "the same, then", model=ErasureJson),
             ),
             errors=("invalid_body", "invalid_term", "invalid_user", "not_confirmed", "outbox_waits", "contended"),
         ),
@@ -354,7 +361,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             name="get_erasure_receipt",
             needs="viewer",
             tenant="any",
-            answers=(Answer(200, "the receipt, even for an erased tenant"),),
+            answers=(Answer(200, "the receipt, even for an erased tenant", model=ReceiptJson),),
             errors=("no_such_receipt", "invalid_id"),
         ),
         *_history_routes(f"{_TENANT}/history"),

@@ -3,95 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
+from retain.admin.answers.memories import (
+    MemoriesJson,
+    MemoryJson,
+    MemoryWithEventsJson,
+    RecallJson,
+    SimilarMemoriesJson,
+    StoredMemoriesJson,
+    StoredMemoryJson,
+)
 from retain.admin.context import AdminContext
+from retain.admin.memory_bodies import EditBody, RecallBody, SeedBody, StoreBody, texts_of
 from retain.admin.memory_desk import MemoryDesk, Owner
-from retain.dataclass_models import with_fields_of
 from retain.errors import InvalidInput
 from retain.errors.codes import Code
 from retain.http import Response, json_response
 from retain.json_text import JsonObject, read_json
 from retain.limits.room import REQUEST_BYTES
-from retain.memory.records.limits import END_OF_NUMBERS
-from retain.memory.records.record import EditableFields, NewRecord
 from retain.memory.records.similar import similar_records
-from retain.routing.bodies import BodyModel, JsonBody
+from retain.routing.bodies import JsonBody
 from retain.routing.queries import MAX_LIMIT, Flag, Id, PageLimit, PageQuery, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, ErrorGroup, Resource, Route
 
 _TIME = re.compile(r"[0-9]{1,16}")
-
-
-@with_fields_of(NewRecord, omit=("utterance",))
-class MemoryBody(BodyModel):
-    """One memory to store."""
-
-    def to_record(self) -> NewRecord:
-        """Return the record to store. Raises: InvalidInput; LimitExceeded."""
-        return NewRecord(**self.model_dump(include=set(MemoryBody.model_fields)))
-
-
-class SeedBody(BodyModel):
-    """Memories of one agent."""
-
-    tenant: str
-    agent_type: str
-    memories: list[MemoryBody] = Field(min_length=1, max_length=100)
-
-
-class StoreBody(MemoryBody):
-    """One memory and its owner; without agent, house or user it belongs to the whole tenant."""
-
-    agent_type: str | None = None
-    house: str | None = None
-    user_id: str | None = None
-
-
-@with_fields_of(EditableFields, presence="optional")
-class EditBody(BaseModel):
-    """The changed fields of one memory. A field that cannot be edited is accepted here and refused by name later."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
-
-    valid_to_ms: int | None = Field(default=None, ge=0, lt=END_OF_NUMBERS)
-
-
-class TurnBody(BodyModel):
-    """A turn of a conversation, as models have it. role: is not read."""
-
-    role: str
-    content: str
-
-
-def texts_of(turns: Sequence[str | TurnBody]) -> list[str]:
-    """Return the texts of turns."""
-    return [turn if isinstance(turn, str) else turn.content for turn in turns]
-
-
-class RecallBody(BodyModel):
-    """What to recall. Without agent, house and user, every memory of the tenant is searched.
-
-    min_score: leave out what is less relevant, 0 to 1. as_of_ms: what was known then. valid_at_ms: what was or will be valid
-    then, as far as is known now or was known at `as_of_ms`. context: the last turns of the conversation before the query,
-    oldest first.
-    """
-
-    query: str
-    top_k: int = 5
-    min_score: float = 0.0
-    agent_type: str | None = None
-    house: str | None = None
-    user_id: str | None = None
-    as_of_ms: int | None = None
-    valid_at_ms: int | None = None
-    filter: dict[str, JsonValue] = Field(default_factory=dict)
-    context: list[str | TurnBody] = Field(default_factory=list)
-    explain: bool = False
 
 
 def _conditions(text: str) -> JsonObject:
@@ -268,7 +207,9 @@ RESOURCE: Resource[AdminContext] = Resource(
             takes="`tenant`, `agent_type`, `memories`: 1 to 100 [memories](#a-memory)",
             answers=(
                 Answer(
-                    201, f'`{{"ids", "created", "results"}}`, in order, {_RESULT} in `results`; all are stored or none'
+                    201,
+                    f'`{{"ids", "created", "results"}}`, in order, {_RESULT} in `results`; all are stored or none',
+                    model=StoredMemoriesJson,
                 ),
             ),
             errors=(*OF_A_SCOPE, "invalid_tenant", "unknown_tenant", "contended", OF_A_MEMORY),
@@ -280,7 +221,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             scope="memory:read",
             query=QueryString(ListQuery),
-            answers=(Answer(200, '`{"memories", "cursor"}`, oldest first'),),
+            answers=(Answer(200, '`{"memories", "cursor"}`, oldest first', model=MemoriesJson),),
             errors=(
                 "invalid_filter",
                 "filter_too_large",
@@ -301,8 +242,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             body=JsonBody(StoreBody),
             takes="[a memory](#a-memory), with `agent_type`, `house` or `user_id`; without them it is the whole tenant's",
             answers=(
-                Answer(201, _RESULT),
-                Answer(200, "the same, when the scope already had the content"),
+                Answer(201, _RESULT, model=StoredMemoryJson),
+                Answer(200, "the same, when the scope already had the content", model=StoredMemoryJson),
             ),
             errors=(*OF_A_SCOPE, "contended", "user_memory_limit", "memory_quota", OF_A_MEMORY),
         ),
@@ -321,6 +262,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     200,
                     '`{"memories", "degraded"}`: best first, each with `score`, `relevance`, and `components` when asked to'
                     " explain; and what the recall [did without](memory.md#without-the-index-or-the-model)",
+                    model=RecallJson,
                 ),
             ),
             errors=(
@@ -352,6 +294,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     200,
                     '`{"groups", "cursor"}`: groups of 2 to 20 memories of equal scope whose words have equal stems, oldest'
                     " first, as the last [consolidation](lifecycle.md#consolidation) found them; at most 50 groups",
+                    model=SimilarMemoriesJson,
                 ),
             ),
             errors=("invalid_limit", "invalid_cursor"),
@@ -364,7 +307,13 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             scope="memory:read",
             query=QueryString(LearningQuery),
-            answers=(Answer(200, "the memory, and `events`: how it came to be; `cursor` for those that follow"),),
+            answers=(
+                Answer(
+                    200,
+                    "the memory, and `events`: how it came to be; `cursor` for those that follow",
+                    model=MemoryWithEventsJson,
+                ),
+            ),
             errors=("no_such_memory", "invalid_id", "invalid_limit"),
         ),
         Route(
@@ -377,7 +326,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             body=JsonBody(EditBody),
             takes="the fields of [a memory](#a-memory) to change, all except `valid_from_ms`; or `valid_to_ms` alone:"
             " a time closes the memory, null opens it again",
-            answers=(Answer(200, "the memory"),),
+            answers=(Answer(200, "the memory", model=MemoryJson),),
             errors=("no_such_memory", "invalid_id", "invalid_edit", "duplicate_content", "contended", OF_A_MEMORY),
         ),
         Route(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from retain.admin.answers.lifecycle import KeyMigrationJson
 from retain.admin.context import AdminContext
 from retain.http import Response, json_response
 from retain.routing.bodies import BodyModel, JsonBody
@@ -76,7 +77,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             show,
             name="get_key_migration",
             needs="viewer",
-            answers=(Answer(200, "[the state of the migration](#the-migration-of-keys)"),),
+            answers=(Answer(200, "[the state of the migration](#the-migration-of-keys)", model=KeyMigrationJson),),
             errors=("invalid_legacy_pattern", "ambiguous_legacy_pattern"),
         ),
         Route(
@@ -87,7 +88,13 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="operator",
             body=JsonBody(PhaseBody),
             takes="`to`: the next phase, `baseline` (with phase 1; 0.99)",
-            answers=(Answer(200, "the migration's state; a request for the current phase changes nothing"),),
+            answers=(
+                Answer(
+                    200,
+                    "the migration's state; a request for the current phase changes nothing",
+                    model=KeyMigrationJson,
+                ),
+            ),
             errors=("not_ready", "wrong_phase", "invalid_baseline", "migration_moved"),
         ),
         Route(
@@ -98,7 +105,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="operator",
             body=JsonBody(RollbackBody),
             takes="`to`: the previous phase",
-            answers=(Answer(200, "the migration's state. Removes nothing"),),
+            answers=(Answer(200, "the migration's state. Removes nothing", model=KeyMigrationJson),),
             errors=("wrong_phase", "migration_moved"),
         ),
         Route(
@@ -109,7 +116,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="operator",
             body=JsonBody(ReleaseBody),
             takes="`release`: its name",
-            answers=(Answer(200, "the migration's state; idempotent by name"),),
+            answers=(Answer(200, "the migration's state; idempotent by name", model=KeyMigrationJson),),
             errors=("invalid_release", "wrong_phase", "migration_moved"),
         ),
         Route(
@@ -120,7 +127,10 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="operator",
             body=JsonBody(BackfillBody),
             takes="`again`: true to start from the beginning",
-            answers=(Answer(202, "the migration's state, until all is copied"), Answer(200, "the same, then")),
+            answers=(
+                Answer(202, "the migration's state, until all is copied", model=KeyMigrationJson),
+                Answer(200, "the same, then", model=KeyMigrationJson),
+            ),
             errors=("backfill_not_allowed",),
         ),
     ),

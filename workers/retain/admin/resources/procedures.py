@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from retain.admin.answers.runs import ProceduresJson, RunOutcomeJson
 from retain.admin.context import AdminContext
 from retain.admin.resources.runs import run_row
 from retain.errors import Conflict
@@ -81,6 +82,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     200,
                     '`{"run_id", "task_type", "workflow_id", "score", "posterior"}`: what the instance believes of the'
                     " workflow now; recording the same score again changes nothing, another score replaces the first",
+                    model=RunOutcomeJson,
                 ),
             ),
             errors=("no_such_run", "invalid_id", "invalid_score", "no_procedure", "outbox_waits"),
@@ -97,6 +99,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     200,
                     '`{"procedures"}`: for each workflow the number of `outcomes` and their `mean_score`, over all'
                     " instances",
+                    model=ProceduresJson,
                 ),
             ),
             errors=("invalid_agent_type",),

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
+from retain.admin.answers.runs import InspectedRunJson, RunEventsJson, RunsJson
 from retain.admin.context import AdminContext
 from retain.admin.run_list import IN_QUEUE, STATUSES, WantedRuns, run_rows
 from retain.errors import InvalidInput, NotFound
@@ -223,6 +224,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     '`{"runs", "cursor"}`, newest first. A page may have fewer runs than were asked for, or none, before the'
                     " last: conditions that no index answers are tried on 500 runs for a page. A waiting one has in"
                     " `waiting_for` what is asked, a [queued](agents.md#a-busy-instance) one its `queue_position`",
+                    model=RunsJson,
                 ),
             ),
             errors=("invalid_agent_type", "invalid_status", "invalid_query", "invalid_limit", "invalid_cursor"),
@@ -240,6 +242,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     "the run, with its `input` (and what was in its context: an episode with its text, or `gone`), the"
                     " `episodes` it left, the runs it `delegated`, and what was [learned](agents.md#learning) from it"
                     " (`learning`). `texts`: `kept`, or `removed` after 90 days",
+                    model=InspectedRunJson,
                 ),
             ),
             errors=("no_such_run", "invalid_id"),
@@ -252,7 +255,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             scope="runs",
             query=QueryString(EventsQuery),
-            answers=(Answer(200, '`{"events", "cursor"}`: the timeline, oldest first'),),
+            answers=(Answer(200, '`{"events", "cursor"}`: the timeline, oldest first', model=RunEventsJson),),
             errors=("no_such_run", "invalid_id", "invalid_limit", "invalid_cursor"),
         ),
     ),

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from retain.admin.answers.tenants import QuotaNumbersJson, TenantJson
 from retain.admin.context import AdminContext
 from retain.admin.erasing import erase_whole_tenant
 from retain.errors import Conflict
@@ -15,7 +16,7 @@ from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import PageQuery, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
-from retain.tenants.quotas import EVERY_TENANT, numbers_of, quotas_of, set_numbers
+from retain.tenants.quotas import EVERY_TENANT, TenantQuotas, numbers_of, quotas_of, set_numbers
 
 
 class TenantBody(BodyModel):
@@ -93,8 +94,12 @@ async def set_default(context: AdminContext, request: TypedRequest[QuotasBody, N
 
 _TENANT_SHOWN = '`{"tenant", "created_at_ms", "max_memories_per_user"}`'
 _TAKES = "`memories`, `runs_a_day`, `tokens_a_day`: numbers, or null to take one away"
-_SHOWN = Answer(200, '`{"memories", "runs_a_day", "tokens_a_day"}`, each with `most` (null without a limit) and `used`')
-_SET = Answer(200, '`{"memories", "runs_a_day", "tokens_a_day"}`, null where there is no limit')
+_SHOWN = Answer(
+    200,
+    '`{"memories", "runs_a_day", "tokens_a_day"}`, each with `most` (null without a limit) and `used`',
+    model=TenantQuotas,
+)
+_SET = Answer(200, '`{"memories", "runs_a_day", "tokens_a_day"}`, null where there is no limit', model=QuotaNumbersJson)
 _TENANT = "/admin/tenants/{tenant}/quotas"
 _DEPLOYMENT = "/admin/quotas"
 RESOURCE: Resource[AdminContext] = Resource(
@@ -130,8 +135,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             body=JsonBody(TenantBody, required=False),
             takes="`max_memories_per_user`: how many memories each user may have, null for no limit; or no body",
             answers=(
-                Answer(201, '`{"tenant", "max_memories_per_user"}`'),
-                Answer(200, "the same, when it was registered"),
+                Answer(201, '`{"tenant", "max_memories_per_user"}`', model=TenantJson),
+                Answer(200, "the same, when it was registered", model=TenantJson),
             ),
             errors=("invalid_tenant", "tenant_being_erased"),
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from retain.admin.answers.tenants import ShownUserJson, UsersJson
 from retain.admin.context import AdminContext
 from retain.admin.erasing import erase_whole_user
 from retain.http import Response, json_response
@@ -78,7 +79,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             scope="memory:read",
             query=QueryString(PageQuery),
-            answers=(Answer(200, '`{"users", "cursor"}`, by their ids'),),
+            answers=(Answer(200, '`{"users", "cursor"}`, by their ids', model=UsersJson),),
             errors=("invalid_limit", "invalid_cursor"),
         ),
         Route(
@@ -88,7 +89,13 @@ RESOURCE: Resource[AdminContext] = Resource(
             name="get_user",
             needs="viewer",
             scope="memory:read",
-            answers=(Answer(200, f"{_SHOWN}; `counts` is of `memories`, `conversations`, `runs` and `items`"),),
+            answers=(
+                Answer(
+                    200,
+                    f"{_SHOWN}; `counts` is of `memories`, `conversations`, `runs` and `items`",
+                    model=ShownUserJson,
+                ),
+            ),
             errors=("no_such_user", "invalid_user"),
         ),
         Route(
@@ -99,7 +106,10 @@ RESOURCE: Resource[AdminContext] = Resource(
             scope="memory:write",
             body=JsonBody(ProfileBody),
             takes="`name`, `locale`, `timezone`, as in [a run](agents.md#users); one that is absent is taken away",
-            answers=(Answer(201, "the user"), Answer(200, "the user, who was known")),
+            answers=(
+                Answer(201, "the user", model=ShownUserJson),
+                Answer(200, "the user, who was known", model=ShownUserJson),
+            ),
             errors=("invalid_user",),
         ),
         Route(

@@ -6,12 +6,14 @@ from typing import Literal
 
 from pydantic import Field
 
+from retain.agents.calls.shown import ConversationsJson, MessagesJson
 from retain.agents.context import AgentsContext
 from retain.agents.conversations.deletion import delete_conversation
 from retain.http import Response, json_response
 from retain.memory.conversations.reading import (
     MAX_TITLE,
     STATUSES,
+    Conversation,
     Wanted,
     list_conversations,
     list_messages,
@@ -107,6 +109,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
                     200,
                     '`{"instances", "cursor"}`: each with `agent_type`, `instance_id`, `user_id`, `title`, `status` of its'
                     " newest run, `runs`, `created_at_ms`, `last_run_at_ms`, `last_run_id`",
+                    model=ConversationsJson,
                 ),
             ),
             errors=("invalid_agent_type", "invalid_status", "invalid_query", "invalid_limit", "invalid_cursor"),
@@ -125,6 +128,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
                     200,
                     '`{"messages", "cursor"}`: each with `message_id`, `run_id`, `role` (`user` or `assistant`), `content`'
                     " and `at_ms`, for 90 days",
+                    model=MessagesJson,
                 ),
             ),
             errors=(
@@ -146,7 +150,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             for_users=True,
             body=JsonBody(RenameBody),
             takes='`{"title"}`: 1 to 200 characters, or null',
-            answers=(Answer(200, "the conversation, as in the list"),),
+            answers=(Answer(200, "the conversation, as in the list", model=Conversation),),
             errors=("no_such_instance", "invalid_agent_type", "invalid_instance_id"),
         ),
         Route(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from retain.admin.answers.tenants import CreatedKeyJson, KeyJson, KeysJson, RotatedKeyJson, TokenJson
 from retain.admin.context import AdminContext
 from retain.application_keys.origins import MAX_ORIGINS, check_origins
 from retain.application_keys.scope import KeyScope
@@ -128,6 +129,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     200,
                     '`{"keys", "cursor"}`: each with `key_id`, `name`, `scopes`, `origins`, `created_by`,'
                     " `created_at_ms`, `expires_at_ms`, `revoked_at_ms`, `last_used_at_ms` (to the minute)",
+                    model=KeysJson,
                 ),
             ),
             errors=("invalid_limit", "invalid_tenant", "unknown_tenant"),
@@ -140,7 +142,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             body=JsonBody(KeyBody),
             takes="`name`, `scopes` (`runs`, `memory:read`, `memory:write`, `admin`), `origins` whose pages may use it"
             " (10 at most), and `days` if it is to expire",
-            answers=(Answer(201, "the key, as in the list, with its text as `key`"),),
+            answers=(Answer(201, "the key, as in the list, with its text as `key`", model=CreatedKeyJson),),
             errors=("too_many_keys", "invalid_origin", "invalid_tenant", "unknown_tenant"),
         ),
         Route(
@@ -150,7 +152,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="owner",
             body=JsonBody(ChangeBody),
             takes="`name`, `origins` or both; what is left out stays",
-            answers=(Answer(200, "the key, as in the list"),),
+            answers=(Answer(200, "the key, as in the list", model=KeyJson),),
             errors=("no_such_key", "invalid_origin", "invalid_id", "invalid_tenant", "unknown_tenant"),
         ),
         Route(
@@ -160,7 +162,9 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="owner",
             body=JsonBody(RotateBody, required=False),
             takes="`grace_minutes`: how long the old key is still accepted, 60 unless given",
-            answers=(Answer(201, "the new key, as when it is created, and the old one in `replaces`"),),
+            answers=(
+                Answer(201, "the new key, as when it is created, and the old one in `replaces`", model=RotatedKeyJson),
+            ),
             errors=("no_such_key", "too_many_keys", "invalid_id", "invalid_tenant", "unknown_tenant"),
         ),
         Route(
@@ -168,7 +172,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             _KEY,
             revoke_key,
             needs="owner",
-            answers=(Answer(200, "the key, as in the list"),),
+            answers=(Answer(200, "the key, as in the list", model=KeyJson),),
             errors=("no_such_key", "invalid_id", "invalid_tenant", "unknown_tenant"),
         ),
         Route(
@@ -180,7 +184,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             scope="runs",
             body=JsonBody(TokenBody),
             takes="`user`, `agent_type` if it is to reach one agent alone, and `minutes` (1 to 60, 15 unless given)",
-            answers=(Answer(201, '`{"token", "expires_at_ms"}`'),),
+            answers=(Answer(201, '`{"token", "expires_at_ms"}`', model=TokenJson),),
             errors=(
                 "key_required",
                 "token_key_missing",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from retain.admin.answers.tenants import RolesJson
 from retain.admin.context import AdminContext
 from retain.http import Response, json_response
+from retain.roles.grants import RoleGrant
 from retain.roles.role import EVERY_TENANT, Role
 from retain.roles.subjects import SUBJECT, check_subject
 from retain.routing.bodies import BodyModel, JsonBody
@@ -54,7 +56,13 @@ def _routes(base: str) -> tuple[Route[AdminContext], ...]:
             name=f"list_{role}s",
             needs="owner",
             query=QueryString(PageQuery),
-            answers=(Answer(200, '`{"roles", "cursor"}`: each with `subject`, `role`, `granted_by`, `granted_at_ms`'),),
+            answers=(
+                Answer(
+                    200,
+                    '`{"roles", "cursor"}`: each with `subject`, `role`, `granted_by`, `granted_at_ms`',
+                    model=RolesJson,
+                ),
+            ),
             errors=("invalid_limit", *of_a_tenant),
         ),
         Route(
@@ -66,7 +74,7 @@ def _routes(base: str) -> tuple[Route[AdminContext], ...]:
             parameters=subject,
             body=JsonBody(RoleBody),
             takes="`role`: `viewer`, `operator` or `owner`",
-            answers=(Answer(200, "the role, as in the list"),),
+            answers=(Answer(200, "the role, as in the list", model=RoleGrant),),
             errors=("invalid_role_subject", *of_a_tenant),
         ),
         Route(

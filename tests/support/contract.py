@@ -1,0 +1,166 @@
+"""The OpenAPI document as a contract: whatever a test is answered is in it, and so is whatever it sends and is accepted.
+
+On the host every router is held to it, on workerd every client. Objects of answers are open in the document, so that a
+newer server may add a member; here they are closed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import httpx
+import jsonschema_rs
+
+from retain.errors import RetainError
+from retain.http import Request, Response, problem
+from retain.routing.route import Route
+from retain.routing.router import Router
+from tools.openapi import PROBLEM, document, operations, public_path
+from tools.openapi.operation import OF_APPLICATIONS, OF_OPERATORS
+
+_OWN = "/v1/tenants/"
+
+
+class Breach(AssertionError):
+    """The server and the document differ."""
+
+
+def check_answer(route: Route[Any], status: int, media_type: str, body: bytes | str) -> None:
+    """Check an answer of a route. Raises: Breach."""
+    known = _operation(route)["responses"].get(str(status))
+    where = f"{route.name} answered {status}"
+    if known is None:
+        raise Breach(f"{where}, which the document does not have: {_shown(body)}")
+    contents = known.get("content")
+    if contents is None or not body:
+        if contents is None and body and route.method != "HEAD":
+            raise Breach(f"{where} with a body, which the document does not have")
+        return
+    kind = media_type.partition(";")[0].strip()
+    if kind not in contents:
+        if route.name == "call_tool":  # whatever the upstream answers
+            return
+        raise Breach(f"{where} as {kind}, which the document does not have")
+    if kind in (PROBLEM, "application/json"):
+        _require(_answers(route.name, str(status), kind), json.loads(body), where)
+
+
+def check_body(route: Route[Any], body: bytes | str) -> None:
+    """Check the body of a request that was accepted. Raises: Breach."""
+    if not body or route.body is None or route.body.media_type != "application/json":
+        return
+    _require(_bodies(route.name), json.loads(body), f"{route.name} accepted a body")
+
+
+def _require(schema: jsonschema_rs.Validator, value: object, where: str) -> None:
+    found = [f"{'/'.join(map(str, error.instance_path))}: {error.message}"[:500] for error in schema.iter_errors(value)]
+    if found:
+        raise Breach(f"{where} that does not fit the document: {'; '.join(found[:5])}")
+
+
+def _shown(body: bytes | str) -> str:
+    return (body if isinstance(body, str) else body.decode(errors="replace"))[:300]
+
+
+@cache
+def _document() -> Mapping[str, Any]:
+    return document()
+
+
+@cache
+def _closed_schemas() -> Mapping[str, Any]:
+    closed: Mapping[str, Any] = _closed(_document()["components"]["schemas"])
+    return {**closed, "Problem": _document()["components"]["schemas"]["Problem"]}
+
+
+def _operation(route: Route[Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = _document()["paths"][public_path(route)][route.method.lower()]
+    return found
+
+
+@cache
+def _answers(name: str, status: str, kind: str) -> jsonschema_rs.Validator:
+    schema = _operation(operations()[name])["responses"][status]["content"][kind]["schema"]
+    return _compiled(schema if kind == PROBLEM else _closed(schema), _closed_schemas())
+
+
+@cache
+def _bodies(name: str) -> jsonschema_rs.Validator:
+    schema = _operation(operations()[name])["requestBody"]["content"]["application/json"]["schema"]
+    return _compiled(schema, _document()["components"]["schemas"])
+
+
+def _compiled(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for({**schema, "components": {"schemas": schemas}})
+
+
+def _closed(schema: Any) -> Any:
+    """Return the schema with its objects closed: what they do not name is not allowed."""
+    if isinstance(schema, list):
+        return [_closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: _closed(part) for name, part in schema.items()}
+    if "properties" in schema and "additionalProperties" not in schema and schema.get("type") == "object":
+        parts["additionalProperties"] = False
+    return parts
+
+
+def route_of(method: str, path: str) -> Route[Any] | None:
+    """Return the route that the Worker takes for a request."""
+    if path.startswith(_OWN):
+        path = path.replace(OF_APPLICATIONS.partition("{")[0], OF_OPERATORS.partition("{")[0], 1)
+    fitting = (route for route in operations().values() if route.method == method and route.match(path) is not None)
+    return next(fitting, None)
+
+
+def check_exchange(answer: httpx.Response) -> None:
+    """Check an answer of a served Worker, as a hook of a client. Streams are read by the test. Raises: Breach."""
+    asked = answer.request
+    route = route_of(asked.method, asked.url.raw_path.decode().partition("?")[0])
+    if route is None:
+        return
+    media_type = answer.headers.get("content-type", "")
+    streamed = media_type.startswith("text/event-stream")
+    check_answer(route, answer.status_code, media_type, "" if streamed else answer.read())
+    if answer.is_success and not isinstance(asked.stream, httpx.AsyncByteStream):
+        check_body(route, _sent(asked))
+
+
+def _sent(asked: httpx.Request) -> bytes:
+    try:
+        return asked.content
+    except httpx.RequestNotRead:  # sent piece by piece
+        return b""
+
+
+def hold_routers() -> None:
+    """Hold every router of this process to the document, from now on."""
+    answer_of = Router._answer
+
+    async def held(
+        self: Router[Any], route: Route[Any], given: Mapping[str, str], request: Request, admit: Any
+    ) -> Response:
+        if operations_by_id().get(id(route)) is None:
+            return await answer_of(self, route, given, request, admit)
+        try:
+            answer = await answer_of(self, route, given, request, admit)
+        except RetainError as error:
+            refused = problem(error, "")
+            check_answer(route, refused.status, PROBLEM, refused.body)
+            raise
+        check_answer(route, answer.status, answer.headers.get("content-type", ""), answer.body)
+        if answer.status < 300:
+            check_body(route, request.body)
+        return answer
+
+    Router._answer = held  # type: ignore[method-assign]
+
+
+@cache
+def operations_by_id() -> Mapping[int, Route[Any]]:
+    """Return the routes of the Worker by their identity: tests make routes of their own."""
+    return {id(route): route for route in operations().values()}

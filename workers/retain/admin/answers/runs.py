@@ -1,0 +1,168 @@
+"""Runs of a tenant, what was learned of workflows, decisions, changes in KV, and the error ledger."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from retain.agents.calls.shown import AwaitedJson, PosteriorJson
+from retain.json_text import JsonObject
+from retain.ledgers.decisions import LoggedDecision
+from retain.ledgers.errors import ErrorState, ParkedError, Stage
+from retain.ledgers.kv_audit import KvChange
+from retain.ledgers.put_aside import PutAside
+
+RunStatus = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
+
+
+class ListedRunJson(TypedDict):
+    """A run in a list. by: the principal that started it. queue_position: of a queued one, null once it has begun."""
+
+    run_id: str
+    tenant_id: str
+    agent_type: str
+    instance_id: str
+    parent_run_id: str | None
+    user_id: str | None
+    by: str | None
+    status: RunStatus
+    model: str
+    steps: int
+    input_tokens: int
+    output_tokens: int
+    waiting_for: AwaitedJson | None
+    created_at_ms: int
+    completed_at_ms: int | None
+    queue_position: NotRequired[int | None]
+
+
+class RunsJson(TypedDict):
+    """A page of runs, newest first."""
+
+    runs: list[ListedRunJson]
+    cursor: str | None
+
+
+class LeftEpisodeJson(TypedDict):
+    """An episode that a run left."""
+
+    episode_id: str
+    turn: int
+    content: str
+    created_at_ms: int
+
+
+class DelegatedRunJson(TypedDict):
+    """A run that this one delegated."""
+
+    run_id: str
+    agent_type: str
+    status: str
+
+
+class InspectedRunJson(ListedRunJson):
+    """A run with what it read and left. input: also what was in its context. learning: what was learned from it.
+
+    texts: `kept`, or `removed` after 90 days.
+    """
+
+    input: JsonObject
+    output: str | None
+    error: JsonObject | None
+    texts: str
+    learning: JsonObject | None
+    episodes: list[LeftEpisodeJson]
+    delegated: list[DelegatedRunJson]
+
+
+class RunEventJson(TypedDict):
+    """One event of a run's timeline."""
+
+    seq: int
+    turn: int
+    kind: str
+    data: JsonObject
+    at_ms: int
+
+
+class RunEventsJson(TypedDict):
+    """A page of a run's timeline, oldest first."""
+
+    events: list[RunEventJson]
+    cursor: str | None
+
+
+class RunOutcomeJson(TypedDict):
+    """The outcome of a run, and what its instance believes of the workflow now."""
+
+    run_id: str
+    task_type: str
+    workflow_id: str
+    score: float
+    posterior: PosteriorJson | None
+
+
+class LearnedWorkflowJson(TypedDict):
+    """What a tenant's agents learned of a workflow, over all their instances."""
+
+    agent_type: str
+    task_type: str
+    workflow_id: str
+    outcomes: int
+    mean_score: float
+
+
+class ProceduresJson(TypedDict):
+    """What a tenant's agents learned of their workflows."""
+
+    procedures: list[LearnedWorkflowJson]
+
+
+class DecisionsJson(TypedDict):
+    """A page of decisions, newest first."""
+
+    decisions: list[LoggedDecision]
+    cursor: str | None
+
+
+class KvChangesJson(TypedDict):
+    """A page of changes in KV."""
+
+    changes: list[KvChange]
+    cursor: str | None
+
+
+class ErrorsJson(TypedDict):
+    """A page of the error ledger, the last to go wrong first."""
+
+    errors: list[ParkedError]
+    cursor: str | None
+
+
+class ShownErrorJson(TypedDict):
+    """One error. owed: what it owes D1, if it is a write of an instance."""
+
+    error_id: str
+    tenant_id: str
+    stage: Stage
+    concerns: str
+    code: str
+    agent_type: str | None
+    instance_id: str | None
+    user_id: str | None
+    run_id: str | None
+    attempts: int
+    state: ErrorState
+    first_at_ms: int
+    last_at_ms: int
+    settled_at_ms: int | None
+    settled_by: str | None
+    owed: PutAside | None
+
+
+class ReplayJson(TypedDict):
+    """The error after a replay, and what was reported by the part that owns the work."""
+
+    error: ParkedError
+    outcome: JsonObject | None

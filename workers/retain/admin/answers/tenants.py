@@ -1,0 +1,103 @@
+"""Tenants, roles, keys of applications, and users."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from retain.application_keys.scope import KeyScope
+from retain.roles.grants import RoleGrant
+
+
+class TenantJson(TypedDict):
+    """A tenant, and how many memories each of its users may have; null without a limit."""
+
+    tenant: str
+    max_memories_per_user: int | None
+
+
+class QuotaNumbersJson(TypedDict):
+    """The numbers of quotas; null where there is no limit."""
+
+    memories: int | None
+    runs_a_day: int | None
+    tokens_a_day: int | None
+
+
+class RolesJson(TypedDict):
+    """A page of roles."""
+
+    roles: list[RoleGrant]
+    cursor: str | None
+
+
+class KeyJson(TypedDict):
+    """What is known of a key, without its text. last_used_at_ms: to the minute."""
+
+    key_id: str
+    name: str
+    scopes: list[KeyScope]
+    origins: list[str]
+    created_by: str
+    created_at_ms: int
+    expires_at_ms: int | None
+    revoked_at_ms: int | None
+    last_used_at_ms: int | None
+
+
+class KeysJson(TypedDict):
+    """A page of keys, the newest first."""
+
+    keys: list[KeyJson]
+    cursor: str | None
+
+
+class CreatedKeyJson(KeyJson):
+    """A new key. key: its text, which is shown once."""
+
+    key: str
+
+
+class RotatedKeyJson(CreatedKeyJson):
+    """A new key. replaces: the old one, which stays valid for a while."""
+
+    replaces: KeyJson
+
+
+class TokenJson(TypedDict):
+    """A token of an application's user."""
+
+    token: str
+    expires_at_ms: int
+
+
+class UserJson(TypedDict):
+    """What is known of a user; null where it is not."""
+
+    id: str
+    name: str | None
+    locale: str | None
+    timezone: str | None
+    created_at_ms: int | None
+    last_run_at_ms: int | None
+
+
+class UsersJson(TypedDict):
+    """A page of users, by their ids."""
+
+    users: list[UserJson]
+    cursor: str | None
+
+
+class UserCountsJson(TypedDict):
+    """How much is kept of a user."""
+
+    memories: int
+    conversations: int
+    runs: int
+    items: int
+
+
+class ShownUserJson(UserJson):
+    """A user, and how much is kept of them."""
+
+    counts: UserCountsJson
