@@ -36,12 +36,17 @@ _CLASSES: Sequence[tuple[type[errors.RetainError], Any]] = (
     (errors.UpstreamFailed, codes.UpstreamFailedCode),
     (errors.Misconfigured, codes.MisconfiguredCode),
 )
-_PROBLEMS: Mapping[str, Mapping[str, Any]] = {
-    code: json.loads(problem(kind("", code=code), "").body) for kind, literal in _CLASSES for code in get_args(literal)
+_BODIES: Mapping[type[errors.RetainError], Mapping[str, Any]] = {
+    kind: json.loads(problem(kind(""), "").body) for kind, _ in _CLASSES
 }
-STATUSES: Mapping[str, int] = {code: body["status"] for code, body in _PROBLEMS.items()}
-"""The HTTP status of each code."""
-TITLES: Mapping[int, str] = {body["status"]: body["title"] for body in _PROBLEMS.values()}
+_OF_CODES: Sequence[tuple[str, int]] = [
+    (code, _BODIES[kind]["status"]) for kind, literal in _CLASSES for code in get_args(literal)
+]
+STATUSES: Mapping[str, Sequence[int]] = {
+    code: sorted({status for one, status in _OF_CODES if one == code}) for code, _ in _OF_CODES
+}
+"""The HTTP statuses of each code: several for one that is raised with several classes."""
+TITLES: Mapping[int, str] = {body["status"]: body["title"] for body in _BODIES.values()}
 """What problems of a status are called."""
 
 OF_ACCESS = (
@@ -82,7 +87,7 @@ def _shared_codes(route: Route[Any]) -> Iterator[str]:
             yield error.code
     if route.requires_tenant:
         yield "unknown_tenant"
-    if route.query is not None or route.guard == "Access":
+    if route.query is not None or route.guard != "anyone":
         yield "invalid_query"
     if route.method not in ("GET", "HEAD"):
         yield from ("body_too_large", "body_interrupted")

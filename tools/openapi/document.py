@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from retain.routing.route import Resource, Route
 from retain.version import __version__
 from tools.http_docs import RESOURCES
+from tools.openapi.codes import PROBLEM
 from tools.openapi.examples import EXAMPLES
 from tools.openapi.operation import REQUEST_ID, SECURITY_SCHEMES, operation, plain, public_path
-from tools.openapi.schemas import PROBLEM_SCHEMA, Json, components, types_of
+from tools.openapi.schemas import PROBLEM_SCHEMA, REF, Json, components, types_of
 
 _ABOUT = (
     "An agent runtime with memory. Times are epoch milliseconds. A list returns `cursor`: send it as `cursor` for the next"
@@ -44,6 +46,20 @@ def document(resources: Sequence[Resource[Any]] = RESOURCES) -> Json:
             "securitySchemes": SECURITY_SCHEMES,
         },
     }
+
+
+def with_plain_problems(whole: Json) -> Json:
+    """Return the document with one schema for every problem, without the codes of each route.
+
+    For generators that write a class for each schema: with the codes, these would be more than a thousand.
+    """
+    plainly = json.loads(json.dumps(whole))
+    for methods in plainly["paths"].values():
+        for one in methods.values():
+            for response in one["responses"].values():
+                if PROBLEM in response.get("content", {}):
+                    response["content"][PROBLEM] = {"schema": {"$ref": REF.format(model="Problem")}}
+    return dict(plainly)
 
 
 def _tag(resource: Resource[Any]) -> Json:

@@ -85,7 +85,10 @@ def _renamed(schema: Json, names: Mapping[str, str]) -> Json:
 
 
 def _tidy(schema: Any) -> Any:
-    """Return the schema without the titles that repeat the names of fields, and with descriptions in one line."""
+    """Return the schema without the titles that repeat the names of fields, and with descriptions in one line.
+
+    A default of null is left out: who does not name a field need not name null instead.
+    """
     if isinstance(schema, list):
         return [_tidy(part) for part in schema]
     if not isinstance(schema, dict):
@@ -96,7 +99,7 @@ def _tidy(schema: Any) -> Any:
             kept[name] = {field: _tidy(one) for field, one in part.items()}
         elif name == "description" and isinstance(part, str):
             kept[name] = re.sub(r"\s+", " ", part).strip()
-        elif name != "title":
+        elif name != "title" and (name, part) != ("default", None):
             kept[name] = _tidy(part) if name not in ("default", "examples", "enum", "const") else part
     return kept
 
