@@ -78,6 +78,8 @@ def _own_codes(route: Route[Any]) -> Iterator[str]:
 def _shared_codes(route: Route[Any]) -> Iterator[str]:
     """Yield the codes that follow from what the route reads, and who may ask."""
     yield from ("internal", "invalid_setting")
+    if route.guard != "anyone":
+        yield "no_memory_left"
     if route.guard == "Access":
         yield from (*OF_ACCESS, *OF_APPLICATIONS, *OF_STORES)
     for parameter in route.parameters.values():

@@ -244,6 +244,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 "run_quota",
                 "token_quota",
                 "unknown_task_type",
+                "unknown_time_zone",
             ),
         ),
         Route(
