@@ -131,8 +131,8 @@ def _responses(route: Route[Any], names: Mapping[Key, Json]) -> Json:
     found = {str(answer.status): _success(answer, names, with_body=with_body) for answer in route.answers}
     by_status: dict[str, list[str]] = {}
     for code in codes_of(route):
-        for status in STATUSES[code]:
-            by_status.setdefault(str(status), []).append(code)
+        for number in STATUSES[code]:
+            by_status.setdefault(str(number), []).append(code)
     for status, listed in by_status.items():
         known = found.setdefault(status, {"description": TITLES[int(status)], "headers": _REQUEST_ID_REF})
         if with_body:
