@@ -26,14 +26,11 @@ class RepairJson(TypedDict):
     settled: bool
 
 
-class VerificationJson(TypedDict):
-    """What drifted on a page of records. behind: records whose index is still being written."""
-
-    checked: int
-    behind: int
-    drift: dict[str, DriftJson]
-    repaired: RepairJson
-    cursor: str | None
+VerificationJson = TypedDict(  # noqa: UP013 -- one member has a name that this code does not use
+    "VerificationJson",
+    {"checked": int, "behind": int, "drift": dict[str, DriftJson], "repaired": RepairJson, "cursor": str | None},
+)
+"""What drifted on a page of records, and how many have an index that is still being written."""
 
 
 class ReceiptJson(TypedDict):
