@@ -77,7 +77,7 @@ def _own_codes(route: Route[Any]) -> Iterator[str]:
 
 def _shared_codes(route: Route[Any]) -> Iterator[str]:
     """Yield the codes that follow from what the route reads, and who may ask."""
-    yield from ("internal", "invalid_setting")
+    yield from ("internal", "invalid_setting", "invalid_query")
     if route.guard != "anyone":
         yield "no_memory_left"
     if route.guard == "Access":
@@ -89,8 +89,6 @@ def _shared_codes(route: Route[Any]) -> Iterator[str]:
             yield error.code
     if route.requires_tenant:
         yield "unknown_tenant"
-    if route.query is not None or route.guard != "anyone":
-        yield "invalid_query"
     if route.method not in ("GET", "HEAD"):
         yield from ("body_too_large", "body_interrupted")
     if route.body is not None:
