@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue
 from retain.agents.calls.report import RunReport
 from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
 from retain.agents.calls.run_request import RunInput, RunRequest
-from retain.agents.calls.shown import InstanceJson, RunReportJson, RunResultJson, RunStandingJson
+from retain.agents.calls.shown import AgentsJson, InstanceJson, RunReportJson, RunResultJson, RunStandingJson
 from retain.agents.calls.user import User
 from retain.agents.context import AgentsContext
 from retain.agents.conversations import routes as conversations
@@ -195,7 +195,11 @@ RESOURCE: Resource[AgentsContext] = Resource(
             for_users=True,
             query=QueryString(PageQuery),
             answers=(
-                Answer(200, '`{"agents", "cursor"}`: each with `agent_type`, `description`, `house`, `delegates`'),
+                Answer(
+                    200,
+                    '`{"agents", "cursor"}`: each with `agent_type`, `description`, `house`, `delegates`',
+                    model=AgentsJson,
+                ),
             ),
             errors=("invalid_limit",),
         ),

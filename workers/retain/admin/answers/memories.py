@@ -7,6 +7,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from retain.errors.codes import Code, ForeignCode
+from retain.items.tiers.item_list import ListedItem
 from retain.json_text import JsonObject
 from retain.memory.records.events import EventKind
 
@@ -139,6 +140,13 @@ class IngestJobJson(TypedDict):
     created_at_ms: int
     updated_at_ms: int
     completed_at_ms: int | None
+
+
+class ItemsJson(TypedDict):
+    """A page of items, without their values."""
+
+    items: list[ListedItem]
+    cursor: str | None
 
 
 class DeletedJson(TypedDict):

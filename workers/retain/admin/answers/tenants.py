@@ -15,6 +15,19 @@ class TenantJson(TypedDict):
     max_memories_per_user: int | None
 
 
+class ListedTenantJson(TenantJson):
+    """A tenant, and when it was registered."""
+
+    created_at_ms: int
+
+
+class TenantsJson(TypedDict):
+    """A page of tenants, by their ids."""
+
+    tenants: list[ListedTenantJson]
+    cursor: str | None
+
+
 class QuotaNumbersJson(TypedDict):
     """The numbers of quotas; null where there is no limit."""
 

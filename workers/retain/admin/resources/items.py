@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from retain.admin.answers.memories import DeletedJson
+from retain.admin.answers.memories import DeletedJson, ItemsJson
 from retain.admin.context import AdminContext
 from retain.errors import Misconfigured, NotFound
 from retain.http import Response, json_response
@@ -111,6 +111,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     '`{"items", "cursor"}`: each with `service`, `session`, `kind`, `id`, `key`, `tier`, `version`,'
                     " `user_id`, `size_bytes`, `sealed`, `expires_at_ms`, `created_at_ms`, `updated_at_ms`. A page may have"
                     " fewer than were asked for before the last",
+                    model=ItemsJson,
                 ),
             ),
             errors=("invalid_namespace", "invalid_query", "invalid_limit", "invalid_cursor"),

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from retain.admin.answers.tenants import QuotaNumbersJson, TenantJson
+from retain.admin.answers.lifecycle import ErasureJson
+from retain.admin.answers.tenants import ListedTenantJson, QuotaNumbersJson, TenantJson, TenantsJson
 from retain.admin.context import AdminContext
 from retain.admin.erasing import erase_whole_tenant
 from retain.errors import Conflict
@@ -112,7 +113,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             tenant_in="own",
             query=QueryString(PageQuery),
-            answers=(Answer(200, f'`{{"tenants", "cursor"}}`, by their ids: each {_TENANT_SHOWN}'),),
+            answers=(Answer(200, f'`{{"tenants", "cursor"}}`, by their ids: each {_TENANT_SHOWN}', TenantsJson),),
             errors=("invalid_limit", "invalid_cursor"),
         ),
         Route(
@@ -122,7 +123,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             name="get_tenant",
             needs="viewer",
             scope="memory:read",
-            answers=(Answer(200, _TENANT_SHOWN),),
+            answers=(Answer(200, _TENANT_SHOWN, ListedTenantJson),),
             errors=("invalid_tenant", "unknown_tenant"),
         ),
         Route(
@@ -148,8 +149,12 @@ RESOURCE: Resource[AdminContext] = Resource(
             tenant="any",
             query=QueryString(DeleteQuery),
             answers=(
-                Answer(202, '`{"receipt", "salt", "retry_after_ms"}` until it is complete: [an erasure](#an-erasure)'),
-                Answer(200, "the same, then"),
+                Answer(
+                    202,
+                    '`{"receipt", "salt", "retry_after_ms"}` until it is complete: [an erasure](#an-erasure)',
+                    ErasureJson,
+                ),
+                Answer(200, "the same, then", ErasureJson),
             ),
             errors=("invalid_tenant", "unknown_tenant", "not_confirmed", "outbox_waits", "contended"),
         ),

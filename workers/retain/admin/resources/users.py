@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from retain.admin.answers.lifecycle import ErasureJson
 from retain.admin.answers.tenants import ShownUserJson, UsersJson
 from retain.admin.context import AdminContext
 from retain.admin.erasing import erase_whole_user
@@ -118,8 +119,12 @@ RESOURCE: Resource[AdminContext] = Resource(
             delete_user,
             needs="owner",
             answers=(
-                Answer(202, '`{"receipt", "salt", "retry_after_ms"}` until it is complete: [an erasure](#an-erasure)'),
-                Answer(200, "the same, then"),
+                Answer(
+                    202,
+                    '`{"receipt", "salt", "retry_after_ms"}` until it is complete: [an erasure](#an-erasure)',
+                    ErasureJson,
+                ),
+                Answer(200, "the same, then", ErasureJson),
             ),
             errors=("invalid_user", "outbox_waits", "contended"),
         ),

@@ -16,6 +16,22 @@ from retain.memory.conversations.reading import Conversation, Message
 from retain.memory.conversations.statements import MessageRole
 
 
+class ListedAgentJson(TypedDict):
+    """An agent. delegates: the agents to which it may delegate."""
+
+    agent_type: str
+    description: str
+    house: str | None
+    delegates: list[str]
+
+
+class AgentsJson(TypedDict):
+    """A page of agents, by their types."""
+
+    agents: list[ListedAgentJson]
+    cursor: str | None
+
+
 class ServerReportJson(TypedDict):
     """What a model's server reported of its failure. status: of HTTP."""
 
