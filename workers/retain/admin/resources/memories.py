@@ -212,7 +212,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     model=StoredMemoriesJson,
                 ),
             ),
-            errors=(*OF_A_SCOPE, "invalid_tenant", "unknown_tenant", "contended", OF_A_MEMORY),
+            errors=(*OF_A_SCOPE, "invalid_tenant", "unknown_tenant", "contended", "memory_quota", OF_A_MEMORY),
         ),
         Route(
             "GET",
