@@ -99,6 +99,13 @@ async def test_invariant_7_a_variant_of_recalled_text_is_not_learned_again(
     assert not await stored_after(substrate, known, content)
 
 
+@pytest.mark.parametrize(("content", "known"), SAME.values(), ids=SAME)
+async def test_a_statement_is_not_learned_again_without_its_disguise(
+    substrate: IngestSubstrate, known: str, content: str
+) -> None:
+    assert not await stored_after(substrate, known, content)
+
+
 @pytest.mark.parametrize(("known", "content"), OTHER.values(), ids=OTHER)
 async def test_what_says_something_else_is_stored(substrate: IngestSubstrate, known: str, content: str) -> None:
     assert await stored_after(substrate, known, content)

@@ -31,7 +31,7 @@ BOUNDS = {
     "list of the scope, filtered": (1, 30),
     "ingest the next message": (4, 120),
     "run with recall": (4, 2400),
-    "run with recall and a store": (8, 4800),
+    "run with recall and a store": (6, 2600),
     "list runs": (1, 51),
     "list runs, of an instance": (1, 51),
     "list runs, of a user in a time": (1, 51),

@@ -12,13 +12,9 @@ from dataclasses import replace
 
 from retain.errors import InvalidInput
 from retain.json_text import read_json_within
-from retain.memory.recall.wording import normalised, statement, undisguised, wording
-from retain.memory.records.record import NewRecord, Record, RecordSource
-from retain.memory.semantic import RecallQuery, SemanticMemory, StoreResult
-
-COMPARED = 20
-"""How many records, best first, are compared with new content."""
-_QUERY_BYTES = 8 * 1024
+from retain.memory.recall.wording import undisguised
+from retain.memory.records.record import NewRecord, RecordSource
+from retain.memory.semantic import SemanticMemory, StoreResult
 
 # Attributes have no angle brackets. The bound keeps the search linear in texts full of open tags.
 _MARK = re.compile(
@@ -46,32 +42,14 @@ def without_recalled(text: str) -> str:
 
 
 async def store_unrecalled(memory: SemanticMemory, new: NewRecord, source: RecordSource) -> StoreResult:
-    """Store the content without what came from recall; return the result for the record that has it already, if any.
+    """Store the content without what came from recall, unless a visible record states it in the same words already.
 
-    A known record of the scope is stored again, so fields that it lacks are added; one of another scope keeps all its own.
-    Raises: InvalidInput (code `recalled_text`) when nothing is left; as `SemanticMemory.search` and `store`.
+    See `SemanticMemory.store_stated_once`. Raises: InvalidInput (code `recalled_text`) when nothing is left; as that.
     """
     content = without_recalled(new.content)
     if not content.strip():
         raise InvalidInput("this text was recalled; it is already stored", code="recalled_text")
-    known = await known_as(memory, content)
-    if known is None:
-        return await memory.store(replace(new, content=content), source)
-    again = replace(new, content=known.content, utterance=known.utterance)
-    return await memory.store_again(known, again, source)
-
-
-async def known_as(memory: SemanticMemory, content: str) -> Record | None:
-    """Return a record, visible from the scope, that says the same in the same words; None if there is none.
-
-    See `retain.memory.recall.wording`. Raises: as `SemanticMemory.search`.
-    """
-    stated = statement(content) or content
-    query = stated.strip().encode()[:_QUERY_BYTES].decode("utf-8", "ignore")
-    known = [hit.record for hit in await memory.search(RecallQuery(query, COMPARED))]
-    equal, same = normalised(content), wording(content)
-    alike = next((record for record in known if normalised(record.content) == equal), None)
-    return alike or next((record for record in known if same and wording(record.content) == same), None)
+    return await memory.store_stated_once(replace(new, content=content), source)
 
 
 def _outside(text: str) -> str:

@@ -19,6 +19,7 @@ from retain.limits.room import RECALL_BYTES, Room
 from retain.memory.earlier_texts import keep
 from retain.memory.indexer import Indexer
 from retain.memory.recall.recall import Hit, ReadAlong, Recall, RecallQuery, RecallResult
+from retain.memory.recall.sources.same_words import same_in, visible_scopes, with_its_words
 from retain.memory.records.events import EventData, EventKind, KnownRecord, LearningEvent, changed
 from retain.memory.records.limits import check
 from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource
@@ -35,9 +36,8 @@ from retain.memory.records.rows import (
 from retain.memory.records.supersession import Supersession
 from retain.memory.scope import Scope, View, holding, registration
 from retain.memory.search_rows import remove_rows
-from retain.memory.writing.calls import LearnedFact, StoreCall, StoreResult, Writer, stated_in
+from retain.memory.writing.calls import LearnedFact, StoreCall, StoreResult, Writer
 from retain.memory.writing.group import GroupWriter
-from retain.memory.writing.storing import kept_as_it_is
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
 from retain.ports import Clock, Sql, Statement, VectorIndex
@@ -132,11 +132,24 @@ class SemanticMemory:
         call = StoreCall(self.scope, tuple(news), tuple(sources), self._clock(), name, tuple(facts), tuple(also))
         return await self._writer.store(call)
 
-    async def store_again(self, known: Record, new: NewRecord, source: RecordSource) -> StoreResult:
-        """Store the content of a visible record again: as `store` in its own scope; a record of another scope is kept."""
-        if known.scope_id == self.scope.scope_id:
-            return await self.store(new, source)
-        return kept_as_it_is(known, stated_in(self.scope, new, source, self._clock()))
+    async def store_stated_once(self, new: NewRecord, source: RecordSource) -> StoreResult:
+        """Store the content as `store` does, unless a visible record states it in the same words already.
+
+        That record is stored again if it is the scope's, so that fields which it lacks are added; one of another scope is
+        kept as it is. Raises: as `store`.
+        """
+        scopes = visible_scopes(self.view)
+        call = StoreCall(self.scope, (new,), (source,), self._clock(), acting_name(), compared=scopes)
+        return (await self._writer.store(call))[0]
+
+    async def known_as(self, contents: Sequence[str]) -> list[Record | None]:
+        """Return of each content the visible record that states it in the same words, None without one. One round trip."""
+        if not contents:
+            return []
+        scopes, now = visible_scopes(self.view), self._clock()
+        asked = [with_its_words(self.view.tenant_id, scopes, content, now) for content in contents]
+        known = map(same_in, await self._sql.batch(asked), contents)
+        return [None if one is None else one.record for one in known]
 
     async def search(self, wanted: RecallQuery, *, register: bool = True) -> list[Hit]:
         """Return the hits of `recall`. Raises: as that."""

@@ -22,8 +22,7 @@ from retain.errors import Conflict, RetainError, Unavailable, UpstreamFailed
 from retain.ingest.extraction import ExtractedFact
 from retain.ingest.learning import SourcedFact, learned
 from retain.json_text import Json
-from retain.memory.recalled import known_as
-from retain.memory.records.record import RecordSource
+from retain.memory.records.record import Record, RecordSource
 from retain.memory.semantic import SemanticMemory
 
 LEASE_MS = 120_000
@@ -117,7 +116,8 @@ class RunLearning:
     ) -> list[str]:
         """Store the facts that the run could not recall already; return the ids of those that it taught."""
         source = RecordSource("extraction", run_id=pending.run_id, step=1)
-        new = [one for fact in facts if (one := await _unrecalled(memory, fact)) is not None]
+        known = await memory.known_as([fact.content for fact in facts])
+        new = [one for pair in zip(facts, known, strict=True) if (one := _unrecalled(memory, *pair)) is not None]
         sourced = [SourcedFact(fact, source, pending.ended_at_ms) for fact in new]
         await memory.learn(learned(sourced))
         scope, about = memory.scope, json.dumps([[fact.subject, fact.predicate] for fact in facts])
@@ -125,9 +125,8 @@ class RunLearning:
         return [row["id"] for row in rows]
 
 
-async def _unrecalled(memory: SemanticMemory, fact: ExtractedFact) -> ExtractedFact | None:
+def _unrecalled(memory: SemanticMemory, fact: ExtractedFact, known: Record | None) -> ExtractedFact | None:
     """Return the fact as it is to be stored: in the words of the scope's own record; None if another scope has it."""
-    known = await known_as(memory, fact.content)
     if known is None:
         return fact
     return replace(fact, content=known.content) if known.scope_id == memory.scope.scope_id else None

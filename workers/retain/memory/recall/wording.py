@@ -75,6 +75,9 @@ _WHOLE = {"won't": "will not", "can't": "can not", "cannot": "can not", "shan't"
 }
 _SHORT = (("n't", " not"), ("'m", " am"), ("'re", " are"), ("'ve", " have"), ("'ll", " will"))
 _IS = frozenset(("it's", "he's", "she's", "that's", "there's", "what's", "who's"))
+_UNCERTAIN = "|".join([*_FILLERS, *_WHOLE.values(), *filter(str.isalpha, _WHOLE)])
+_OTHERWISE_SPELT = re.compile(rf"\b[^\W\d_]+['\u2019]t\b|\b[^\W\d_]+(?=\s+not\b)|\b(?:{_UNCERTAIN})\b", re.IGNORECASE)
+"""Words that the same statement may have in another spelling, or not at all."""
 
 
 def undisguised(text: str) -> str:
@@ -123,6 +126,13 @@ def wording(text: str) -> tuple[str, ...]:
         if word not in _SILENT and not (word.casefold() in _FILLERS and not (names and number and word == "A"))
     ]
     return tuple(undisguised(" ".join(_spelled(word) for word in kept)).split())
+
+
+def certain_words(text: str) -> str:
+    """Return the text's statement without the words that a text of equal wording may lack: all others are in each of those,
+    unless it is disguised.
+    """
+    return _OTHERWISE_SPELT.sub(" ", statement(text))
 
 
 def _trimmed(text: str) -> str:

@@ -29,6 +29,7 @@ class _ShownCall(TypedDict):
     acting: str | None
     facts: list[dict[str, Any]]
     also: list[tuple[str, list[SqlValue]]]
+    compared: NotRequired[list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ class StoreCall:
 
     sources: one for each content. at_ms: when they were stated. acting: who makes the call (`retain.tenants.attribution`).
     facts: what is learned after the contents are stored, in order. also: statements of the caller's own tables, which
-    are executed in the same transaction, after all of it.
+    are executed in the same transaction, after all of it. compared: ids of scopes; a content that one of their records
+    states in the same words is not stored: that record is repeated, or kept as it is if it is another scope's.
     """
 
     scope: Scope
@@ -99,6 +101,7 @@ class StoreCall:
     acting: str | None = None
     facts: tuple[LearnedFact, ...] = ()
     also: tuple[Statement, ...] = ()
+    compared: tuple[str, ...] = ()
 
     def to_json(self) -> JsonObject:
         """Return the call as JSON."""
@@ -110,6 +113,7 @@ class StoreCall:
             "acting": self.acting,
             "facts": [asdict(fact) for fact in self.facts],
             "also": [[text, list(values)] for text, values in self.also],
+            "compared": list(self.compared),
         }
 
     @classmethod
@@ -120,7 +124,8 @@ class StoreCall:
         sources = tuple(RecordSource(**source) for source in call["sources"])
         facts = tuple(map(_fact_of, call["facts"]))
         also = tuple((text, tuple(values)) for text, values in call["also"])
-        return cls(Scope(**call["scope"]), news, sources, call["at_ms"], call["acting"], facts, also)
+        compared = tuple(call.get("compared", ()))  # a caller of an earlier version has none
+        return cls(Scope(**call["scope"]), news, sources, call["at_ms"], call["acting"], facts, also, compared)
 
     def stated(self, last_id: str = "") -> list[Stated]:
         """Return the contents, then the facts, as new records, each with a greater id than the one before.

@@ -10,13 +10,14 @@ since, it is read again. So a store is two round trips to D1.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from retain.errors import QuotaExceeded, RetainError
 from retain.limits.listed_rows import listed
 from retain.memory.index_debts import OWED, cancel
 from retain.memory.indexer import LISTED_FORMS, Indexed, Indexer
+from retain.memory.recall.sources.same_words import same_in, with_its_words
 from retain.memory.records.derived import about, restated
 from retain.memory.records.events import KnownRecord
 from retain.memory.records.record import Record
@@ -61,6 +62,24 @@ class _Asked:
     call: StoreCall
     contents: Sequence[tuple[_Key, Stated]]
     facts: Sequence[tuple[_Key, FactStatement]]
+
+    def in_known_words(self, found: Iterator[SqlResult], known: dict[_Key, KnownRecord]) -> _Asked:
+        """Return what is asked, with the words of the records that state the same; these are added to `known`.
+
+        found: what the statements of `compared` read, of this call and of those after it.
+        """
+        if not self.call.compared:
+            return self
+        contents: list[tuple[_Key, Stated]] = []
+        for key, stated in self.contents:
+            same = same_in(next(found), stated.record.content)
+            if same is None:
+                contents.append((key, stated))
+                continue
+            in_its_words = replace(stated.record, content=same.record.content, utterance=same.record.utterance)
+            contents.append((_key(same.record), replace(stated, record=in_its_words)))
+            known.setdefault(_key(same.record), same)
+        return replace(self, contents=contents)
 
 
 class Storing:
@@ -109,20 +128,18 @@ class Storing:
         """Read, prepare what is new, and commit; set the outcomes, unless the state changed too much meanwhile."""
         history, reading = WorldHistory(self._sql, self._clock), self._reading()
         seen = await history.see(self._tenant_id, [*reading, *self._owing()])
-        known = _known(seen.results[0])
-        await self._prepare(known, self._foreseen(seen.results), quotas_in(seen.results[2].rows[0]))
+        known, calls = self._known(seen.results)
+        await self._prepare(known, calls, self._foreseen(seen.results), quotas_in(seen.results[2].rows[0]))
         self._rounds += 1
         if (
             self._owed
             or self._facts
-            or any(asked.call.also for asked in self._calls)
+            or any(asked.call.also or asked.call.compared for asked in self._calls)
             or any(self._changes(known[key].record, one) for key, one in self._contents)
         ):
             await history.transact_on(self._tenant_id, reading, self._decide, seen)
         else:
-            self._outcomes = [
-                [kept_as_it_is(known[key].record, one) for key, one in asked.contents] for asked in self._calls
-            ]
+            self._outcomes = [[kept_as_it_is(known[key].record, one) for key, one in asked.contents] for asked in calls]
 
     def _reading(self) -> list[Statement]:
         """Return what is read: known contents, what users and the tenant hold, and competing facts, if there can be any."""
@@ -133,7 +150,19 @@ class Storing:
             (_HELD_OF_USERS, (self._tenant_id, json.dumps(users))),
             asking(self._tenant_id, self._clock()),
             *([] if self._foreseeing is None else [self._foreseeing.statement]),
+            *[
+                with_its_words(self._tenant_id, asked.call.compared, stated.record.content, self._clock())
+                for asked in self._calls
+                if asked.call.compared
+                for _, stated in asked.contents
+            ],
         ]
+
+    def _known(self, read: Sequence[SqlResult]) -> tuple[dict[_Key, KnownRecord], list[_Asked]]:
+        """Return the known records, and the calls with the contents that are known in the same words as their records."""
+        known = {(row["scope_id"], row["content_hash"]): known_of(row) for row in read[0].rows}
+        found = iter(read[3 if self._foreseeing is None else 4 :])
+        return known, [asked.in_known_words(found, known) for asked in self._calls]
 
     def _foreseen(self, read: Sequence[SqlResult]) -> Foreseen | None:
         return None if self._foreseeing is None else Foreseen(self._foreseeing, read[3])
@@ -172,7 +201,11 @@ class Storing:
         return again is not None or bool(additions(record, stated.record, now))
 
     async def _prepare(
-        self, known: Mapping[_Key, KnownRecord], foreseen: Foreseen | None, quotas: TenantQuotas
+        self,
+        known: Mapping[_Key, KnownRecord],
+        calls: Sequence[_Asked],
+        foreseen: Foreseen | None,
+        quotas: TenantQuotas,
     ) -> None:
         """Embed the contents that are neither known nor prepared, and write their vectors.
 
@@ -182,10 +215,11 @@ class Storing:
         reworded: set[_Key] = set()
         if foreseen is not None and not self._rounds:
             reworded = {key for key, one in self._facts if _is_known(one, foreseen)}
+        wanted = {key for asked in calls for key, _ in (*asked.contents, *asked.facts)}
         fresh = {
             key: record
             for key, record in self._candidates.items()
-            if key not in known and key not in self._owed and key not in reworded
+            if key in wanted and key not in known and key not in self._owed and key not in reworded
         }
         if not fresh:
             return
@@ -201,12 +235,12 @@ class Storing:
         at_ms: the mutation's time. A new record is valid from when it was stated, which is earlier: it is embedded first.
         """
         self._outcomes, self._reindexed, self._created = None, [], set()
-        known, room, foreseen = _known(read[0]), _Room(read[1]), self._foreseen(read)
+        (known, calls), room, foreseen = self._known(read), _Room(read[1]), self._foreseen(read)
         unsent = [record.id for key, record in self._unprepared.items() if key not in known]
         supersession = Supersession(self._sql, at_ms, foreseen)
         outcomes: list[list[StoreResult] | Exception] = []
         also: list[Statement] = []
-        for asked in self._calls:
+        for asked in calls:
             new = {key for key, _ in asked.contents if key not in known}
             if not new <= self._owed.keys():
                 return None
@@ -232,6 +266,8 @@ class Storing:
     ) -> StoreResult:
         """Let the mutation store one content; return its result."""
         if (held := known.get(key)) is not None:
+            if held.record.scope_id != stated.record.scope_id:
+                return kept_as_it_is(held.record, stated)
             return _result(*await supersession.repeat(held, stated.record, stated.since_ms), stated)
         owed = self._owed[key]
         known[key] = await self._added(supersession, owed, owed.record)
@@ -329,11 +365,6 @@ def _is_known(stated: FactStatement, foreseen: Foreseen) -> bool:
     record = stated.record
     what = met(record, foreseen.facts([about(record)], record.valid_from_ms) or (), foreseen)
     return what.ignored or what.valid is not None
-
-
-def _known(read: SqlResult) -> dict[_Key, KnownRecord]:
-    """Return the records of the result of `_KNOWN`."""
-    return {(row["scope_id"], row["content_hash"]): known_of(row) for row in read.rows}
 
 
 def kept_as_it_is(record: Record, stated: Stated) -> StoreResult:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from retain.memory.recall.languages import dutch, french, german, iberian, italian, russian
 from retain.memory.recall.languages.detection import CYRILLIC, ENGLISH, LATIN, language_of
 from retain.memory.recall.languages.stop_words import STOP
+from retain.memory.recall.wording import undisguised
 from retain.memory.recall.words import STOP as ENGLISH_STOP
 from retain.memory.recall.words import fold, indexed_words, stem, telling, words
 
@@ -52,14 +53,18 @@ def detected(text: str) -> str | None:
 
 
 def index_terms(text: str, code: str) -> list[str]:
-    """Return the terms that the index holds of a text in a language, in order, then names and single letters, each once."""
+    """Return the terms that the index holds of a text in a language, in order, then names and single letters, each once.
+
+    A word that looks like another one (`retain.memory.recall.wording`) is also indexed as that, so that it is found by what
+    a reader sees.
+    """
     if code == ENGLISH:
-        return [stem(word) for word in indexed_words(text)]
+        return [*(stem(word) for word in indexed_words(text)), *_seen(text)]
     found: list[str] = []
     names = dict.fromkeys(stem(word) for word in words(" ".join(_capitalised(text, code))))
     for part in text.split():
         found += [stem(word) for word in words(part)] if _NEUTRAL.search(part) else _marked(words(part), code)
-    return [*found, *(name for name in names if name not in found)]
+    return [*found, *(name for name in names if name not in found), *_seen(text)]
 
 
 def phrase_terms(text: str, code: str) -> tuple[str, ...]:
@@ -92,6 +97,15 @@ def _terms(found: Sequence[str], languages: Sequence[str], *, own: bool = False)
         first, *others = dict.fromkeys([*marked, stem(word)] if own else [stem(word), *marked])
         terms[first] = tuple(others)
     return terms
+
+
+def _seen(text: str) -> list[str]:
+    """Return the terms of the words that a reader sees in a text and that are spelled otherwise there, each once."""
+    shown = undisguised(text)
+    if shown == text:
+        return []
+    spelled = set(words(text))
+    return list(dict.fromkeys(stem(word) for word in words(shown) if word not in spelled))
 
 
 def _marked(found: Sequence[str], code: str) -> list[str]:
