@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.servers import client_of
 from tests.e2e.waiting import eventually
 from tools.local_server import LocalServer, free_port, registry_of, stop
 from tools.offline_runtime import environment
@@ -120,7 +119,7 @@ def app(server: LocalServer, api: httpx.Client, tmp_path: Path) -> Iterator[http
         )
     running = LocalServer(f"http://127.0.0.1:{port}", tmp_path / "app.log", process)
     try:
-        with client_of(running) as client:
+        with httpx.Client(base_url=running.base_url, timeout=60, trust_env=False) as client:
             eventually(lambda: _status(client, "/healthz"), lambda status: status == 200, within_s=120)
             yield client
     finally:

@@ -29,7 +29,19 @@ from tools.openapi import PROBLEM, codes_of, document, operations
 pytestmark = pytest.mark.workerd
 
 EXAMPLES = int(os.environ.get("API_EXAMPLES", "0"))
-DOCUMENT = document()
+EVENTS = "text/event-stream"
+
+
+def _without_events(part: Any) -> Any:
+    """Return a part of the document without the schemas of event streams: Schemathesis takes them for that of each event."""
+    if isinstance(part, list):
+        return [_without_events(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    return {name: {} if name == EVENTS else _without_events(one) for name, one in part.items()}
+
+
+DOCUMENT = _without_events(document())
 OPERATIONS = operations()
 ASKED = [
     pytest.param(name, mode, id=f"{name}-{mode.value}")

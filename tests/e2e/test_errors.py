@@ -44,7 +44,7 @@ def _seeded(**changes: object) -> dict[str, object]:
 
 MISTAKES: dict[str, Mistake] = {
     "unknown route": Mistake("GET", "/nothing", 404, "no_such_route"),
-    "unknown route of agents": Mistake("GET", "/v1/agents/", 404, "no_such_route"),
+    "unknown route of agents": Mistake("GET", "/v1/agents/{tenant}/nothing", 404, "no_such_route"),
     "unknown route of the admin": Mistake("GET", "/admin/nothing", 404, "no_such_route"),
     "unknown route of the gateway": Mistake("POST", "/api/v1/nothing", 404, "no_such_route"),
     "wrong method of the health check": Mistake("POST", "/healthz", 405, "method_not_allowed"),

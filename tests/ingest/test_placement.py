@@ -161,7 +161,7 @@ def test_a_growing_window_of_recurring_words_duplicates_nothing_and_loses_nothin
         assert conversation.texts() == words[:end]
 
 
-DAY = 86_400_000
+DAY, HOUR = 86_400_000, 3_600_000
 TALK_OF_DAYS = [
     {
         "speaker": "Bea",
@@ -201,8 +201,8 @@ async def test_neighbours_are_neighbours_whatever_the_order_of_arrival(substrate
     start = 10**12
     parts = {
         1: turns("Bea: Did you bring the umbrella?", at_ms=start),
-        2: turns("Tom: Marmalade.", at_ms=start + DAY),
-        3: turns("Tom: It was in the attic.", at_ms=start + 2 * DAY),
+        2: turns("Tom: Marmalade.", at_ms=start + HOUR),
+        3: turns("Tom: It was in the attic.", at_ms=start + 2 * HOUR),
     }
     for number in (3, 1):
         await substrate.ingest("chat", parts[number])

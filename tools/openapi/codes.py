@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "workers"))
 from retain import errors
 from retain.errors import codes
 from retain.http import problem
+from retain.routing.application_paths import applications_path
 from retain.routing.route import ErrorGroup, Route
 
 PROBLEM = "application/problem+json"
@@ -87,6 +88,8 @@ def _shared_codes(route: Route[Any]) -> Iterator[str]:
             parameter.check("\x00")
         except errors.InvalidInput as error:
             yield error.code
+    if "run_id" in route.parameters and applications_path(route.path) != route.path:
+        yield "no_such_route"  # below `/v1/agents/`, what does not have the length of a run's id may be another route
     if route.requires_tenant:
         yield "unknown_tenant"
     if route.method not in ("GET", "HEAD"):
