@@ -120,6 +120,22 @@ async def test_a_later_run_of_the_user_begins_again_with_nothing(world: World) -
     assert found(world, ANN) == set()
 
 
+async def test_a_run_in_the_millisecond_of_the_erasure_is_a_later_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retain.lifecycle.erasure.user.new_id", lambda: f"{new_id()[:10]}{'Z' * 16}")
+    monkeypatch.setattr("retain.agents.queueing.run_queue.new_id", lambda: f"{_mark(world)[:10]}{'8' * 16}")
+    await erased(world, ANN)
+    await world.run("clerk", order(say="ok"), user={"id": ANN}, instance="new")
+    await world.settled()
+    assert len(world.sql_now("SELECT 1 FROM agent_runs WHERE user_id = ?", ANN)) == 1
+
+
+def _mark(world: World) -> str:
+    [row] = world.sql_now("SELECT last_run_id FROM erased_users WHERE user_id = ?", ANN)
+    return str(row["last_run_id"])
+
+
 async def test_what_an_instance_owed_when_its_user_was_erased_is_not_written(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,8 +56,12 @@ ON CONFLICT (tenant_id, user_id) DO UPDATE SET last_run_id = excluded.last_run_i
 
 
 def marking(tenant_id: str, user_id: str, now_ms: int) -> Statement:
-    """Return the statement after which nothing of the user's runs up to now is written to D1."""
-    last_run_id = f"{new_id()[:10]}{'Z' * 16}"  # every run up to now: run ids are made by the same clock
+    """Return the statement after which nothing of the user's runs up to now is written to D1.
+
+    Run ids are made by the same clock. A run of this very millisecond counts as one after it: it may have begun when the
+    erasure was complete, and would otherwise never be in D1.
+    """
+    last_run_id = f"{new_id()[:10]}{'0' * 16}"
     return _MARK, (tenant_id, user_id, last_run_id, now_ms)
 
 
