@@ -120,11 +120,13 @@ async def test_old_values_of_overwritten_items_are_erased_from_the_cold_tier(wor
     assert outcome.receipt.counts == ({"r2": 1} if match == "mention" else {})
 
 
-async def test_an_old_value_that_names_nobody_stays_until_the_daily_work(world: World) -> None:
-    for text in ("old", "new"):
-        await _memory(world).put("order_history", "o-1", text)
-    await _erased(world, "mention")
-    assert len((await world.objects_store.list("")).keys) == 2
+@pytest.mark.parametrize("owner", [ANN, None])
+async def test_an_old_value_that_names_nobody_may_be_anybodys_and_is_removed(world: World, owner: str | None) -> None:
+    await _memory(world).put("order_history", "o-1", "old", user_id=owner)
+    await _memory(world).put("order_history", "o-1", "new")
+    outcome = await _erased(world, "mention")
+    assert [await world.objects_store.get(key) for key in (await world.objects_store.list("")).keys] == [b"new"]
+    assert not outcome.receipt.counts.get("r2")
 
 
 async def test_an_erasure_completes_while_a_cold_item_is_written_all_the_time(world: World) -> None:

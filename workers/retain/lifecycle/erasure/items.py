@@ -120,7 +120,7 @@ async def remove_loose_objects(stores: Stores, job: ErasureJob) -> Slice:
     """Remove a page of the objects that no item points to: the old values of items that were written again.
 
     Whose they were is recorded nowhere, so they are removed for every subject and user, as the daily work would, and not
-    counted. By mention those are removed and counted that name the term.
+    counted; by mention those are counted that name the term.
     """
     now, started_at_ms = stores.clock(), job.receipt.started_at_ms
     values = (job.tenant_id, started_at_ms, job.cursor or "", KEYS)
@@ -132,8 +132,8 @@ async def remove_loose_objects(stores: Stores, job: ErasureJob) -> Slice:
     objects, counts = [row["object_key"] for row in rows], {}
     if job.request.get("match") == "mention":
         term = Term.of(job.request["subject"])
-        objects = [key for key in objects if term.in_text(key) or term.in_stored(await _content(stores, key))]
-        counts = {"r2": len(objects)}
+        named = [key for key in objects if term.in_text(key) or term.in_stored(await _content(stores, key))]
+        counts = {"r2": len(named)}
     await _erase_copies(stores, [], objects)
     forget: Statement = (_FORGET, (job.tenant_id, json.dumps(objects)))
     await stores.sql.batch([*job.moved(now, counts, cursor=rows[-1]["object_key"]), forget])
