@@ -44,7 +44,8 @@ _PARAMETERS = {
 class Known:
     """What is known of one tenant.
 
-    named: values by the path parameter that takes them. cursors: by the path of the list, without its query.
+    named: values by the path parameter that takes them. cursors: by the path of the list, without its query. hidden: ids
+    that are not learned.
     """
 
     rng: Random
