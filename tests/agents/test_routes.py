@@ -66,6 +66,37 @@ async def test_an_equal_key_without_an_instance_gets_the_same_run(deploy: Deploy
         await run(context, {"input": "other"}, key="k")
 
 
+async def test_a_run_in_the_background_is_answered_when_it_has_begun(deploy: Deploy) -> None:
+    chat = SteppedChat(says("hi"), hold=True)
+    deployment = deploy(chat=chat)
+    context = await context_of(deployment)
+    body = json.dumps({"input": "hello", "instance_id": "desk", "background": True})
+    request = Request("POST", "/v1/agents/acme/sdr/run", {}, {"idempotency-key": "k"}, body, "host", "request-1")
+    answer = await ROUTER.handle(context, request)
+    begun = json.loads(answer.body)
+    assert (answer.status, begun["status"], begun["instance_id"]) == (202, "running", "desk")
+    address = answer.headers["location"]
+    assert address == f"/v1/agents/acme/sdr/instances/desk/runs/{begun['run_id']}"
+    chat.let_go()
+    await deployment.settled()
+    ended = await asked(context, "GET", address)
+    assert (ended[0], ended[1]["status"], ended[1]["output"]) == (200, "completed", "hi")
+    assert await asked(context, "POST", "/v1/agents/acme/sdr/run", body, "k") == ended
+
+
+async def test_what_keeps_a_background_run_from_beginning_is_answered_at_once(deploy: Deploy) -> None:
+    chat = SteppedChat(hold=True)
+    deployment = deploy(chat=chat)
+    context = await context_of(deployment)
+    asked_for = {"input": "hello", "instance_id": "desk", "background": True}
+    await run(context, asked_for)
+    with pytest.raises(Conflict) as refused:
+        await run(context, asked_for)
+    assert refused.value.code == "instance_busy"
+    chat.let_go()
+    await deployment.settled()
+
+
 async def test_a_run_that_is_still_running_is_answered_with_202(deploy: Deploy) -> None:
     chat = SteppedChat(hold=True)
     context = await context_of(deploy(chat=chat))
@@ -93,6 +124,14 @@ async def test_a_run_that_is_still_running_is_answered_with_202(deploy: Deploy) 
             "acme/sdr", {"input": "x", "metadata": []}, None, InvalidInput, "invalid_body", id="metadata list"
         ),
         pytest.param("acme/sdr", ["x"], None, InvalidInput, "invalid_body", id="a list"),
+        pytest.param(
+            "acme/sdr",
+            {"input": "x", "stream": True, "background": True},
+            None,
+            InvalidInput,
+            "invalid_body",
+            id="streamed and in the background",
+        ),
         pytest.param(
             "acme/sdr", {"input": "x", "instance_id": "a:b"}, None, InvalidInput, "invalid_instance_id", id="delimiter"
         ),

@@ -25,8 +25,8 @@ _KEY = {"idempotency-key": "interrupted-1"}
 
 @dataclass(frozen=True)
 class Crash:
-    """Three instances of order_triage, named after what the crash met: a run that is retried, one that nobody asks for
-    again, and one that had answered and still owed its rows to D1.
+    """Four instances of order_triage, named after what the crash met: a run that is retried, one that nobody asks for
+    again, one in the background, and one that had answered and still owed its rows to D1.
 
     before: status of the interrupted run just before the crash. retried: what the retry of it answered. finished: what
     the finished run had answered.
@@ -36,6 +36,7 @@ class Crash:
     before: Rows
     retried: dict[str, Any]
     finished: dict[str, Any]
+    background: str
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +54,19 @@ def crash(steered: Steered, puppet: Puppet) -> Crash:
     }
     abandoned = {"input": order(say="nobody asks again"), "instance_id": "abandoned"}
     with ThreadPoolExecutor(2) as pool:
-        with puppet.holding("refund history", results=2) as first, puppet.holding("nobody asks again") as second:
+        with (
+            puppet.holding("refund history", results=2) as first,
+            puppet.holding("nobody asks again") as second,
+            puppet.holding("nobody waits") as third,
+        ):
             lost = [pool.submit(steered.api.post, path, json=interrupted, headers=_KEY)]
             first.wait_for_arrival()
             lost.append(pool.submit(steered.api.post, path, json=abandoned))
             second.wait_for_arrival()
+            aside = {"input": order(say="nobody waits"), "instance_id": "background", "background": True}
+            begun = steered.api.post(path, json=aside)
+            assert (begun.status_code, begun.json()["status"]) == (202, "running"), begun.text
+            third.wait_for_arrival()
             before = steered.state.instance(tenant_id, "order_triage", "interrupted", "SELECT * FROM turn_state")
             with steered.state.d1_transaction():
                 # D1 takes no writes now, so this run's rows are owed when the crash comes.
@@ -67,11 +76,12 @@ def crash(steered: Steered, puppet: Puppet) -> Crash:
         assert all(isinstance(request.exception(), httpx.TransportError) for request in lost)
     steered.crash()
     assert {"start_run_by", "append_episode_of_user", "close_run"} <= {entry["statement"] for entry in owed}
-    steered.state.make_alarm_due(f"order_triage:{tenant_id}:abandoned")
+    for instance in ("abandoned", "background"):
+        steered.state.make_alarm_due(f"order_triage:{tenant_id}:{instance}")
     steered.restart()
     answer = steered.api.post(path, json=interrupted, headers=_KEY)
     assert answer.status_code == 200, answer.text
-    return Crash(tenant_id, before, answer.json(), finished)
+    return Crash(tenant_id, before, answer.json(), finished, begun.headers["location"])
 
 
 def _owed(steered: Steered, tenant_id: str, agent_type: str, instance_id: str) -> Rows:
@@ -115,6 +125,11 @@ def test_a_run_that_a_crash_interrupted_is_resumed_by_the_alarm_when_nobody_asks
     assert rows[0]["output"] == "nobody asks again"
 
 
+def test_a_run_in_the_background_ends_after_a_crash_and_is_read_at_its_address(steered: Steered, crash: Crash) -> None:
+    ended = eventually(lambda: steered.api.get(crash.background).json(), lambda run: run["status"] == "completed")
+    assert ended["output"] == "nobody waits"
+
+
 def test_what_a_run_owed_to_d1_arrives_after_a_crash(steered: Steered, crash: Crash) -> None:
     recorded = recorded_run(steered.api, crash.tenant_id, crash.finished["run_id"])
     assert (recorded["status"], recorded["output"], len(recorded["episodes"])) == ("completed", "done", 1)
@@ -122,7 +137,7 @@ def test_what_a_run_owed_to_d1_arrives_after_a_crash(steered: Steered, crash: Cr
 
 def test_each_run_and_each_episode_is_in_d1_once_and_no_outbox_owes_anything(steered: Steered, crash: Crash) -> None:
     [delegated] = json.loads(crash.retried["output"])
-    instances = [("order_triage", name) for name in ("interrupted", "abandoned", "finished")]
+    instances = [("order_triage", name) for name in ("interrupted", "abandoned", "background", "finished")]
     instances.append(("refund_decision", f"{crash.retried['run_id']}.refund_decision"))
     for agent_type, instance_id in instances:
         eventually(partial(_owed, steered, crash.tenant_id, agent_type, instance_id), lambda owed: owed == [])

@@ -53,6 +53,15 @@ def streamed(place: Place) -> None:
     assert '"completed"' in answer.text, answer.text[-500:]
 
 
+def in_background(place: Place) -> None:
+    """Run an agent in the background, and ask for its result."""
+    asked = order(("store_memory", {"content": "Stored in the background."}), say="done")
+    begun = _run(place, "sdr", asked, "background", background=True)
+    path = f"/v1/agents/{{tenant}}/sdr/instances/desk/runs/{begun['run_id']}"
+    ended = eventually(lambda: place.ask("GET", path), lambda run: run["status"] == "completed", within_s=5)
+    assert ended["output"] == "done", ended
+
+
 def approved(place: Place) -> None:
     """Run an agent that waits for a person, and approve."""
     waiting = _run(place, "clerk", order(("issue_refund", {"order": "AB-1"}), say="done"), "approval")

@@ -12,6 +12,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "run": Scenario(of_runs.whole, of_runs.of_agents),
     "delegate": Scenario(of_runs.delegated, of_runs.of_agents),
     "stream": Scenario(of_runs.streamed, of_runs.of_agents),
+    "background": Scenario(of_runs.in_background, of_runs.of_agents),
     "learning": Scenario(of_runs.learned, of_runs.of_agents),
     "approval": Scenario(of_runs.approved, of_runs.of_agents),
     "cancel": Scenario(of_runs.cancelled, of_runs.of_agents),

@@ -5,10 +5,12 @@ The instance does the work; the routes only check and forward. A path names a ru
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from retain.agents.calls.report import RunReport
 from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
@@ -49,13 +51,20 @@ class UserBody(BodyModel):
 
 
 class RunBody(BodyModel):
-    """The body of a run request."""
+    """The body of a run request. background: whether to answer when the run has begun, and not when it ends."""
 
     input: str | dict[str, JsonValue]
     instance_id: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     stream: bool = False
+    background: bool = False
     user: UserBody | None = None
+
+    @model_validator(mode="after")
+    def _answered_in_one_way(self) -> RunBody:
+        if self.stream and self.background:
+            raise ValueError("a run is either streamed or in the background")
+        return self
 
 
 class CancelBody(BodyModel):
@@ -107,6 +116,8 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
         after = last_event_id(request.http.headers)
         started = await instance.start(asked)
         return event_stream(instance, started.run_id, after)
+    if body.background:
+        return _pollable(await instance.start(asked), request.path, instance_id)
     return _reported(await instance.run(asked))
 
 
@@ -173,6 +184,13 @@ def _reported(report: RunReport) -> Response:
     return json_response(report.to_json(), 200 if report.ended else 202)
 
 
+def _pollable(report: RunReport, path: Mapping[str, str], instance_id: str) -> Response:
+    """Return the response with the report of a run in the background, and with its address."""
+    address = f"/v1/agents/{path['tenant']}/{path['agent_type']}/instances/{instance_id}/runs/{report.run_id}"
+    reported = _reported(report)
+    return replace(reported, headers={**reported.headers, "location": address})
+
+
 def _instance_for(idempotency_key: str) -> str:
     return f"key-{sha256(idempotency_key.encode()).hexdigest()[:40]}"
 
@@ -226,8 +244,9 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 ),
                 Answer(
                     202,
-                    "the run, while it waits, an earlier request with the key is running, or it is"
-                    " [queued](agents.md#a-busy-instance): then with its `queue_position`, 1 for the next to begin",
+                    "the run, with `background` as soon as it has begun, and its address in `location`; otherwise while it"
+                    " waits, an earlier request with the key is running, or it is [queued](agents.md#a-busy-instance):"
+                    " then with its `queue_position`, 1 for the next to begin",
                     model=RunStandingJson,
                 ),
             ),

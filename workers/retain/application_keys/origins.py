@@ -31,7 +31,7 @@ SENT = (
     "mcp-protocol-version",
 )
 """The request headers that a page may send."""
-READABLE = ("x-request-id", "retry-after", "allow", "x-next-cursor")
+READABLE = ("x-request-id", "retry-after", "allow", "location", "x-next-cursor")
 """The answer's headers that a page may read, with those that every page may."""
 
 _NAME = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
