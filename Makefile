@@ -10,7 +10,7 @@ export PYTHONPATH := workers:.
 export WRANGLER_SEND_METRICS := false
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-host test-workerd soak attack kills endurance coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run lock clean
+.PHONY: help setup demo dev test test-host test-workerd soak attack kills endurance coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run clients lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,8 @@ check: setup ## check formatting, lint, types and the direction of imports
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
 	$(VENV) -m mypy
+	@$(VENV) -m tools.clients
+	cd clients/python && ../../$(VENV) -m mypy
 	.venv/bin/lint-imports
 
 format: setup ## format the code and apply safe fixes
@@ -103,6 +105,9 @@ lifecycle-rules: setup ## print the cold tier's R2 life cycle rules for `wrangle
 
 deploy-dry-run: setup ## build what `wrangler deploy` would upload, and print its size
 	PATH="$(CURDIR)/node_modules/.bin:$$PATH" wrangler deploy --dry-run --outdir .cache/upload
+
+clients: setup ## build the clients, with their generated parts, into .cache/clients/built
+	@$(VENV) -m tools.clients --build
 
 lock: setup ## write the locks again from pyproject.toml
 	$(VENV) -m pip install --quiet --disable-pip-version-check --target .cache/uv uv

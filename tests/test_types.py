@@ -34,12 +34,16 @@ if TYPE_CHECKING:
 
 
 MYPY = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
+CLIENT = ROOT / "clients" / "python"
+MYPY_OF_THE_CLIENT = tomllib.loads((CLIENT / "pyproject.toml").read_text())["tool"]["mypy"]
+"""Is checked on its own, once its generated modules are made."""
 
 
 def test_every_python_file_of_the_project_is_checked() -> None:
     sources = [path.relative_to(ROOT) for path in project_files() if path.suffix == ".py"]
     assert len(sources) > 300
-    checked = set(MYPY["files"])
+    of_the_client = {str((CLIENT / name).relative_to(ROOT)) for name in MYPY_OF_THE_CLIENT["files"]}
+    checked = {*MYPY["files"], *of_the_client}
     unchecked = [str(path) for path in sources if not checked & {str(path), *map(str, path.parents)}]
     assert unchecked == []
 
@@ -48,6 +52,11 @@ def test_nothing_is_checked_less_than_strictly() -> None:
     assert MYPY["strict"] is True
     assert "exclude" not in MYPY
     assert [entry for entry in MYPY["overrides"] if entry.keys() - {"module", "ignore_missing_imports"}] == []
+    assert MYPY_OF_THE_CLIENT["strict"] is True
+    assert "exclude" not in MYPY_OF_THE_CLIENT
+    assert [entry["module"] for entry in MYPY_OF_THE_CLIENT["overrides"]] == ["retain_client.api.*"]
+    recipe = (ROOT / "Makefile").read_text().partition("\ncheck:")[2].partition("\n\n")[0]
+    assert "cd clients/python && ../../$(VENV) -m mypy" in recipe
 
 
 def test_the_folder_workers_does_not_pass_for_the_sdk() -> None:

@@ -1,0 +1,199 @@
+"""Runs of agents."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+
+from retain_client.api import AuthenticatedClient
+from retain_client.api.api.agents import cancel_run, create_run, get_run, resume_run
+from retain_client.api.api.runs_of_a_tenant import list_runs
+from retain_client.api.models.awaited_approval import AwaitedApproval
+from retain_client.api.models.cancel_body import CancelBody
+from retain_client.api.models.listed_run import ListedRun
+from retain_client.api.models.resume_body import ResumeBody
+from retain_client.api.models.run_body import RunBody
+from retain_client.api.models.run_result import RunResult
+from retain_client.api.models.run_standing import RunStanding
+from retain_client.api.models.runs import Runs as RunsPage
+from retain_client.api.types import Response, Unset
+from retain_client.asynchronous.pages import AsyncPages
+from retain_client.asynchronous.pause import sleep
+from retain_client.asynchronous.run_stream import AsyncRunStream
+from retain_client.retries import Retries
+from retain_client.values import answered, given, or_unset
+
+Run = RunResult | RunStanding
+"""A run that has ended, or one that is open."""
+
+
+class AsyncRuns:
+    """The runs of a tenant's agents."""
+
+    def __init__(self, api: AuthenticatedClient, http: httpx.AsyncClient, retries: Retries, tenant: str) -> None:
+        self._api = api
+        self._http = http
+        self._retries = retries
+        self._tenant = tenant
+
+    async def start(
+        self,
+        agent_type: str,
+        input: str | Mapping[str, Any],  # noqa: A002 -- as the document calls it
+        *,
+        instance_id: str | None = None,
+        user: str | Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Run:
+        """Run an agent; return the result, or the open run when it waits or is queued.
+
+        instance_id: the conversation, a new one if absent. user: an id, or `id` with `name`, `locale`, `timezone`.
+        idempotency_key: with the same one the same run is returned; a new one if absent. Raises: RetainError.
+        """
+        body = _body(input, instance_id, user, metadata, stream=False)
+        key = idempotency_key or uuid.uuid4().hex
+        response = await create_run.asyncio_detailed(
+            self._tenant, agent_type, client=self._api, body=body, idempotency_key=key
+        )
+        return _run(response)
+
+    def stream(
+        self,
+        agent_type: str,
+        input: str | Mapping[str, Any],  # noqa: A002 -- as the document calls it
+        *,
+        instance_id: str | None = None,
+        user: str | Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> AsyncRunStream:
+        """Return the events of a run that begins when they are iterated. As `start`."""
+        body = _body(input, instance_id, user, metadata, stream=True)
+        begin = (body, idempotency_key or uuid.uuid4().hex)
+        return AsyncRunStream(self._http, self._retries, self._tenant, agent_type, begin=begin)
+
+    def follow(
+        self, agent_type: str, instance_id: str, run_id: str, *, last_event_id: str | None = None
+    ) -> AsyncRunStream:
+        """Return the events of a run that exists, from its beginning or after an event."""
+        run = (instance_id, run_id)
+        return AsyncRunStream(self._http, self._retries, self._tenant, agent_type, run=run, last_event_id=last_event_id)
+
+    async def get(self, agent_type: str, instance_id: str, run_id: str) -> Run:
+        """Return a run. Raises: RetainError."""
+        response = await get_run.asyncio_detailed(self._tenant, agent_type, instance_id, run_id, client=self._api)
+        return _run(response)
+
+    async def wait(
+        self,
+        agent_type: str,
+        instance_id: str,
+        run_id: str,
+        *,
+        timeout_s: float = 600.0,
+        poll_s: float = 1.0,
+    ) -> Run:
+        """Return a run once it has ended or waits for an approval, or as it is when the time is up.
+
+        It is asked for every `poll_s` seconds; a stream reports it sooner. Raises: RetainError.
+        """
+        until = time.monotonic() + timeout_s
+        while True:
+            run = await self.get(agent_type, instance_id, run_id)
+            if (
+                isinstance(run, RunResult)
+                or isinstance(run.waiting_for, AwaitedApproval)
+                or time.monotonic() + poll_s > until
+            ):
+                return run
+            await sleep(poll_s)
+
+    def list(
+        self,
+        *,
+        agent_type: str | None = None,
+        instance_id: str | None = None,
+        status: str | None = None,
+        by: str | None = None,
+        user_id: str | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        text: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncPages[ListedRun]:
+        """Return the tenant's runs, newest first. text: words to search for. limit: of one page."""
+
+        async def read(cursor: str | Unset) -> tuple[Sequence[ListedRun], str | None]:
+            response = await list_runs.asyncio_detailed(
+                self._tenant,
+                client=self._api,
+                cursor=cursor,
+                limit=or_unset(limit),
+                agent_type=or_unset(agent_type),
+                instance_id=or_unset(instance_id),
+                status=or_unset(status),
+                by=or_unset(by),
+                user_id=or_unset(user_id),
+                since_ms=or_unset(since_ms),
+                until_ms=or_unset(until_ms),
+                text=or_unset(text),
+            )
+            page = answered(response, RunsPage)
+            return page.runs, page.cursor
+
+        return AsyncPages(read)
+
+    async def cancel(self, agent_type: str, instance_id: str, run_id: str, *, reason: str | None = None) -> Run:
+        """Stop a run before its next side effect. Raises: RetainError."""
+        response = await cancel_run.asyncio_detailed(
+            self._tenant,
+            agent_type,
+            instance_id,
+            run_id,
+            client=self._api,
+            body=CancelBody.from_dict(given(reason=reason)),
+        )
+        return _run(response)
+
+    async def approve(
+        self, agent_type: str, instance_id: str, run_id: str, call: str, *, reason: str | None = None
+    ) -> Run:
+        """Allow the call that a run asks about; `call` is its name in the question. Raises: RetainError."""
+        return await self._answer(agent_type, instance_id, run_id, call, "approve", reason)
+
+    async def reject(
+        self, agent_type: str, instance_id: str, run_id: str, call: str, *, reason: str | None = None
+    ) -> Run:
+        """Refuse the call that a run asks about. As `approve`."""
+        return await self._answer(agent_type, instance_id, run_id, call, "reject", reason)
+
+    async def _answer(
+        self, agent_type: str, instance_id: str, run_id: str, call: str, decision: str, reason: str | None
+    ) -> Run:
+        body = ResumeBody.from_dict(given(call=call, decision=decision, reason=reason))
+        response = await resume_run.asyncio_detailed(
+            self._tenant, agent_type, instance_id, run_id, client=self._api, body=body
+        )
+        return _run(response)
+
+
+def _run(response: Response[Any]) -> Run:
+    return response.parsed if isinstance(response.parsed, RunStanding) else answered(response, RunResult)
+
+
+def _body(
+    given_input: str | Mapping[str, Any],
+    instance_id: str | None,
+    user: str | Mapping[str, Any] | None,
+    metadata: Mapping[str, Any] | None,
+    *,
+    stream: bool,
+) -> RunBody:
+    who = {"id": user} if isinstance(user, str) else user
+    fields = given(input=given_input, instance_id=instance_id, user=who, metadata=metadata, stream=stream)
+    return RunBody.from_dict(fields)

@@ -1,0 +1,50 @@
+"""Sends a request again where that is right, below everything that the generated functions do."""
+
+from __future__ import annotations
+
+import httpx
+
+from retain_client.asynchronous.pause import sleep
+from retain_client.errors import NO_ANSWER, RetainError, refusal, retry_after_s
+from retain_client.retries import Retries, repeatable
+
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class AsyncRetryingTransport(httpx.AsyncBaseTransport):
+    """Repeats what failed or was refused for now. inner: what sends."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport, retries: Retries) -> None:
+        self._inner = inner
+        self._retries = retries
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the answer. Raises: RetainError (code `no_answer`) when there is none."""
+        again = repeatable(request.method, request.url.path, has_key="idempotency-key" in request.headers)
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                response = await self._inner.handle_async_request(request)
+            except httpx.TransportError as error:
+                pause = self._retries.after_failure(attempt, sent=not isinstance(error, _NEVER_SENT), again=again)
+                if pause is None:
+                    raise RetainError(str(error) or type(error).__name__, code=NO_ANSWER) from error
+            else:
+                after = retry_after_s(response.headers)
+                pause = self._retries.after_answer(attempt, response.status_code, after, again=again)
+                if pause is None:
+                    return response
+                await response.aclose()
+            await sleep(pause)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
+
+
+async def raise_refusal(response: httpx.Response) -> None:
+    """Raises: RetainError when Retain, or something before it, refused the request."""
+    if response.status_code >= 300:
+        await response.aread()
+        raise refusal(response.status_code, response.headers, response.content)

@@ -1,0 +1,73 @@
+"""The one exception of the client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+NO_ANSWER = "no_answer"
+"""The code when the server did not answer: the connection failed or broke, or the time was up."""
+NOT_A_PROBLEM = "unexpected_answer"
+"""The code when an answer is not what Retain answers: something between the client and Retain sent it."""
+
+
+class RetainError(Exception):
+    """A request that Retain refused, or that reached nobody.
+
+    code: why, stable; the server's docs/errors.md lists them. `no_answer` when nothing was received, and
+    `unexpected_answer` when what was received is not Retain's. status: of the answer, None without one. message: for
+    people. retry_after_s: after how many seconds the server wants to be asked again, None if it does not name a time.
+    request_id: as the server logs it, None without an answer. details: further members of the problem.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        request_id: str | None = None,
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.request_id = request_id
+        self.details: Mapping[str, object] = details or {}
+
+    def __str__(self) -> str:
+        """Return the code with the message."""
+        return f"{self.code}: {self.message}"
+
+
+_SHOWN = frozenset({"type", "title", "status", "detail", "code", "request_id"})
+
+
+def refusal(status: int, headers: Mapping[str, str], body: bytes) -> RetainError:
+    """Return the error that an answer with a status of 300 or more is. headers: names in any case that get() accepts."""
+    after = retry_after_s(headers)
+    request_id = headers.get("x-request-id")
+    try:
+        problem = json.loads(body)
+        return RetainError(
+            problem["detail"],
+            code=problem["code"],
+            status=status,
+            retry_after_s=after,
+            request_id=problem["request_id"],
+            details={name: value for name, value in problem.items() if name not in _SHOWN},
+        )
+    except (ValueError, KeyError, TypeError):
+        text = body[:200].decode(errors="replace")
+        return RetainError(
+            f"status {status}: {text}", code=NOT_A_PROBLEM, status=status, retry_after_s=after, request_id=request_id
+        )
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that `retry-after` names, None where it is absent or is a date."""
+    named = headers.get("retry-after", "")
+    return float(named) if named.isascii() and named.isdigit() else None

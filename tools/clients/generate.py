@@ -1,0 +1,105 @@
+"""Runs the generators, when the document or a source has changed since the last time."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.clients.synchronous import write_synchronous
+from tools.openapi.document import document, with_plain_problems
+from tools.openapi.schemas import Json
+from tools.paths import CACHE, NODE_BIN, ROOT
+
+PYTHON = ROOT / "clients" / "python"
+TYPESCRIPT = ROOT / "clients" / "typescript"
+_API = PYTHON / "retain_client" / "api"
+_ASYNCHRONOUS = PYTHON / "retain_client" / "asynchronous"
+_SYNCHRONOUS = PYTHON / "retain_client" / "synchronous"
+_CONFIG = PYTHON / "generator.yaml"
+_SCHEMA = TYPESCRIPT / "src" / "schema.ts"
+_CURRENT = CACHE / "clients"
+"""Has a digest of what each generated part was made from."""
+
+
+def generate() -> list[Path]:
+    """Make what is missing or was made from something else; return what was made."""
+    made = []
+    with _alone(), tempfile.TemporaryDirectory() as folder:
+        shown = json.dumps(_for_generators(document()))
+        described = Path(folder) / "openapi.json"
+        described.write_text(shown)
+        asynchronous = "".join(path.read_text() for path in sorted(_ASYNCHRONOUS.glob("*.py")))
+        locks = "".join((ROOT / name).read_text() for name in ("locks/dev.txt", "package-lock.json"))
+        parts: list[tuple[Path, str, Callable[[Path], None]]] = [
+            (_API, shown + locks + _CONFIG.read_text(), lambda target: _write_api(described, target)),
+            (_SCHEMA, shown + locks, lambda target: _write_schema(described, target)),
+            (_SYNCHRONOUS, asynchronous, lambda target: write_synchronous(_ASYNCHRONOUS, target)),
+        ]
+        own = Path(__file__).read_text() + Path(__file__).with_name("synchronous.py").read_text()
+        for target, source, write in parts:
+            digest = hashlib.sha256((source + own).encode()).hexdigest()
+            if target.exists() and _digest_of(target) == digest:
+                continue
+            new = Path(folder) / target.name
+            write(new)
+            _replace(target, new)
+            (_CURRENT / target.name).write_text(digest)
+            made.append(target)
+    return made
+
+
+def _for_generators(whole: Json) -> Json:
+    """Return the document without what generators cannot read: a parameter that is JSON in a query is a text."""
+    plainly = with_plain_problems(whole)
+    for methods in plainly["paths"].values():
+        for operation in methods.values():
+            for parameter in operation["parameters"]:
+                if parameter.pop("content", None) is not None:
+                    parameter["schema"] = {"type": "string"}
+    return plainly
+
+
+def _write_api(described: Path, target: Path) -> None:
+    generator = Path(sys.executable).with_name("openapi-python-client")
+    options: list[str | Path] = ["--meta", "none", "--config", _CONFIG, "--fail-on-warning", "--output-path", target]
+    run([generator, "generate", "--path", described, *options])
+
+
+def _write_schema(described: Path, target: Path) -> None:
+    run([NODE_BIN / "openapi-typescript", described, "--default-non-nullable=false", "-o", target])
+
+
+def run(command: list[str | Path]) -> None:
+    """Run a command. Raises: SystemExit with what it printed when it fails."""
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(done.stdout + done.stderr)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let no two processes generate at a time."""
+    _CURRENT.mkdir(parents=True, exist_ok=True)
+    with (_CURRENT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _digest_of(target: Path) -> str:
+    noted = _CURRENT / target.name
+    return noted.read_text() if noted.exists() else ""
+
+
+def _replace(target: Path, new: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_dir():
+        shutil.rmtree(target)
+    shutil.move(new, target)
