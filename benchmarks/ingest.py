@@ -20,9 +20,9 @@ from benchmarks.costs.database import ROOT, counted_database
 from benchmarks.costs.memories import SCOPE, START_MS, FewVectors, words
 from retain.host.clock import ManualClock
 from retain.host.sql import SqliteSql
+from retain.ingest.extractors.rule_extractor import RuleExtractor
 from retain.ingest.ingestion import Ingestion
 from retain.ingest.messages import MAX_MESSAGES
-from retain.ingest.rule_extractor import RuleExtractor
 from retain.memory.semantic import SemanticMemory
 from retain.ports import Sql
 from tests.support.instances import shipped_embedder

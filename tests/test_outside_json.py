@@ -21,7 +21,7 @@ from retain.gateway.tool_config import parse_tool_config
 from retain.host.crypto import HostCrypto
 from retain.http import Request
 from retain.ingest.extraction import SourceMessage
-from retain.ingest.llm_extractor import read_facts
+from retain.ingest.extractors.llm_extractor import read_facts
 from retain.items.placement import read_placements
 from retain.items.rekeying.patterns import load_patterns
 from retain.json_text import MAX_NESTING

@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.costs.database import Cost, CountedSql, counted_database
 from benchmarks.costs.lists import fill_lists, list_operations
 from benchmarks.costs.memories import COMMON, SCOPE, START_MS, FewVectors, fill, record_id
+from retain.ingest.extractors.rule_extractor import RuleExtractor
 from retain.ingest.ingestion import Ingestion
-from retain.ingest.rule_extractor import RuleExtractor
 from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope

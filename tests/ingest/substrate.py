@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from retain.ingest.extraction import ExtractedFact, Extractor, SourceMessage
+from retain.ingest.extractors.rule_extractor import RuleExtractor
 from retain.ingest.ingestion import Ingestion
 from retain.ingest.jobs import IngestJob
-from retain.ingest.rule_extractor import RuleExtractor
 from retain.memory.records.record import Record
 from retain.memory.scope import Scope
 from tests.memory.semantic.substrate import AGENT, Substrate

@@ -6,8 +6,8 @@ import pytest
 
 from retain.errors import Misconfigured
 from retain.ingest.extraction import entity, predicate_of, subject_of
-from retain.ingest.rule_extractor import RuleExtractor
-from retain.ingest.selection import extractor
+from retain.ingest.extractors.rule_extractor import RuleExtractor
+from retain.ingest.extractors.selection import extractor
 from retain.memory.records.object_keys import key_of
 from tests.ingest.substrate import IngestSubstrate, turns
 from tests.ports import raises

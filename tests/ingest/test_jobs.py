@@ -10,9 +10,9 @@ import pytest
 from retain.errors import Contended, InvalidInput, NotFound, RetainError, Unavailable, UpstreamFailed
 from retain.ingest import ingestion
 from retain.ingest.extraction import ExtractedFact, SourceMessage
+from retain.ingest.extractors.rule_extractor import RuleExtractor
 from retain.ingest.ingestion import continue_interrupted
 from retain.ingest.jobs import JOB_RULES, MAX_ATTEMPTS, IngestJob, Jobs
-from retain.ingest.rule_extractor import RuleExtractor
 from retain.jobs import LEASE_MS
 from retain.retention import TEXT_KEPT_MS, prune
 from tests.ingest.substrate import FixedExtractor, IngestSubstrate, turns

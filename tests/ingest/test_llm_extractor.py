@@ -12,8 +12,8 @@ import pytest
 from retain.errors import UpstreamFailed
 from retain.host.fetch import HostFetch
 from retain.ingest.extraction import SourceMessage
-from retain.ingest.llm_extractor import LlmExtractor, read_facts
-from retain.ingest.selection import extractor
+from retain.ingest.extractors.llm_extractor import LlmExtractor, read_facts
+from retain.ingest.extractors.selection import extractor
 from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.models.providers.openai import OpenAiChat
 from retain.models.retry import Retries

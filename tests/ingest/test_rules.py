@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.ingest.extraction import ExtractedFact, SourceMessage
-from retain.ingest.rule_extractor import RuleExtractor, facts_of
+from retain.ingest.extractors.rule_extractor import RuleExtractor, facts_of
 from retain.ingest.rules import RULES
 from retain.ingest.rules.rule import ExtractionRule, compiled
 from retain.ingest.speech.sentences import MAX_SENTENCE

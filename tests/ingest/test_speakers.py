@@ -7,8 +7,8 @@ import json
 import pytest
 
 from retain.ingest.extraction import SourceMessage
-from retain.ingest.llm_extractor import read_facts, shown
-from retain.ingest.rule_extractor import RuleExtractor
+from retain.ingest.extractors.llm_extractor import read_facts, shown
+from retain.ingest.extractors.rule_extractor import RuleExtractor
 from retain.ingest.speech.speakers import ROLES, Role, is_machine
 from tests.ingest.substrate import IngestSubstrate
 

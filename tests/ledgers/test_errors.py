@@ -14,8 +14,8 @@ from retain.admin.replaying import Replaying, ReplayPorts
 from retain.errors import Conflict, InvalidInput, NotFound, RetainError, Unavailable
 from retain.evaluation.runner import Runner
 from retain.host.sql import SqliteSql
+from retain.ingest.extractors.selection import extractor
 from retain.ingest.ingestion import Ingestion, continue_interrupted
-from retain.ingest.selection import extractor
 from retain.items.demotion import Demotion
 from retain.json_text import JsonObject
 from retain.ledgers.errors import (

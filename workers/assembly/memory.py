@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import bindings
 from retain.agent_memory.context import AgentMemoryContext
 from retain.ingest.extraction import Extractor
+from retain.ingest.extractors.selection import extractor
 from retain.ingest.ingestion import Ingestion
-from retain.ingest.selection import extractor
 from retain.memory.indexer import Indexer
 from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory

@@ -10,7 +10,7 @@ from retain.agents.calls.user import User
 from retain.agents.definitions import Learning
 from retain.agents.tools.learn_fact import UNNAMED, names_of
 from retain.ingest.extraction import ExtractedFact, SourceMessage, entity, subject_of
-from retain.ingest.selection import extractor
+from retain.ingest.extractors.selection import extractor
 from retain.json_text import Json, read_own_json
 from retain.memory.facts import user_subject
 from retain.memory.recalled import without_recalled

@@ -16,11 +16,11 @@ def extractor(name: str, model: Callable[[], ChatModel]) -> Extractor:
     """
     match name:
         case "rules":
-            from retain.ingest.rule_extractor import RuleExtractor
+            from retain.ingest.extractors.rule_extractor import RuleExtractor
 
             return RuleExtractor()
         case "llm":
-            from retain.ingest.llm_extractor import LlmExtractor
+            from retain.ingest.extractors.llm_extractor import LlmExtractor
 
             return LlmExtractor(model())
         case other:

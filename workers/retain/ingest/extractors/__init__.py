@@ -1,0 +1,1 @@
+"""The extractors, and the choice between them."""
