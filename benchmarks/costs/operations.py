@@ -15,12 +15,15 @@ from retain.ingest.extractors.rule_extractor import RuleExtractor
 from retain.ingest.ingestion import Ingestion
 from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.record import NewRecord, RecordSource
-from retain.memory.scope import Scope
+from retain.memory.scope import Scope, UserPlace
 from retain.memory.semantic import RecallQuery, SemanticMemory
 from retain.ports import Sql, VectorIndex
 from tests.support.instances import Deployment, catalogue, shipped_embedder
 
 Operation = Callable[[], Awaitable[object]]
+USER = "zoe"
+HOUSE = Scope("acme", house="orders")
+"""A user and a house with two memories each, while the tenant has many."""
 _PERSON = RecordSource("person")
 _CLERK = {
     "type": "clerk",
@@ -79,6 +82,9 @@ class Operations:
             "list, filtered by kind": lambda: self._list(Listing({"kind": "task"}, limit=5)),
             "list, filtered by subject": lambda: self._list(Listing({"subject": "thing-8"}, limit=5)),
             "list of the scope, filtered": lambda: list_records(self._sql, SCOPE, Listing({"topic": "t-7"}, limit=5)),
+            "list of a user": lambda: list_records(self._sql, UserPlace("acme", USER), Listing()),
+            "list of a house, filtered": lambda: list_records(self._sql, HOUSE, Listing({"kind": "fact"})),
+            "list of an agent": lambda: list_records(self._sql, SCOPE, Listing()),
             "get": lambda: self._memory.get(record_id(4)),
             "store": lambda: self._store("The kettle in the kitchen is broken."),
             "store, known": lambda: self._store("The kettle in the kitchen is broken."),
@@ -140,4 +146,8 @@ async def operations(count: int) -> AsyncIterator[Operations]:
         with closing(_CountedDeployment(sql, index)) as deployment:
             deployment.clock.set(START_MS + 1000 * (count + 100_000))
             memory = SemanticMemory(SCOPE, sql, index, embedder, deployment.clock)
-            yield Operations(sql, count, deployment, memory)
+            known = Operations(sql, count, deployment, memory)
+            for scope in (Scope("acme", user_id=USER), HOUSE):
+                for text in ("The kettle is blue.", "The cup is green."):
+                    await known._of(scope).store(NewRecord(text), _PERSON)
+            yield known

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
 
 from retain.agent_memory.context import AgentMemoryContext
 from retain.agent_memory.memories import at_ms_of
 from retain.agent_memory.names import check_session
-from retain.errors import InvalidInput, LimitExceeded, RetainError, Unavailable
-from retain.ingest.ingestion import PAUSE_S, Ingestion, IngestReceipt
+from retain.errors import InvalidInput, LimitExceeded
+from retain.ingest.answering import ingested
+from retain.ingest.ingestion import Ingestion
 from retain.ingest.intake import Intake
-from retain.ingest.jobs import IngestFailed, IngestJob
+from retain.ingest.jobs import IngestJob
 from retain.ingest.messages import MAX_MESSAGE_BYTES
 from retain.ingest.request import Oversized, read_members
 from retain.memory.scope import Scope
@@ -26,15 +25,8 @@ _QUIET = ("recalled_text",)
 """Why ingest refuses a message without any fault of its sender: it has only what was recalled."""
 
 
-@dataclass(frozen=True, slots=True)
-class SentConversation:
-    """A conversation whose messages the intake has. session: as sent, or made from roles and contents."""
-
-    session: str
-
-
-async def receive(pieces: AsyncIterator[bytes], intake: Intake) -> SentConversation:
-    """Give the messages to the intake as they arrive, and return the rest of the request.
+async def receive(pieces: AsyncIterator[bytes], intake: Intake) -> str:
+    """Give the messages to the intake as they arrive, and return the session: as sent, or made from roles and contents.
 
     A message is the same as another of its session if role and content are equal: the time does not count.
     Raises: InvalidInput (code `malformed_json`, `invalid_body`, `invalid_message`, `invalid_session`, `no_messages`), with
@@ -58,39 +50,18 @@ async def receive(pieces: AsyncIterator[bytes], intake: Intake) -> SentConversat
         raise InvalidInput("messages must be a list", code="invalid_body", pointer="/messages")
     await intake.finish()
     given = fields.get("sessionId")
-    return SentConversation(f"auto-{seen.hexdigest()[:32]}" if given is None else check_session(given))
+    return f"auto-{seen.hexdigest()[:32]}" if given is None else check_session(given)
 
 
 async def ingest(context: AgentMemoryContext, scope: Scope, pieces: AsyncIterator[bytes]) -> IngestJob:
-    """Store a conversation, and the facts in it; return the job. The same request is the same job.
-
-    It is durable when this returns; a large one is processed in the background after that.
-    Raises: IngestFailed; as `receive` and `Ingestion.accept`.
-    """
+    """Store a conversation, and the facts in it; return the job. Raises: as `receive` and `ingested`."""
     intake = Intake(context.sql, scope.tenant_id, context.clock)
-    ingestion = context.ingestion(scope)
-    try:
-        sent = await receive(pieces, intake)
-        receipt = await ingestion.accept(sent.session, intake, leased=True)
-    except RetainError:
-        with suppress(Unavailable):  # if so, the daily cron discards it
-            await intake.discard()
-        raise
-    job = receipt.job
-    if job.state != "completed" and receipt.small:
-        job = await ingestion.process(receipt)
-        receipt = replace(receipt, claimed=None)
-    elif job.state != "completed":
-        job = replace(job, state="running", error=None)
-    if job.state == "failed":
-        raise IngestFailed(job)
-    if job.state == "running":
-        context.background(_work(ingestion, receipt))
+    job, _ = await ingested(intake, _read(context.ingestion(scope), pieces, intake), context.background)
     return job
 
 
-async def _work(ingestion: Ingestion, receipt: IngestReceipt) -> None:
-    await ingestion.process(receipt, pause_s=PAUSE_S)
+async def _read(ingestion: Ingestion, pieces: AsyncIterator[bytes], intake: Intake) -> tuple[Ingestion, str]:
+    return ingestion, await receive(pieces, intake)
 
 
 async def _add(intake: Intake, message: Mapping[str, object]) -> None:

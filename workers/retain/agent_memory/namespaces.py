@@ -9,14 +9,12 @@ from typing import Literal
 from retain.agent_memory.memories import timestamp
 from retain.agent_memory.names import check_namespace
 from retain.errors import Conflict, NotFound
-from retain.lifecycle.erasure.eraser import Erasure
+from retain.lifecycle.erasure.eraser import SLICES_TO_COMPLETE, Erasure
 from retain.lifecycle.stores import Stores
 from retain.ports import Row, Sql
 from retain.tenants.register import Tenants
 
 Direction = Literal["asc", "desc"]
-ERASURE_CALLS = 5
-"""How often one request advances an erasure. The daily work continues it."""
 _NAMED = "length(tenant_id) <= 32 AND tenant_id GLOB '*[a-z0-9]'"
 _ONE = f"SELECT tenant_id, created_at_ms FROM tenants WHERE tenant_id = ? AND {_NAMED}"
 _PAGE = """
@@ -64,13 +62,10 @@ class Namespaces:
         return rows[:limit], str(rows[limit - 1]["tenant_id"]) if len(rows) > limit else None
 
     async def delete(self, name: str) -> bool:
-        """Erase the tenant, or continue to; return whether it is complete. From the first call on it is not served."""
+        """Erase the tenant, or continue to; return whether it is complete. It is not served from now on."""
         await self.tenants.require(name)
-        for _ in range(ERASURE_CALLS):
-            outcome = await Erasure(self.stores).erase_tenant(name)
-            self.tenants.forget(name)
-            if outcome.retry_after_ms != 0:
-                break
+        outcome = await Erasure(self.stores, slices=SLICES_TO_COMPLETE).erase_tenant(name)
+        self.tenants.forget(name)
         return outcome.retry_after_ms is None
 
 

@@ -14,7 +14,7 @@ from retain.errors import InvalidInput, LimitExceeded, NotFound, Unavailable, Un
 from retain.identifiers import check_id
 from retain.ingest.forgetting import forget_conversation
 from retain.ingest.messages import MAX_MESSAGE_BYTES
-from retain.lifecycle.erasure.eraser import Erasure
+from retain.lifecycle.erasure.eraser import SLICES_TO_COMPLETE, Erasure
 from retain.memory.records.record import Kind, NewRecord, Record, RecordSource
 from retain.memory.records.rows import outside_gaps
 from retain.memory.semantic import Hit, RecallQuery, RecallResult
@@ -31,12 +31,10 @@ PAGE = 100
 """Records that are deleted in one change."""
 MAX_PAGES = 100
 """Changes of one request to delete. The request that follows continues."""
-ERASURE_CALLS = 5
-"""How often one request advances the erasure of a user. The daily work continues it."""
 ThinkingLevel = Literal["low", "medium", "high"]
 
 _OF_SESSION = """
-(r.conversation = ?3 OR r.metadata ->> '$.session' = ?3 OR (r.source ->> '$.origin' = 'extraction' AND EXISTS (
+(r.metadata ->> '$.session' = ?3 OR (r.source ->> '$.origin' = 'extraction' AND EXISTS (
   SELECT 1 FROM memory_records m WHERE m.id = r.source ->> '$.record_id' AND m.tenant_id = r.tenant_id
     AND m.scope_id = r.scope_id AND m.conversation = ?3)))
 """
@@ -48,17 +46,25 @@ _LIST = f"""
 SELECT r.number, r.id, r.kind, substr(r.content, 1, 2000) AS content, r.recorded_at_ms, r.updated_at_ms,
   COALESCE(r.metadata ->> '$.session', (SELECT m.conversation FROM memory_records m WHERE m.tenant_id = r.tenant_id
     AND m.id = r.source ->> '$.record_id' AND r.source ->> '$.origin' = 'extraction')) AS session
-FROM memory_records r INDEXED BY memory_records_by_content
-WHERE r.tenant_id = ?1 AND r.scope_id = ?2 AND r.conversation IS NULL AND (?3 IS NULL OR {_OF_SESSION})
-  AND (?4 IS NULL OR r.kind = ?4) AND r.number > ?5
+FROM memory_search s INDEXED BY memory_search_by_number CROSS JOIN memory_records r ON r.number = s.number
+WHERE s.tenant_id = ?1 AND s.scope_id = ?2 AND s.conversation IS NULL AND s.number > ?5
+  AND (?3 IS NULL OR {_OF_SESSION}) AND (?4 IS NULL OR r.kind = ?4)
   AND r.valid_from_ms <= ?6 AND (r.valid_to_ms IS NULL OR r.valid_to_ms > ?6)
   AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?6) AND {outside_gaps("?6")}
-ORDER BY r.number LIMIT ?7
+ORDER BY s.number LIMIT ?7
 """
-# What was extracted comes before the messages, by which it is found.
+# What was extracted comes before the messages, by which it is found. In an order, every blob comes after every text.
 _IDS = f"""
-SELECT r.id FROM memory_records r WHERE r.tenant_id = ?1 AND r.scope_id = ?2 AND (?3 IS NULL OR {_OF_SESSION})
-ORDER BY r.conversation IS NOT NULL, r.number LIMIT {PAGE}
+SELECT * FROM (
+  SELECT r.id FROM memory_search s INDEXED BY memory_search_by_number CROSS JOIN memory_records r ON r.number = s.number
+  WHERE s.tenant_id = ?1 AND s.scope_id = ?2 AND s.conversation IS NULL AND (?3 IS NULL OR {_OF_SESSION})
+  ORDER BY s.number LIMIT {PAGE})
+UNION ALL
+SELECT * FROM (
+  SELECT r.id FROM memory_search s INDEXED BY memory_search_by_place CROSS JOIN memory_records r ON r.number = s.number
+  WHERE s.tenant_id = ?1 AND s.scope_id = ?2 AND s.conversation BETWEEN COALESCE(?3, '') AND COALESCE(?3, x'')
+  ORDER BY s.conversation, s.position LIMIT {PAGE})
+LIMIT {PAGE}
 """
 
 
@@ -160,11 +166,8 @@ class Profile:
         if user_id is None:
             await self.delete_session(None)
             return True
-        erasure = Erasure(self._context.stores)
-        for _ in range(ERASURE_CALLS):
-            outcome = await erasure.erase_user(self.scope.tenant_id, user_id)
-            if outcome.retry_after_ms != 0:
-                break
+        erasure = Erasure(self._context.stores, slices=SLICES_TO_COMPLETE)
+        outcome = await erasure.erase_user(self.scope.tenant_id, user_id)
         return outcome.retry_after_ms is None
 
     async def _record(self, memory_id: str) -> Record:

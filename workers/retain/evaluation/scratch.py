@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from retain.errors import Conflict
 from retain.evaluation.dataset import Case, stored
 from retain.json_text import read_own_json
-from retain.lifecycle.erasure.eraser import Erasure
+from retain.lifecycle.erasure.eraser import SLICES_TO_COMPLETE, Erasure
 from retain.lifecycle.stores import Stores
 
-ERASURE_CALLS = 3
-"""How often one call of `erase` advances the erasure."""
 _BEGIN = """
 INSERT INTO eval_scratches (scratch_id, tenant_id, run_id, position, stubs, at_ms) VALUES (?, ?, ?, ?, ?, ?)
 """
@@ -88,15 +86,10 @@ class Scratches:
 
         Raises: what stopped it; call it again.
         """
-        erasure = Erasure(self._stores)
-        retry_ms: int | None = 0
-        for _ in range(ERASURE_CALLS):
-            retry_ms = (await erasure.erase_tenant(name)).retry_after_ms
-            if retry_ms is None:
-                await self._sql.run("DELETE FROM eval_scratches WHERE scratch_id = ?", name)
-            if retry_ms != 0:
-                return retry_ms
-        return retry_ms
+        outcome = await Erasure(self._stores, slices=SLICES_TO_COMPLETE).erase_tenant(name)
+        if outcome.retry_after_ms is None:
+            await self._sql.run("DELETE FROM eval_scratches WHERE scratch_id = ?", name)
+        return outcome.retry_after_ms
 
     async def _known(self, name: str) -> Scratch | None:
         rows = (await self._sql.run("SELECT records FROM eval_scratches WHERE scratch_id = ?", name)).rows

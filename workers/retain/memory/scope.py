@@ -229,10 +229,15 @@ class UserPlace:
 def holding(place: Scope | UserPlace, column: str) -> tuple[str, tuple[SqlValue, SqlValue]]:
     """Return the condition that a scope's id is at or below a place, and the values of ?1 and ?2 (?1 is the tenant)."""
     if isinstance(place, UserPlace):
-        return f"{column} IN ({OF_USER})", (place.tenant_id, place.user_id)
+        return f"{column} IN ({scopes_of(place)})", (place.tenant_id, place.user_id)
     if place.kind == "tenant":
         return "?2 = 'tenant'", (place.tenant_id, place.scope_id)
-    return f"{column} IN ({BELOW})", (place.tenant_id, place.scope_id)
+    return f"{column} IN ({scopes_of(place)})", (place.tenant_id, place.scope_id)
+
+
+def scopes_of(place: Scope | UserPlace) -> str:
+    """Return the query for the ids of the scopes at and below a place that is not a tenant; ?1 and ?2 as in `holding`."""
+    return OF_USER if isinstance(place, UserPlace) else BELOW
 
 
 def reach_of(view: View, chain: Sequence[Row]) -> Reach:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from retain.admin.answers.memories import IngestJobJson
 from retain.admin.context import AdminContext
-from retain.errors import InvalidInput, RetainError, Unavailable
+from retain.errors import InvalidInput
 from retain.http import Response, json_response
-from retain.ingest.ingestion import PAUSE_S, Ingestion, IngestReceipt
+from retain.ingest.answering import continued, ingested
+from retain.ingest.ingestion import Ingestion
 from retain.ingest.intake import Intake
-from retain.ingest.jobs import JOB_ID, IngestFailed, Jobs, check_job_id
+from retain.ingest.jobs import JOB_ID, Jobs, check_job_id
 from retain.ingest.request import read_members
 from retain.routing.bodies import BodyModel, validated
 from retain.routing.parameters import PathParameter
@@ -40,33 +38,21 @@ async def ingest(context: AdminContext, request: TypedRequest[AsyncIterator[byte
 
     A small request is processed first: 201, or 200 when it was sent before. A larger one continues in the background, and
     so does one that waits for other changes of the tenant's memory: 202.
-    Raises: IngestFailed; as `_read` and `Ingestion.accept`.
+    Raises: as `_read` and `ingested`.
     """
     intake = Intake(context.sql, request.tenant_id, context.clock)
-    try:
-        body = await _read(request.body, intake)
-        ingestion = context.ingestion(context.scope(request.tenant_id, body.agent_type, body.house, body.user_id))
-        receipt = await ingestion.accept(body.conversation, intake, leased=True)
-    except RetainError:
-        with suppress(Unavailable):  # if so, the daily cron discards it
-            await intake.discard()
-        raise
-    job = receipt.job
-    if job.state != "completed" and receipt.small:
-        job = await ingestion.process(receipt)
-    elif job.state != "completed":
-        job = replace(job, state="running", error=None)
-    if job.state == "failed":
-        raise IngestFailed(job)
-    if job.state == "running":
-        context.background(_work(ingestion, receipt if not receipt.small else replace(receipt, claimed=None)))
-    return json_response(job.to_json(), 202 if job.state == "running" else 201 if receipt.created else 200)
+    reading = _read(context, request.tenant_id, request.body, intake)
+    job, created = await ingested(intake, reading, context.background)
+    return json_response(job.to_json(), 202 if job.state == "running" else 201 if created else 200)
 
 
-async def _read(pieces: AsyncIterator[bytes], intake: Intake) -> IngestBody:
-    """Store the messages as they arrive, and return the body without them.
+async def _read(
+    context: AdminContext, tenant_id: str, pieces: AsyncIterator[bytes], intake: Intake
+) -> tuple[Ingestion, str]:
+    """Store the messages as they arrive; return where the body wants them ingested, and their conversation.
 
-    Raises: InvalidInput (code `malformed_json`, `invalid_body`, `no_messages`); LimitExceeded; Unavailable.
+    Raises: InvalidInput (code `malformed_json`, `invalid_body`, `no_messages`); LimitExceeded; Unavailable; as
+        `AdminContext.scope`.
     """
     fields: dict[str, object] = {}
     try:
@@ -79,20 +65,15 @@ async def _read(pieces: AsyncIterator[bytes], intake: Intake) -> IngestBody:
         raise InvalidInput("the body is not valid JSON", code="malformed_json") from error
     body = validated(IngestBody, fields)
     await intake.finish()
-    return body
+    return context.ingestion(context.scope(tenant_id, body.agent_type, body.house, body.user_id)), body.conversation
 
 
 async def show_job(context: AdminContext, request: PathRequest) -> Response:
     """Show a job. An interrupted job resumes in the background, so that further requests see it complete."""
     job = await Jobs(context.sql, context.clock).get(request.tenant_id, request.path["job_id"])
     if job.state == "running" and job.lease_until_ms <= context.clock():
-        context.background(_work(context.ingestion(job.scope), IngestReceipt(job, created=False, small=False)))
+        continued(context.ingestion(job.scope), job, context.background)
     return json_response(job.to_json())
-
-
-async def _work(ingestion: Ingestion, receipt: IngestReceipt) -> None:
-    await asyncio.sleep(PAUSE_S)  # the response is sent first
-    await ingestion.process(receipt, pause_s=PAUSE_S)
 
 
 _INGEST = "/admin/tenants/{tenant}/memories/ingest"

@@ -27,6 +27,8 @@ from retain.lifecycle.terms import MAX_TERM_BYTES, Term
 from retain.ports import Statement
 
 SLICES_PER_CALL = 20
+SLICES_TO_COMPLETE = 80
+"""Slices of a call whose caller waits until everything is gone: enough for most."""
 RETRY_MS = 10_000
 """When to retry an erasure that has to wait: for a run to end, or for a store to show what was done."""
 
@@ -50,10 +52,11 @@ class Outcome:
 
 
 class Erasure:
-    """Erases subjects, users and tenants, and keeps the receipts."""
+    """Erases subjects, users and tenants, and keeps the receipts. slices: how far one call goes, at most."""
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, *, slices: int = SLICES_PER_CALL) -> None:
         self._stores = stores
+        self._slices = slices
         self._receipts = Receipts(stores.sql)
 
     async def erase_subject(self, tenant_id: str, subject: str, match: Match) -> Outcome:
@@ -94,7 +97,7 @@ class Erasure:
         return await self.resume(receipt or await self._start(tenant_id, "tenant", request))
 
     async def resume(self, receipt: ErasureReceipt) -> Outcome:
-        """Continue an erasure for up to 20 slices. Raises: what stopped it, with the job resumable."""
+        """Continue an erasure. Raises: what stopped it, with the job resumable."""
         try:
             outcome = await self._advance(receipt)
             if outcome.retry_after_ms is None:
@@ -129,7 +132,7 @@ class Erasure:
 
     async def _advance(self, receipt: ErasureReceipt) -> Outcome:
         salt = receipt.salt
-        for _ in range(SLICES_PER_CALL):
+        for _ in range(self._slices):
             job = await self._receipts.job(receipt.receipt_id)
             if isinstance(job, ErasureReceipt):
                 return Outcome(job, salt, None)

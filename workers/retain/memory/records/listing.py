@@ -11,12 +11,32 @@ from retain.memory.filters import ANY_UNPOSTED, compile_filter, narrowed
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.record import Record
 from retain.memory.records.rows import RECORD_COLUMNS, outside_gaps, record_of
-from retain.memory.scope import Scope, UserPlace, holding
+from retain.memory.scope import Scope, UserPlace, holding, scopes_of
 from retain.ports import Row, Sql, SqlValue, Statement
 
 MAX_LIMIT = 200
 _TEXTS = ("r.content", "r.metadata")
 _AFTER = "r.number > ?3"
+FEW_SCOPES, MANY_SCOPES = 8, 1000
+"""A list is read scope by scope where a house or an agent has at most so many with records, and a user."""
+_OF_SCOPES = """
+FROM (
+  WITH few (ids) AS MATERIALIZED (
+    SELECT CASE WHEN COUNT(*) <= {few} THEN json_group_array(scope_id) END FROM (
+      SELECT b.scope_id FROM ({scopes}) b CROSS JOIN scopes s ON s.tenant_id = ?1 AND s.scope_id = b.scope_id
+      WHERE s.records > 0 LIMIT {few} + 1)
+  )
+  SELECT each.value AS number FROM few CROSS JOIN json_each(few.ids) place CROSS JOIN json_each((
+    SELECT json_group_array(number) FROM (
+      SELECT r.number FROM memory_records r INDEXED BY memory_records_by_scope
+      WHERE r.tenant_id = ?1 AND r.scope_id = place.value AND {where} ORDER BY r.number LIMIT {limit}))) each
+  UNION ALL
+  SELECT number FROM (
+    SELECT r.number FROM few CROSS JOIN memory_records r INDEXED BY memory_records_by_number
+    WHERE few.ids IS NULL AND r.tenant_id = ?1 AND {within} AND {where} ORDER BY r.number LIMIT {limit})
+) n CROSS JOIN memory_records r ON r.number = n.number ORDER BY n.number LIMIT ?
+"""
+"""The first records of each scope, or of all at once where there are more scopes."""
 _LIGHT = ", ".join(f"r.{name}" for name in ("number", *RECORD_COLUMNS) if f"r.{name}" not in _TEXTS)
 
 
@@ -49,13 +69,14 @@ class Listing:
 async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> tuple[list[Record], str | None]:
     """Return a page of the records at or below the place, oldest first, and the next page's cursor, None after the last.
 
-    A page of large records has fewer than the limit, and is read by a second query.
+    It reads the place's own records where it has few scopes, else those that an index finds for the filter, else the
+    tenant's in order. A page of large records has fewer than the limit, and is read by a second query.
 
     Raises: InvalidInput, LimitExceeded for the filter; Unavailable.
     """
     condition, values = compile_filter(wanted.filter)
     within, names = holding(place, "r.scope_id")
-    conditions = [f"r.tenant_id = ?1 AND {within} AND {_AFTER}"]
+    conditions = [_AFTER]
     bound: list[SqlValue] = [*names, int(wanted.cursor or 0)]
     if wanted.held_at_ms is not None:
         conditions.append(
@@ -63,19 +84,32 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
             f" AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?4) AND {outside_gaps('?4')}"
         )
         bound.append(wanted.held_at_ms)
-    conditions.append(condition)
-    bound += values
-    found = narrowed(wanted.filter)
+    where = " AND ".join([*conditions, condition])
+    found = None if _of_user(place) else narrowed(wanted.filter)
     if found is not None:
-        where = " AND ".join([*conditions, found.condition.format(tenant="?1")]).replace(_AFTER, f"{found.number} > ?3")
-        source = f"FROM {found.source} WHERE {where} ORDER BY {found.number} LIMIT ?"
-        page = await _page(sql, source, [*bound, found.value], wanted.limit, (ANY_UNPOSTED, (place.tenant_id,)))
+        after = where.replace(_AFTER, f"{found.number} > ?3")
+        met = f"r.tenant_id = ?1 AND {within} AND {after} AND {found.condition.format(tenant='?1')}"
+        source = f"FROM {found.source} WHERE {met} ORDER BY {found.number} LIMIT ?"
+        page = await _page(
+            sql, source, [*bound, *values, found.value], wanted.limit, (ANY_UNPOSTED, (place.tenant_id,))
+        )
         if page is not None:
             return page
-    source = f"FROM memory_records r WHERE {' AND '.join(conditions)} ORDER BY r.number LIMIT ?"
-    page = await _page(sql, source, bound, wanted.limit)
+    if isinstance(place, Scope) and place.kind == "tenant":
+        source = f"FROM memory_records r WHERE r.tenant_id = ?1 AND {within} AND {where} ORDER BY r.number LIMIT ?"
+    else:
+        few = MANY_SCOPES if _of_user(place) else FEW_SCOPES
+        of = {"scopes": scopes_of(place), "within": within, "where": where}
+        source = _OF_SCOPES.format(**of, few=few, limit=wanted.limit + 1)
+        values = [*values, *values]
+    page = await _page(sql, source, [*bound, *values], wanted.limit)
     assert page is not None
     return page
+
+
+def _of_user(place: Scope | UserPlace) -> bool:
+    """Return whether a place is a user's, which has far fewer records than the tenant."""
+    return isinstance(place, UserPlace) or place.kind in ("user", "instance")
 
 
 async def _page(
