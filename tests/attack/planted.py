@@ -11,6 +11,9 @@ import pytest
 from retain.application_keys.scope import OwnTenant
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
+from retain.memory.filters import Compiled, compile_filter
+from retain.memory.recall import recall
+from retain.memory.records import listing
 from retain.ports import SqlResult, SqlValue, Statement
 from retain.roles.role import Role
 from retain.routing import router
@@ -98,6 +101,17 @@ def _keys_of_every_tenant(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OwnTenant, "role", owner)
 
 
+def _filters_without_brackets(patch: pytest.MonkeyPatch) -> None:
+    """A filter of alternatives ends the conditions before it."""
+
+    def bare(wanted: Mapping[str, object]) -> Compiled:
+        condition, values = compile_filter(wanted)
+        return condition[1:-1], values
+
+    patch.setattr(listing, "compile_filter", bare)
+    patch.setattr(recall, "compile_filter", bare)
+
+
 def _together(*plants: Plant) -> Plant:
     def plant(patch: pytest.MonkeyPatch) -> None:
         for one in plants:
@@ -116,6 +130,7 @@ PLANTS: Mapping[str, Plant] = {
     "mutations of every tenant": without_tenant("mutation_log"),
     "records of every tenant": without_tenant("memory_records"),
     "cases of every tenant deleted": without_tenant("eval_cases", writes=True),
+    "filters without brackets": _filters_without_brackets,
     "a cursor that leaves the tenant": _rewritten(_next_page_without_tenant),
     "vectors without filter, and records without tenant": _together(
         _vectors_of_everybody, without_tenant("memory_records")

@@ -195,24 +195,43 @@ class Values:
         return {key: self.rng.choice((VICTIM, "vault", 3, True)) for key in keys}
 
     def conditions(self) -> dict[str, object]:
-        """Return conditions on metadata."""
+        """Return conditions on metadata: some that each record meets, some joined, some alone and some with others."""
         rng = self.rng
         made: dict[str, object] = {}
         for key in rng.sample(_METADATA_KEYS[: 7 if rng.random() < 0.9 else None], rng.choice((0, 1, 1, 2))):
-            made[key] = rng.choice(
-                (
-                    VICTIM,
-                    "vault",
-                    {"$ne": ATTACKER},
-                    {"$in": [VICTIM, "vault"]},
-                    {"$nin": [ATTACKER]},
-                    {"$gte": 1},
-                    {"$eq": VICTIM},
-                )
-            )
-        if rng.random() < 0.05:
+            made[key] = self._criterion()
+        drawn = rng.random()
+        if drawn < 0.05:
             made["$or"] = [{"tenant_id": VICTIM}]
+        elif drawn < 0.45:
+            made = self._alternatives() if rng.random() < 0.7 else {**made, **self._alternatives()}
         return made
+
+    def _alternatives(self) -> dict[str, object]:
+        """Return joined conditions. Most records of both tenants meet some of them."""
+        rng = self.rng
+        inner: list[dict[str, object]] = [
+            {key: self._criterion()} for key in rng.choices(_METADATA_KEYS[:7], k=rng.choice((1, 2, 2)))
+        ]
+        met: Sequence[dict[str, object]] = ({"topic": "vault"}, {"level": {"$gte": 1}}, {"level": {"$ne": 1}})
+        inner.append(rng.choice((*met, *met, {"$or": inner[:2]}, {"$and": inner[:1]})))
+        rng.shuffle(inner)
+        return {"$or" if rng.random() < 0.7 else "$and": inner}
+
+    def _criterion(self) -> object:
+        return self.rng.choice(
+            (
+                VICTIM,
+                "vault",
+                {"$ne": ATTACKER},
+                {"$in": [VICTIM, "vault"]},
+                {"$in": ["vault", None]},
+                {"$nin": [ATTACKER]},
+                {"$gte": 1},
+                {"$eq": VICTIM},
+                None,
+            )
+        )
 
     def order(self) -> str:
         """Return the input of a run, whose model calls tools with hostile arguments."""
@@ -289,5 +308,5 @@ class Values:
         return {
             name: self.field(name, field, definitions)
             for name, field in schema.get("properties", {}).items()
-            if name in required or self.rng.random() < (0.5 if name == "cursor" else most)
+            if name in required or self.rng.random() < (0.5 if name in ("cursor", "filter") else most)
         }

@@ -15,6 +15,7 @@ from retain.errors import InvalidInput, LimitExceeded
 from retain.memory.filters import FIELDS, TIMES, compile_filter, names_of
 from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.record import NewRecord, Record, Utterance
+from retain.memory.scope import Scope
 from tests.memory.semantic.substrate import AGENT, AGENT_SOURCE, TENANT, Substrate
 
 ORDERED: dict[str, Callable[[Any, Any], bool]] = {
@@ -114,14 +115,18 @@ def _holds(value: Any, given: str, operand: Any) -> bool:
 @example(new=NewRecord("x", metadata={"a": ["b", 1]}), wanted={"a": {"$in": ["c", True]}})
 @example(new=NewRecord("x", metadata={"a": ["b"]}), wanted={"a": {"$gt": "a"}})
 @example(new=NewRecord("x", metadata={"a": []}), wanted={"a": None})
+@example(new=NewRecord("x"), wanted={"$or": [{"a": 1}, {"a": None}]})
 async def test_a_filter_passes_the_same_records_as_the_model(new: NewRecord, wanted: dict[str, Any]) -> None:
     with closing(Substrate()) as substrate:
+        for other in (Scope("acme-2", "sdr"), Scope("acme", "clerk")):
+            await substrate.memory(other).store(new, AGENT_SOURCE)
         await substrate.memory().store(new, AGENT_SOURCE)
-        [record] = await substrate.listed()
+        record = (await substrate.listed())[-1]
         if any(_nested(record, name) for name in names_of(wanted)):
             return  # objects are not compared
         expected = [record] if passes(record, wanted) else []
-        assert (await list_records(substrate.d1, TENANT, Listing(filter=wanted)))[0] == expected
+        assert (await list_records(substrate.d1, AGENT, Listing(filter=wanted)))[0] == expected
+        assert len((await list_records(substrate.d1, TENANT, Listing(filter=wanted)))[0]) == 2 * len(expected)
         assert [hit.record for hit in await substrate.hits("x", AGENT, filter=wanted)] == expected
 
 
@@ -287,3 +292,18 @@ async def test_a_filter_value_is_never_sql(substrate: Substrate) -> None:
     await substrate.store("An order.", metadata={"a": "x' OR '1'='1"})
     assert await substrate.found("order", filter={"a": "x' OR '1'='1"}) == ["An order."]
     assert await substrate.found("order", filter={"a": "' OR 1=1 --"}) == []
+
+
+@pytest.mark.parametrize("recalled", [True, False], ids=["recall", "list"])
+async def test_alternatives_of_a_filter_find_nothing_of_another_scope(substrate: Substrate, recalled: bool) -> None:
+    for scope in (Scope("acme-2", "sdr"), Scope("acme", "clerk"), AGENT):
+        await substrate.store(f"A secret of {scope.tenant_id} {scope.agent_type}.", scope, metadata={"level": 1})
+    for wanted in (
+        {"$or": [{"level": 1}, {"level": {"$gt": 0}}]},
+        {"$or": [{"no": 1}, {"$or": [{"no": 2}, {"level": 1}]}]},
+    ):
+        if recalled:
+            found = await substrate.found("secret", AGENT, filter=wanted)
+        else:
+            found = [record.content for record in (await list_records(substrate.d1, AGENT, Listing(filter=wanted)))[0]]
+        assert found == ["A secret of acme sdr."]

@@ -58,8 +58,9 @@ Compiled = tuple[str, list[SqlValue]]
 
 
 def compile_filter(wanted: Mapping[str, object]) -> Compiled:
-    """Return the filter as a condition on `memory_records r`, and its values; ("1", []) when it sets no condition.
+    """Return the filter as a condition on `memory_records r` in brackets, and its values; "(1)" when it sets none.
 
+    In brackets, since it follows the conditions on the tenant and the scopes: an OR of it must end none of them.
     Raises: InvalidInput (code `invalid_filter`); LimitExceeded (code `filter_too_large`).
     """
     written = json.dumps(wanted, default=str, ensure_ascii=False, separators=(",", ":"))
@@ -68,7 +69,8 @@ def compile_filter(wanted: Mapping[str, object]) -> Compiled:
     conditions = list(_conditions(wanted, MAX_DEPTH))
     if sum(count for count, _ in conditions) > MAX_CONDITIONS:
         raise LimitExceeded("the filter has too many conditions", code="filter_too_large", limit=MAX_CONDITIONS)
-    return _joined([one for _, one in conditions], " AND ") or ("1", [])
+    condition, values = _joined([one for _, one in conditions], " AND ") or ("1", [])
+    return f"({condition})", values
 
 
 @dataclass(frozen=True, slots=True)
