@@ -145,6 +145,7 @@ def test_a_request_without_a_body_is_refused(api: httpx.Client, tenant: Callable
         ({"conversation": "c", "messages": "Hello"}, 400, "invalid_body"),
         ({"conversation": "c", "messages": turns("Bea: x"), "tenant": "other"}, 400, "invalid_body"),
         ({"conversation": "c", "messages": turns("Bea: x"), "agent_type": "nobody"}, 404, "unknown_agent"),
+        ({"conversation": "c", "messages": turns("Bea: x"), "agent_type": "No Agent"}, 400, "invalid_agent_type"),
         ({"conversation": "c", "messages": turns("Bea: x"), "agent_type": "sdr", "house": "a"}, 400, "invalid_scope"),
     ],
     ids=["too many", "none", "no id", "no conversation", "no list", "another tenant", "no such agent", "two scopes"],

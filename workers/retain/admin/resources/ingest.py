@@ -100,6 +100,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "too_many_messages",
                 "invalid_conversation",
                 "unknown_agent",
+                "invalid_agent_type",
                 "invalid_house",
                 "invalid_scope",
                 "invalid_user",
