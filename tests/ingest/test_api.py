@@ -148,7 +148,17 @@ def test_a_request_without_a_body_is_refused(api: httpx.Client, tenant: Callable
         ({"conversation": "c", "messages": turns("Bea: x"), "agent_type": "No Agent"}, 400, "invalid_agent_type"),
         ({"conversation": "c", "messages": turns("Bea: x"), "agent_type": "sdr", "house": "a"}, 400, "invalid_scope"),
     ],
-    ids=["too many", "none", "no id", "no conversation", "no list", "another tenant", "no such agent", "two scopes"],
+    ids=[
+        "too many",
+        "none",
+        "no id",
+        "no conversation",
+        "no list",
+        "another tenant",
+        "no such agent",
+        "no agent",
+        "two scopes",
+    ],
 )
 def test_an_invalid_request_is_refused(
     api: httpx.Client, tenant: Callable[[], str], body: dict[str, Any], status: int, code: str
