@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tools.clients import PYTHON, generate
+from tools.clients import PYTHON, TYPESCRIPT, generate
+from tools.clients.build import compile_typescript
 from tools.local_server import LocalServer
+from tools.paths import ROOT
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,19 @@ def library(generated: None) -> Any:
     """The Python client as an application imports it."""
     sys.path.insert(0, str(PYTHON))
     return importlib.import_module("retain_client")
+
+
+@pytest.fixture(scope="session")
+def package(generated: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which Node finds the TypeScript client as an application installs it."""
+    folder = tmp_path_factory.mktemp("typescript")
+    installed = folder / "node_modules" / "retain-client"
+    compile_typescript(installed / "dist")
+    shutil.copy(TYPESCRIPT / "package.json", installed)
+    for name in ("openapi-fetch", "openapi-typescript-helpers", "@types"):
+        (folder / "node_modules" / name).symlink_to(ROOT / "node_modules" / name)
+    (folder / "package.json").write_text('{"type": "module"}')
+    return folder
 
 
 @pytest.fixture

@@ -26,3 +26,11 @@ def test_an_application_runs_streams_and_recalls(api: httpx.Client, library: Any
         with pytest.raises(library.RetainError) as refused:
             retain.memories.get("01M8WX6V000000000000000000")
         assert (refused.value.code, refused.value.status) == ("no_such_memory", 404)
+
+
+def test_a_run_in_the_background_is_waited_for(api: httpx.Client, library: Any, application: Application) -> None:
+    with library.Retain(application.url, application.key, application.tenant) as retain:
+        begun = retain.runs.start("sdr", "hello", instance_id="desk", background=True)
+        assert begun.status in ("running", "completed")
+        ended = retain.runs.wait("sdr", "desk", begun.run_id, poll_s=0.1)
+        assert (ended.status, ended.run_id) == ("completed", begun.run_id)

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -74,12 +74,12 @@ def _write_api(described: Path, target: Path) -> None:
 
 
 def _write_schema(described: Path, target: Path) -> None:
-    run([NODE_BIN / "openapi-typescript", described, "--default-non-nullable=false", "-o", target])
+    run([NODE_BIN / "node", NODE_BIN / "openapi-typescript", described, "--default-non-nullable=false", "-o", target])
 
 
-def run(command: list[str | Path]) -> None:
+def run(command: Sequence[str | Path], *, cwd: Path = ROOT) -> None:
     """Run a command. Raises: SystemExit with what it printed when it fails."""
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(done.stdout + done.stderr)
 

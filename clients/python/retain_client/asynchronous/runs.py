@@ -48,14 +48,16 @@ class AsyncRuns:
         instance_id: str | None = None,
         user: str | Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        background: bool = False,
         idempotency_key: str | None = None,
     ) -> Run:
         """Run an agent; return the result, or the open run when it waits or is queued.
 
         instance_id: the conversation, a new one if absent. user: an id, or `id` with `name`, `locale`, `timezone`.
+        background: return the open run as soon as it is recorded.
         idempotency_key: with the same one the same run is returned; a new one if absent. Raises: RetainError.
         """
-        body = _body(input, instance_id, user, metadata, stream=False)
+        body = _body(input, instance_id, user, metadata, stream=False, background=background or None)
         key = idempotency_key or uuid.uuid4().hex
         response = await create_run.asyncio_detailed(
             self._tenant, agent_type, client=self._api, body=body, idempotency_key=key
@@ -193,7 +195,10 @@ def _body(
     metadata: Mapping[str, Any] | None,
     *,
     stream: bool,
+    background: bool | None = None,
 ) -> RunBody:
     who = {"id": user} if isinstance(user, str) else user
-    fields = given(input=given_input, instance_id=instance_id, user=who, metadata=metadata, stream=stream)
+    fields = given(
+        input=given_input, instance_id=instance_id, user=who, metadata=metadata, stream=stream, background=background
+    )
     return RunBody.from_dict(fields)

@@ -1,0 +1,74 @@
+/** The code when the server did not answer: the connection failed or broke, or the time was up. */
+export const NO_ANSWER = "no_answer";
+/** The code when an answer is not what Retain answers: something between the client and Retain sent it. */
+export const UNEXPECTED_ANSWER = "unexpected_answer";
+
+export interface Circumstances {
+  /** Why, stable; the server's docs/errors.md lists them. */
+  code: string;
+  /** Of the answer; absent without one. */
+  status?: number | undefined;
+  /** After how many seconds the server wants to be asked again, if it names a time. */
+  retryAfterS?: number | undefined;
+  /** As the server logs it. */
+  requestId?: string | undefined;
+  /** Further members of the problem. */
+  details?: Readonly<Record<string, unknown>> | undefined;
+  cause?: unknown;
+}
+
+/** A request that Retain refused, or that reached nobody. Decide by `code`. */
+export class RetainError extends Error {
+  override readonly name = "RetainError";
+  readonly code: string;
+  readonly status: number | undefined;
+  readonly retryAfterS: number | undefined;
+  readonly requestId: string | undefined;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(message: string, circumstances: Circumstances) {
+    super(message, circumstances.cause === undefined ? undefined : { cause: circumstances.cause });
+    this.code = circumstances.code;
+    this.status = circumstances.status;
+    this.retryAfterS = circumstances.retryAfterS;
+    this.requestId = circumstances.requestId;
+    this.details = circumstances.details ?? {};
+  }
+}
+
+/** Return the error that a failure without an answer is. */
+export function noAnswer(cause: unknown): RetainError {
+  return new RetainError(cause instanceof Error ? cause.message : String(cause), { code: NO_ANSWER, cause });
+}
+
+/** Return the error that an answer with a status of 300 or more is. */
+export async function refusal(response: Response): Promise<RetainError> {
+  const text = await response.text().catch(() => "");
+  const known = {
+    status: response.status,
+    retryAfterS: retryAfterS(response.headers),
+    requestId: response.headers.get("x-request-id") ?? undefined,
+  };
+  const problem = parsed(text);
+  if (typeof problem?.["code"] !== "string" || typeof problem["detail"] !== "string") {
+    return new RetainError(`status ${response.status}: ${text.slice(0, 200)}`, { ...known, code: UNEXPECTED_ANSWER });
+  }
+  const { type: _type, title: _title, status: _status, detail, code, request_id, ...details } = problem;
+  const requestId = known.requestId ?? String(request_id);
+  return new RetainError(String(detail), { ...known, requestId, code: String(code), details });
+}
+
+/** Return the seconds that `retry-after` names, if it names seconds. */
+export function retryAfterS(headers: Headers): number | undefined {
+  const named = headers.get("retry-after") ?? "";
+  return /^[0-9]+$/.test(named) ? Number(named) : undefined;
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,66 @@
+/** A client of Retain, for browsers, Node and Workers. */
+
+import createClient from "openapi-fetch";
+
+import { Agents, Conversations } from "./conversations.js";
+import { Memories } from "./memories.js";
+import { type Retries, USUAL } from "./retries.js";
+import { Runs } from "./runs.js";
+import type { Api } from "./schemas.js";
+import type { paths } from "./schema.js";
+import { retrying, type Send } from "./transport.js";
+import { Tokens, Users } from "./users.js";
+
+export { RetainError } from "./errors.js";
+export { Pages } from "./pages.js";
+export type { Retries } from "./retries.js";
+export { RunStream } from "./run-stream.js";
+export type { StartOptions } from "./runs.js";
+export { type Api, hasEnded, type Run, type Schemas } from "./schemas.js";
+export type { operations, paths } from "./schema.js";
+export type { StreamedEvent } from "./server-events.js";
+export type { Send } from "./transport.js";
+
+export interface RetainOptions {
+  /** Of the deployment. */
+  url: string;
+  /** A key of the application; in a browser, the token of a user. */
+  key: string;
+  tenant: string;
+  /** How long the server may be silent before a request counts as failed: 60 unless given. */
+  timeoutS?: number;
+  retries?: Partial<Retries>;
+  /** What sends requests; the global `fetch` unless given. A Worker passes the `fetch` of a service binding. */
+  fetch?: Send;
+}
+
+/** One tenant of a deployment, reached with a key of an application or a token of its user. */
+export class Retain {
+  readonly tenant: string;
+  /** Every operation of the document, with its types. It retries and throws as the others do. */
+  readonly api: Api;
+  readonly runs: Runs;
+  readonly memories: Memories;
+  readonly users: Users;
+  readonly conversations: Conversations;
+  readonly agents: Agents;
+  readonly tokens: Tokens;
+
+  constructor(options: RetainOptions) {
+    const { url, key, tenant, timeoutS = 60 } = options;
+    const retries = { ...USUAL, ...options.retries };
+    const send = options.fetch ?? ((request: Request) => globalThis.fetch(request));
+    this.tenant = tenant;
+    this.api = createClient<paths, "application/json">({
+      baseUrl: url,
+      headers: { authorization: `Bearer ${key}` },
+      fetch: retrying(send, retries, timeoutS),
+    });
+    this.runs = new Runs(this.api, tenant, retries, timeoutS);
+    this.memories = new Memories(this.api, tenant);
+    this.users = new Users(this.api, tenant);
+    this.conversations = new Conversations(this.api, tenant);
+    this.agents = new Agents(this.api, tenant);
+    this.tokens = new Tokens(this.api, tenant);
+  }
+}

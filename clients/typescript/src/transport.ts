@@ -1,0 +1,44 @@
+import { noAnswer, refusal, RetainError, retryAfterS } from "./errors.js";
+import { afterAnswer, afterFailure, repeatable, type Retries, sleep } from "./retries.js";
+
+/** What sends a request. */
+export type Send = (request: Request) => Promise<Response>;
+
+/**
+ * Return a `fetch` that repeats what failed or was refused for now, and throws a RetainError for what was refused.
+ *
+ * What the caller aborts ends with the signal's own reason.
+ * @param timeoutS how long the server may take until it begins to answer
+ */
+export function retrying(send: Send, retries: Retries, timeoutS: number): Send {
+  return async (request) => {
+    const path = new URL(request.url).pathname;
+    const again = repeatable(request.method, path, request.headers.has("idempotency-key"));
+    for (let attempt = 1; ; attempt++) {
+      let pause: number | undefined;
+      try {
+        const response = await within(request.clone(), send, timeoutS);
+        if (response.status < 300) return response;
+        pause = afterAnswer(retries, attempt, response.status, retryAfterS(response.headers), again);
+        if (pause === undefined) throw await refusal(response);
+        await response.body?.cancel();
+      } catch (error) {
+        if (error instanceof RetainError) throw error;
+        request.signal.throwIfAborted();
+        pause = afterFailure(retries, attempt, again);
+        if (pause === undefined) throw noAnswer(error);
+      }
+      await sleep(pause, request.signal);
+    }
+  };
+}
+
+async function within(request: Request, send: Send, timeoutS: number): Promise<Response> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(new Error(`no answer within ${timeoutS} s`)), timeoutS * 1000);
+  try {
+    return await send(new Request(request, { signal: AbortSignal.any([request.signal, late.signal]) }));
+  } finally {
+    clearTimeout(timer);
+  }
+}

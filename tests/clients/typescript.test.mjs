@@ -1,0 +1,149 @@
+// What the TypeScript client decides and reads, without a server. PACKAGE: where it is installed. SENT: the
+// names of the headers that a page of another origin may send, separated by commas.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import { pathToFileURL } from "node:url";
+
+const installed = `${process.env.PACKAGE}/node_modules/retain-client/dist/`;
+const load = (name) => import(pathToFileURL(`${installed}${name}.js`).href);
+const { Retain, RetainError } = await load("index");
+const { eventsOf } = await load("server-events");
+
+const QUICK = { attempts: 3, firstPauseS: 0.001, longestPauseS: 0.01 };
+const problem = (status, code, headers = {}) =>
+  new Response(JSON.stringify({ code, detail: "no", request_id: "r1", limit: 7 }), { status, headers });
+const streamed = (...pieces) =>
+  new Response(
+    new ReadableStream({
+      start(controller) {
+        for (const piece of pieces) controller.enqueue(new TextEncoder().encode(piece));
+        controller.close();
+      },
+    }),
+    { headers: { "content-type": "text/event-stream" } },
+  );
+
+/** Return a client whose server answers so, one after the other, and what it was sent. */
+function client(...answers) {
+  const sent = [];
+  const fetch = async (request) => {
+    sent.push({ method: request.method, url: request.url, headers: request.headers, body: await request.text() });
+    const next = answers.shift();
+    if (next instanceof Error) throw next;
+    return next;
+  };
+  return { sent, retain: new Retain({ url: "https://retain.example", key: "k", tenant: "acme", retries: QUICK, fetch }) };
+}
+
+test("a run whose answer is lost is sent again with the same key and body", async () => {
+  const answer = { run_id: "1", instance_id: "desk", status: "running" };
+  const { retain, sent } = client(new TypeError("fetch failed"), problem(503, "d1_unavailable"), Response.json(answer));
+  assert.deepEqual(await retain.runs.start("sdr", { input: "hello" }), answer);
+  assert.equal(new Set(sent.map((one) => one.headers.get("idempotency-key"))).size, 1);
+  assert.deepEqual(sent.map((one) => one.body), Array(3).fill('{"input":"hello"}'));
+  assert.equal(sent[0].headers.get("authorization"), "Bearer k");
+});
+
+test("a POST without a key whose answer is lost is not sent again", async () => {
+  const { retain, sent } = client(new TypeError("fetch failed"));
+  const body = { name: "shop", scopes: ["runs"] };
+  const refused = retain.api.POST("/v1/tenants/{tenant}/keys", { params: { path: { tenant: "acme" } }, body });
+  await assert.rejects(refused, (error) => error instanceof RetainError && error.code === "no_answer");
+  assert.equal(sent.length, 1);
+});
+
+test("too many requests are sent again after the server's pause, and not if it is long", async () => {
+  const { retain, sent } = client(problem(429, "rate_limited", { "retry-after": "0" }), problem(429, "run_quota", { "retry-after": "60" }));
+  await assert.rejects(retain.memories.get("x"), (error) => {
+    assert.deepEqual([error.code, error.status, error.retryAfterS, error.requestId], ["run_quota", 429, 60, "r1"]);
+    assert.deepEqual(error.details, { limit: 7 });
+    return true;
+  });
+  assert.equal(sent.length, 2);
+});
+
+test("the attempts are counted", async () => {
+  const { retain, sent } = client(...Array.from({ length: 5 }, () => problem(503, "contended")));
+  await assert.rejects(retain.memories.recall({ query: "tea" }), { code: "contended" });
+  assert.equal(sent.length, QUICK.attempts);
+});
+
+test("what Retain does not answer is an unexpected answer", async () => {
+  const { retain } = client(new Response("<html>", { status: 403 }));
+  await assert.rejects(retain.memories.get("x"), { code: "unexpected_answer", status: 403 });
+});
+
+test("an aborted call ends with the reason of its signal and is not repeated", async () => {
+  const { retain, sent } = client(new TypeError("fetch failed"));
+  const signal = AbortSignal.abort(new Error("the page was left"));
+  await assert.rejects(retain.runs.start("sdr", { input: "hello" }, { signal }), { message: "the page was left" });
+  assert.ok(sent.length <= 1);
+});
+
+test("a server that is silent fails after the time that the client waits", async () => {
+  const silent = (request) =>
+    new Promise((_, reject) => request.signal.addEventListener("abort", () => reject(request.signal.reason)));
+  const retain = new Retain({
+    url: "https://retain.example", key: "k", tenant: "acme", timeoutS: 0.01, retries: QUICK, fetch: silent,
+  });
+  await assert.rejects(retain.memories.get("x"), { code: "no_answer" });
+});
+
+test("a list reads its pages as they are needed", async () => {
+  const { retain, sent } = client(
+    Response.json({ runs: [{ run_id: "2" }, { run_id: "1" }], cursor: "c" }),
+    Response.json({ runs: [{ run_id: "0" }], cursor: null }),
+  );
+  const found = [];
+  for await (const run of retain.runs.list({ limit: 2 })) {
+    found.push(run.run_id);
+    assert.equal(sent.length, found.length > 2 ? 2 : 1);
+  }
+  assert.deepEqual(found, ["2", "1", "0"]);
+  assert.deepEqual(sent.map((one) => new URL(one.url).search), ["?limit=2", "?limit=2&cursor=c"]);
+});
+
+test("events are read whatever the pieces in which they arrive", async () => {
+  const text = ': still here\n\nid: 0\r\nevent: a\r\ndata: {"t":\r\ndata: "é"}\r\n\r\nevent: b\ndata: {}\n\ndata: {"cut":';
+  const bytes = new TextEncoder().encode(text);
+  for (let size = 1; size <= bytes.length; size++) {
+    const pieces = (async function* () {
+      for (let from = 0; from < bytes.length; from += size) yield bytes.slice(from, from + size);
+    })();
+    const events = [];
+    for await (const event of eventsOf(pieces)) if (event !== undefined) events.push(event);
+    assert.deepEqual(events, [{ name: "a", data: { t: "é" }, id: "0" }, { name: "b", data: {} }], `pieces of ${size}`);
+  }
+});
+
+test("a stream that ends early is continued after its last event, until the run has ended", async () => {
+  const started = 'id: 0\nevent: run.started\ndata: {"run_id": "1", "instance_id": "desk"}\n\n';
+  const { retain, sent } = client(
+    streamed(started, "event: tool.ca"),
+    new TypeError("network error"),
+    streamed('id: 3\nevent: tool.called\ndata: {}\n\n'),
+    streamed(': still here\n\n'),
+    streamed('id: 4\nevent: run.completed\ndata: {"run_id": "1", "output": "done"}\n\n'),
+  );
+  const events = retain.runs.stream("sdr", { input: "hello" });
+  const names = [];
+  for await (const event of events) names.push(event.name);
+  assert.deepEqual(names, ["run.started", "tool.called", "run.completed"]);
+  assert.equal(events.result.output, "done");
+  assert.deepEqual(sent.map((one) => [one.method, one.headers.get("last-event-id")]), [
+    ["POST", null], ["GET", "0"], ["GET", "0"], ["GET", "3"], ["GET", "3"],
+  ]);
+  const headers = new Set(sent.flatMap((one) => [...one.headers.keys()]));
+  assert.deepEqual([...headers].filter((name) => !process.env.SENT.split(",").includes(name)), []);
+  assert.ok(headers.has("idempotency-key") && headers.has("last-event-id"));
+  assert.ok(sent[1].url.endsWith("/v1/agents/acme/sdr/instances/desk/runs/1/events"));
+});
+
+test("a stream that only breaks is given up", async () => {
+  const { retain, sent } = client(...Array.from({ length: 9 }, () => streamed()));
+  await assert.rejects(async () => {
+    for await (const _ of retain.runs.follow("sdr", "desk", "1"));
+  }, { code: "no_answer" });
+  assert.equal(sent.length, QUICK.attempts);
+});
