@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from retain.application_keys.preflights import SENT
+from retain.application_keys.origins import SENT
 from tests.clients.conftest import Application
 from tests.clients.wire import Wire
 from tests.docs.markdown import page
