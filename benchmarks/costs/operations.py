@@ -75,6 +75,13 @@ class Operations:
             "recall, one common word": self._recall(COMMON[0]),
             "recall, common words and a rare one": self._recall(f"{' '.join(COMMON[:6])} {middle}"),
             "recall, filtered": self._recall(COMMON[1], filter={"customer": "c-7"}),
+            "recall, filtered by one of two": self._recall(COMMON[1], filter={"customer": {"$in": ["c-7", "c-8"]}}),
+            "recall, filtered by a range": self._recall(COMMON[1], filter={"customer": {"$gte": "c-998"}}),
+            "recall, filtered by either": self._recall(
+                COMMON[1], filter={"$or": [{"customer": "c-7"}, {"subject": "thing-8"}]}
+            ),
+            "recall, filtered without an index": self._recall(COMMON[1], filter={"confidence": {"$lt": 0.5}}),
+            "recall, filtered by what many have": self._recall(COMMON[1], filter={"topic": "t-7"}),
             "recall, all of the tenant": self._recall(f"{COMMON[2]} {middle}", below=True, scope=Scope("acme")),
             "recall, as of a time": self._recall(f"{COMMON[3]} {middle}", as_of_ms=START_MS + 1000 * self._count),
             "list": lambda: self._list(Listing()),

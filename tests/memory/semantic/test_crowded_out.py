@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from retain.errors import Unavailable
-from retain.memory.recall import candidates
 from retain.memory.recall.recall import RecallQuery
-from retain.memory.recall.sources import nearest
+from retain.memory.recall.sources import matching, nearest
 from retain.memory.records.record import NewRecord
 from retain.ports import VectorMatch
 from tests.memory.semantic.indexes import SilentIndex
@@ -80,7 +79,8 @@ GARAGE = "Paul keeps his automobile in a garage at home"
 
 async def far_away(substrate: Substrate, monkeypatch: pytest.MonkeyPatch, nearer: int) -> None:
     """Store one record, more of the same patient than are compared by signatures, and nearer ones of another."""
-    monkeypatch.setattr(candidates, "MATCHING_LIMIT", 20)
+    monkeypatch.setattr(matching, "MATCHING_LIMIT", 20)
+    monkeypatch.setattr(matching, "HELD_LIMIT", 20)
     await crowd(substrate, [GARAGE], metadata={"patient": "b"})
     await crowd(substrate, [f"Invoice {n} was sent to the insurer" for n in range(40)], metadata={"patient": "b"})
     await crowd(substrate, [f"The car is parked on level {n}" for n in range(nearer)], metadata={"patient": "a"})
@@ -141,7 +141,7 @@ async def test_a_filter_that_few_records_meet_asks_the_index_once(
 ) -> None:
     """All of them are compared by their signatures, so a wider search could find nothing more."""
     await far_away(substrate, monkeypatch, 130)
-    monkeypatch.setattr(candidates, "MATCHING_LIMIT", 50)
+    monkeypatch.setattr(matching, "MATCHING_LIMIT", 50)
     asked = counted_queries(substrate, monkeypatch)
     assert (await substrate.found("where is the car parked", filter={"patient": "b"}))[0] == GARAGE
     assert len(asked) == 1
@@ -160,7 +160,8 @@ async def test_closed_versions_that_the_index_does_not_show_yet_crowd_out_nothin
 async def test_what_was_stored_at_once_crowds_out_nothing_stored_before(
     substrate: Substrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates, "MATCHING_LIMIT", 20)
+    monkeypatch.setattr(matching, "MATCHING_LIMIT", 20)
+    monkeypatch.setattr(matching, "HELD_LIMIT", 20)
     await substrate.store(GARAGE, metadata={"patient": "b"})
     bills = [NewRecord(f"Invoice {n} was sent to the insurer", metadata={"patient": "b"}) for n in range(40)]
     cars = [NewRecord(f"The car is parked on level {n}", metadata={"patient": "a"}) for n in range(150)]

@@ -14,9 +14,8 @@ from retain.host.vectors import SqliteVectorIndex
 from retain.limits.vector_filter import declared, matches
 from retain.memory.filters import names_of
 from retain.memory.indexer import NEVER
-from retain.memory.recall import candidates
 from retain.memory.recall.recall import RecallQuery
-from retain.memory.recall.sources import nearest
+from retain.memory.recall.sources import matching, nearest
 from retain.memory.recall.sources.pushed import pushed
 from retain.memory.records.record import NewRecord
 from tests.memory.semantic.substrate import AGENT_SOURCE, PERSON, ListedIndex, Substrate
@@ -29,7 +28,8 @@ FACT: dict[str, Any] = {"subject": "pat", "predicate": "treatment"}
 @pytest.fixture
 def declaring(monkeypatch: pytest.MonkeyPatch) -> Iterator[Substrate]:
     """A substrate whose index filters by validity and by patients, and whose recalls are never widened."""
-    monkeypatch.setattr(candidates, "MATCHING_LIMIT", 5)
+    monkeypatch.setattr(matching, "MATCHING_LIMIT", 5)
+    monkeypatch.setattr(matching, "HELD_LIMIT", 5)
     monkeypatch.setattr(nearest, "MAX_QUERIES", 0)
     with closing(Substrate()) as substrate:
         substrate.vectors = ListedIndex(

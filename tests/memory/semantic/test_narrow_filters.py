@@ -13,11 +13,16 @@ from hypothesis import strategies as st
 
 from retain.host.sql import SqliteSql
 from retain.json_text import Json, JsonObject
-from retain.memory.filters import POSTED_CHARACTERS, narrowed
-from retain.memory.recall.sources import first_trip, full_text
+from retain.memory.filters import compile_filter
+from retain.memory.recall.candidates import Visible
+from retain.memory.recall.evidence import Matching
+from retain.memory.recall.sources import first_trip, full_text, matching
 from retain.memory.recall.sources.full_text import FoundWords
+from retain.memory.recall.sources.statistics import visible_from
 from retain.memory.records.listing import Listing, list_records
+from retain.memory.records.narrowing import POSTED_CHARACTERS, lookups
 from retain.memory.records.record import NewRecord
+from retain.memory.scope import Scope, View
 from retain.memory.semantic import RecallQuery
 from retain.ports import Row
 from tests.memory.semantic.substrate import AGENT, PERSON, TENANT, Substrate
@@ -95,6 +100,12 @@ _FILTERS: list[JsonObject] = [
     {"b-c": 1, "a": 0}, {"$and": [{"a": 1}, {"b-c": {"$ne": 1}}]}, {"$or": [{"a": 1}, {"a": 2}]}, {"a": None},
     {"a.b": 1}, {"kind": "task"}, {"kind": "fact"}, {"predicate": "is"}, {"object": "tea"}, {"conversation": "talk"},
     {"subject": "ann", "kind": "task"}, {"a": {"$gte": 1}}, {"a": {"$in": [1, 2]}},
+    {"a": {"$in": [-3, -2, -1, 0, 1, "a", "é", True]}}, {"a": {"$in": [1, None]}}, {"a": {"$gt": 0, "$lt": 2.5}},
+    {"a": {"$lte": -1}}, {"a": {"$lt": "b"}}, {"a": {"$gt": "x" * 120}}, {"a": {"$lt": "x" * 120, "$gte": "a"}},
+    {"kind": {"$in": ["task", "instruction"]}}, {"kind": {"$in": ["task", "fact"]}}, {"subject": {"$in": ["ann", 2]}},
+    {"$or": [{"a": n} for n in (-3, -2, -1, 0, 1, 2)]}, {"$or": [{"a": {"$gt": 0}}, {"subject": "ann", "kind": "task"}]},
+    {"$or": [{"a": 1}, {"a.b": 1}]}, {"$and": [{"a": {"$gte": 0}}, {"$or": [{"b-c": 1}, {"b-c": "a"}]}]},
+    {"importance": {"$gt": 0}}, {"a": {"$nin": [1, 2]}},
 ]  # fmt: skip
 
 
@@ -108,9 +119,60 @@ async def test_a_list_has_what_it_has_without_indexes(stored: list[tuple[JsonObj
             await substrate.memory().store(new, PERSON)
         for wanted in _FILTERS:
             page, _ = await list_records(substrate.sql, AGENT, Listing(wanted))
-            same, _ = await list_records(substrate.sql, AGENT, Listing({"$or": [wanted]}))
-            assert narrowed({"$or": [wanted]}) is None
+            unindexed: JsonObject = {"$or": [wanted, {"confidence": 7}]}
+            same, _ = await list_records(substrate.sql, AGENT, Listing(unindexed))
+            assert not lookups(unindexed)
             assert page == same, wanted
+            found = await met(substrate, wanted)
+            assert found.complete
+            now, _ = await list_records(substrate.sql, AGENT, Listing(wanted, held_at_ms=substrate.clock()))
+            assert [one for one, *_ in found.rows] == [record.id for record in reversed(now)], wanted
+
+
+async def met(substrate: Substrate, wanted: JsonObject) -> Matching:
+    """Return what a recall finds for a filter without words and vectors."""
+    condition, values = compile_filter(wanted)
+    visible = Visible(visible_from(View(AGENT)), substrate.clock(), None, condition, tuple(values), lookups(wanted))
+    [read] = await substrate.sql.batch([matching.matching(visible, "a model")])
+    return matching.read_matching(read.rows[0])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "indexed"),
+    [({"a": 1}, True), ({"a": {"$in": [1, 2, 3, 4, 5, 6]}}, True), ({"a": {"$gte": 0}}, True), ({"b.c": 1}, False)],
+    ids=["one value", "a list", "a range", "without an index"],
+)
+async def test_what_meets_a_filter_is_cut_at_a_bound(
+    substrate: Substrate, monkeypatch: pytest.MonkeyPatch, wanted: JsonObject, indexed: bool
+) -> None:
+    for number in range(6):
+        await substrate.memory().store(NewRecord(f"Note {number}.", metadata={"a": 1, "b": {"c": 1}}), PERSON)
+    whole = await met(substrate, wanted)
+    assert (len(whole.rows), whole.complete) == (6, True)
+    monkeypatch.setattr(matching, "MATCHING_LIMIT", 5)
+    monkeypatch.setattr(matching, "HELD_LIMIT", 5)
+    monkeypatch.setattr(matching, "NEWEST", 3)
+    cut = await met(substrate, wanted)
+    assert not cut.complete
+    assert list(cut.rows) == list(whole.rows[: len(cut.rows)]), "the newest"
+    assert bool(lookups(wanted)) is indexed
+
+
+async def test_a_scope_that_holds_little_is_searched_whole_although_an_index_finds_more(
+    substrate: Substrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what an index finds in the tenant, the newest are another agent's."""
+    monkeypatch.setattr(matching, "MATCHING_LIMIT", 20)
+    monkeypatch.setattr(matching, "HELD_LIMIT", 20)
+    await substrate.store("Paul keeps his automobile in a garage", metadata={"channel": "mail"})
+    others = [NewRecord(f"The car is parked on level {n}", metadata={"channel": "mail"}) for n in range(150)]
+    for start in range(0, len(others), 50):
+        await substrate.memory(Scope("acme", "other")).store_all(others[start : start + 50], PERSON)
+    result = await substrate.memory().recall(RecallQuery("where is the bicycle", filter={"channel": "mail"}))
+    assert ([hit.record.content for hit in result.hits], result.degraded) == (
+        ["Paul keeps his automobile in a garage"],
+        (),
+    )
 
 
 async def test_pages_of_a_filtered_list_follow_each_other(substrate: Substrate) -> None:

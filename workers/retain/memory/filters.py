@@ -13,7 +13,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from retain.errors import InvalidInput, LimitExceeded
@@ -40,20 +39,6 @@ _LISTS = ("$in", "$nin")
 _NOT = ("$ne", "$nin")
 _JOINS = {"$and": " AND ", "$or": " OR "}
 
-POSTED_CHARACTERS = 100
-"""Characters of a text in the metadata by which it is found (migrations/0040_postings.sql)."""
-ANY_UNPOSTED = "SELECT 1 FROM memory_postings WHERE tenant_id = ? AND field = '' LIMIT 1"
-"""Whether a tenant has a record with more values than are posted."""
-_RARE_KINDS = ("task", "instruction")
-_INDEXES = {
-    "subject": "memory_records_by_subject",
-    "object": "memory_records_by_object",
-    "conversation": "memory_records_by_conversation",
-    "predicate": "memory_records_by_predicate",
-    "kind": "memory_records_by_rare_kind",
-}
-"""The indexes of fields, those first of which a value has the fewest records."""
-
 Compiled = tuple[str, list[SqlValue]]
 
 
@@ -71,54 +56,6 @@ def compile_filter(wanted: Mapping[str, object]) -> Compiled:
         raise LimitExceeded("the filter has too many conditions", code="filter_too_large", limit=MAX_CONDITIONS)
     condition, values = _joined([one for _, one in conditions], " AND ") or ("1", [])
     return f"({condition})", values
-
-
-@dataclass(frozen=True, slots=True)
-class Narrowed:
-    """Which records an index gives for a filter: all that meet it, and perhaps others.
-
-    source: SQL of tables in order, with `memory_records r`, for the part FROM. condition: of what the index finds, with
-    `{tenant}` where the tenant's parameter belongs. value: its one value. number: what the index orders its records by.
-    complete: whether it has every record of the tenant, whatever its metadata.
-    """
-
-    source: str
-    condition: str
-    value: SqlValue
-    number: str
-    complete: bool
-
-
-def narrowed(wanted: Mapping[str, object]) -> Narrowed | None:
-    """Return how an index finds what meets a filter, None if none does. wanted: as `compile_filter` took it."""
-    equal = dict(_equalities(wanted))
-    for name, index in _INDEXES.items():
-        if isinstance(value := equal.get(name), str) and (name != "kind" or value in _RARE_KINDS):
-            limited = f" AND r.kind IN {_RARE_KINDS}" if name == "kind" else f" AND r.{name} IS NOT NULL"
-            return Narrowed(f"memory_records r INDEXED BY {index}", f"r.{name} = ?{limited}", value, "r.number", True)
-    for name, value in equal.items():
-        path = name.removeprefix(_PREFIX)
-        if "." not in path and (path != name or name not in FIELDS):
-            return Narrowed(
-                "memory_postings p CROSS JOIN memory_records r ON r.number = p.number",
-                f"p.tenant_id = {{tenant}} AND p.field = '{path}' AND p.value = ?",
-                value[:POSTED_CHARACTERS] if isinstance(value, str) else value,
-                "p.number",
-                False,
-            )
-    return None
-
-
-def _equalities(wanted: Mapping[str, object]) -> Iterator[tuple[str, SqlValue]]:
-    """Yield each name with a value that a record must have there to meet the filter."""
-    for name, criterion in wanted.items():
-        if name == "$and":
-            for one in _members(name, criterion):
-                yield from _equalities(one)
-        elif name not in _JOINS:
-            value = criterion.get("$eq") if isinstance(criterion, Mapping) else criterion
-            if isinstance(value, str | int | float):
-                yield name, int(value) if isinstance(value, bool) else value
 
 
 def names_of(wanted: Mapping[str, object]) -> frozenset[str]:

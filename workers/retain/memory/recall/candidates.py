@@ -6,14 +6,15 @@ Every query names the tenant and the visible scopes, and asks only for records t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
-from retain.memory.filters import FIELDS, Narrowed
+from retain.memory.filters import FIELDS
 from retain.memory.recall.evidence import PREFERRING, REACH, SEAM, STEMS_EACH
 from retain.memory.recall.preparation import SPAN
 from retain.memory.recall.words import scope_tag, stem, tagged, words
+from retain.memory.records.narrowing import Lookup
 from retain.memory.records.record import Record
 from retain.memory.records.rows import RECORD_COLUMNS, outside_gaps
 from retain.memory.scope import Reach
@@ -32,6 +33,8 @@ _STANDING = (
 )
 _TEXT_COLUMNS = ("length", "terms", "names_time", "asking", "signature")
 """What ranking reads of a text."""
+_OF_TURN = ("number", "tenant_id", "scope_id", "conversation", "position", *_TEXT_COLUMNS)
+"""What is read of a turn."""
 _PLACE_FIELDS = {"conversation": "conversation", "speaker": "speaker", "said_at_ms": "at_ms"}
 """Fields of a filter that are in a record's utterance, and their names there."""
 FIRST, FIRST_WHOLE = 25, 4000
@@ -44,8 +47,6 @@ EXACT_LIMIT = 50
 """The newest records with an exact term that are looked at."""
 FRESH_LIMIT = 2000
 """The most recently written records, whose vectors the index may not show yet, that are ranked by their signatures."""
-MATCHING_LIMIT = 500
-"""The newest records that meet a filter, which are compared with the query by their signatures."""
 EARLIER_LIMIT = 1000
 """The most texts that were known at a time in the past, and edited since, that are ranked by their signatures."""
 SEPARATOR = "\x1e"
@@ -92,7 +93,7 @@ class Visible:
 
     known_at_ms: a time in the past, to see what was known then; None for what is known now. Records that changed since then
     pass `where`, and are filtered later, in the state that their events give for that time: `meeting` asks whether it meets
-    the condition. indexed: how an index finds what meets it now.
+    the condition. lookups: how indexes find what meets it now; none if they do not.
     """
 
     reach: Reach
@@ -100,7 +101,7 @@ class Visible:
     known_at_ms: int | None
     condition: str
     condition_values: tuple[SqlValue, ...]
-    indexed: Narrowed | None = None
+    lookups: tuple[Lookup, ...] = ()
 
     @property
     def tenant_id(self) -> str:
@@ -111,6 +112,11 @@ class Visible:
     def scope_ids(self) -> tuple[str, ...]:
         """The scopes within reach."""
         return self.reach.scope_ids
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether there is a condition."""
+        return self.condition != "1"
 
     @property
     def texts(self) -> tuple[TextIndex, ...]:
@@ -230,42 +236,6 @@ def earlier(visible: Visible, model: str) -> Statement:
     )
 
 
-def matching(visible: Visible, model: str) -> Statement:
-    """Return the statement for [id, signature] of the newest records that meet the condition, as one JSON array.
-
-    A narrow filter finds all of them, however far from the query. model: whose signatures to read, "0" for another's.
-    """
-    where, values = visible.where()
-    sources = [(one.source, one.condition, one.number, own) for one, own in narrow_sources(visible)]
-    found = [
-        "SELECT * FROM (SELECT r.id, r.number, CASE s.embedding_model WHEN ? THEN s.signature ELSE '0' END AS signature"
-        f" FROM {source} CROSS JOIN memory_search s ON s.number = r.number"
-        f" WHERE r.tenant_id = ? AND {condition} AND {where} ORDER BY {number} DESC LIMIT {MATCHING_LIMIT})"
-        for source, condition, number, _ in sources or [("memory_records r", "true", "r.number", ())]
-    ]
-    bound = [value for *_, own in sources or [("", "", "", ())] for value in (model, visible.tenant_id, *own, *values)]
-    return (
-        "SELECT json_group_array(json_array(id, signature)) AS found FROM ("
-        f"{' UNION ALL '.join(found)} ORDER BY number DESC LIMIT {MATCHING_LIMIT})",
-        tuple(bound),
-    )
-
-
-def narrow_sources(visible: Visible) -> list[tuple[Narrowed, tuple[SqlValue, ...]]]:
-    """Return where an index finds what meets the condition, each with its values; nothing where none does.
-
-    The past has other values than the indexes, so then none does.
-    """
-    one = visible.indexed
-    if one is None or visible.known_at_ms is not None:
-        return []
-    own = replace(one, condition=one.condition.format(tenant="?"))
-    if one.complete:
-        return [(own, (one.value,))]
-    rest = replace(own, condition="p.tenant_id = ? AND p.field = ''")
-    return [(own, (visible.tenant_id, one.value)), (rest, (visible.tenant_id,))]
-
-
 def recorded(visible: Visible, ids: Sequence[str]) -> Statement:
     """Return the statement for [id, recorded_at_ms, whether it may be seen] of records, as one JSON array."""
     where, values = visible.where()
@@ -293,7 +263,12 @@ def _nearby(side: str, order: str) -> str:
 
 
 def with_neighbours(
-    visible: Visible, ids: Sequence[str], stems: Sequence[Sequence[str]], *, adjacent: bool
+    visible: Visible,
+    ids: Sequence[str],
+    stems: Sequence[Sequence[str]],
+    *,
+    adjacent: bool,
+    met: Mapping[str, int] | None = None,
 ) -> Statement:
     """Return the statement for the rows of these records and of the turns around them: `found`, as `SearchRow` has them.
 
@@ -303,7 +278,8 @@ def with_neighbours(
     it is short, and if it is one of the records or next to one.
 
     adjacent: what was recorded just before and after the first of them, outside conversations, is in it, too: what belongs
-    to one event is recorded together, and may share no word with the query.
+    to one event is recorded together, and may share no word with the query. met: the numbers of all records that meet the
+    condition, by id, if that is known: then no other is read.
     """
     where, values = visible.where()
     known = visible.known_at_ms
@@ -324,28 +300,17 @@ def with_neighbours(
         "ids": ids,
         "anchors": ids[:ANCHORS] if adjacent else [],
         "terms": [f" {term} " for forms in stems for term in forms],
+        "met": ""
+        if met is None
+        else f",{','.join(map(str, met.values()))},",  # a text: each element of a list is a row
     }
+    is_met = "true" if met is None else "instr(?1 ->> '$.met', ',' || {} || ',')"
+    # of what was found without the filter, what does not meet it brings no neighbours
+    is_chosen, own = (where, values) if visible.is_filtered and met is None else ("true", ())
     # The condition applies to neighbours as well: a record that is not visible or is filtered out lends no words.
     return (
         f"""
-        WITH chosen (number, place) AS (
-          SELECT r.number, c.key FROM json_each(?1, '$.ids') c CROSS JOIN memory_records r ON r.id = c.value
-        ), adjacent (number) AS MATERIALIZED (
-          SELECT DISTINCT b.value FROM json_each(?1, '$.anchors') a CROSS JOIN memory_records c ON c.id = a.value
-          CROSS JOIN json_each({_ADJACENT}) b
-        ), around AS (
-          SELECT i.*, ' ' || i.terms || ' ' AS spaced, 0 AS nearness, c.place
-          FROM chosen c CROSS JOIN memory_search i ON i.number = c.number WHERE i.conversation IS NULL
-          UNION ALL
-          SELECT i.*, ' ' || i.terms || ' ', {REACH}, {FIRST}
-          FROM adjacent b CROSS JOIN memory_search i ON i.number = b.number
-          UNION ALL
-          SELECT n.*, ' ' || n.terms || ' ', ABS(n.position - i.position), c.place
-          FROM chosen c CROSS JOIN memory_search i ON i.number = c.number
-          CROSS JOIN memory_search n ON n.tenant_id = i.tenant_id AND n.scope_id = i.scope_id
-            AND n.conversation = i.conversation AND n.position BETWEEN {_nearby("<", "DESC")} AND {_nearby(">", "ASC")}
-          WHERE i.conversation IS NOT NULL
-        )
+        WITH around AS ({_around(is_chosen, is_met)})
         SELECT json_group_array(json_array(
           n.nearness, r.id, n.scope_id, n.conversation, n.position, {_PREVIOUS}, COALESCE(r.said_at_ms, r.valid_from_ms),
           {_stems_in(spaced, stems)},
@@ -356,8 +321,31 @@ def with_neighbours(
         FROM around n CROSS JOIN memory_records r ON r.number = n.number {then}
         WHERE {where}
         """,
-        (json.dumps(asked), *values),
+        (json.dumps(asked), *own, *values),
     )
+
+
+def _around(is_chosen: str, is_met: str) -> str:
+    """Return SQL for the chosen records with the turns around them, and for what was recorded just before and after them.
+
+    A row of a table that a statement makes for itself counts like any other, so none is made. is_chosen: a condition on the
+    chosen `memory_records r`. is_met: a condition on a number, which it has as `{}`.
+    """
+    return f"""
+        SELECT {", ".join(f"COALESCE(n.{name}, i.{name}) AS {name}" for name in _OF_TURN)},
+          ' ' || COALESCE(n.terms, i.terms) || ' ' AS spaced, COALESCE(ABS(n.position - i.position), 0) AS nearness,
+          c.key AS place
+        FROM json_each(?1, '$.ids') c CROSS JOIN memory_records r ON r.id = c.value
+        CROSS JOIN memory_search i ON i.number = r.number
+        LEFT JOIN memory_search n ON n.tenant_id = i.tenant_id AND n.scope_id = i.scope_id
+          AND n.conversation = i.conversation AND n.position BETWEEN {_nearby("<", "DESC")} AND {_nearby(">", "ASC")}
+        WHERE {is_chosen} AND {is_met.format("COALESCE(n.number, i.number)")}
+        UNION ALL
+        SELECT {", ".join(f"i.{name}" for name in _OF_TURN)}, ' ' || i.terms || ' ', {REACH}, {FIRST}
+        FROM json_each(?1, '$.anchors') a CROSS JOIN memory_records c ON c.id = a.value
+        CROSS JOIN json_each({_ADJACENT}) b CROSS JOIN memory_search i ON i.number = b.value
+        WHERE {is_met.format("b.value")}
+        """
 
 
 def _stems_in(spaced: str, stems: Sequence[Sequence[str]]) -> str:

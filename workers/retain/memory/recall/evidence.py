@@ -78,11 +78,24 @@ class SearchRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Matching:
+    """Records that meet a condition, newest first: [id, signature, number]. complete: there are no others."""
+
+    rows: Sequence[tuple[str, str, int]]
+    complete: bool
+
+    @property
+    def numbers(self) -> Mapping[str, int] | None:
+        """The numbers of all records that meet it, by id; None if there may be others."""
+        return {one: number for one, _, number in self.rows} if self.complete else None
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """What D1 found. fresh: [id, signature, whether the index may be wrong] of the newest writes.
 
-    earlier: [id, signature] of texts that were known in the past, and that the index does not have. matching: [id,
-    signature] of the newest records that meet the filter; None without one.
+    earlier: [id, signature] of texts that were known in the past, and that the index does not have. matching: the newest
+    records that meet the filter; None without one.
     """
 
     bm25: Mapping[str, float]
@@ -90,7 +103,7 @@ class Found:
     exact: Mapping[str, float]
     fresh: Sequence[Any]
     earlier: Sequence[Any]
-    matching: Sequence[Any] | None
+    matching: Matching | None
     dated: frozenset[str]
     standing: frozenset[str]
 
@@ -105,7 +118,8 @@ class Evidence:
     query_signature: 0 for a query without a vector. bm25, exact: the scores from full text and exact terms.
     fresh: records that the index may not show yet: what it did not return says nothing about them.
     matching: of the newest records that meet a filter, those that are nearest by their signatures: candidates in any case.
-    all_matching: they were chosen from all that meet it. dated: what was found of the times that the query names.
+    met: the numbers of all records that meet it, by id; None if there may be others. dated: what was found of the times that
+    the query names.
     standing: the newest with a phrase of standing instructions; candidates in any case. context: as bm25, of the words of
     the query's context.
     """
@@ -117,7 +131,7 @@ class Evidence:
     exact: Mapping[str, float]
     fresh: frozenset[str] = frozenset()
     matching: Sequence[str] = ()
-    all_matching: bool = False
+    met: Mapping[str, int] | None = None
     dated: frozenset[str] = frozenset()
     standing: frozenset[str] = frozenset()
     context: Mapping[str, float] = field(default_factory=dict)
@@ -174,14 +188,12 @@ def nearest_fresh(rows: Sequence[Any], query_signature: int, found: Set[str]) ->
     }
 
 
-def closest(rows: Sequence[tuple[str, str]], query_signature: int, count: int) -> list[str]:
-    """Return the ids of the `count` rows whose signatures are most like the query's, or of the first without a query's.
-
-    rows: [id, signature].
-    """
-    if not query_signature or len(rows) <= count:
-        return [one for one, _ in rows[:count]]
-    return [one for one, _ in sorted(rows, key=lambda row: (query_signature ^ int(row[1], 16)).bit_count())[:count]]
+def closest(matching: Matching, query_signature: int, count: int) -> list[str]:
+    """Return the ids of the records whose signatures are most like the query's, or of the first without a query's."""
+    rows = matching.rows
+    if query_signature and len(rows) > count:
+        rows = sorted(rows, key=lambda row: (query_signature ^ int(row[1], 16)).bit_count())
+    return [one for one, *_ in rows[:count]]
 
 
 def first_choice(evidence: Evidence, whole: float, weights: Weights) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from retain.errors import InvalidInput, Unavailable, UpstreamFailed
-from retain.memory.filters import compile_filter, narrowed
+from retain.memory.filters import compile_filter
 from retain.memory.recall import candidates as sources
 from retain.memory.recall.as_of import as_then, best_known, read_records
 from retain.memory.recall.candidates import Visible
@@ -36,6 +36,7 @@ from retain.memory.recall.sources.pushed import pushed
 from retain.memory.recall.sources.statistics import read_below, visible_from
 from retain.memory.recall.sources.widening import widened
 from retain.memory.records.limits import END_OF_NUMBERS
+from retain.memory.records.narrowing import lookups
 from retain.memory.records.record import Record, content_hash
 from retain.memory.scope import View
 from retain.models.embedding import Embedder
@@ -170,7 +171,7 @@ class Recall:
         condition, values = compile_filter(wanted.filter)
         counted = await read_below(self._sql, self._view) if wanted.below else None
         reach = visible_from(self._view) if counted is None else counted.reach
-        visible = Visible(reach, at_ms, known_at_ms, condition, tuple(values), narrowed(wanted.filter))
+        visible = Visible(reach, at_ms, known_at_ms, condition, tuple(values), lookups(wanted.filter))
         reading = asyncio.ensure_future(
             read_first(
                 self._sql,
@@ -251,7 +252,7 @@ class Recall:
 
         first: all that was found, best first. ranked: those that were considered and may be seen.
         """
-        if evidence.all_matching:
+        if evidence.met is not None:
             return False  # all that may be seen was looked at
         seen = sum([candidate.id in nearest.cosine for candidate in ranked])
         considered = sum([one in nearest.cosine for one in first[:KEEP]])
@@ -267,9 +268,12 @@ class Recall:
         In the past the records are read first: their events say which of two equal contents was valid.
         """
         first = first_choice(evidence, sum(by_origin(query, idf)[0].values()) or 1.0, self._weights)
+        if evidence.met is not None:  # nothing else may be seen
+            first = [one for one in first if one in evidence.met]
         known: dict[str, Record] | None = None
         if visible.known_at_ms is None:
-            chosen = list(dict.fromkeys([*first[:KEEP], *evidence.matching, *sorted(evidence.standing)]))
+            some = list(dict.fromkeys([*first[:KEEP], *evidence.matching]))[:CANDIDATES]
+            chosen = list(dict.fromkeys([*some, *sorted(evidence.standing)]))
         else:
             known = await best_known(self._sql, first, visible, KEEP)
             others = [one for one in (*evidence.matching, *sorted(evidence.standing)) if one not in known]
@@ -278,7 +282,9 @@ class Recall:
         stems = [query.terms(stem) for stem in query.counted_stems[:MAX_STEMS]]
         found, stated = await self._sql.batch(
             [
-                sources.with_neighbours(visible, chosen, stems, adjacent=known is None and evidence.has_meaning),
+                sources.with_neighbours(
+                    visible, chosen, stems, adjacent=known is None and evidence.has_meaning, met=evidence.met
+                ),
                 facts_of_messages(visible.tenant_id, chosen, visible.at_ms, visible.known_at_ms),
             ]
         )
@@ -365,8 +371,8 @@ def _evidence(meant: _Meaning, found: Found) -> Evidence:
         bm25=found.bm25,
         context=found.context,
         exact=found.exact,
-        matching=closest(found.matching or [], own, CANDIDATES),
-        all_matching=found.matching is not None and len(found.matching) < sources.MATCHING_LIMIT,
+        matching=[] if found.matching is None else closest(found.matching, own, CANDIDATES),
+        met=None if found.matching is None else found.matching.numbers,
         dated=found.dated | meant.nearest.dated,
         standing=found.standing,
     )

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from retain.errors import InvalidInput
 from retain.limits.pages import cut, light, sized
-from retain.memory.filters import ANY_UNPOSTED, compile_filter, narrowed
+from retain.memory.filters import compile_filter
 from retain.memory.records.limits import END_OF_NUMBERS
+from retain.memory.records.narrowing import single
 from retain.memory.records.record import Record
 from retain.memory.records.rows import RECORD_COLUMNS, outside_gaps, record_of
 from retain.memory.scope import Scope, UserPlace, holding, scopes_of
@@ -37,6 +38,8 @@ FROM (
 ) n CROSS JOIN memory_records r ON r.number = n.number ORDER BY n.number LIMIT ?
 """
 """The first records of each scope, or of all at once where there are more scopes."""
+_UNPOSTED = "SELECT 1 FROM memory_postings WHERE tenant_id = ? AND field = '' LIMIT 1"
+"""Whether a tenant has a record with more values than are posted."""
 _LIGHT = ", ".join(f"r.{name}" for name in ("number", *RECORD_COLUMNS) if f"r.{name}" not in _TEXTS)
 
 
@@ -85,14 +88,14 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
         )
         bound.append(wanted.held_at_ms)
     where = " AND ".join([*conditions, condition])
-    found = None if _of_user(place) else narrowed(wanted.filter)
+    found = None if _of_user(place) else single(wanted.filter)
     if found is not None:
-        after = where.replace(_AFTER, f"{found.number} > ?3")
-        met = f"r.tenant_id = ?1 AND {within} AND {after} AND {found.condition.format(tenant='?1')}"
-        source = f"FROM {found.source} WHERE {met} ORDER BY {found.number} LIMIT ?"
-        page = await _page(
-            sql, source, [*bound, *values, found.value], wanted.limit, (ANY_UNPOSTED, (place.tenant_id,))
-        )
+        of_name = f"p.tenant_id = ?1 AND {found.condition} AND {found.value} = ?"
+        met = f"r.tenant_id = ?1 AND {within} AND {where.replace(_AFTER, 'p.number > ?3')} AND {of_name}"
+        source = f"FROM {found.source} CROSS JOIN memory_records r ON r.number = p.number WHERE {met}"
+        ordered = f"{source} ORDER BY p.number LIMIT ?"
+        unposted: Statement = (_UNPOSTED, (place.tenant_id,))
+        page = await _page(sql, ordered, [*bound, *values, *found.values], wanted.limit, unposted)
         if page is not None:
             return page
     if isinstance(place, Scope) and place.kind == "tenant":

@@ -12,6 +12,7 @@ from retain.memory.recall.candidates import Visible
 from retain.memory.recall.evidence import Found
 from retain.memory.recall.query import Query
 from retain.memory.recall.sources.full_text import by_words, found_words, full_text
+from retain.memory.recall.sources.matching import matching, read_matching
 from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain
 from retain.memory.scope import View
 from retain.ports import Sql, SqlResult, Statement
@@ -51,7 +52,7 @@ async def read_first(
         *[sources.exact_term(visible, phrase, texts) for phrase, texts in phrases],
         *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
         *[sources.standing(visible, texts) for texts in (visible.texts if query.request else ())],
-        *([sources.matching(visible, model)] if filtered else []),
+        *([matching(visible, model)] if filtered else []),
     ]
     answered = await sql.batch([*statements, *along])
     read, others = answered[: len(statements)], answered[len(statements) :]
@@ -59,7 +60,7 @@ async def read_first(
         counted = counted_chain(view, read.pop(0).rows)
         visible = replace(visible, reach=counted.reach)
     fresh, *rest = read
-    matching = listed(rest.pop()) if filtered else None
+    met = read_matching(rest.pop().rows[0]) if filtered else None
     instructed = [rest.pop() for _ in (visible.texts if query.request else ())]
     earlier = [] if visible.known_at_ms is None else listed(rest.pop())
     words = [found_words(rest.pop(0).rows[0]) for _ in visible.texts]
@@ -73,7 +74,7 @@ async def read_first(
         for row in result.rows:
             exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
     standing = frozenset(row["id"] for result in instructed for row in result.rows)
-    found = Found(ranked, context, exact, listed(fresh), earlier, matching, dated, standing)
+    found = Found(ranked, context, exact, listed(fresh), earlier, met, dated, standing)
     return FirstRead(statistics, visible, found, others)
 
 

@@ -23,9 +23,10 @@ from itertools import chain
 from typing import Any
 
 from retain.json_text import read_own_json
-from retain.memory.recall.candidates import TextIndex, Visible, narrow_sources, tags_of
+from retain.memory.recall.candidates import TextIndex, Visible, tags_of
 from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import BM25_B, BM25_K1, BM25_LONGEST, by_origin
+from retain.memory.recall.sources.matching import newest_looked_up
 from retain.ports import Row, Statement
 
 TEXT_CANDIDATES = 200
@@ -36,8 +37,8 @@ RARE = 200
 """Records of the rarest words together, all of which are read …"""
 COMMON_ALL, COMMON_TWO, COMMON_ONE = 60, 90, 50
 """… and the newest records that have all, two or one of the next three words."""
-NARROW = 200
-"""The newest records that an index finds for a filter, which are read whatever words they have."""
+NARROW, NARROW_EACH = 200, 100
+"""The newest records that an index finds for a filter by one value, and by several: read whatever words they have."""
 _GROUP = 30
 """Counts per JSON array: a function of D1 takes 32 arguments."""
 
@@ -68,20 +69,15 @@ def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
     ]
     asked = {"terms": terms, "wanted": wanted}
     where, values = visible.where(texts)
-    met = narrow_sources(visible)
-    numbers = " UNION ALL ".join(
-        f"SELECT * FROM (SELECT r.number FROM {one.source} WHERE r.tenant_id = ? AND {one.condition}"
-        f" ORDER BY {one.number} DESC LIMIT {NARROW})"
-        for one, _ in met
-    )
+    met = newest_looked_up(visible, NARROW, NARROW_EACH)
+    looked, numbers, narrow_values = ("", "", ()) if met is None else met
     narrow = _OF_NUMBERS.format(numbers=numbers, table=texts.full_text) if met else ""
-    narrow_values = [value for _, own in met for value in (visible.tenant_id, *own)]
     places = iter(range(len(terms)))
     counts = [_most([_COUNT.format(place=next(places)) for _ in own]) for own in forms]
     groups = [f", json_array({', '.join(counts[at : at + _GROUP])})" for at in range(0, len(counts), _GROUP)]
     return (
         f"""
-        WITH {_WANTED.format(vocabulary=texts.vocabulary)}, found (number, content) AS (
+        WITH {_WANTED.format(vocabulary=texts.vocabulary)}{looked and f", {looked}"}, found (number, content) AS (
           {_FOUND.format(table=texts.full_text)}
           {narrow}
         )

@@ -11,6 +11,7 @@ from retain.memory.recall import candidates
 from retain.memory.recall.as_of import read_records
 from retain.memory.recall.candidates import Visible
 from retain.memory.recall.evidence import Evidence, closest
+from retain.memory.recall.sources.matching import NEWEST, held, read_matching
 from retain.memory.recall.sources.nearest import CANDIDATES, Nearest, VectorSearch
 from retain.ports import Sql, Statement
 
@@ -31,11 +32,12 @@ async def widened(
     evidence, nearest: what was found without. filtered: whether `evidence` has the records that meet a filter. wanted: how
     many the caller wants.
     """
-    if not filtered:  # there may be few that are valid: then they are all looked at
-        rows = await _listed(sql, candidates.matching(visible, model))
-        matching = closest(rows, evidence.query_signature, CANDIDATES)
-        evidence = replace(evidence, matching=matching, all_matching=len(rows) < candidates.MATCHING_LIMIT)
-    if evidence.all_matching:
+    read = await sql.batch([held(visible, model, newest=0 if filtered else NEWEST)])
+    valid = read_matching(read[0].rows[0])
+    if valid.complete or not filtered:  # few are valid, or a scope holds few of what an index finds
+        nearest_valid = closest(valid, evidence.query_signature, CANDIDATES)
+        evidence = replace(evidence, matching=nearest_valid, met=valid.numbers)
+    if evidence.met is not None:
         return evidence, True
 
     async def judge(ids: Sequence[str]) -> Mapping[str, tuple[int, bool]]:
