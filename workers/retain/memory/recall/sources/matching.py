@@ -22,7 +22,7 @@ MATCHING_LIMIT = 300
 HELD_LIMIT = 500
 """The most records that the visible scopes hold if all of them are looked at, …"""
 NEWEST = 200
-"""… and the newest of the tenant that are looked at if these hold more, where no index finds what the filter asks for."""
+"""… and the newest of them that are looked at if they hold more, where no index finds what the filter asks for."""
 _UNPOSTED = Lookup("", None, (1,))
 """The records with more values than are posted."""
 _GIVEN = "given (tenant, lists) AS MATERIALIZED (SELECT ?, ?)"
@@ -49,23 +49,28 @@ def matching(visible: Visible, model: str) -> Statement:
 def held(visible: Visible, model: str, *, newest: int) -> Statement:
     """Return the statement that `read_matching` reads: what meets the condition of all that the visible scopes hold.
 
-    newest: how many of the tenant's newest records are looked at if the scopes hold more than `HELD_LIMIT`. model: as
-    for `matching`.
+    newest: how many of their newest records are looked at if they hold more than `HELD_LIMIT`, of each scope as many. model:
+    as for `matching`.
     """
     records = f"FROM memory_records p INDEXED BY memory_records_by_{{}} WHERE p.tenant_id = {_TENANT}"
-    by_number = records.format("number")
     if visible.reach.whole:
-        count = f"(SELECT COUNT(*) FROM (SELECT 1 {by_number} LIMIT {HELD_LIMIT + 1}))"
-        own = by_number
+        count = f"(SELECT COUNT(*) FROM (SELECT 1 {records.format('number')} LIMIT {HELD_LIMIT + 1}))"
+        own = records.format("number")
+        each = [own]
     else:
         scopes = "IN (SELECT value FROM given CROSS JOIN json_each(lists))"
         count = f"(SELECT SUM(records) FROM scopes WHERE tenant_id = {_TENANT} AND scope_id {scopes})"
-        own = f"{records.format('content')} AND p.scope_id {scopes}"
+        of_scope = f"{records.format('scope')} AND p.scope_id"
+        own = f"{of_scope} {scopes}"
+        each = [f"{of_scope} = (SELECT lists ->> '$[{at}]' FROM given)" for at in range(len(visible.scope_ids))]
     condition, values = _meeting(visible, model)
     few = "(SELECT few FROM bounds)"
-    rows = (
-        f"SELECT 0 AS part, number FROM (SELECT p.number {own} LIMIT {HELD_LIMIT} * {few}) UNION ALL"
-        f" SELECT 1, number FROM (SELECT p.number {by_number} ORDER BY p.number DESC LIMIT {newest} * (1 - {few}))"
+    latest = f"ORDER BY p.number DESC LIMIT {newest // max(len(each), 1)} * (1 - {few})"
+    rows = _united(
+        [
+            f"SELECT 0 AS part, number FROM (SELECT p.number {own} LIMIT {HELD_LIMIT} * {few})",
+            *[f"SELECT 1 AS part, number FROM (SELECT p.number {one} {latest})" for one in (each if newest else ())],
+        ]
     )
     sql = (
         f"WITH {_GIVEN}, bounds (few) AS MATERIALIZED (SELECT COALESCE({count}, 0) <= {HELD_LIMIT})"
@@ -132,6 +137,11 @@ def _looked_up(asked: Sequence[Lookup], each: int) -> str:
     for place, one in enumerate(asked):
         queries.append(one.rows(_TENANT, f"(SELECT lists -> '$[{place}]' FROM given)", each, part))
         part += one.parts
+    return _united(queries)
+
+
+def _united(queries: Sequence[str]) -> str:
+    """Return SQL for the rows of all queries."""
     while len(queries) > 1:
         groups = [queries[at : at + _MOST_TERMS] for at in range(0, len(queries), _MOST_TERMS)]
         queries = [f"SELECT * FROM ({' UNION ALL '.join(group)})" for group in groups]
