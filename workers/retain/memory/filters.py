@@ -40,10 +40,12 @@ _NOT = ("$ne", "$nin")
 _JOINS = {"$and": " AND ", "$or": " OR "}
 
 Compiled = tuple[str, list[SqlValue]]
+UNCONDITIONAL = "(1)"
+"""The condition of a filter that sets none."""
 
 
 def compile_filter(wanted: Mapping[str, object]) -> Compiled:
-    """Return the filter as a condition on `memory_records r` in brackets, and its values; "(1)" when it sets none.
+    """Return the filter as a condition on `memory_records r` in brackets, and its values; `UNCONDITIONAL` when it sets none.
 
     In brackets, since it follows the conditions on the tenant and the scopes: an OR of it must end none of them.
     Raises: InvalidInput (code `invalid_filter`); LimitExceeded (code `filter_too_large`).

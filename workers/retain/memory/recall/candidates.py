@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from retain.memory.filters import FIELDS
+from retain.memory.filters import FIELDS, UNCONDITIONAL
 from retain.memory.recall.evidence import PREFERRING, REACH, SEAM, STEMS_EACH
 from retain.memory.recall.preparation import SPAN
 from retain.memory.recall.words import scope_tag, stem, tagged, words
@@ -116,7 +116,7 @@ class Visible:
     @property
     def is_filtered(self) -> bool:
         """Whether there is a condition."""
-        return self.condition != "1"
+        return self.condition != UNCONDITIONAL
 
     @property
     def texts(self) -> tuple[TextIndex, ...]:
