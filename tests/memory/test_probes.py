@@ -14,8 +14,8 @@ from tests.support.instances import shipped_embedder
 FLOOR = {1: 0.72, 5: 0.92}
 """The least shares of expected records among the first of all probes: a little below what was measured."""
 LEAST = {
-    "de": (0.68, 0.84), "es": (0.65, 0.78), "fr": (0.66, 0.91), "it": (0.62, 0.87), "ja": (0.60, 0.86), "nl": (0.62, 0.87),
-    "pt": (0.60, 0.95), "ru": (0.65, 0.78), "zh": (0.76, 0.91),
+    "de": (0.71, 0.85), "es": (0.65, 0.80), "fr": (0.64, 0.88), "it": (0.55, 0.81), "ja": (0.73, 0.88), "nl": (0.68, 0.85),
+    "pt": (0.57, 0.88), "ru": (0.65, 0.78), "zh": (0.78, 0.92),
 }  # fmt: skip
 """The same by language, with the multilingual table: about one probe below what was measured."""
 LEAST_ACROSS = (0.42, 0.74)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from retain.memory.filters import FIELDS, UNCONDITIONAL
-from retain.memory.recall.evidence import PREFERRING, REACH, SEAM, STEMS_EACH
+from retain.memory.recall.evidence import REACH, SEAM, STEMS_EACH
+from retain.memory.recall.languages.detection import ENGLISH
+from retain.memory.recall.languages.kinds import KINDS
+from retain.memory.recall.languages.reading import indexed_phrases
 from retain.memory.recall.preparation import SPAN
-from retain.memory.recall.words import scope_tag, stem, tagged, words
+from retain.memory.recall.words import scope_tag, tagged
 from retain.memory.records.narrowing import Lookup
 from retain.memory.records.record import Record
 from retain.memory.records.rows import RECORD_COLUMNS, outside_gaps
@@ -22,15 +24,6 @@ from retain.ports import SqlValue, Statement
 
 STANDING_CANDIDATES = 20
 """The most standing instructions that are candidates for a request."""
-_STANDING = (
-    "when I ask",
-    "whenever I ask",
-    "if I ask",
-    "each time I ask",
-    "every time I ask",
-    "from now on",
-    "going forward",
-)
 _TEXT_COLUMNS = ("length", "terms", "names_time", "asking", "signature")
 """What ranking reads of a text."""
 _OF_TURN = ("number", "tenant_id", "scope_id", "conversation", "position", *_TEXT_COLUMNS)
@@ -180,20 +173,16 @@ def exact_term(visible: Visible, phrase: Sequence[str], texts: TextIndex) -> Sta
     )
 
 
-def standing(visible: Visible, texts: TextIndex) -> Statement:
-    """Return the statement for the ids of the newest records that have a phrase of standing instructions."""
+def standing(visible: Visible, language: str, texts: TextIndex) -> Statement:
+    """Return the statement for the ids of the newest records that have a language's phrase of standing instructions."""
     where, values = visible.where(texts)
-    match = " OR ".join([f'"{tagged(tag, phrase)}"' for tag in tags_of(visible) for phrase in _standing_phrases()])
+    phrases = indexed_phrases(KINDS[language].standing, language)
+    match = " OR ".join([f'"{tagged(tag, list(phrase))}"' for tag in tags_of(visible) for phrase in phrases])
     return (
         f"SELECT r.id FROM (SELECT rowid AS number FROM {texts.full_text} WHERE {texts.full_text} MATCH ?"
         f" ORDER BY rowid DESC LIMIT {STANDING_CANDIDATES}) f {texts.records.format(number='f.number')} WHERE {where}",
         (match or '""', *values),
     )
-
-
-@cache
-def _standing_phrases() -> list[list[str]]:
-    return [[stem(word) for word in words(phrase)] for phrase in _STANDING]
 
 
 def tags_of(visible: Visible) -> list[str]:
@@ -269,6 +258,7 @@ def with_neighbours(
     *,
     adjacent: bool,
     met: Mapping[str, int] | None = None,
+    language: str = ENGLISH,
 ) -> Statement:
     """Return the statement for the rows of these records and of the turns around them: `found`, as `SearchRow` has them.
 
@@ -279,7 +269,8 @@ def with_neighbours(
 
     adjacent: what was recorded just before and after the first of them, outside conversations, is in it, too: what belongs
     to one event is recorded together, and may share no word with the query. met: the numbers of all records that meet the
-    condition, by id, if that is known: then no other is read.
+    condition, by id, if that is known: then no other is read. language: of the query; what states a
+    preference is looked for in it alone.
     """
     where, values = visible.where()
     known = visible.known_at_ms
@@ -287,10 +278,9 @@ def with_neighbours(
     text = {name: f"n.{name}" if known is None else f"COALESCE(e.{name}, n.{name})" for name in _TEXT_COLUMNS}
     spaced = "n.spaced" if known is None else "COALESCE(' ' || e.terms || ' ', n.spaced)"
     near = f"(n.nearness <= {REACH} OR n.nearness >= {SEAM - REACH})"
-    prefers = " AND ".join(f"instr({spaced}, '{stem}')" for stem in PREFERRING)
     of_candidates = (
         *("r.number", "r.content_hash", "r.importance", "r.confidence", "r.speaker"),
-        *(text["names_time"], text["asking"], prefers),
+        *(text["names_time"], text["asking"], _prefers(spaced, language)),
     )
     whole = (
         f"CASE WHEN n.length <= CASE WHEN place < {FIRST} THEN {FIRST_WHOLE} ELSE {WHOLE} END AND nearness <= {REACH}"
@@ -323,6 +313,12 @@ def with_neighbours(
         """,
         (json.dumps(asked), *own, *values),
     )
+
+
+def _prefers(spaced: str, language: str) -> str:
+    """Return an expression for whether a text states a preference, in a language."""
+    phrases = indexed_phrases(KINDS[language].preferring, language)
+    return " OR ".join(" AND ".join(f"instr({spaced}, ' {term} ')" for term in phrase) for phrase in phrases)
 
 
 def _around(is_chosen: str, is_met: str) -> str:

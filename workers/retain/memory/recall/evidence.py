@@ -19,9 +19,6 @@ REACH = 1
 STANDING_LIMIT = 400
 """A standing instruction has at most this many characters: in a longer text the phrase is mentioned in passing."""
 
-PREFERRING = (" i ", " prefer ")
-"""The stems of a text that states a preference, between spaces."""
-
 BEST_PART = 0.05
 """How much nearer the best part of a long text is than its mean, of which it has a signature: measured on two data sets."""
 

@@ -16,9 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from retain.memory.recall.languages.detection import COMMON
+from retain.memory.recall.languages.kinds import KINDS
+from retain.memory.recall.languages.reading import seen_by_patterns, signs_in, statement_terms
 from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import Candidate
-from retain.memory.recall.words import stem, telling, words
+from retain.memory.recall.words import fold
 from retain.memory.records.record import Record
 from retain.memory.records.rows import outside_gaps
 from retain.ports import Statement
@@ -31,25 +34,8 @@ _SHARED = 2
 """The least words that a correction shares with what it corrects …"""
 _SHARE = 0.5
 """… and the least share of the earlier statement's words."""
-_CHANGED = frozenset(
-    (
-        "actually anymore became cancelled canceled changed corrected correction handed increased instead left longer"
-        " lowered moved now postponed raised reduced renamed replaced rescheduled since switched updated upgraded wrong"
-    ).split()
-)
-"""Words that say that something is not as it was."""
-_NOT = frozenset(
-    "cannot forbidden incompatible lacks never no nobody none not nothing prohibited refused refuses rejects t unable"
-    " without".split()
-)
-"""Words that negate; "t" is the rest of "isn't"."""
 _OPPOSED = 1.0
 """How much better at most what says the opposite of a query scores than what says the same, if both have the same words."""
-_PAST = re.compile(
-    r"\b(?:used to|before|former(?:ly)?|previous(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|old|first)\b",
-    re.IGNORECASE,
-)
-"""A query with one of these asks for what was."""
 _NAME = re.compile(r"(?<=\w[\s(])[A-Z]\w+")
 """A word with a capital letter inside a sentence."""
 _STEP = 0.001
@@ -172,11 +158,14 @@ def contrasted(query: Query, found: Sequence[tuple[Record, float]]) -> list[floa
     one in the same words that does not, if both have two of the query's. Only short records outside conversations are
     compared; for a query that names a time or asks for what was, none is corrected.
     """
-    statements = [_statement(record, _CHANGED - {*words(query.text)}) for record, _ in found]
+    language = query.language
+    kinds, seen = KINDS[language], seen_by_patterns(query.text, language)
+    signs = kinds.changed - signs_in(query.text, language, kinds.changed)
+    statements = [_statement(record, language, signs) for record, _ in found]
     scores = [score for _, score in found]
-    if not query.times and not _PAST.search(query.text):
+    if not query.times and not kinds.past.search(seen):
         _correct(query, statements, scores)
-    negated, asked = not _NOT.isdisjoint(words(query.text)), frozenset(query.stems)
+    negated, asked = bool(signs_in(query.text, language, kinds.negating)), frozenset(query.stems)
     for place, own in enumerate(statements):
         same = [
             scores[other]
@@ -190,7 +179,9 @@ def contrasted(query: Query, found: Sequence[tuple[Record, float]]) -> list[floa
 
 def _correct(query: Query, statements: Sequence[_Statement], scores: list[float]) -> None:
     asked = frozenset(query.stems)
-    named = frozenset(stem(one.lower()) for one in _NAME.findall(query.text))
+    titles = COMMON.get(query.language, ())
+    names = [one for one in _NAME.findall(query.text) if fold(one) not in titles]
+    named = statement_terms(" ".join(names), query.language)
     for place in sorted(range(len(statements)), key=lambda one: -statements[one].since_ms):
         own = statements[place]
         later = [
@@ -202,13 +193,17 @@ def _correct(query: Query, statements: Sequence[_Statement], scores: list[float]
             scores[place] = max(later) - _STEP
 
 
-def _statement(record: Record, signs: frozenset[str]) -> _Statement:
-    """Return what a record states. signs: words that say that something changed."""
-    if record.utterance is not None or len(record.content) > _SHORT:
+def _statement(record: Record, language: str, signs: frozenset[str]) -> _Statement:
+    """Return what a record states in a language. signs: words that say that something changed."""
+    text = record.content
+    if record.utterance is not None or len(text) > _SHORT:
         return _Statement(frozenset(), changed=False, negated=False, since_ms=record.valid_from_ms)
-    every = words(record.content)
-    stems = frozenset(map(stem, telling(every)))
-    return _Statement(stems, not signs.isdisjoint(every), not _NOT.isdisjoint(every), record.valid_from_ms)
+    return _Statement(
+        statement_terms(text, language),
+        changed=bool(signs_in(text, language, signs)),
+        negated=bool(signs_in(text, language, KINDS[language].negating)),
+        since_ms=record.valid_from_ms,
+    )
 
 
 def _corrects(later: _Statement, own: _Statement, asked: frozenset[str], named: frozenset[str]) -> bool:

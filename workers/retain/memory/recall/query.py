@@ -10,6 +10,8 @@ from retain.errors import InvalidInput, LimitExceeded
 from retain.memory.recall.dates import Interval, dates
 from retain.memory.recall.languages.dates import in_english
 from retain.memory.recall.languages.detection import ENGLISH
+from retain.memory.recall.languages.kinds import KINDS
+from retain.memory.recall.languages.reading import language_of_kinds, seen_by_patterns
 from retain.memory.recall.languages.terms import all_terms, detected, phrase_terms, telling_terms
 from retain.memory.recall.words import stem, without_runs, words
 
@@ -29,27 +31,6 @@ _ASSISTANTS = frozenset(("assistant", "ai", "system", "tool"))
 QUOTATION = 0.1
 """Weight of a quotation, which is often mere emphasis; an address or an id has 1."""
 
-_CONVERSATIONAL = re.compile(r"\b(?:i|me|my|we|our|us|let's|you|your)\b", re.IGNORECASE)
-_QUESTION_FIRST = re.compile(r"[^.!?]*\?")
-_ANSWERED = re.compile(
-    r"\b(?:did|do|could|would|had|have) you (?:\w+ )?(?:say|said|tell|told|give|gave|given|suggest|recommend|mention|provide"
-    r"|explain|list|advise|propose|describe)"
-    r"|\byou (?:\w+ )?(?:said|told|gave|suggested|recommended|mentioned|provided|explained|listed|advised|proposed"
-    r"|described|created|wrote)\b"
-    r"|\b(?:summary|summaries|summari[sz]e|overview|recap)\b",
-    re.IGNORECASE,
-)
-_OWN_PAST = re.compile(
-    r"\b(?:(?:did|have|had|was|were|am|do) i|i(?:'ve| have| said| mentioned| brought| \w+ed)|my"
-    r"|our (?:conversation|discussion|chat|session)s?)\b",
-    re.IGNORECASE,
-)
-_ADVICE = re.compile(
-    r"\b(?:suggest|recommend|advise|help me|should i|can i|could i|how (?:can|do|would|should)|show me|walk me|explain"
-    r"|would you|what (?:\w+ )?(?:tools|options|steps|ways))",
-    re.IGNORECASE,
-)
-_WHEN = re.compile(r"\s*(?:when|how long|(?:what|which) (?:date|day|week|month|year|time))\b", re.IGNORECASE)
 _QUOTED = re.compile('["\u201c]([^"\u201c\u201d]{2,80})["\u201d]')
 # An address begins only where a run of its characters does, and a word is checked after it is matched: looking ahead
 # from every position would take quadratic time.
@@ -77,7 +58,7 @@ class Query:
     standing instructions and preferences matter. asks_when: it asks for a time. times: the spans of time that it names.
     telling: it has words that tell what it is about. context: the end of the conversation's last turns. context_stems: of
     its last words that the query does not have. forms: of a stem, the other terms that stand for it in the index (see
-    `languages.terms`).
+    `languages.terms`). language: the code of the one by whose kinds it was read (see `languages.kinds`).
     """
 
     text: str
@@ -92,6 +73,7 @@ class Query:
     context: str = ""
     context_stems: tuple[str, ...] = ()
     forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    language: str = ENGLISH
 
     @property
     def counted_stems(self) -> tuple[str, ...]:
@@ -157,21 +139,24 @@ def analyse(text: str, now_ms: int, turns: Sequence[str] = ()) -> Query:
     context = latest(turns)
     spoken = telling_terms(context, detected(context))
     code = detected(text)
+    language = language_of_kinds(text, code)
+    kinds, seen = KINDS[language], seen_by_patterns(text, language)
     significant = telling_terms(text, code)
     terms = significant or dict(list(spoken.items())[-CONTEXT_WORDS:]) or all_terms(text, code)
     return Query(
         text,
         tuple(terms),
         _exact_terms(text, code or ENGLISH),
-        _CONVERSATIONAL.search(text) is not None and _QUESTION_FIRST.match(text) is None,
-        _ANSWERED.search(text) is None,
-        _ADVICE.search(text) is not None or _OWN_PAST.search(text) is None,
-        bool(_WHEN.match(text)),
+        kinds.conversational.search(seen) is not None and kinds.question.match(seen) is None,
+        kinds.answered.search(seen) is None,
+        kinds.advice.search(seen) is not None or kinds.own_past.search(seen) is None,
+        bool(kinds.when.match(seen)),
         dates(in_english(text, code), now_ms),
         bool(significant),
         context,
         tuple(one for one in spoken if one not in terms)[-CONTEXT_WORDS:],
         {stem: forms for stem, forms in (spoken | terms).items() if forms},
+        language,
     )
 
 

@@ -283,7 +283,12 @@ class Recall:
         found, stated = await self._sql.batch(
             [
                 sources.with_neighbours(
-                    visible, chosen, stems, adjacent=known is None and evidence.has_meaning, met=evidence.met
+                    visible,
+                    chosen,
+                    stems,
+                    adjacent=known is None and evidence.has_meaning,
+                    met=evidence.met,
+                    language=query.language,
                 ),
                 facts_of_messages(visible.tenant_id, chosen, visible.at_ms, visible.known_at_ms),
             ]

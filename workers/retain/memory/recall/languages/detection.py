@@ -40,14 +40,15 @@ _LETTERS = {
 }
 """Letters and parts of words that the others hardly have."""
 _EACH_LETTER, _MOST_LETTERS = 0.6, 1.8
-_COMMON = {
+COMMON = {
     language: frozenset(words.split())
     for language, words in {
         "de": "frau herr herrn dr tag tage tagen gestern heute morgen woche jahr jahre uhr wohnt kunde kundin gern",
         "fr": "madame monsieur mademoiselle jour jours hier semaine annee heure heures habite aime client cliente rue",
-        "es": "senor senora don dona dia dias ayer hoy manana semana ano hora horas vive cliente quiere calle",
-        "pt": "senhor senhora dia dias ontem hoje amanha semana ano horas mora cliente quer rua",
-        "it": "signor signora giorno giorni ieri oggi domani settimana anno ore abita cliente vuole chiude",
+        "es": "senor senora don dona dia dias ayer hoy manana semana ano hora horas vive cliente quiere calle prefiero",
+        "pt": "senhor senhora dia dias ontem hoje amanha semana ano horas mora cliente quer rua prefiro posso gostaria",
+        "it": "signor signora giorno giorni ieri oggi domani settimana anno ore abita cliente vuole chiude"
+        " preferisco posso puoi vorrei",
         "nl": "mevrouw meneer dag dagen gisteren vandaag morgen week jaar uur woont klant graag",
     }.items()
 }
@@ -85,8 +86,8 @@ def _weights(english: frozenset[str]) -> Mapping[str, Mapping[str, float]]:
     A stop word of English shows English alone.
     """
     weights: dict[str, dict[str, float]] = {}
-    for word in frozenset[str]().union(english, *STOP.values(), *_COMMON.values()):
-        having = [one for one in LATIN if word in STOP[one] or word in _COMMON[one]]
+    for word in frozenset[str]().union(english, *STOP.values(), *COMMON.values()):
+        having = [one for one in LATIN if word in STOP[one] or word in COMMON[one]]
         if word in english:
             weights[word] = {} if having else {ENGLISH: 1.0}
         elif word not in _ENGLISH_TOO:

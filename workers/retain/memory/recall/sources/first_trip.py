@@ -51,7 +51,7 @@ async def read_first(
         *[full_text(visible, query, texts) for texts in visible.texts],
         *[sources.exact_term(visible, phrase, texts) for phrase, texts in phrases],
         *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
-        *[sources.standing(visible, texts) for texts in (visible.texts if query.request else ())],
+        *[sources.standing(visible, query.language, texts) for texts in (visible.texts if query.request else ())],
         *([matching(visible, model)] if filtered else []),
     ]
     answered = await sql.batch([*statements, *along])

@@ -1,0 +1,289 @@
+"""What kind a query or a statement is, in each language: patterns and words, as data for `languages.reading`.
+
+Patterns for languages in Latin letters are applied to text without accents, in lower case; those for English, Chinese and
+Japanese to the text as it is. A gap of other words is bounded, so that no text takes quadratic time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from retain.memory.recall.languages.detection import ENGLISH
+
+CHINESE, JAPANESE = "zh", "ja"
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The patterns and words of one language.
+
+    conversational: words of those who talk with each other. question: a beginning that is a question. answered: it asks for
+    what an assistant answered, or for a summary. own_past: it asks for the asker's own past or, except in English, for a
+    person. advice: it asks for advice. when: a beginning that asks for a date. past: it asks for what was. standing: phrases
+    of standing instructions. preferring: phrases all of whose words a text has that states its writer's preference. changed:
+    words that say that something is not as it was. negating: words that negate. In Chinese and Japanese the last two are
+    parts of the text.
+    """
+
+    conversational: re.Pattern[str]
+    question: re.Pattern[str]
+    answered: re.Pattern[str]
+    own_past: re.Pattern[str]
+    advice: re.Pattern[str]
+    when: re.Pattern[str]
+    past: re.Pattern[str]
+    standing: tuple[str, ...]
+    preferring: tuple[str, ...]
+    changed: frozenset[str]
+    negating: frozenset[str]
+
+
+def _kinds(
+    *,
+    conversational: str,
+    answered: str,
+    own_past: str,
+    advice: str,
+    when: str,
+    past: str,
+    standing: str,
+    preferring: str,
+    changed: str,
+    negating: str,
+    question: str = r"[^.!?]*\?",
+) -> Kinds:
+    """Return the kinds of a language. standing, preferring: phrases between semicolons. changed, negating: words."""
+
+    def compiled(pattern: str) -> re.Pattern[str]:
+        return re.compile(pattern, re.IGNORECASE)
+
+    def phrases(listed: str) -> tuple[str, ...]:
+        return tuple(phrase.strip() for phrase in listed.split(";"))
+
+    return Kinds(
+        compiled(conversational),
+        compiled(question),
+        compiled(answered),
+        compiled(own_past),
+        compiled(advice),
+        compiled(when),
+        compiled(past),
+        phrases(standing),
+        phrases(preferring),
+        frozenset(changed.split()),
+        frozenset(negating.split()),
+    )
+
+
+_GAP = r"[^.!?]{0,60}"
+KINDS: Mapping[str, Kinds] = {
+    ENGLISH: _kinds(
+        conversational=r"\b(?:i|me|my|we|our|us|let's|you|your)\b",
+        answered=r"\b(?:did|do|could|would|had|have) you (?:\w+ )?(?:say|said|tell|told|give|gave|given|suggest"
+        r"|recommend"
+        r"|mention|provide|explain|list|advise|propose|describe)"
+        r"|\byou (?:\w+ )?(?:said|told|gave|suggested|recommended|mentioned|provided|explained|listed|advised|proposed"
+        r"|described|created|wrote)\b"
+        r"|\b(?:summary|summaries|summari[sz]e|overview|recap)\b",
+        own_past=r"\b(?:(?:did|have|had|was|were|am|do) i|i(?:'ve| have| said| mentioned| brought| \w+ed)|my"
+        r"|our (?:conversation|discussion|chat|session)s?)\b",
+        advice=r"\b(?:suggest|recommend|advise|help me|should i|can i|could i|how (?:can|do|would|should)|show me"
+        r"|walk me"
+        r"|explain|would you|what (?:\w+ )?(?:tools|options|steps|ways))",
+        when=r"\s*(?:when|how long|(?:what|which) (?:date|day|week|month|year|time))\b",
+        past=r"\b(?:used to|before|former(?:ly)?|previous(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|old|first)\b",
+        standing="when I ask; whenever I ask; if I ask; each time I ask; every time I ask; from now on; going forward",
+        preferring="I prefer",
+        changed="actually anymore became cancelled canceled changed corrected correction handed increased instead left"
+        " longer lowered moved now postponed raised reduced renamed replaced rescheduled since switched updated upgraded"
+        " wrong",
+        negating="cannot forbidden incompatible lacks never no nobody none not nothing prohibited refused refuses rejects"
+        " t unable without",
+    ),
+    "de": _kinds(
+        conversational=r"\b(?:ich|mich|mir|mein(?:e[nmrs]?)?|wir|uns|unser(?:e[nmrs]?)?|du|dich|dir"
+        r"|dein(?:e[nmrs]?)?)\b",
+        answered=rf"\b(?:hast|hattest|haben|hatten) (?:du|sie)\b{_GAP}\b(?:gesagt|genannt|geraten|gegeben|empfohlen"
+        r"|vorgeschlagen|erwahnt|erklart|aufgelistet|beschrieben|geschrieben|erstellt)\b"
+        r"|\b(?:gesagt|genannt|geraten|gegeben|empfohlen|vorgeschlagen|erwahnt|erklart|beschrieben) hast\b"
+        rf"|\bzusammenfass\w*|\bfass\w*\b{_GAP}\bzusammen\b|\buberblick\b",
+        own_past=r"^\s*(?:wer|wem|wen|wessen)\b|\b(?:hab|habe|hatte|bin|war|wollte|mag) ich\b"
+        r"|\bich\b[^.!?]{0,60}\b(?:hab|habe|hatte|war|bin)\b"
+        r"|\bmein(?:e[nmrs]?)?\b|\bunsere?[nmrs]? (?:gesprach|unterhaltung|chat|diskussion)\w*",
+        advice=rf"\b(?:empfiehl|empfehl|schlag\w*\b{_GAP}\bvor\b|rate mir|hilf|helfen|soll(?:te)? ich|sollten wir"
+        rf"|kann ich"
+        r"|konnte ich|konnen wir|zeig mir|zeigen sie mir|erklar\w* (?:mir|uns|bitte|wie|sie)"
+        r"|wie (?!hab|hatt|heiss|war|bin|mag)\w+ (?:ich|man|wir)\b|wie konnt\w+"
+        r"|welche (?:\w+ )?(?:werkzeuge|moglichkeiten|schritte|wege))",
+        when=r"\s*(?:(?:seit|bis|ab) wann|wann|wie lange"
+        r"|(?:an |in |zu )?welche[nmrs]? (?:datum|tag|woche|monat|jahr))\b",
+        past=r"\b(?:fruher\w*|ehemal\w*|vorher\w*|damals|ursprunglich\w*|bisher\w*|zuvor|anfangs|erste[nmrs]?"
+        r"|alte[nmrs]?)\b",
+        standing="wenn ich nach; wenn ich dich; wenn ich frage; immer wenn ich; jedes Mal wenn ich; sobald ich nach"
+        "; von jetzt an; ab jetzt; von nun an; ab sofort; in Zukunft",
+        preferring="ich bevorzuge; ich lieber; mir lieber; ich am liebsten",
+        changed="abgelost abgesagt aktualisiert erhoht ersetzt geandert gesenkt gewechselt inzwischen jetzt korrektur"
+        " mittlerweile neu neue neuen neuer neues nun seit stattdessen umbenannt umgezogen umzog ubernommen verlegt"
+        " verschoben wechselt wechselte zog zieht",
+        negating="abgelehnt kein keine keinem keinen keiner keines lehnt nicht nichts nie niemals niemand ohne verboten"
+        " verweigert weder",
+    ),
+    "fr": _kinds(
+        conversational=r"\b(?:je|j'|me|m'|moi|mon|ma|mes|nous|notre|nos|tu|te|t'|toi|ton|ta|tes|vous|votre|vos)(?!\w)",
+        answered=r"\b(?:m'as|m'avez|nous as|nous avez|tu as|vous avez|as-tu|avez-vous|tu avais|vous aviez)"
+        rf"\b{_GAP}\b(?:dit|donne|suggere|recommande|conseille|mentionne|propose|explique|decrit|cite|indique|ecrit)\w*"
+        r"|\b(?:resume[rz]?|resumes|recapitul\w*|synthese|apercu)\b",
+        own_past=r"^\s*(?:(?:a |de )?qui)\b|\b(?:ai-je|avais-je|suis-je|etais-je|j'ai|j'avais|j'etais|mon|ma|mes"
+        r"|nos (?:conversations|discussions|echanges))\b",
+        advice=r"\b(?:suggere|recommande|conseille|propose|aide|aidez|peux-tu|pouvez-vous|dois-je|devrais-je|puis-je"
+        r"|pourrais-je|est-ce que je (?:dois|peux|devrais|pourrais)|comment (?:puis|faire|dois|peut|fait|faut|je peux)"
+        r"|montre|explique|quels? (?:\w+ )?(?:outils|etapes|moyens|options))",
+        when=r"\s*(?:(?:depuis|jusqu'a) quand|quand|(?:pendant |depuis )?combien de temps|a quelle date"
+        r"|(?:a |en |dans |de )?quel(?:le)?s? (?:date|jour|semaine|mois|annee))\b",
+        past=r"\b(?:avant|ancien\w*|auparavant|autrefois|precedent\w*|jadis|au debut|initial\w*|origine|premiere?s?)\b",
+        standing="quand je te; quand je demande; quand je pose; quand je t'interroge; chaque fois que je; si je te demande"
+        "; lorsque je demande; désormais; dorénavant; à partir de maintenant; à l'avenir",
+        preferring="je préfère; j'aime mieux; je préférerais",
+        changed="annule annulee augmente baisse change corrige correction deplace demenage desormais devenu"
+        " devenue finalement maintenant modifie nouveau nouvel nouvelle reporte reportee remplace remplacee renomme"
+        " repris succede",
+        negating="aucun aucune interdit interdite jamais n ne ni non pas personne refuse rien sans",
+    ),
+    "es": _kinds(
+        conversational=r"\b(?:yo|me|mi|mis|nos|nosotr[oa]s|nuestr[oa]s?|tu|te|ti|tus|usted|ustedes|conmigo)\b",
+        answered=r"\b(?:me|nos) (?:has|habias|ha|habia)?\s?(?:dijiste|dicho|dijo|diste|dado|sugeri\w+|sugerido"
+        r"|recomend\w+"
+        r"|aconsej\w+|mencion\w+|propus\w+|propuesto|explic\w+|list\w+|describi\w+)"
+        r"|\b(?:recomendaste|sugeriste|dijiste|mencionaste|propusiste|explicaste|aconsejaste|describiste|escribiste)\b"
+        r"|\b(?:resumen|resume|resumir|resumeme|recapitul\w+)\b",
+        own_past=r"^[\s\u00bf]*(?:(?:a |de )?quien(?:es)?)\b|\b(?:he|habia|dije|mencione|compre|tuve|fui|hice"
+        r"|estuve|mis?|nuestras? (?:conversacion|charla)\w*"
+        r"|tengo|soy)\b",
+        advice=r"\b(?:recomienda\w*|recomendar\w*|sugier\w+|aconsej[ae]\w*|ayuda(?:me)?|deberia|debo|puedo|podria"
+        r"|como (?:puedo|se|hago|debo|deberia|podria)|muestra(?:me)?|ensename|explica(?:me)?"
+        r"|que (?:\w+ )?(?:herramientas|opciones|pasos|formas))\b",
+        when=r"[\s\u00bf]*(?:(?:desde|hasta) cuando|cuando|(?:durante )?cuanto (?:tiempo|dura)"
+        r"|(?:a|en|de)? ?que (?:fecha|dia|semana|mes|ano))\b",
+        past=r"\b(?:antes|anterior\w*|antigu[oa]s?|antiguamente|original\w*|inicial\w*|viej[oa]s?|primer[oa]?s?"
+        r"|al principio)\b",
+        standing="cuando te pregunte; cuando pregunte; cuando te pida; cada vez que pregunte; cada vez que te"
+        "; si te pregunto; siempre que te; de ahora en adelante; a partir de ahora; en adelante",
+        preferring="prefiero; preferiría; me gusta más",
+        changed="actualizado ahora aplazado aumentado bajado cambia cambiado cambio cancelo cancelado cancelada corregido"
+        " correccion finalmente mudado mudo nueva nuevo pospuesto reemplazado renombrado subido sustituido sustituye"
+        " traslada trasladado",
+        negating="jamas nada nadie ni ningun ninguna ninguno no nunca prohibido rechaza rechazo sin tampoco",
+    ),
+    "pt": _kinds(
+        conversational=r"\b(?:eu|me|mim|meu|meus|minha|minhas|nos|nosso|nossos|nossa|nossas|tu|te|ti|teu|teus|tua"
+        r"|tuas|voce"
+        r"|voces|comigo)\b",
+        answered=r"\b(?:voce|tu)\b[^.!?]{0,20}\b(?:disse|deu|sugeriu|recomendou|aconselhou|mencionou|propos|explicou"
+        r"|listou"
+        r"|descreveu|escreveu)\b"
+        r"|\b(?:disseste|deste|sugeriste|recomendaste|aconselhaste|mencionaste|propuseste|explicaste|descreveste)\b"
+        r"|\b(?:resumo|resuma|resume|resumir|recapitul\w+)\b",
+        own_past=r"^\s*(?:(?:a |de )?quem)\b|\b(?:eu (?:disse|tive|fui|fiz|comprei|mencionei|tinha|tenho|sou|estava)"
+        r"|disse que eu|meus?|minhas?"
+        r"|nossas? (?:conversa|discussao)\w*)\b",
+        advice=r"\b(?:recomend[ae]\w*|sugir[ae]\w*|sugere|aconselh[ae]\w*|ajud[ae](?:-me)?|devo|deveria|posso|poderia"
+        r"|como (?:posso|se|faco|devo|deveria|poderia|fazer)|mostr[ae](?:-me)?|expli(?:ca|que)(?:-me)?"
+        r"|que (?:\w+ )?(?:ferramentas|opcoes|passos|formas))\b",
+        when=r"\s*(?:(?:desde|ate) quando|quando|(?:durante |ha )?quanto tempo"
+        r"|(?:em |n[oa] )?(?:que|qual) (?:data|dia|semana|mes|ano))\b",
+        past=r"\b(?:antes|anterior\w*|antig[oa]s?|antigamente|original\w*|inicial\w*|velh[oa]s?|primeir[oa]s?"
+        r"|dantes)\b",
+        standing="quando eu perguntar; quando eu pedir; quando te perguntar; sempre que eu; se eu perguntar"
+        "; cada vez que eu; de agora em diante; a partir de agora; daqui em diante; doravante",
+        preferring="prefiro; eu preferia; gosto mais",
+        changed="adiada adiado afinal agora alterado atualizado aumentou baixou cancelada cancelado cancelou corrigido"
+        " correcao mudaram mudou nova novo passou reagendado renomeado subiu substituida substituido substituiu trocou",
+        negating="jamais nada nao nem nenhum nenhuma ninguem nunca proibido recusa recusou sem tampouco",
+    ),
+    "it": _kinds(
+        conversational=r"\b(?:io|mi|me|mio|mia|miei|mie|noi|ci|nostr[oaie]|tu|ti|te|tuo|tua|tuoi|tue|voi"
+        r"|vostr[oaie])\b",
+        answered=r"\b(?:(?:mi|ci) )?(?:hai|avevi|avete|aveva)\b[^.!?]{0,20}\b(?:detto|dato|suggerito|raccomandato"
+        r"|consigliato|menzionato|proposto|spiegato|elencato|descritto|scritto)\b"
+        r"|\b(?:riassunto|riassumi\w*|riepilog\w+|panoramica)\b",
+        own_past=r"^\s*(?:(?:a |di )?chi)\b|\b(?:ho|avevo|ero|sono (?:stat|andat)[oa]|mio|mia|miei|mie"
+        r"|nostr[ae] (?:conversazion|discussion|chat)\w*)\b",
+        advice=r"\b(?:consigli\w*|suggerisc\w+|suggerire|raccomand[ai]\w*|aiut[aoi]\w*|dovrei|devo"
+        r"|posso|potrei"
+        r"|come (?:posso|si|faccio|devo|dovrei|potrei)|mostra(?:mi)?|spiega(?:mi)?"
+        r"|(?:quali|che) (?:\w+ )?(?:strumenti|opzioni|passi|modi))\b",
+        when=r"\s*(?:(?:da|fino a) quando|quando|(?:per |da )?quanto (?:tempo|dura)"
+        r"|(?:in |a )?(?:che|quale) (?:data|giorno|settimana|mese|anno))\b",
+        past=r"\b(?:prima|precedent\w*|vecchi[oae]?|una volta|un tempo|original\w*|inizial\w*|all'inizio|ex"
+        r"|prim[oaie])\b",
+        standing="quando chiedo; quando ti chiedo; quando ti domando; ogni volta che chiedo; ogni volta che ti"
+        "; se ti chiedo; d'ora in poi; da ora in poi; da adesso in poi; d'ora in avanti; in futuro",
+        preferring="preferisco; preferirei; mi piace di più",
+        changed="adesso aggiornato annullata annullato aumentato cambiata cambiato cambia corretto correzione diventata"
+        " diventato invece nuova nuovo ora ormai rimandato rinominato rinviata rinviato ridotto sostituita"
+        " sostituito sostituisce spostata spostato subentra trasferita trasferito traslocato",
+        negating="divieto mai ne nemmeno nessun nessuna nessuno niente non nulla rifiuta rifiutato senza vietato",
+    ),
+    "nl": _kinds(
+        conversational=r"\b(?:ik|mij|mijn|wij|we|ons|onze|jij|je|jou|jouw|u|uw)\b",
+        answered=rf"\b(?:heb|had|hebt|heeft) (?:je|jij|u)\b{_GAP}\b(?:gezegd|gegeven|voorgesteld|aanbevolen|aangeraden"
+        r"|genoemd|uitgelegd|beschreven|geschreven|opgesomd)\b"
+        r"|\b(?:zei|gaf|noemde|adviseerde|schreef) (?:je|jij|u)\b"
+        r"|\b(?:samenvat\w*|vat\b[^.!?]{0,60}\bsamen|overzicht)\b",
+        own_past=r"^\s*(?:wie|wiens)\b|\b(?:heb|had|ben|was|wilde) ik\b|\bik (?:heb|had|ben|was|zei|noemde)\b|\bmijn\b"
+        r"|\bonze? (?:gesprek|discussie|chat)\w*",
+        advice=r"\b(?:raad\b|adviseer|aanbevel\w*|stel\b[^.!?]{0,60}\bvoor\b|help|moet ik|zal ik|kan ik"
+        r"|kunnen we|zou ik|zou je|hoe (?:kan|moet|zou|maak|doe|krijg|installeer|stel) (?:ik|je|we|men)"
+        r"|laat\b[^.!?]{0,30}\bzien|leg\b[^.!?]{0,60}\buit\b|welke (?:\w+ )?(?:tools|opties|stappen|manieren))",
+        when=r"\s*(?:(?:sinds|tot|vanaf) wanneer|wanneer|hoe ?lang"
+        r"|(?:op |in )?welke? (?:datum|dag|week|maand|jaar))\b",
+        past=r"\b(?:vroeger|voorheen|eerder|vorige?|oorspronkelijke?|aanvankelijk|destijds|oude?|eerste)\b",
+        standing="als ik vraag; als ik je; als ik naar; wanneer ik vraag; telkens als ik; elke keer dat ik; vanaf nu"
+        "; voortaan; van nu af aan; in het vervolg",
+        preferring="ik liever; ik verkies; mijn voorkeur; ik het liefst",
+        changed="afgezegd bijgewerkt geannuleerd gecorrigeerd gewijzigd inmiddels intussen nieuw nieuwe nu omgedoopt"
+        " overgenomen sinds uitgesteld vanaf veranderd verhoogd verhuisd verhuisde verhuist verlaagd verplaatst"
+        " vervangen vervangt verzet voortaan",
+        negating="geen geweigerd nergens niemand niet niets noch nooit verboden weigert zonder",
+    ),
+    CHINESE: _kinds(
+        conversational="我|咱|你|您",
+        question="[^。！!？?]*[？?]",
+        answered="(?:你|您)(?:之前|上次|刚才|曾经?|以前|当时)?[^。！？?]{0,12}"
+        "(?:说过?|建议|推荐|提到|告诉|给出|列出|解释|提供|描述)(?:过|了|的|什么|哪)|总结|概括|摘要|概述|回顾",
+        own_past="谁|哪位|我(?:之前|上次|以前|曾|说过|提到|买了|有没有|是不是|的)|我们(?:的|之前)?(?:对话|聊天|讨论)",
+        advice="推荐|建议|帮我|帮忙|我(?:应该|该|可以|能)|怎么(?:才能|做|办|样)|如何|怎样|请(?:给我)?(?:解释|说明|展示)|教我"
+        "|有(?:哪些|什么)(?:工具|方法|办法|步骤|选择)",
+        when="\\s*(?:[^。，,？?]{0,20}(?:什么时候|何时|哪(?:一)?(?:天|年|个?月|周|日)|几(?:月|号)|多久|多长时间))",
+        past="以前|之前|原来|原先|过去|曾经|当初|最初|旧|第一",
+        standing="当我问; 每当我问; 每次我问; 如果我问; 我问到; 从现在起; 从现在开始; 今后; 往后",
+        preferring="我更喜欢; 我偏好; 我宁愿; 我偏爱",
+        changed="改为 改成 改到 改由 换成 换了 变成 变更 搬家 搬到 搬去 搬了"
+        " 更新 更正 推迟 提前到 取消了 取代 接任 接替 涨到 降到"
+        " 不再 现在 如今 目前 升级 调到 调整",
+        negating="不 没 無 无 未 非 别 勿 禁止 拒绝 除外",
+    ),
+    JAPANESE: _kinds(
+        conversational="私|僕|俺|わたし|あなた|君は|うちの|ましょう",
+        question="[^。！!？?]*(?:[？?]|か。|か$)",
+        answered="(?:言って|教えて|勧めて|薦めて|提案して|説明して|挙げて|紹介して|書いて)(?:くれ|いただ|もらっ|いました|いた)"
+        "|(?:言い|勧め|薦め|提案し|説明し|挙げ|紹介し)ましたか|要約|まとめて|概要|振り返",
+        own_past="誰|どなた|(?:私|僕|わたし|俺)(?:は|が|の)[^。？?]{0,30}(?:ました|でした|った)|(?:私|僕|わたし|俺)の"
+        "|(?:私|僕)たちの(?:会話|話)",
+        advice="おすすめ|お勧め|勧めて(?:ください|下さい|ほしい)|薦めて(?:ください|下さい)|助けて|手伝って"
+        "|アドバイス|提案して(?:ください|下さい)"
+        "|どうすれば|どうやって|どのように|したらいい|すればいい|べき(?:です)?か"
+        "|教えて(?:ください|下さい|ほしい)|説明して(?:ください|下さい)|方法",
+        when="[^。、？?]{0,30}(?:いつ|何日|何月|何年|何曜日|どのくらいの間|どれくらいの間|どの(?:日|週|月|年))",
+        past="以前|前の|昔|かつて|元の|もともと|当初|最初|旧",
+        standing="聞いたら; 聞いたとき; 聞くときは; 尋ねたら; 尋ねたとき; 質問したら; 質問したとき"
+        "; 今後は; これからは; 今から",
+        preferring="方が好き; ほうが好き; 方がいい; ほうがいい; 方を好",
+        changed="引っ越 変わり 変わっ 変更 なりました になっ 代わり 替わり"
+        " 交代 交替 移り 移っ 移転 更新 訂正 延期 中止 キャンセルし"
+        " 値上げ 値下げ 引き継 改名 今は 現在は",
+        negating="ない ません なく ず、 なし 無 不 禁止 断り 断って 以外",
+    ),
+}
