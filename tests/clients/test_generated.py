@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.markdown import page
 from tools.clients import PYTHON, TYPESCRIPT, generate
 from tools.clients.synchronous import synchronous
 from tools.openapi import operations
@@ -35,10 +36,24 @@ def test_what_was_made_from_something_else_is_made_again_and_nothing_else() -> N
     assert generate() == []
 
 
-def test_the_types_of_the_python_client_fit_the_document() -> None:
-    checked = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml"]
+def test_the_types_of_the_python_client_fit_the_document_and_those_of_its_readme_fit_it(tmp_path: Path) -> None:
+    readme = tmp_path / "readme.py"
+    readme.write_text("".join(page("clients/python/README.md").blocks("python")))
+    checked = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", "retain_client", str(readme)]
     done = subprocess.run(checked, cwd=PYTHON, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_importing_the_python_client_reads_only_the_models_that_it_needs() -> None:
+    script = (
+        "import sys, retain_client; print(sum(name.startswith('retain_client.api.models.') for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=PYTHON, capture_output=True, text=True, check=True)
+    written = len(list(PYTHON.glob("retain_client/api/models/*.py")))
+    assert int(done.stdout) < written / 2
+    named = "from retain_client.api.models import Drift; print(Drift.__name__)"
+    done = subprocess.run([sys.executable, "-c", named], cwd=PYTHON, capture_output=True, text=True, check=True)
+    assert done.stdout == "Drift\n"
 
 
 def test_the_synchronous_client_waits_for_nothing() -> None:

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.clients.conftest import Application
+from tests.e2e.waiting import eventually
 
 pytestmark = pytest.mark.workerd
 
@@ -34,3 +35,89 @@ def test_a_run_in_the_background_is_waited_for(api: httpx.Client, library: Any, 
         assert begun.status in ("running", "completed")
         ended = retain.runs.wait("sdr", "desk", begun.run_id, poll_s=0.1)
         assert (ended.status, ended.run_id) == ("completed", begun.run_id)
+
+
+def test_a_person_s_answer_is_given_and_a_run_is_cancelled(
+    api: httpx.Client, library: Any, application: Application
+) -> None:
+    with library.Retain(application.url, application.key, application.tenant) as retain:
+        asked = retain.runs.start("clerk", "refund AB-1", instance_id="desk")
+        assert (asked.status, asked.waiting_for.tool) == ("waiting", "issue_refund")
+        waiting = retain.runs.wait("clerk", "desk", asked.run_id, timeout_s=5)
+        assert waiting.waiting_for.call == asked.waiting_for.call
+        retain.runs.approve("clerk", "desk", asked.run_id, asked.waiting_for.call, reason="because")
+        assert retain.runs.wait("clerk", "desk", asked.run_id, poll_s=0.1).output == "It was refunded."
+
+        asked = retain.runs.start("clerk", "refund AB-1", instance_id="desk")
+        retain.runs.reject("clerk", "desk", asked.run_id, asked.waiting_for.call)
+        assert retain.runs.wait("clerk", "desk", asked.run_id, poll_s=0.1).output == "It was rejected."
+
+        asked = retain.runs.start("clerk", "refund AB-1", instance_id="desk")
+        retain.runs.cancel("clerk", "desk", asked.run_id, reason="the customer called")
+        ended = retain.runs.wait("clerk", "desk", asked.run_id, poll_s=0.1)
+        assert (ended.status, ended.error.message) == ("cancelled", "the customer called")
+
+
+def test_conversations_are_listed_read_renamed_and_deleted(
+    api: httpx.Client, library: Any, application: Application
+) -> None:
+    with library.Retain(application.url, application.key, application.tenant) as retain:
+        for name in ("desk", "door", "shop"):
+            retain.runs.start("sdr", f"hello from {name}", instance_id=name, user="ann")
+        conversations = eventually(lambda: list(retain.conversations.list(limit=2)), lambda found: len(found) == 3)
+        assert {one.instance_id for one in conversations} == {"desk", "door", "shop"}
+        assert [len(page) for page in retain.conversations.list(user="ann", limit=2).pages()] == [2, 1]
+        messages = list(retain.conversations.messages("sdr", "desk", order="asc", limit=1))
+        assert (messages[0].role, messages[0].content) == ("user", "hello from desk")
+        assert retain.conversations.rename("sdr", "desk", "Ann's question").title == "Ann's question"
+        assert retain.conversations.get("sdr", "desk").conversation.title == "Ann's question"
+        retain.conversations.delete("sdr", "desk")
+        with pytest.raises(library.RetainError) as gone:
+            retain.conversations.get("sdr", "desk")
+        assert gone.value.status == 404
+        assert "sdr" in [agent.agent_type for agent in retain.agents.list(limit=1)]
+
+
+def test_memories_are_edited_filtered_and_deleted(api: httpx.Client, library: Any, application: Application) -> None:
+    with library.Retain(application.url, application.key, application.tenant) as retain:
+        stored = retain.memories.store(
+            "Ann drinks tea.", user_id="ann", kind="fact", metadata={"source": "crm"}, importance=0.9
+        )
+        retain.memories.store("Ann lives in Porto.", user_id="ann")
+        assert not retain.memories.store("Ann drinks tea.", user_id="ann").created
+        filtered = list(retain.memories.list(user_id="ann", filter={"source": "crm"}))
+        assert [memory.id for memory in filtered] == [stored.id]
+        assert len(list(retain.memories.list(user_id="ann", limit=1))) == 2
+        assert retain.memories.update(stored.id, content="Ann drinks coffee.").content == "Ann drinks coffee."
+        shown = retain.memories.get(stored.id)
+        assert (shown.content, len(shown.events)) == ("Ann drinks coffee.", 2)
+        retain.memories.delete(stored.id)
+        assert [memory.content for memory in retain.memories.list(user_id="ann")] == ["Ann lives in Porto."]
+
+        messages = [{"speaker": "Ann", "content": "I live in Lisbon.", "at_ms": 1_700_000_000_000}]
+        job = retain.memories.ingest("mail-1", messages, user_id="ann")
+        assert (job.received, job.stored) == (1, 1)
+        assert retain.memories.ingest_job(job.job_id).state == "completed"
+
+
+def test_users_have_profiles_exports_and_an_end_and_their_browsers_tokens(
+    api: httpx.Client, library: Any, application: Application
+) -> None:
+    with library.Retain(application.url, application.key, application.tenant) as retain:
+        retain.users.put("ann", name="Ann", locale="en-GB")
+        retain.memories.store("Ann drinks tea.", user_id="ann")
+        assert retain.users.get("ann").name == "Ann"
+        assert [user.id for user in retain.users.list()] == ["ann"]
+        token = retain.tokens.create("ann", agent_type="sdr", minutes=5)
+        with library.Retain(application.url, token.token, application.tenant) as browser:
+            events = browser.runs.stream("sdr", "hello", instance_id="desk")
+            assert [event.name for event in events][-1] == "run.completed"
+            assert events.instance_id.endswith("desk")
+            with pytest.raises(library.RetainError) as refused:
+                browser.memories.recall("tea")
+            assert (refused.value.code, refused.value.status) == ("token_not_allowed", 403)
+        exported = list(retain.users.export("ann"))
+        assert any("Ann drinks tea." in str(line) for line in exported)
+        erasure = retain.users.forget("ann")
+        assert erasure.receipt.state == "completed"
+        assert list(retain.memories.list(user_id="ann")) == []

@@ -29,7 +29,7 @@ def test_every_example_runs(
         exec(compile(example, "README.md", "exec"), names)
         printed.append(capsys.readouterr().out)
     first, streamed, followed, remembered, listed, users, refused, asynchronous, quotas = printed
-    assert first.startswith("completed ")
+    assert first.startswith("completed\n")
     assert streamed.endswith("completed\n")
     assert "run.completed" in followed
     assert remembered.startswith("['Ann drinks tea.'")

@@ -10,7 +10,7 @@ from tools.openapi import document
 
 CARRIED_OUT_TWICE = frozenset(
     {
-        *("call_tool", "send_gateway_message", "send_memory_message", "create_run", "resume_run"),
+        *("call_tool", "send_gateway_message", "send_memory_message", "create_run"),
         *("create_key", "rotate_key", "start_backup", "start_restore", "start_evaluation", "resume_evaluation"),
         *("advance_key_migration", "roll_back_key_migration", "record_release", "backfill_keys"),
     }

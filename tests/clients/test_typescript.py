@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def environment(application: Application) -> dict[str, str]:
     return {"RETAIN_URL": application.url, "RETAIN_KEY": application.key, "RETAIN_TENANT": application.tenant}
 
 
-def node(arguments: list[str | Path], folder: Path, variables: Mapping[str, str] | None = None) -> str:
+def node(arguments: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None) -> str:
     """Run the project's Node and return what it printed."""
     done = subprocess.run(
         [NODE_BIN / "node", *arguments],
@@ -45,13 +46,13 @@ def node(arguments: list[str | Path], folder: Path, variables: Mapping[str, str]
 
 
 @pytest.fixture(scope="module")
-def readme(package: Path) -> Path:
-    """The README's examples as one program, compiled: their types fit the package's."""
-    source = package / "readme.ts"
-    source.write_text(IMPORT + EXAMPLES)
+def programs(package: Path) -> Path:
+    """The README's examples, and the use of every method, compiled: their types fit the package's."""
+    (package / "readme.ts").write_text(IMPORT + EXAMPLES)
+    shutil.copy(HERE / "surface.ts", package)
     options = ["--strict", "--skipLibCheck", "--target", "ES2022", "--module", "NodeNext", "--types", "node"]
-    node([NODE_BIN / "tsc", *options, source], package)
-    return source.with_suffix(".js")
+    node([NODE_BIN / "tsc", *options, "readme.ts", "surface.ts"], package)
+    return package
 
 
 def assert_as_documented(printed: str) -> None:
@@ -100,9 +101,9 @@ const application :Workerd.Worker = (
 
 @pytest.mark.workerd
 def test_every_example_of_the_readme_runs_in_a_worker(
-    api: httpx.Client, package: Path, readme: Path, application: Application
+    api: httpx.Client, package: Path, programs: Path, application: Application
 ) -> None:
-    program = readme.read_text().partition(";\n")[2]
+    program = (programs / "readme.js").read_text().partition(";\n")[2]
     worker = (
         f"{IMPORT.replace('retain-client', './client/index.js')}\nexport default {{ async test() {{\n{program}\n}} }};"
     )

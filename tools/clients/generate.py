@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,36 @@ def _write_api(described: Path, target: Path) -> None:
     generator = Path(sys.executable).with_name("openapi-python-client")
     options: list[str | Path] = ["--meta", "none", "--config", _CONFIG, "--fail-on-warning", "--output-path", target]
     run([generator, "generate", "--path", described, *options])
+
+    models = target / "models" / "__init__.py"
+    models.write_text(_on_demand(models.read_text()))
+
+
+_ON_DEMAND = '''"""The models. Each is imported when it is first named: all of them take a quarter of a second."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+{imports}
+
+_MODULES = {modules!r}
+__all__ = {names!r}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+    return getattr(import_module(_MODULES[name], __name__), name)
+'''
+
+
+def _on_demand(package: str) -> str:
+    """Return a package that imports its modules, as one that imports each when it is needed."""
+    modules = dict(re.findall(r"^from (\.\w+) import (\w+)$", package, re.MULTILINE))
+    imports = "\n".join(f"    from {module} import {name} as {name}" for module, name in modules.items())
+    by_name = {name: module for module, name in modules.items()}
+    return _ON_DEMAND.format(imports=imports, modules=by_name, names=tuple(by_name))
 
 
 def _write_schema(described: Path, target: Path) -> None:

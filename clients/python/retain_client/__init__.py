@@ -5,6 +5,8 @@ The types of bodies and answers are in `retain_client.api.models`; they are gene
 
 from __future__ import annotations
 
+from retain_client.api.models.run_result import RunResult
+from retain_client.api.models.run_standing import RunStanding
 from retain_client.asynchronous.client import AsyncRetain
 from retain_client.asynchronous.pages import AsyncPages
 from retain_client.asynchronous.run_stream import AsyncRunStream
@@ -24,6 +26,8 @@ __all__ = [
     "Retain",
     "RetainError",
     "Retries",
+    "RunResult",
+    "RunStanding",
     "RunStream",
     "StreamedEvent",
     "__version__",

@@ -1,0 +1,74 @@
+// Every method of the TypeScript client that its README does not show, against a server. Its types are checked, too.
+
+import assert from "node:assert/strict";
+
+import { hasEnded, Retain, RetainError, type Run } from "retain-client";
+
+const url = process.env.RETAIN_URL!;
+const tenant = process.env.RETAIN_TENANT!;
+const retain = new Retain({ url, tenant, key: process.env.RETAIN_KEY! });
+
+function callOf(run: Run): string {
+  assert.ok(!hasEnded(run) && run.waiting_for?.kind === "approval");
+  return run.waiting_for.call;
+}
+
+async function outputOf(runId: string): Promise<string | null> {
+  const run = await retain.runs.wait("clerk", "desk", runId, { pollS: 0.1 });
+  assert.ok(hasEnded(run));
+  return run.output;
+}
+
+const refund = { input: "refund AB-1", instance_id: "desk", user: { id: "ann" } };
+const first = await retain.runs.start("clerk", refund);
+const waiting = await retain.runs.wait("clerk", "desk", first.run_id, { timeoutS: 5 });
+await retain.runs.approve("clerk", "desk", first.run_id, callOf(waiting), "because");
+assert.equal(await outputOf(first.run_id), "It was refunded.");
+const second = await retain.runs.start("clerk", refund);
+await retain.runs.reject("clerk", "desk", second.run_id, callOf(second));
+assert.equal(await outputOf(second.run_id), "It was rejected.");
+const third = await retain.runs.start("clerk", refund);
+await retain.runs.cancel("clerk", "desk", third.run_id, { reason: "the customer called" });
+assert.equal(await outputOf(third.run_id), null);
+const cancelled = await retain.runs.get("clerk", "desk", third.run_id);
+assert.ok(hasEnded(cancelled) && cancelled.status === "cancelled");
+const background = await retain.runs.start("sdr", { input: "hello", instance_id: "desk", background: true });
+assert.ok(hasEnded(await retain.runs.wait("sdr", "desk", background.run_id, { pollS: 0.1 })));
+
+await retain.conversations.rename("clerk", "desk", "A refund");
+assert.equal((await retain.conversations.get("clerk", "desk")).conversation?.title, "A refund");
+const conversations = await retain.conversations.list({ user: "ann" }).all();
+assert.deepEqual(conversations.map((one) => [one.instance_id, one.title]), [["desk", "A refund"]]);
+const messages = await retain.conversations.messages("clerk", "desk", { order: "asc", limit: 1 }).all();
+assert.equal(messages[0]?.content, "refund AB-1");
+assert.ok((await retain.agents.list({ limit: 2 }).all()).some((agent) => agent.agent_type === "sdr"));
+
+const { id } = await retain.memories.store({ content: "Ann drinks tea.", user_id: "ann", metadata: { source: "crm" } });
+await retain.memories.store({ content: "Ann lives in Porto.", user_id: "ann" });
+const filtered = await retain.memories.list({ user_id: "ann", filter: { source: "crm" } }).all();
+assert.deepEqual(filtered.map((memory) => memory.id), [id]);
+assert.equal((await retain.memories.update(id, { content: "Ann drinks coffee." })).content, "Ann drinks coffee.");
+assert.equal((await retain.memories.get(id)).events.length, 2);
+await retain.memories.delete(id);
+const pages: number[] = [];
+for await (const page of retain.memories.list({ user_id: "ann", limit: 1 }).pages()) pages.push(page.length);
+assert.deepEqual(pages, [1]);
+const spoken = [{ speaker: "Ann", content: "I live in Lisbon.", at_ms: 1_700_000_000_000 }];
+const job = await retain.memories.ingest({ conversation: "mail-1", user_id: "ann", messages: spoken });
+assert.equal((await retain.memories.ingestJob(job.job_id)).state, "completed");
+
+await retain.users.put("ann", { name: "Ann" });
+assert.equal((await retain.users.get("ann")).name, "Ann");
+assert.deepEqual((await retain.users.list().all()).map((user) => user.id), ["ann"]);
+const { token } = await retain.tokens.create({ user: "ann" });
+const browser = new Retain({ url, tenant, key: token });
+const events = browser.runs.stream("sdr", { input: "hello", instance_id: "desk" });
+for await (const event of events) if (event.name === "run.started") break;
+const rest = browser.runs.follow("sdr", events.instanceId!, events.runId!, { lastEventId: events.lastEventId! });
+for await (const _ of rest);
+assert.equal(rest.result?.status, "completed");
+await assert.rejects(browser.memories.recall({ query: "tea" }), (error) => {
+  return error instanceof RetainError && error.code === "scope_required" && error.status === 403;
+});
+await retain.conversations.delete("clerk", "desk");
+await assert.rejects(retain.conversations.get("clerk", "desk"), { status: 404 });

@@ -1,0 +1,189 @@
+"""What the Python client sends and reads, both kinds of it, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+STARTED = 'id: 0\nevent: run.started\ndata: {"run_id": "1", "instance_id": "desk"}\n\n'
+COMPLETED = {"run_id": "1", "instance_id": "desk", "status": "completed", "output": "done", "steps": 1}
+SPENT = {
+    "usage": {"input_tokens": 1, "output_tokens": 1, "delegated_tokens": 0, "delegations": 0},
+    "memory": {"episodes_used": 0, "records_used": 0, "messages_used": 0},
+}
+ENDED = f"id: 4\nevent: run.completed\ndata: {json.dumps(COMPLETED | SPENT)}\n\n"
+
+
+def problem(status: int, code: str, **headers: str) -> httpx.Response:
+    body = {"code": code, "detail": "no", "request_id": "r1", "limit": 7}
+    return httpx.Response(status, json=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def streamed(*events: str) -> httpx.Response:
+    return httpx.Response(200, text="".join(events), headers={"content-type": "text/event-stream"})
+
+
+class Server:
+    """Answers with these, one after the other. sent: the requests."""
+
+    def __init__(self, library: Any, *answers: httpx.Response | Exception) -> None:
+        self.sent: list[httpx.Request] = []
+        self._answers = list(answers)
+        self._library = library
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.sent.append(request)
+        found = self._answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def calling(self, kind: str, call: Callable[[Any], Any]) -> Any:
+        """Return what a call of a client answers, or the names of a stream's events."""
+        quick = self._library.Retries(attempts=3, first_pause_s=0.001, longest_pause_s=0.01)
+        options: dict[str, Any] = {"retries": quick, "transport": httpx.MockTransport(self._answer)}
+        if kind == "Retain":
+            with self._library.Retain("https://retain.example", "k", "acme", **options) as retain:
+                found = call(retain)
+                return [event.name for event in found] if hasattr(found, "last_event_id") else found
+        return asyncio.run(self._asynchronously(call, options))
+
+    async def _asynchronously(self, call: Callable[[Any], Any], options: dict[str, Any]) -> Any:
+        async with self._library.AsyncRetain("https://retain.example", "k", "acme", **options) as retain:
+            found = call(retain)
+            return [event.name async for event in found] if hasattr(found, "last_event_id") else await found
+
+
+@pytest.fixture(params=["Retain", "AsyncRetain"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def standing() -> httpx.Response:
+    return httpx.Response(202, json={"run_id": "1", "instance_id": "desk", "status": "running"})
+
+
+def test_a_run_whose_answer_is_lost_is_sent_again_with_the_same_key_and_body(library: Any, kind: str) -> None:
+    server = Server(library, httpx.ReadError("cut"), problem(503, "d1_unavailable"), standing())
+    run = server.calling(kind, lambda retain: retain.runs.start("sdr", "hello"))
+    assert run.run_id == "1"
+    assert len({request.headers["idempotency-key"] for request in server.sent}) == 1
+    assert [json.loads(request.content) for request in server.sent] == [{"input": "hello", "stream": False}] * 3
+    assert server.sent[0].headers["authorization"] == "Bearer k"
+
+
+def test_too_many_requests_are_sent_again_unless_the_server_wants_a_long_pause(library: Any, kind: str) -> None:
+    server = Server(library, problem(429, "rate_limited", retry_after="0"), problem(429, "run_quota", retry_after="60"))
+    with pytest.raises(library.RetainError) as refused:
+        server.calling(kind, lambda retain: retain.memories.get("x"))
+    error = refused.value
+    assert (error.code, error.status, error.retry_after_s, error.request_id) == ("run_quota", 429, 60.0, "r1")
+    assert (error.message, error.details, str(error)) == ("no", {"limit": 7}, "run_quota: no")
+    assert len(server.sent) == 2
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "sent"),
+    [
+        pytest.param(
+            lambda: [problem(503, "contended") for _ in range(3)], "contended", 3, id="the attempts are counted"
+        ),
+        pytest.param(lambda: [httpx.ReadTimeout("late")] * 3, "no_answer", 3, id="no answer"),
+        pytest.param(
+            lambda: [httpx.Response(403, text="<html>")], "unexpected_answer", 1, id="a page of something between"
+        ),
+        pytest.param(lambda: [httpx.Response(302)], "unexpected_answer", 1, id="a redirect to a login"),
+        pytest.param(lambda: [problem(409, "instance_busy")], "instance_busy", 1, id="a conflict"),
+    ],
+)
+def test_every_failure_is_one_error_with_a_code(
+    library: Any, kind: str, answers: Callable[[], Sequence[httpx.Response | Exception]], code: str, sent: int
+) -> None:
+    server = Server(library, *answers())
+    with pytest.raises(library.RetainError) as failed:
+        server.calling(kind, lambda retain: retain.memories.recall("tea"))
+    assert (failed.value.code, len(server.sent)) == (code, sent)
+
+
+def test_a_stream_that_ends_early_is_continued_after_its_last_event(library: Any, kind: str) -> None:
+    server = Server(
+        library,
+        streamed(STARTED, "event: tool.ca"),
+        httpx.ReadError("cut"),
+        streamed("id: 3\nevent: tool.called\ndata: {}\n\n"),
+        streamed(": still here\n\n"),
+        streamed(ENDED),
+    )
+    names = server.calling(kind, lambda retain: retain.runs.stream("sdr", "hello"))
+    assert names == ["run.started", "tool.called", "run.completed"]
+    resumed = [(request.method, request.headers.get("last-event-id")) for request in server.sent]
+    assert resumed == [("POST", None), ("GET", "0"), ("GET", "0"), ("GET", "3"), ("GET", "3")]
+    assert server.sent[1].url.path == "/v1/agents/acme/sdr/instances/desk/runs/1/events"
+
+
+def test_a_stream_of_a_run_that_is_under_way_already_follows_it(library: Any, kind: str) -> None:
+    server = Server(library, standing(), streamed(STARTED, ENDED))
+    names = server.calling(kind, lambda retain: retain.runs.stream("sdr", "hello", idempotency_key="first"))
+    assert names == ["run.started", "run.completed"]
+    assert [request.method for request in server.sent] == ["POST", "GET"]
+
+
+def test_a_stream_that_has_nothing_more_ends_and_one_that_only_breaks_is_given_up(library: Any, kind: str) -> None:
+    read = Server(library, httpx.Response(204))
+    assert read.calling(kind, lambda retain: retain.runs.follow("sdr", "desk", "1", last_event_id="9")) == []
+    assert read.sent[0].headers["last-event-id"] == "9"
+    broken = Server(library, *[streamed() for _ in range(9)])
+    with pytest.raises(library.RetainError) as failed:
+        broken.calling(kind, lambda retain: retain.runs.follow("sdr", "desk", "1"))
+    assert (failed.value.code, len(broken.sent)) == ("no_answer", 3)
+
+
+def test_who_leaves_a_stream_early_leaves_no_connection_open(library: Any, kind: str) -> None:
+    server = Server(library, streamed(STARTED, ENDED))
+
+    async def first(retain: Any) -> str:
+        async for event in retain.runs.stream("sdr", "hello"):
+            return str(event.name)
+        return ""
+
+    def first_of(retain: Any) -> Any:
+        return next(iter(retain.runs.stream("sdr", "hello"))).name if kind == "Retain" else first(retain)
+
+    assert server.calling(kind, first_of) == "run.started"
+
+
+def test_a_list_reads_its_pages_as_they_are_needed(library: Any) -> None:
+    def page(*ids: str, cursor: str | None) -> httpx.Response:
+        return httpx.Response(200, json={"agents": [agent(name) for name in ids], "cursor": cursor})
+
+    def agent(name: str) -> dict[str, Any]:
+        return {"agent_type": name, "description": "", "house": None, "delegates": []}
+
+    server = Server(library, page("a", "b", cursor="next"), page("c", cursor=None))
+
+    def listed(retain: Any) -> list[tuple[str, int]]:
+        return [(entry.agent_type, len(server.sent)) for entry in retain.agents.list(limit=2)]
+
+    assert server.calling("Retain", listed) == [("a", 1), ("b", 1), ("c", 2)]
+    assert [request.url.query for request in server.sent] == [b"limit=2", b"limit=2&cursor=next"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b.c"]), st.text(), st.none() | st.integers(0, 99)), max_size=5))
+def test_events_are_read_as_they_were_written(library: Any, events: list[tuple[str, str, int | None]]) -> None:
+    lines = []
+    for name, text, number in events:
+        lines += [": a comment", f"event: {name}", *([] if number is None else [f"id: {number}"])]
+        lines += [f"data: {line}" for line in json.dumps({"text": text}, indent=1).split("\n")]
+        lines.append("")
+    reader = library.server_events.EventReader()
+    read = [event for line in lines if (event := reader.feed(line)) is not None]
+    assert [(event.name, event.data["text"], event.id) for event in read] == [
+        (name, text, None if number is None else str(number)) for name, text, number in events
+    ]
