@@ -68,7 +68,7 @@ const rest = browser.runs.follow("sdr", events.instanceId!, events.runId!, { las
 for await (const _ of rest);
 assert.equal(rest.result?.status, "completed");
 await assert.rejects(browser.memories.recall({ query: "tea" }), (error) => {
-  return error instanceof RetainError && error.code === "scope_required" && error.status === 403;
+  return error instanceof RetainError && error.code === "token_not_allowed" && error.status === 403;
 });
 await retain.conversations.delete("clerk", "desk");
 await assert.rejects(retain.conversations.get("clerk", "desk"), { status: 404 });

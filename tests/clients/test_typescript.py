@@ -76,8 +76,15 @@ def test_both_clients_repeat_the_same(library: Any, package: Path) -> None:
 
 
 @pytest.mark.workerd
-def test_every_example_of_the_readme_runs_in_node(api: httpx.Client, readme: Path, application: Application) -> None:
-    assert_as_documented(node([readme], readme.parent, environment(application)))
+def test_every_example_of_the_readme_runs_in_node(api: httpx.Client, programs: Path, application: Application) -> None:
+    assert_as_documented(node(["readme.js"], programs, environment(application)))
+
+
+@pytest.mark.workerd
+def test_every_other_method_does_what_its_name_says(
+    api: httpx.Client, programs: Path, application: Application
+) -> None:
+    node(["surface.js"], programs, environment(application))
 
 
 WORKER = """
