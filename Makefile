@@ -8,6 +8,8 @@ MINUTES ?= 60
 VENV := .venv/bin/python
 export PYTHONPATH := workers:.
 export WRANGLER_SEND_METRICS := false
+# Without compiled files every process of the tests would rewrite and compile all modules of the tests again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo dev test test-host test-workerd soak attack kills endurance coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run clients lock clean

@@ -5,6 +5,7 @@ A test that uses any of these fixtures is marked `workerd`. No test reaches a re
 
 from __future__ import annotations
 
+import gc
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
@@ -28,6 +29,17 @@ forbid_model_requests()
 hold_routers()
 
 hypothesis.settings.load_profile(SUITE)
+
+
+def pytest_collection() -> None:
+    """Let the garbage collector rest: collecting tests makes millions of objects, which all live to the end."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Let it work again, without looking at those objects each time."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -162,8 +162,8 @@ print(len(names), done)
 
 def test_invariant_9_importing_the_library_reads_nothing_asks_nobody_and_draws_no_random_number() -> None:
     environment = {**os.environ, "PYTHONPATH": str(WORKERS)}
-    done = subprocess.run(
-        [sys.executable, "-c", QUIET], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    done = subprocess.run(  # -B: what is compiled here is not written, which would be seen as an opened file
+        [sys.executable, "-B", "-c", QUIET], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     modules = len([path for path in (WORKERS / "retain").rglob("*.py") if path.name != "__init__.py"])
     assert done.stdout.strip() == f"{modules} []", done.stdout + done.stderr

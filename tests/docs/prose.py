@@ -8,6 +8,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -67,7 +68,7 @@ def names(path: Path) -> Iterator[Name]:
     if path.suffix != ".py":
         return
     yield Name(1, path.stem)
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in _nodes(path.read_text()):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield Name(node.lineno, node.name)
@@ -77,6 +78,12 @@ def names(path: Path) -> Iterator[Name]:
                 yield Name(node.lineno, node.id)
             case ast.Attribute(ctx=ast.Store()):
                 yield Name(node.lineno, node.attr)
+
+
+@lru_cache(maxsize=1)
+def _nodes(text: str) -> list[ast.AST]:
+    """Return every node of a module, which is read for its prose and then for its names."""
+    return list(ast.walk(ast.parse(text)))
 
 
 def _without_code(text: str) -> str:
@@ -107,7 +114,7 @@ def _comments(text: str, pattern: re.Pattern[str]) -> Iterator[Passage]:
 def _python(text: str) -> Iterator[Passage]:
     comments = "\n".join(_only_comments(text))
     yield from _comments(comments, _HASH_COMMENT)
-    for node in ast.walk(ast.parse(text)):
+    for node in _nodes(text):
         match node:
             case ast.Expr(value=ast.Constant(value=str(docstring))):
                 yield Passage(node.lineno, _without_code(docstring))

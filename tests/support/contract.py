@@ -21,6 +21,8 @@ from retain.routing.router import Router
 from tools.openapi import PROBLEM, document, operations, public_path
 
 _OWN = "/v1/tenants/"
+_OPEN, _CLOSED = "retain:open", "retain:closed"
+"""Names of the document's schemas as they are, and with their objects closed."""
 
 
 class Breach(AssertionError):
@@ -70,9 +72,12 @@ def _document() -> Mapping[str, Any]:
 
 
 @cache
-def _closed_schemas() -> Mapping[str, Any]:
-    closed: Mapping[str, Any] = _closed(_document()["components"]["schemas"])
-    return {**closed, "Problem": _document()["components"]["schemas"]["Problem"]}
+def _schemas() -> jsonschema_rs.Registry:
+    """Return the document's schemas as they are and closed, parsed once for all validators."""
+    schemas = _document()["components"]["schemas"]
+    closed = {**_closed(schemas), "Problem": schemas["Problem"]}
+    named = {_OPEN: schemas, _CLOSED: closed}
+    return jsonschema_rs.Registry([(name, {"components": {"schemas": each}}) for name, each in named.items()])
 
 
 def _operation(route: Route[Any]) -> Mapping[str, Any]:
@@ -83,17 +88,29 @@ def _operation(route: Route[Any]) -> Mapping[str, Any]:
 @cache
 def _answers(name: str, status: str, kind: str) -> jsonschema_rs.Validator:
     schema = _operation(operations()[name])["responses"][status]["content"][kind]["schema"]
-    return _compiled(schema if kind == PROBLEM else _closed(schema), _closed_schemas())
+    return _compiled(schema if kind == PROBLEM else _closed(schema), _CLOSED)
 
 
 @cache
 def _bodies(name: str) -> jsonschema_rs.Validator:
     schema = _operation(operations()[name])["requestBody"]["content"]["application/json"]["schema"]
-    return _compiled(schema, _document()["components"]["schemas"])
+    return _compiled(schema, _OPEN)
 
 
-def _compiled(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> jsonschema_rs.Validator:
-    return jsonschema_rs.validator_for({**schema, "components": {"schemas": schemas}})
+def _compiled(schema: Mapping[str, Any], resource: str) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(_referring(schema, resource), registry=_schemas())
+
+
+def _referring(schema: Any, resource: str) -> Any:
+    """Return the schema with its references to the document's schemas as references to those of the resource."""
+    if isinstance(schema, list):
+        return [_referring(part, resource) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: f"{resource}{part}" if name == "$ref" and isinstance(part, str) else _referring(part, resource)
+        for name, part in schema.items()
+    }
 
 
 def _closed(schema: Any) -> Any:

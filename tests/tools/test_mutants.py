@@ -18,6 +18,8 @@ from tools.mutants.wires import Cut, Explained, Wire, Wires, read_wires
 from tools.paths import ROOT
 
 WIRES = read_wires()
+QUICK = "tests/test_json_text.py::test_a_depth_that_would_end_the_isolate_is_refused"
+"""A test that takes no time: the tool starts pytest for each mutant."""
 
 
 def made(source: str, operator: str) -> set[str]:
@@ -134,7 +136,7 @@ def test_every_explanation_is_of_a_line_that_is_there(one: Explained) -> None:
 def test_a_cut_is_noticed_by_the_tests_of_its_wire_and_never_written() -> None:
     file = "workers/retain/json_text.py"
     source = (ROOT / file).read_text()
-    wire = Wire("w", (file,), ("tests/test_json_text.py",))
+    wire = Wire("w", (file,), (QUICK,))
     harmless, broken = source + "ADDED = 1\n", source.replace("raise", "assert 0, ")
     results = list(judged(wire, [Mutant(file, "by hand", 1, one) for one in (harmless, broken)]))
     assert [one.outcome for one in results] == ["survived", "killed"]
@@ -179,7 +181,7 @@ def test_tests_that_make_hypothesis_read_its_tables_can_judge(tmp_path: Path) ->
         "@given(st.from_regex(r'[a-z]{3}', fullmatch=True))\n"
         "def test_it(text):\n    assert text\n"
     )
-    with nursery(Wire("w", (), (str(drawing), "tests/test_json_text.py")), []) as started:
+    with nursery(Wire("w", (), (str(drawing), QUICK)), []) as started:
         assert started.run({})["status"] == 0
 
 
@@ -187,7 +189,7 @@ def test_a_mutant_that_never_ends_is_killed(tmp_path: Path) -> None:
     counting = tmp_path / "test_counting.py"
     counting.write_text("from retain.json_text import ADDED\n\ndef test_it():\n    while not ADDED:\n        pass\n")
     file = "workers/retain/json_text.py"
-    with nursery(Wire("w", (), ("tests/test_json_text.py",)), [file]) as started:
+    with nursery(Wire("w", (), (QUICK,)), [file]) as started:
         ended = started.ask(
             tests=[str(counting)],
             mutated={file: (ROOT / file).read_text() + "ADDED = False\n"},

@@ -109,9 +109,9 @@ async def test_the_longest_queries_are_answered(substrate: Substrate, query: str
     "unit", ["a", "a-", "1-", "a1-", "a.", "a@", "a@a.", '"', "#", "#1", "_", "@.", '"a', "1", "id:"]
 )
 def test_a_query_is_parsed_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searching again from every position would take hours for these: a model may write any query."""
+    """Searching again from every position would take minutes for these: a model may write any query."""
     monkeypatch.setattr(query_module, "MAX_QUERY_BYTES", 1_000_000)
-    assert len(analyse(unit * (500_000 // len(unit)) + " x", NOW).exact) <= MAX_EXACT_TERMS
+    assert len(analyse(unit * (200_000 // len(unit)) + " x", NOW).exact) <= MAX_EXACT_TERMS
 
 
 @pytest.mark.parametrize(
