@@ -1,4 +1,5 @@
-"""Which process runs which tests: every server is started by one of them, and any idle process runs the rest.
+"""Which process runs which tests: every server is started by one of them, what a module shares is made by one of them,
+and any idle process runs the rest.
 
 xdist's own groups are not used: with pytest 9.2 the name of a group no longer reaches the scheduler (xdist 3.8.0).
 """
@@ -14,10 +15,20 @@ from tools.paths import ROOT
 
 
 class ServersTogether(LoadScopeScheduling):  # type: ignore[misc]
-    """Give the tests that share a server to one process: those of the session's servers, and those of each folder."""
+    """Give the tests that share a server to one process: those of the session's servers, and those of each folder.
+
+    The same for the tests of a module that has fixtures of its own for all of them.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        return servers_of(nodeid.partition("::")[0]) or nodeid
+        file = nodeid.partition("::")[0]
+        return servers_of(file) or (file if shares_fixtures(file) else nodeid)
+
+
+@cache
+def shares_fixtures(file: str) -> bool:
+    """Return whether a file has a fixture that is made once for its tests."""
+    return 'scope="module"' in (ROOT / file).read_text()
 
 
 @cache

@@ -79,7 +79,7 @@ def test_every_answer_is_a_documented_one(
     fixed = {parameter: known[parameter] for parameter in route.parameters if parameter in known}
 
     @settings(
-        max_examples=EXAMPLES or 6,
+        max_examples=EXAMPLES or 3,
         deadline=None,
         database=None,
         derandomize=not EXAMPLES,

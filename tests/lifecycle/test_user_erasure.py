@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, suppress
 from typing import Any
 
@@ -41,6 +41,13 @@ async def filled() -> AsyncIterator[World]:
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
     async with filled() as world:
+        yield world
+
+
+@pytest.fixture
+def empty() -> Iterator[World]:
+    """Without rows: for the tables alone."""
+    with closing(shop()) as world:
         yield world
 
 
@@ -228,8 +235,8 @@ async def test_an_erasure_that_stops_anywhere_is_finished_by_the_next_call() -> 
     assert len(counts) == 1, "what was erased is counted once"
 
 
-def test_every_table_with_a_column_that_could_name_a_user_declares_how_theirs_are_found(world: World) -> None:
-    columns = world.sql_now(
+def test_every_table_with_a_column_that_could_name_a_user_declares_how_theirs_are_found(empty: World) -> None:
+    columns = empty.sql_now(
         "SELECT m.name AS name, c.name AS col FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'"
     )
     of_tables: dict[str, set[str]] = {}
@@ -260,13 +267,13 @@ def test_every_table_with_a_column_that_could_name_a_user_declares_how_theirs_ar
 
 
 @pytest.mark.parametrize("table", TENANT_TABLES, ids=[table.name for table in TENANT_TABLES])
-def test_a_table_s_keys_identify_its_rows(world: World, table: TenantTable) -> None:
-    indexes = world.sql_now(f"SELECT name FROM pragma_index_list('{table.name}') WHERE \"unique\" AND NOT partial")
+def test_a_table_s_keys_identify_its_rows(empty: World, table: TenantTable) -> None:
+    indexes = empty.sql_now(f"SELECT name FROM pragma_index_list('{table.name}') WHERE \"unique\" AND NOT partial")
     unique = [
-        {row["name"] for row in world.sql_now(f"SELECT name FROM pragma_index_info('{index['name']}')")}
+        {row["name"] for row in empty.sql_now(f"SELECT name FROM pragma_index_info('{index['name']}')")}
         for index in indexes
     ]
-    columns = world.sql_now(f"SELECT name FROM pragma_table_info('{table.name}') WHERE pk > 0")
+    columns = empty.sql_now(f"SELECT name FROM pragma_table_info('{table.name}') WHERE pk > 0")
     unique.append({row["name"] for row in columns})
     assert any(found and found <= set(table.keys) for found in unique)
 
