@@ -65,6 +65,10 @@ class AgentRuntime(DurableObject):
         """Resume a run that waits for a delegate."""
         return await self._enveloped("wake", request)
 
+    async def redeliver(self, request: str) -> str:
+        """Send a message to a webhook again. request: a `RedeliverRequest` as JSON."""
+        return await self._enveloped("redeliver", request)
+
     async def record_outcome(self, request: str) -> str:
         """Learn a run's outcome. request: an `OutcomeRequest` as JSON."""
         return await self._enveloped("record_outcome", request)

@@ -140,7 +140,7 @@ COSTS: dict[str, dict[str, int]] = {
     "overdue_runs": {"sql.run": 1, **SETTLED},
     "mutations": {"sql.run": 1, **SETTLED},
     "histories_that_lost_their_head": {"sql.run": 1, "objects.get": 1, "objects.put": 2, **SETTLED},
-    "pruned": {"sql.batch": 1 + 16},
+    "pruned": {"sql.batch": 1 + 17},
     "abandoned_uploads": {"sql.run": 1, **SETTLED},
     "ingests": {"sql.run": 2, **SETTLED},
     "evaluations": {"sql.run": 1, **SETTLED},
@@ -221,6 +221,7 @@ def test_every_rule_of_retention_is_among_them_with_its_age() -> None:
         "ingest_jobs": 90,
         "waiting_ingests": 90,
         "erased_users": 30,
+        "webhook_deliveries": 30,
     }
 
 

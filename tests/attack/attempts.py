@@ -129,6 +129,8 @@ class Attacker:
             return quote(rng.choice((self._values.known("user"), "house-orders", f"house-{VICTIM}")), safe="")
         if name == "memory_id":
             return quote(self._values.known("id"), safe="")
+        if name == "message_id":
+            return f"msg_{self._values.known('run_id')}"
         if name == "against":
             return self._values.known("run_id")
         return quote(self._values.known(name), safe="")
@@ -229,6 +231,8 @@ def _sensible(content: dict[str, object], rng: Random) -> None:
     """Leave out fields that exclude each other, most of the time."""
     if rng.random() < 0.03:
         return
+    if content.get("stream"):
+        content.pop("background", None)
     if "house" in content:
         for name in ("agent_type", "user_id") if rng.random() < 0.5 else ("house",):
             content.pop(name, None)

@@ -29,7 +29,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "subject": (SUBJECT,),
     "tool_name": (TOOL,),
 }
-_GIVEN = re.compile(r"/(runs|reindex|erase|ingest|backups|memories|similar)(/|\?|$)")
+_GIVEN = re.compile(r"/(runs|reindex|erase|ingest|backups|memories|similar|webhooks)(/|\?|$)")
 _PARAMETERS = {
     "memories": "id",
     "similar": "id",
@@ -37,6 +37,7 @@ _PARAMETERS = {
     "reindex": "job_id",
     "erase": "receipt_id",
     "backups": "backup_id",
+    "webhooks": "webhook_id",
 }
 
 
@@ -93,7 +94,7 @@ class Known:
             some[self.rng.randrange(_MOST)] = value
 
 
-_BY_ID = ("any", "id", "run_id", "job_id", "receipt_id", "backup_id")
+_BY_ID = ("any", "id", "run_id", "job_id", "receipt_id", "backup_id", "webhook_id")
 
 
 def _cursors(text: str) -> list[str]:

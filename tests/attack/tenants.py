@@ -71,6 +71,8 @@ class Furnished:
         await self._do("PUT", f"/admin/tenants/{self._tenant}", {"max_memories_per_user": 5000})
         member = f"email:{MEMBERS[self._tenant]}"
         await self._do("PUT", f"/admin/tenants/{self._tenant}/roles/{member}", {"role": "owner"})
+        hears = {"url": f"https://hooks.example/{self._tenant}"}
+        await self._do("POST", f"/admin/tenants/{self._tenant}/webhooks", hears)
         await self._memories()
         await self._runs()
         await self._items()

@@ -116,7 +116,10 @@ class Values:
             "valid_to_ms": lambda: NOW_MS + rng.randrange(10**9),
             "expires_at_ms": lambda: NOW_MS + 10**7 + rng.randrange(10**9),
             "last_event_id": lambda: f"{self.known('run_id')}.{rng.randrange(20)}",
-            "status": lambda: rng.choice(("completed", "running", "failed")),
+            "status": lambda: rng.choice(
+                ("pending", "delivered") if self.listed == "deliveries" else ("completed", "failed")
+            ),
+            "url": lambda: rng.choice(("https://hooks.example/mine", f"https://hooks.example/{VICTIM}")),
             "query": lambda: f"{rng.choice(_WORDS)} {rng.choice(_WORDS)}",
             "content": lambda: f"The {rng.choice(_WORDS)} of {rng.choice(_WORDS)} is number {rng.randrange(400)}.",
             "subject": lambda: rng.choice((SUBJECT, VICTIM, "ann", "bob")),

@@ -11,6 +11,7 @@ POINTS = frozenset(
         "call.model",
         "call.stream",
         "call.tool",
+        "call.webhook",
         "d1.agent_runs",
         "d1.backup_jobs",
         "d1.conversation_messages",
@@ -51,6 +52,7 @@ POINTS = frozenset(
         "d1.tenants",
         "d1.users",
         "d1.vector_removals",
+        "d1.webhook_deliveries",
         "d1.world_history",
         "instance.answer",
         "instance.cancel",
@@ -58,6 +60,7 @@ POINTS = frozenset(
         "instance.erase",
         "instance.follow",
         "instance.record_outcome",
+        "instance.redeliver",
         "instance.run",
         "instance.start",
         "instance.wake",
@@ -79,6 +82,7 @@ NOT_WALKED = {
     "chat_messages": "conversations as a contract, for programs that embed Retain: no deployment writes them",
     "mutation_log": "triggers write it, in the transaction of the change",
     "namespace_reads": "a measurement, of which what an isolate has not written may be lost",
+    "webhooks": "a secret is shown once: whoever lost it creates another webhook, and deletes the first",
     "vector_documents": "documents as a contract, for programs that embed Retain: no deployment writes them",
 }
 """Tables of D1 that the product writes and no scenario does, and why."""

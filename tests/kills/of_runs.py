@@ -115,6 +115,32 @@ def judged(place: Place) -> None:
     place.ask("POST", f"/admin/agents/{{tenant}}/runs/{run['run_id']}/outcome", {"score": 1})
 
 
+def with_webhook(place: Place) -> None:
+    """Create a webhook."""
+    url = place.shipping.hook(place.tenant)
+    place.ask("POST", "/v1/tenants/{tenant}/webhooks", {"url": url, "events": ["run.waiting", "run.completed"]})
+
+
+def replayed(place: Place) -> None:
+    """Run an agent that waits for a person, approve, and let the last message be sent again."""
+    approved(place)
+    known = place.ask("GET", "/v1/tenants/{tenant}/webhooks")["webhooks"][0]
+    path = f"/v1/tenants/{{tenant}}/webhooks/{known['webhook_id']}/deliveries"
+    ended = eventually(
+        lambda: place.ask("GET", f"{path}?status=delivered")["deliveries"],
+        lambda found: any(one["event"] == "run.completed" for one in found),
+        within_s=90,  # an attempt that was interrupted is repeated after half a minute
+    )
+    place.ask("POST", f"{path}/{ended[0]['message_id']}/replay")
+
+
+def messages(place: Place) -> Things:
+    """Return what webhooks received, each message once, and the status of each by the log."""
+    heard = Counter(event for event, _ in place.shipping.heard[place.tenant])
+    log = place.counted("SELECT event, status FROM webhook_deliveries WHERE tenant_id = ?")
+    return {**place.runs(), "messages": heard, "log": log}
+
+
 def outcomes(place: Place) -> Things:
     """Return what is found of outcomes: each counts once."""
     learned = place.ask("GET", "/admin/agents/{tenant}/procedures")["procedures"]

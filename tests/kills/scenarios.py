@@ -14,6 +14,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "stream": Scenario(of_runs.streamed, of_runs.of_agents),
     "background": Scenario(of_runs.in_background, of_runs.of_agents),
     "learning": Scenario(of_runs.learned, of_runs.of_agents),
+    "webhook": Scenario(of_runs.replayed, of_runs.messages, of_runs.with_webhook),
     "approval": Scenario(of_runs.approved, of_runs.of_agents),
     "cancel": Scenario(of_runs.cancelled, of_runs.of_agents),
     "gateway": Scenario(of_runs.shipped, of_runs.shipments),

@@ -38,7 +38,8 @@ def _named(kind, method, arguments, tables):
     if kind == "d1":
         return f"d1.{tables[0]}" if tables else None
     if kind == "call":
-        return "call.model" if "/chat/completions" in arguments[1] else "call.tool"
+        called = {"/chat/completions": "call.model", "/hooks/": "call.webhook"}
+        return next((name for part, name in called.items() if part in arguments[1]), "call.tool")
     if kind in ("instance", "writer"):
         return None if arguments[1] in {reads} else f"{kind}.{arguments[1]}"
     return f"{kind}.{method}"

@@ -73,6 +73,7 @@ EXEMPT = {
     "kv_audit": "what changed in KV: append-only",
     "decision_log": "what runs decided: append-only",
     "decision_memories": "what runs decided: append-only",
+    "webhook_deliveries": "what was sent: the log itself",
     "erased_tenants": "follows the receipts",
     "erased_users": "follows the receipts",
 }

@@ -48,6 +48,10 @@ TESTS: Mapping[str, str] = {
     "test_a_tenant_has_a_hundred_valid_keys_and_pages_list_each_once",
     "retain.admin.resources.runs.MAX_TEXT": "tests/shell/test_lists.py::"
     "test_runs_are_listed_searched_and_shown_below_v1",
+    "retain.webhooks.endpoints.MAX_WEBHOOKS": "tests/shell/test_webhooks.py::"
+    "test_a_tenant_has_a_bounded_number_of_webhooks",
+    "retain.webhooks.sender.MAX_ANSWER_BYTES": "tests/agents/test_webhooks.py::"
+    "test_an_answer_that_is_too_long_is_not_read_and_the_message_is_repeated",
     "retain.application_keys.origins.MAX_CHARACTERS": "tests/application_keys/test_origins.py::"
     "test_the_longest_origin_is_accepted",
     "retain.application_keys.origins.MAX_ORIGINS": "tests/shell/test_pages.py::"

@@ -32,6 +32,7 @@ SAMPLES = {
     "account": ACCOUNT,
     "profile": "ann",
     "session_id": "s1",
+    "message_id": f"msg_{ULID}",
 }
 """Values of path parameters; an identifier for every other."""
 

@@ -49,8 +49,10 @@ from retain.models.scripted.schema import check_script
 from retain.ports import Row, Sql, VectorIndex
 from retain.rpc import answer, opened, refusal
 from retain.telemetry.exporter import SpanExporter
+from retain.webhooks.sender import Sender
 from tests.support.faults import Crash, Faults
 from tests.support.object_storage import ObjectStorage
+from tests.support.receiver import Receiver, allow, keyring
 from tools.agent_definitions import compile_agents
 
 ROOT = Path(__file__).parents[2]
@@ -150,6 +152,7 @@ class Deployment:
         self.alarm_failures: list[RetainError] = []
         self.exporter: SpanExporter | None = None
         self.naps: list[float] = []
+        self.receiver = Receiver()
         self.recalling = Room(RECALLING_BYTES, self.clock)
         self._turns = turns
         self._living: dict[str, Instance] = {}
@@ -259,7 +262,11 @@ class Deployment:
             recalling=self.recalling,
             sleep=self._nap,
             exporter=self.exporter,
+            sender=self._sender(outside("sql", self.shared()[0]), outside("hook", self.receiver)),
         )
+
+    def _sender(self, sql: Sql, receiver: Receiver) -> Sender:
+        return Sender(sql, receiver.fetch, self.clock, keyring, allow)
 
     async def _nap(self, seconds: float) -> None:
         self.naps.append(seconds)

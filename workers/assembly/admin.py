@@ -35,6 +35,8 @@ def admin_context(root: Assembly) -> AdminContext:
         grants=root.access.grants,
         keys=root.access.keys,
         tokens=root.access.tokens,
+        webhooks=lambda: root.webhooks.webhooks,
+        deliveries=lambda: root.webhooks.deliveries,
         backups=lambda: root.lifecycle.backups,
         restoring=lambda: restoring_of(root),
     )

@@ -1,13 +1,23 @@
-"""The existing agents and tenants."""
+"""The existing agents and tenants, and what the agents' routes work with."""
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import bindings
 from bindings import Platform
 from retain.agents.catalogue import AgentCatalogue
+from retain.agents.context import AgentsContext
 from retain.tenants.register import Tenants
+
+if TYPE_CHECKING:
+    from assembly.root import Assembly
+
+
+def agents_context(root: Assembly) -> AgentsContext:
+    """Return what the agents' routes work with."""
+    return AgentsContext(root.directory.tenants, root.directory.catalogue, root.platform.instances, root.platform.sql)
 
 
 class Directory:

@@ -54,6 +54,7 @@ class InstanceParts:
             pii_fields=read_fields(platform.settings.memory_pii_fields),
             exporter=root.exporter,
             writer=RemoteWriter(platform.writers),
+            sender=root.webhooks.sender,
         )
 
     async def _stubs(self, tenant_id: str) -> Stubs | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from assembly.lifecycle import LifecycleParts
     from assembly.memory import MemoryParts
     from assembly.models import ModelParts
+    from assembly.webhooks import WebhookParts
     from retain.admin.context import AdminContext
     from retain.agent_memory.context import AgentMemoryContext
     from retain.agents.context import AgentsContext
@@ -129,7 +130,7 @@ class Assembly:
     @cached_property
     def agents(self) -> AgentsContext:
         """What the agents' routes work with."""
-        from assembly.agents import agents_context
+        from assembly.directory import agents_context
 
         return agents_context(self)
 
@@ -139,6 +140,13 @@ class Assembly:
         from assembly.directory import Directory
 
         return Directory(self.platform)
+
+    @cached_property
+    def webhooks(self) -> WebhookParts:
+        """Where applications hear of runs."""
+        from assembly.webhooks import WebhookParts
+
+        return WebhookParts(self)
 
     @cached_property
     def instances(self) -> InstanceParts:

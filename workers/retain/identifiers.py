@@ -22,6 +22,7 @@ _LOCALE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,7}")
 _TIMEZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(?:/[A-Za-z0-9_+-]{1,31}){0,2}")
 SEGMENT = re.compile(r"[A-Za-z0-9._@+-]{1,64}")
 ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+MESSAGE = re.compile(rf"msg_{ULID.pattern}(?:_[0-9]{{1,4}}_[0-9]{{1,4}})?")
 _GREATEST = (1 << 128) - 1
 _STEP_BYTES = 6
 """How far an id goes beyond one that it must follow: far enough that two never meet, within the millisecond."""
@@ -74,6 +75,11 @@ def check_profile(name: str | None, locale: str | None, timezone: str | None) ->
 def check_id(value: object) -> str:
     """Return the ULID, or raise InvalidInput."""
     return _checked(ULID, value, "a ULID (26 characters of Crockford's base 32)", "id", "invalid_id")
+
+
+def check_message_id(value: object) -> str:
+    """Return the id of a message to a webhook, or raise InvalidInput."""
+    return _checked(MESSAGE, value, MESSAGE.pattern, "id of a message", "invalid_id")
 
 
 def new_id() -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import takewhile
 from typing import ClassVar
@@ -67,13 +67,21 @@ class Outbox:
     """
 
     def __init__(
-        self, local: ObjectSql, remote: Sql, statements: Mapping[str, str], clock: Clock, instance_key: str
+        self,
+        local: ObjectSql,
+        remote: Sql,
+        statements: Mapping[str, str],
+        clock: Clock,
+        instance_key: str,
+        answered: Callable[[Sequence[Row]], None] = lambda _: None,
     ) -> None:
+        """answered: called with what D1 returned to an entry, in the event loop turn in which the entry is removed."""
         self._local = local
         self._remote = remote
         self._statements = statements
         self._clock = clock
         self._instance_key = instance_key
+        self._answered = answered
         self._one_at_a_time = asyncio.Lock()
 
     def add(self, tenant_id: str, owed: OwedStatement) -> None:
@@ -112,7 +120,7 @@ class Outbox:
                     (int(row["entry_id"]), self._statement(row["statement"], row["parameters"])) for row in known
                 ]
                 try:
-                    await self._remote.batch([statement for _, statement in entries])
+                    results = await self._remote.batch([statement for _, statement in entries])
                 except Unavailable as error:
                     self._postpone(entries[0][0], error)
                     return False
@@ -120,6 +128,8 @@ class Outbox:
                     if not await self._flush_singly(entries):
                         return False
                     continue
+                for result in results:
+                    self._answered(result.rows)
                 self._cross_out(entries[0][0], entries[-1][0])
 
     async def discard(self) -> None:
@@ -134,7 +144,7 @@ class Outbox:
         """Find the entry that D1 refuses; put it aside after `MAX_REFUSALS` so that it does not block the others."""
         for entry_id, (sql, values) in entries:
             try:
-                await self._remote.run(sql, *values)
+                self._answered((await self._remote.run(sql, *values)).rows)
             except RetainError as error:
                 self._postpone(entry_id, error)
                 row = self._local.run("SELECT * FROM outbox WHERE entry_id = ?", entry_id).rows[0]

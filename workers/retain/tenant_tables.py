@@ -13,9 +13,11 @@ from retain.items.tenant_tables import TENANT_TABLES as OF_ITEMS
 from retain.lifecycle.tenant_tables import TENANT_TABLES as OF_LIFECYCLE
 from retain.memory.tenant_tables import TENANT_TABLES as OF_MEMORY
 from retain.tenants.tenant_tables import TENANT_TABLES as OF_TENANTS
+from retain.webhooks.tenant_tables import TENANT_TABLES as OF_WEBHOOKS
 
 TENANT_TABLES = (
     *OF_AGENTS,
+    *OF_WEBHOOKS,
     *OF_EVALUATION,
     *OF_LIFECYCLE,
     *OF_ITEMS,

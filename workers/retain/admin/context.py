@@ -24,6 +24,8 @@ from retain.namespace import Namespace
 from retain.ports import Background, Clock, Sql
 from retain.roles.grants import Grants
 from retain.tenants.register import Tenants
+from retain.webhooks.delivery_log import DeliveryLog
+from retain.webhooks.endpoints import Webhooks
 
 _AGENTS = """
 SELECT substr(s.parent_id, 7) AS agent, CASE WHEN a.parent_id GLOB 'house.*' THEN substr(a.parent_id, 7) END AS house
@@ -42,7 +44,8 @@ class AdminContext:
     stores into the view's scope. ingestion: returns the ingest of a scope. stores: every store that holds data of a
     tenant. items: returns the tiered memory of a namespace. migration, backfill: of its keys; all three raise
     Misconfigured for invalid legacy patterns. evaluation: returns what advances evaluations. replaying: returns what replays
-    parked errors. grants: who holds which role. keys, tokens: of applications and of their users. backups, restoring: return
+    parked errors. grants: who holds which role. keys, tokens: of applications and of their users. webhooks,
+    deliveries: return where applications hear of runs, and the log of it. backups, restoring: return
     what backs tenants up, and what restores them.
     """
 
@@ -63,6 +66,8 @@ class AdminContext:
     grants: Grants
     keys: ApplicationKeys
     tokens: UserTokens
+    webhooks: Callable[[], Webhooks]
+    deliveries: Callable[[], DeliveryLog]
     backups: Callable[[], Backups]
     restoring: Callable[[], Restoring]
 

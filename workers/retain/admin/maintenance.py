@@ -41,6 +41,7 @@ from retain.retention import DAY_MS, Pruned, RetentionRule
 from retain.retention import prune as remove_old
 from retain.tenants.mutation_log import MutationLog
 from retain.tenants.retention import ledger_rules
+from retain.webhooks.delivery_log import DELIVERY_RULES
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ _COUNTED = (
 def retention_rules(runs_kept_days: int) -> tuple[RetentionRule, ...]:
     """Return every rule of a deployment. runs_kept_days: how long the row of a run is kept."""
     runs = (*run_rules(runs_kept_days * DAY_MS), *ledger_rules(runs_kept_days * DAY_MS))
-    return (*EPISODE_RULES, *CONVERSATION_RULES, *runs, *JOB_RULES, *USER_RULES)
+    return (*EPISODE_RULES, *CONVERSATION_RULES, *runs, *DELIVERY_RULES, *JOB_RULES, *USER_RULES)
 
 
 async def prune(sql: Sql, clock: Clock, runs_kept_days: int) -> Pruned:

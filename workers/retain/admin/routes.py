@@ -19,7 +19,7 @@ from retain.admin.resources import (
     tenants,
     users,
 )
-from retain.admin.resources.access import keys, roles
+from retain.admin.resources.access import keys, roles, webhooks
 from retain.routing.router import Router
 
 ROUTER: Router[AdminContext] = Router(
@@ -27,6 +27,7 @@ ROUTER: Router[AdminContext] = Router(
         tenants.RESOURCE,
         roles.RESOURCE,
         keys.RESOURCE,
+        webhooks.RESOURCE,
         users.RESOURCE,
         memories.RESOURCE,
         ingest.RESOURCE,

@@ -27,6 +27,8 @@ from retain.agents.calls.requests import (
 )
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.definitions import AgentDefinition
+from retain.agents.duties.forgetting import Forgetting
+from retain.agents.duties.owed_deliveries import OwedDeliveries
 from retain.agents.execution.control import Control
 from retain.agents.execution.executor import Execution
 from retain.agents.execution.following import Following
@@ -46,7 +48,7 @@ from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.runs.run_log import RunLog
 from retain.agents.tools.delegation import Delegation
-from retain.errors import Conflict, RetainError, Unavailable
+from retain.errors import Conflict, RetainError
 from retain.ledgers.kv_audit import AuditedKv, KvChange, KvOwner
 from retain.lifecycle.terms import Term
 from retain.memory.procedures.procedural import ProceduralMemory
@@ -62,7 +64,10 @@ _log = logging.getLogger(__name__)
 
 
 class Instance:
-    """One agent instance. Created each time the object wakes up; its state is in the object's SQLite."""
+    """One agent instance. Created each time the object wakes up; its state is in the object's SQLite.
+
+    deliveries: what webhooks are owed.
+    """
 
     def __init__(self, identity: InstanceIdentity, ports: InstancePorts) -> None:
         self.identity = identity
@@ -71,7 +76,10 @@ class Instance:
         self._erasing = False
         migrate(ports.local, tables.STEPS)
         scope = identity.scope
-        self._outbox = Outbox(ports.local, ports.sql, tables.STATEMENTS, ports.clock, identity.key)
+        self.deliveries = OwedDeliveries(ports, scope.tenant_id, self._schedule)
+        self._outbox = Outbox(
+            ports.local, ports.sql, tables.STATEMENTS, ports.clock, identity.key, self.deliveries.heard
+        )
         live = LiveText()
         notes = RunTraces(identity, LedgerNotes(identity), RunLog(ports.local), ports.exporter)
         self._journal = Journal(ports.local, self._outbox, ports.clock, identity, live.ring, notes.of)
@@ -97,8 +105,9 @@ class Instance:
         self._following = Following(identity, self._journal, live)
         self._reports = Reports(identity, self._journal, self._queueing.queue, ports.sleep)
         self._wakeups = Wakeups(
-            ports.alarm, ports.clock, self._journal, self._control, self._queueing, self._outbox, self._working
+            ports, self._journal, self._control, self._queueing, self._outbox, self._working, self.deliveries
         )
+        self._forgetting = Forgetting(ports.local, self._outbox, self._working, self._journal, self.deliveries)
 
     async def run(self, request: RunRequest) -> RunReport:
         """Run the agent on an input and return the result, or what the run waits for.
@@ -243,6 +252,7 @@ class Instance:
                 await self._working.clear()
                 await self._outbox.flush()
             self._journal.forget(self._ports.clock() - IDLE_MS)
+        self.deliveries.start()
         await self._schedule()
 
     async def erase(self, request: EraseRequest) -> Erased:
@@ -266,7 +276,11 @@ class Instance:
         self._active = self._erasing = True
         try:
             async with self._execution.learning.paused():
-                return await self._erased(text)
+                if text is None:
+                    return await self._forgetting.everything()
+                forgotten = await self._forgetting.what_names(text)
+                self._ports.background(self._flush())
+                return forgotten
         finally:
             self._active = self._erasing = False
 
@@ -278,21 +292,6 @@ class Instance:
         """Owe D1 the note of a change in KV. What an erasure removes is counted on its receipt, and noted nowhere else."""
         if not self._erasing:
             self._outbox.add(change.tenant_id, NoteKvChange(change))
-
-    async def _erased(self, text: str | None) -> Erased:
-        if text is not None:
-            names = Term.of(text).in_stored
-            if not await self._outbox.flush():
-                raise Unavailable("the instance has not written everything to D1 yet; try again", code="outbox_waits")
-            await self._working.erase(names)
-            self._journal.erase(names)
-            self._ports.background(self._flush())
-            return Erased(everything=False)
-        await self._working.clear()
-        await self._outbox.discard()
-        self._journal.erase(None)
-        self._ports.local.run("DELETE FROM identity")
-        return Erased(everything=True)
 
     def _definition(self) -> AgentDefinition:
         return self._ports.catalogue.agent(self.identity.agent_type)
@@ -394,6 +393,7 @@ class Instance:
         if await self._execution.learning.work():
             await self._outbox.flush()
         await self._schedule()
+        self.deliveries.start()
 
     async def _schedule(self) -> None:
         await self._wakeups.schedule(active=self._active)

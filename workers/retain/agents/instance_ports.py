@@ -19,6 +19,7 @@ from retain.models.retry import Sleep
 from retain.ports import AgentInstances, Alarm, Background, Clock, Fetch, Kv, ObjectSql, Sql, TimeZones, VectorIndex
 from retain.sealing.pii import FIELDS
 from retain.telemetry.exporter import SpanExporter
+from retain.webhooks.sender import Sender
 
 
 async def _no_stubs(tenant_id: str) -> None:
@@ -32,7 +33,7 @@ class InstancePorts:
     fetch: the HTTP client of function tools. stubs: a tenant's stubbed tools, None for a tenant that calls its real ones.
     pii_fields: the names of fields whose values stay out of KV. exporter: of spans, where telemetry is configured.
     writer: stores records, None for one of each memory's own. recalling: room for what recalls compare, of all instances in
-    the isolate.
+    the isolate. sender: of messages to webhooks.
     """
 
     local: ObjectSql
@@ -56,3 +57,4 @@ class InstancePorts:
     pii_fields: Sequence[str] = FIELDS
     exporter: SpanExporter | None = None
     writer: Writer | None = None
+    sender: Sender | None = None

@@ -19,6 +19,7 @@ from retain.agents.calls.requests import (
     FollowRequest,
     NamedRun,
     OutcomeRequest,
+    RedeliverRequest,
 )
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.identity import identity_of
@@ -65,6 +66,10 @@ async def _cancel_call(instance: Instance, content: JsonObject) -> JsonObject:
     return {"status": "unknown"} if report is None else report.to_json()
 
 
+async def _redeliver(instance: Instance, content: JsonObject) -> JsonObject:
+    return (await instance.deliveries.again(RedeliverRequest.from_json(content))).to_json()
+
+
 async def _wake(instance: Instance, content: JsonObject) -> JsonObject:
     await instance.wake(NamedRun.from_json(content))
     return {}
@@ -79,6 +84,7 @@ METHODS: Mapping[str, InstanceMethod] = {
     "cancel": InstanceMethod(_typed(CancelRequest.from_json, Instance.cancel), known_only=True),
     "cancel_call": InstanceMethod(_cancel_call),
     "wake": InstanceMethod(_wake, known_only=True),
+    "redeliver": InstanceMethod(_redeliver),
     "record_outcome": InstanceMethod(_typed(OutcomeRequest.from_json, Instance.record_outcome)),
     "describe": InstanceMethod(_typed(DescribeRequest.from_json, Instance.describe), known_only=True),
     "erase": InstanceMethod(_typed(EraseRequest.from_json, Instance.erase)),

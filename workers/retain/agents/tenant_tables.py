@@ -54,6 +54,7 @@ TENANT_TABLES = (
         parts={
             "run_events": Texts(("data",), searched={"data": _values_of}),
             "parked_runs": _PARKED,
+            "webhook_deliveries": Texts(("error",)),
             "memory_episodes": Texts(("content",)),
             "conversation_messages": Texts(("content",)),
         },

@@ -80,6 +80,7 @@ InvalidInputCode = Literal[
     "invalid_user",
     "invalid_valid_at",
     "invalid_valid_from_ms",
+    "invalid_webhook_url",
     "invalid_working_key",
     "invalid_working_value",
     "malformed_json",
@@ -178,6 +179,7 @@ NotFoundCode = Literal[
     "no_stubbed_answer",
     "no_such_backup",
     "no_such_dataset",
+    "no_such_delivery",
     "no_such_error",
     "no_such_evaluation",
     "no_such_function",
@@ -191,6 +193,7 @@ NotFoundCode = Literal[
     "no_such_route",
     "no_such_run",
     "no_such_user",
+    "no_such_webhook",
     "not_found",
     "unknown_agent",
     "unknown_tenant",
@@ -233,6 +236,7 @@ QuotaExceededCode = Literal[
     "token_quota",
     "too_many_datasets",
     "too_many_keys",
+    "too_many_webhooks",
     "user_memory_limit",
 ]
 

@@ -34,7 +34,7 @@ class Resolver:
         self._clock = clock
         self._public_until_ms: dict[str, int] = {}
 
-    async def check(self, authority: str, tool_name: str) -> None:
+    async def check(self, authority: str, tool_name: str | None = None) -> None:
         """Refuse a host with any address that is not public. A name without addresses is left to the platform.
 
         Raises: Misconfigured (code `private_upstream`); Unavailable (code `resolver_unavailable`), so that nothing is sent
@@ -48,10 +48,11 @@ class Resolver:
         for kind in _TYPES:
             for address, ttl_ms in await self._addresses(host, kind):
                 if not _is_public(address):
+                    named = {} if tool_name is None else {"tool": tool_name}
                     raise Misconfigured(
                         "the upstream's name resolves to an address of a private network",
                         code="private_upstream",
-                        tool=tool_name,
+                        **named,
                     )
                 fresh_ms = min(fresh_ms, ttl_ms)
         if len(self._public_until_ms) >= _REMEMBERED:

@@ -77,6 +77,21 @@ def check_target(scheme: str, authority: str, *, allow_loopback: bool) -> None:
         raise _forbidden("an upstream's port must be 443, or one from 1024 on that no other protocol has")
 
 
+def check_webhook_url(url: str, *, allow_loopback: bool) -> str:
+    """Return the authority of an address to which messages are sent.
+
+    Raises: InvalidInput (code `invalid_webhook_url`), and as `check_target`.
+    """
+    try:
+        template = parse_url_template(check_length(url))
+    except (InvalidInput, LimitExceeded) as error:
+        raise InvalidInput(f"not an address for messages: {error.message}", code="invalid_webhook_url") from error
+    if template.places:
+        raise InvalidInput("the address of a webhook has no placeholders", code="invalid_webhook_url")
+    check_target(template.scheme, template.authority, allow_loopback=allow_loopback)
+    return template.authority
+
+
 def is_loopback(authority: str) -> bool:
     """Return whether an authority that was checked is this machine's."""
     return _LOOPBACK.fullmatch(authority) is not None

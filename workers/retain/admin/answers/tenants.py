@@ -6,6 +6,8 @@ from typing_extensions import TypedDict
 
 from retain.application_keys.scope import KeyScope
 from retain.roles.grants import RoleGrant
+from retain.webhooks.delivery_log import DeliveryStatus
+from retain.webhooks.endpoints import WebhookEvent
 
 
 class TenantJson(TypedDict):
@@ -81,6 +83,53 @@ class TokenJson(TypedDict):
 
     token: str
     expires_at_ms: int
+
+
+class WebhookJson(TypedDict):
+    """A webhook, without its secret."""
+
+    webhook_id: str
+    url: str
+    events: list[WebhookEvent]
+    created_by: str
+    created_at_ms: int
+
+
+class WebhooksJson(TypedDict):
+    """The webhooks of a tenant, the oldest first."""
+
+    webhooks: list[WebhookJson]
+
+
+class CreatedWebhookJson(WebhookJson):
+    """A new webhook. secret: of its signatures, which is shown once."""
+
+    secret: str
+
+
+class DeliveryJson(TypedDict):
+    """A message to a webhook. response_status: of the last attempt. error: its code, without an answer. due_at_ms: of the
+    next attempt, while the message is pending."""
+
+    message_id: str
+    event: WebhookEvent
+    run_id: str
+    agent_type: str
+    instance_id: str
+    at_ms: int
+    status: DeliveryStatus
+    attempts: int
+    response_status: int | None
+    error: str | None
+    last_at_ms: int | None
+    due_at_ms: int | None
+
+
+class DeliveriesJson(TypedDict):
+    """A page of messages, those of the newest runs first."""
+
+    deliveries: list[DeliveryJson]
+    cursor: str | None
 
 
 class UserJson(TypedDict):

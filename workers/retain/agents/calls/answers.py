@@ -180,5 +180,16 @@ class InstanceDescription:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class RedeliveredMessage:
+    """A message to a webhook that is sent again. delivery: as the log shows it."""
+
+    delivery: JsonObject
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the delivery as the HTTP interface shows it."""
+        return dict(self.delivery)
+
+
 def _shown(belief: Posterior) -> dict[str, Json]:
     return {"alpha": belief.alpha, "beta": belief.beta}

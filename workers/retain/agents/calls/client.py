@@ -15,6 +15,7 @@ from retain.agents.calls.requests import (
     EraseRequest,
     FollowRequest,
     NamedRun,
+    RedeliverRequest,
 )
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.identity import InstanceIdentity
@@ -68,6 +69,10 @@ class InstanceClient:
     async def describe(self, request: DescribeRequest) -> JsonObject:
         """Return the instance's description as JSON."""
         return await self._call("describe", request)
+
+    async def redeliver(self, request: RedeliverRequest) -> JsonObject:
+        """Send a message to a webhook again; return the delivery as JSON."""
+        return await self._call("redeliver", request)
 
     async def erase(self) -> None:
         """Forget everything. See `Instance.erase`."""

@@ -167,6 +167,25 @@ class OutcomeRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class RedeliverRequest:
+    """Send a message about a run to a webhook again."""
+
+    run_id: str
+    webhook_id: str
+    message_id: str
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the request as it is sent."""
+        return {"run_id": self.run_id, "webhook_id": self.webhook_id, "message_id": self.message_id}
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> RedeliverRequest:
+        """Return the request. Raises: InvalidInput (code `invalid_request`)."""
+        fields = Fields(content)
+        return cls(fields.text("run_id"), fields.text("webhook_id"), fields.text("message_id"))
+
+
+@dataclass(frozen=True, slots=True)
 class DescribeRequest:
     """Show the instance. limit: how many runs and how many log entries, newest first."""
 

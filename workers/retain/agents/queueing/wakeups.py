@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from retain.agents.duties.owed_deliveries import OwedDeliveries
 from retain.agents.execution.control import Control
 from retain.agents.execution.executor import LEASE_MS
+from retain.agents.instance_ports import InstancePorts
 from retain.agents.queueing.queueing import Queueing
 from retain.agents.runs.journal import Journal
 from retain.memory.working import WorkingMemory
 from retain.outbox import Outbox
-from retain.ports import Alarm, Clock
 
 IDLE_MS = 24 * 3600 * 1000
 """How long the object keeps a run that has ended, and its working state after the last run."""
@@ -19,21 +20,22 @@ class Wakeups:
 
     def __init__(
         self,
-        alarm: Alarm,
-        clock: Clock,
+        ports: InstancePorts,
         journal: Journal,
         control: Control,
         queueing: Queueing,
         outbox: Outbox,
         working: WorkingMemory,
+        deliveries: OwedDeliveries,
     ) -> None:
-        self._alarm = alarm
-        self._clock = clock
+        self._alarm = ports.alarm
+        self._clock = ports.clock
         self._journal = journal
         self._control = control
         self._queueing = queueing
         self._outbox = outbox
         self._working = working
+        self._deliveries = deliveries
 
     async def schedule(self, *, active: bool) -> None:
         """Set the alarm for the next thing that is due. active: whether a run is under way.
@@ -49,6 +51,7 @@ class Wakeups:
             self._outbox.next_due_ms(),
             self._working.next_due_ms(),
             self._journal.pending.next_due_ms(),
+            self._deliveries.next_due_ms(),
         )
         due += [max(at_ms, now + 1000) for at_ms in soonest if at_ms is not None]
         newest = self._journal.runs.newest(1)

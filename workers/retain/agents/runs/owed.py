@@ -21,6 +21,11 @@ MAX_PARKED_CHARACTERS = 768 * 1024
 QUEUED = "status = 'waiting' AND json_extract(waiting_for, '$.kind') = 'queue'"
 """Which rows of `agent_runs` are those of queued runs: they wait for their instance."""
 
+RETURNING_WEBHOOKS = (
+    "RETURNING run_id, EXISTS (SELECT 1 FROM webhooks WHERE tenant_id = agent_runs.tenant_id) AS has_webhooks"
+)
+"""Whether webhooks may be owed messages, which triggers have written: asked of D1 without a request of its own."""
+
 EARLIER: Mapping[str, str] = {
     "start_run": """
         INSERT OR IGNORE INTO agent_runs
@@ -147,9 +152,10 @@ class WaitRun(OwedStatement):
     """The run waits."""
 
     NAME: ClassVar[str] = "wait_run"
-    SQL: ClassVar[str] = """
+    SQL: ClassVar[str] = f"""
         UPDATE agent_runs SET status = 'waiting', waiting_for = ? WHERE run_id = ? AND completed_at_ms IS NULL
-    """
+        {RETURNING_WEBHOOKS}
+    """  # noqa: S608
 
     waiting_for: str
     run_id: str
@@ -249,11 +255,12 @@ class CloseRun(OwedStatement):
     """
 
     NAME: ClassVar[str] = "close_run"
-    SQL: ClassVar[str] = """
+    SQL: ClassVar[str] = f"""
         UPDATE agent_runs SET status = ?, output = ?, error = ?, steps = ?, input_tokens = ?, output_tokens = ?,
           completed_at_ms = ?, waiting_for = NULL, texts = CASE texts WHEN 'removed' THEN 'kept' ELSE texts END
         WHERE run_id = ?
-    """
+        {RETURNING_WEBHOOKS}
+    """  # noqa: S608
 
     status: str
     output: str | None

@@ -3,7 +3,8 @@
 `turn_state.due_at_ms`: when a waiting run resumes without an answer. `turn_state.resumed`: how often the run was resumed
 since it last made progress. `served_user`: the user whom the instance serves, since the first run that named one.
 `cancel_requests`: cancellations of delegates' runs that arrived before the runs themselves. `queued_runs`: runs that have
-not begun, in the order of their ids; `at_ms` is when each was queued.
+not begun, in the order of their ids; `at_ms` is when each was queued. `owed_deliveries`: runs of which webhooks may be owed
+messages.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ _QUEUED_RUNS = (
     ) WITHOUT ROWID
     """,
 )
-STEPS: tuple[Step, ...] = (_FIRST, _QUEUED_RUNS)
+_OWED_DELIVERIES = ("CREATE TABLE owed_deliveries (run_id TEXT PRIMARY KEY, due_at_ms INTEGER NOT NULL) WITHOUT ROWID",)
+STEPS: tuple[Step, ...] = (_FIRST, _QUEUED_RUNS, _OWED_DELIVERIES)
 """What `retain.schema.object.migrate` applies. A step that was released never changes; append the next one."""
 
 STATEMENTS = {

@@ -1,0 +1,191 @@
+"""Webhooks through the whole Worker: created over HTTP, sent by the instance, listed, replayed, and erased with the run."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from retain.webhooks.endpoints import EVENTS, MAX_WEBHOOKS
+from retain.webhooks.signing import signed_headers
+from tests.shell.worker import Worker
+
+WEBHOOKS = "/v1/tenants/acme/webhooks"
+RUN = "Contact contact:7 responded positively."
+
+
+class Shop:
+    """An application's server. messages: headers and body of each. status: of its answers."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[dict[str, str], str]] = []
+        self.status = 204
+        shop = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"])).decode()
+                shop.messages.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                self.send_response(shop.status)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hooks?shop=1"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    served = Shop()
+    yield served
+    served.close()
+
+
+@pytest.fixture
+async def acme(worker: Worker) -> Worker:
+    await worker.tenant("acme")
+    return worker
+
+
+async def created(worker: Worker, shop: Shop, **more: object) -> dict[str, Any]:
+    answer = await worker.request("POST", WEBHOOKS, {"url": shop.url, **more})
+    assert answer.status == 201, answer.body
+    return dict(answer.content)
+
+
+async def listed(worker: Worker, webhook_id: str, query: str = "") -> list[dict[str, Any]]:
+    answer = await worker.request("GET", f"{WEBHOOKS}/{webhook_id}/deliveries{query}")
+    assert answer.status == 200, answer.body
+    return list(answer.content["deliveries"])
+
+
+async def test_a_webhook_hears_of_a_run_with_a_valid_signature_and_its_secret_is_shown_once(
+    acme: Worker, shop: Shop
+) -> None:
+    made = await created(acme, shop)
+    secret = made.pop("secret")
+    assert made == {**made, "url": shop.url, "events": list(EVENTS), "created_by": "developer"}
+    known = await acme.request("GET", WEBHOOKS)
+    assert known.content == {"webhooks": [made]}
+    [row] = await acme.rows("SELECT * FROM webhooks")
+    assert secret not in json.dumps(dict(row))
+    run = await acme.run("acme", "sdr", RUN)
+    [(headers, body)] = shop.messages
+    signed = signed_headers(secret, f"msg_{run['run_id']}", int(headers["webhook-timestamp"]) * 1000, body)
+    assert signed.items() <= headers.items()
+    assert json.loads(body)["data"]["output"] == run["output"]
+    [delivery] = await listed(acme, made["webhook_id"])
+    assert (delivery["message_id"], delivery["status"], delivery["response_status"]) == (
+        f"msg_{run['run_id']}",
+        "delivered",
+        204,
+    )
+
+
+async def test_what_was_not_received_is_listed_and_replayed(acme: Worker, shop: Shop) -> None:
+    shop.status = 500
+    webhook_id = (await created(acme, shop, events=["run.completed"]))["webhook_id"]
+    await acme.run("acme", "sdr", RUN)
+    [waiting] = await listed(acme, webhook_id, "?status=pending")
+    assert (waiting["attempts"], waiting["response_status"], waiting["due_at_ms"] > waiting["last_at_ms"]) == (
+        1,
+        500,
+        True,
+    )
+    shop.status = 200
+    path = f"{WEBHOOKS}/{webhook_id}/deliveries/{waiting['message_id']}/replay"
+    answer = await acme.request("POST", path)
+    assert (answer.status, answer.content["message_id"]) == (202, waiting["message_id"])
+    await acme.settled()
+    assert [one["attempts"] for one in await listed(acme, webhook_id, "?status=delivered")] == [2]
+    assert await listed(acme, webhook_id, "?status=failed") == []
+    other = path.replace(waiting["message_id"], "msg_01HZZZZZZZZZZZZZZZZZZZZZZZ")
+    assert (await acme.request("POST", other)).content["code"] == "no_such_delivery"
+
+
+async def test_the_alarm_sends_again(acme: Worker, shop: Shop) -> None:
+    shop.status = 500
+    webhook_id = (await created(acme, shop))["webhook_id"]
+    await acme.run("acme", "sdr", RUN)
+    shop.status = 200
+    acme.restart()
+    acme.clock.advance(5_000)
+    await acme.ring()
+    await acme.settled()
+    assert [one["status"] for one in await listed(acme, webhook_id)] == ["delivered"]
+
+
+async def test_another_secret_signs_the_next_message(acme: Worker, shop: Shop) -> None:
+    first = await created(acme, shop)
+    rotated = await acme.request("POST", f"{WEBHOOKS}/{first['webhook_id']}/rotate")
+    assert (rotated.status, {**rotated.content, "secret": first["secret"]}) == (200, first)
+    run = await acme.run("acme", "sdr", RUN)
+    [(headers, body)] = shop.messages
+    at_ms = int(headers["webhook-timestamp"]) * 1000
+    signed = [signed_headers(one["secret"], f"msg_{run['run_id']}", at_ms, body) for one in (first, rotated.content)]
+    assert [one["webhook-signature"] == headers["webhook-signature"] for one in signed] == [False, True]
+
+
+async def test_deliveries_come_in_pages(acme: Worker, shop: Shop) -> None:
+    webhook_id = (await created(acme, shop))["webhook_id"]
+    runs = [(await acme.run("acme", "sdr", RUN, instance_id=f"desk-{number}"))["run_id"] for number in range(3)]
+    path, seen, cursor = f"{WEBHOOKS}/{webhook_id}/deliveries?limit=2", [], ""
+    for _ in range(2):
+        page = (await acme.request("GET", path + cursor)).content
+        seen += [one["run_id"] for one in page["deliveries"]]
+        cursor = f"&cursor={page['cursor']}"
+    assert (seen, page["cursor"]) == (sorted(runs, reverse=True), None)
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("ftp://shop.example/hooks", "invalid_webhook_url"),
+        ("https://shop.example/{order}", "invalid_webhook_url"),
+        ("https://shop.example/hooks#top", "invalid_webhook_url"),
+        ("https://shop.example/" + "x" * 20_000, "invalid_webhook_url"),
+        ("http://shop.example/hooks", "forbidden_upstream"),
+        ("https://10.0.0.7/hooks", "forbidden_upstream"),
+        ("https://0x7f000001/hooks", "forbidden_upstream"),
+        ("https://metadata.internal/hooks", "forbidden_upstream"),
+        ("https://user@shop.example/hooks", "forbidden_upstream"),
+        ("https://shop.example:25/hooks", "forbidden_upstream"),
+    ],
+)
+async def test_an_address_where_nothing_may_be_sent_is_refused(acme: Worker, url: str, code: str) -> None:
+    answer = await acme.request("POST", WEBHOOKS, {"url": url})
+    assert (answer.status, answer.content["code"]) == (400, code)
+    assert await acme.rows("SELECT * FROM webhooks") == []
+
+
+async def test_a_tenant_has_a_bounded_number_of_webhooks(acme: Worker, shop: Shop) -> None:
+    made = [await created(acme, shop) for _ in range(MAX_WEBHOOKS)]
+    full = await acme.request("POST", WEBHOOKS, {"url": shop.url})
+    assert (full.status, full.content["code"]) == (507, "too_many_webhooks")
+    gone = f"{WEBHOOKS}/{made[0]['webhook_id']}"
+    assert (await acme.request("DELETE", gone)).status == 204
+    assert (await acme.request("DELETE", gone)).content["code"] == "no_such_webhook"
+    assert (await acme.request("GET", f"{gone}/deliveries")).content["code"] == "no_such_webhook"
+    await created(acme, shop)
+
+
+async def test_the_deliveries_of_a_run_are_erased_with_it(acme: Worker, shop: Shop) -> None:
+    await created(acme, shop)
+    await acme.run("acme", "sdr", RUN, user={"id": "ann"})
+    await acme.run("acme", "sdr", RUN, user={"id": "bob"}, instance_id="bobs")
+    answer = await acme.request("DELETE", "/admin/tenants/acme/users/ann")
+    assert (answer.status, answer.content["receipt"]["completed_at_ms"] is None) == (200, False), answer.body
+    assert [row["instance_id"] for row in await acme.rows("SELECT instance_id FROM webhook_deliveries")] == ["bobs"]
