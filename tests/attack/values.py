@@ -119,7 +119,7 @@ class Values:
             "status": lambda: rng.choice(
                 ("pending", "delivered") if self.listed == "deliveries" else ("completed", "failed")
             ),
-            "url": lambda: rng.choice(("https://hooks.example/mine", f"https://hooks.example/{VICTIM}")),
+            "url": lambda: rng.choice(("https://hooks.example/mine", "https://hooks.example")),
             "query": lambda: f"{rng.choice(_WORDS)} {rng.choice(_WORDS)}",
             "content": lambda: f"The {rng.choice(_WORDS)} of {rng.choice(_WORDS)} is number {rng.randrange(400)}.",
             "subject": lambda: rng.choice((SUBJECT, VICTIM, "ann", "bob")),

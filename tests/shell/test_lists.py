@@ -174,6 +174,7 @@ LEFT_BY = {
     "grant_deployment_role": ("list_deployment_roles", "revoke_deployment_role"),
     "create_key": ("list_keys", "revoke_key"),
     "rotate_key": ("list_keys", "revoke_key"),
+    "create_webhook": ("list_webhooks", "delete_webhook"),
     "put_user": ("list_users", "delete_user"),
     "seed_memories": ("list_memories", "delete_memory"),
     "create_memory": ("list_memories", "delete_memory"),
@@ -193,6 +194,7 @@ CREATE_NOTHING = {
         ("cancel_evaluation", "resume_evaluation", "cancel_run", "resume_run"), "continue or end what is there"
     ),
     **dict.fromkeys(("replay_error", "dismiss_error"), "end what is there"),
+    **dict.fromkeys(("rotate_webhook", "replay_delivery"), "change or repeat what is there"),
     **dict.fromkeys(("start_reindex", "start_restore", "erase_memories", "reseal_items"), "work on what is there"),
     **dict.fromkeys(("advance_key_migration", "roll_back_key_migration", "backfill_keys"), "work on what is there"),
     "record_release": "a ledger of the deployment",

@@ -79,7 +79,7 @@ async def test_a_webhook_hears_of_a_run_with_a_valid_signature_and_its_secret_is
     secret = made.pop("secret")
     assert made == {**made, "url": shop.url, "events": list(EVENTS), "created_by": "developer"}
     known = await acme.request("GET", WEBHOOKS)
-    assert known.content == {"webhooks": [made]}
+    assert known.content == {"webhooks": [made], "cursor": None}
     [row] = await acme.rows("SELECT * FROM webhooks")
     assert secret not in json.dumps(dict(row))
     run = await acme.run("acme", "sdr", RUN)
@@ -175,6 +175,10 @@ async def test_a_tenant_has_a_bounded_number_of_webhooks(acme: Worker, shop: Sho
     made = [await created(acme, shop) for _ in range(MAX_WEBHOOKS)]
     full = await acme.request("POST", WEBHOOKS, {"url": shop.url})
     assert (full.status, full.content["code"]) == (507, "too_many_webhooks")
+    first = (await acme.request("GET", f"{WEBHOOKS}?limit=6")).content
+    second = (await acme.request("GET", f"{WEBHOOKS}?limit=6&cursor={first['cursor']}")).content
+    listed_ids = [one["webhook_id"] for page in (first, second) for one in page["webhooks"]]
+    assert (listed_ids, second["cursor"]) == (sorted(one["webhook_id"] for one in made), None)
     gone = f"{WEBHOOKS}/{made[0]['webhook_id']}"
     assert (await acme.request("DELETE", gone)).status == 204
     assert (await acme.request("DELETE", gone)).content["code"] == "no_such_webhook"

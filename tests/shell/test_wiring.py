@@ -61,7 +61,7 @@ async def test_an_isolate_is_assembled_once_and_each_area_once(worker: Worker) -
     areas = [name for name, value in vars(type(parts)).items() if type(value).__name__ == "cached_property"]
     assert set(areas) == {
         *("readiness", "exporter", "gateway", "access", "admin", "agents", "directory", "instances", "models"),
-        *("memory", "items", "lifecycle", "evaluation", "failures", "agent_memory"),
+        *("memory", "items", "lifecycle", "evaluation", "failures", "agent_memory", "webhooks"),
     }
     for name in areas:
         assert getattr(parts, name) is getattr(parts, name), name

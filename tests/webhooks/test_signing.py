@@ -25,6 +25,6 @@ def test_each_secret_is_new_and_long_enough() -> None:
     assert {len(binascii.a2b_base64(one.removeprefix(PREFIX), strict_mode=True)) for one in secrets} == {SECRET_BYTES}
 
 
-def test_what_is_no_secret_signs_nothing() -> None:
+def test_a_text_that_is_not_a_secret_signs_nothing() -> None:
     with pytest.raises(ValueError, match="base64"):
         signed_headers("whsec_not base64!", "msg_1", 0, "{}")

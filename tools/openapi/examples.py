@@ -25,6 +25,7 @@ EXAMPLES: Mapping[str, object] = {
     "change_key": {"origins": ["https://shop.example"]},
     "rotate_key": {"grace_minutes": 60},
     "create_token": {"user": "ann", "agent_type": "order_triage", "minutes": 15},
+    "create_webhook": {"url": "https://shop.example/hooks", "events": ["run.completed", "run.failed"]},
     "put_user": {"name": "Ann", "locale": "en-GB", "timezone": "Europe/London"},
     "seed_memories": {"tenant": "acme", "agent_type": "refund_decision", "memories": [_MEMORY]},
     "create_memory": {**_MEMORY, "user_id": "ann"},

@@ -30,7 +30,7 @@ _CREATE = """
 INSERT INTO webhooks (tenant_id, webhook_id, url, events, secret, created_by, created_at_ms)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE (SELECT COUNT(*) FROM webhooks WHERE tenant_id = ?1) < ?8 RETURNING webhook_id
 """
-_ALL = "SELECT * FROM webhooks WHERE tenant_id = ? ORDER BY webhook_id"
+_PAGE = "SELECT * FROM webhooks WHERE tenant_id = ? AND webhook_id > ? ORDER BY webhook_id LIMIT ?"
 _ROTATE = "UPDATE webhooks SET secret = ? WHERE tenant_id = ? AND webhook_id = ? RETURNING *"
 _DELETE = "DELETE FROM webhooks WHERE tenant_id = ? AND webhook_id = ? RETURNING webhook_id"
 
@@ -48,6 +48,14 @@ class Webhook:
     def to_json(self) -> dict[str, object]:
         """Return the webhook as HTTP answers have it."""
         return {name: getattr(self, name) for name in self.__slots__} | {"events": list(self.events)}
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookPage:
+    """Webhooks, the oldest first, and the cursor of the next page: None on the last."""
+
+    webhooks: Sequence[Webhook]
+    cursor: str | None
 
 
 def secret_name(webhook_id: str) -> str:
@@ -82,9 +90,11 @@ class Webhooks:
             )
         return made, secret
 
-    async def all(self, tenant_id: str) -> Sequence[Webhook]:
-        """Return the webhooks of a tenant, the oldest first."""
-        return [_webhook(row) for row in (await self._sql.run(_ALL, tenant_id)).rows]
+    async def page(self, tenant_id: str, *, after: str | None, limit: int) -> WebhookPage:
+        """Return the webhooks of a tenant that are newer than the one with the id `after`."""
+        rows = (await self._sql.run(_PAGE, tenant_id, after or "", limit + 1)).rows
+        webhooks = [_webhook(row) for row in rows[:limit]]
+        return WebhookPage(webhooks, webhooks[-1].webhook_id if len(rows) > limit else None)
 
     async def rotate(self, tenant_id: str, webhook_id: str) -> tuple[Webhook, str]:
         """Give a webhook another secret; return both. The next message is signed with it.

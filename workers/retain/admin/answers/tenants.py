@@ -96,9 +96,10 @@ class WebhookJson(TypedDict):
 
 
 class WebhooksJson(TypedDict):
-    """The webhooks of a tenant, the oldest first."""
+    """A page of webhooks, the oldest first."""
 
     webhooks: list[WebhookJson]
+    cursor: str | None
 
 
 class CreatedWebhookJson(WebhookJson):

@@ -31,10 +31,10 @@ class DeliveriesQuery(PageQuery):
     status: DeliveryStatus | None = Field(default=None, description="only `pending`, `delivered` or `failed` ones")
 
 
-async def list_webhooks(context: AdminContext, request: PathRequest) -> Response:
+async def list_webhooks(context: AdminContext, request: TypedRequest[None, PageQuery]) -> Response:
     """List the webhooks of the tenant, the oldest first."""
-    found = await context.webhooks().all(request.tenant_id)
-    return json_response({"webhooks": [webhook.to_json() for webhook in found]})
+    page = await context.webhooks().page(request.tenant_id, after=request.query.cursor, limit=request.query.limit)
+    return json_response({"webhooks": [webhook.to_json() for webhook in page.webhooks], "cursor": page.cursor})
 
 
 async def create_webhook(context: AdminContext, request: TypedRequest[WebhookBody, None]) -> Response:
@@ -86,14 +86,15 @@ RESOURCE: Resource[AdminContext] = Resource(
             _WEBHOOKS,
             list_webhooks,
             needs="owner",
+            query=QueryString(PageQuery),
             answers=(
                 Answer(
                     200,
-                    '`{"webhooks"}`: each with `webhook_id`, `url`, `events`, `created_by`, `created_at_ms`',
+                    '`{"webhooks", "cursor"}`: each with `webhook_id`, `url`, `events`, `created_by`, `created_at_ms`',
                     model=WebhooksJson,
                 ),
             ),
-            errors=("invalid_tenant", "unknown_tenant"),
+            errors=("invalid_limit", "invalid_tenant", "unknown_tenant"),
         ),
         Route(
             "POST",
