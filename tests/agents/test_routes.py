@@ -11,7 +11,7 @@ import pytest
 
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.context import AgentsContext
-from retain.agents.routes import MAX_INPUT_BYTES, MAX_METADATA_BYTES, ROUTER
+from retain.agents.routes import MAX_INPUT_BYTES, MAX_METADATA_BYTES, MAX_SCHEMA_BYTES, ROUTER
 from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound, RetainError
 from retain.http import Request
 from retain.tenants.register import Tenants
@@ -165,6 +165,22 @@ async def test_a_run_that_is_still_running_is_answered_with_202(deploy: Deploy) 
             LimitExceeded,
             "metadata_too_large",
             id="large metadata",
+        ),
+        pytest.param(
+            "acme/sdr",
+            {"input": "x", "output_schema": {"type": "object", "title": "x" * MAX_SCHEMA_BYTES}},
+            None,
+            LimitExceeded,
+            "schema_too_large",
+            id="a large schema",
+        ),
+        pytest.param(
+            "acme/sdr",
+            {"input": "x", "output_schema": {"$ref": "https://example.com/schema"}},
+            None,
+            InvalidInput,
+            "invalid_schema",
+            id="a schema that leads outside",
         ),
     ],
 )

@@ -28,6 +28,8 @@ TESTS: Mapping[str, str] = {
     "test_a_model_that_finds_too_much_is_cut",
     "retain.agents.learning.run_learning.MAX_ATTEMPTS": "tests/agents/test_run_learning.py::"
     "test_a_model_that_fails_is_asked_again_by_the_alarm_and_given_up_at_last",
+    "retain.agents.routes.MAX_SCHEMA_BYTES": "tests/agents/test_routes.py::"
+    "test_an_invalid_request_is_refused_before_an_instance_is_asked",
     "retain.agents.runs.episode_text.MAX_EPISODE_BYTES": "tests/agents/test_episode_text.py::"
     "test_a_long_episode_is_cut",
     "retain.agents.runs.owed.MAX_PARKED_CHARACTERS": "tests/agents/test_parked_runs.py::"

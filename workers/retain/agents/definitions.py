@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from retain.errors import RetainError
+from retain.json_schema import compile_schema
 from retain.memory.episodes import EpisodeSource
 from retain.memory.filters import compile_filter
 from retain.memory.recall.relevance import MIN_SCORE
@@ -174,7 +175,8 @@ class AgentDefinition(_StrictDefinition):
     agents it may delegate to. approval: those of its tools that a person approves before each call. working_memory:
     offers the tools `get_working_memory` and `set_working_memory`. procedures: by task type, workflows by id with their
     instructions, of which each run follows one; the first task type is that of runs that name none. decisions: what its
-    answers decide, for the decision log.
+    answers decide, for the decision log. output_schema: the JSON Schema of the object that each answer must be, unless a run
+    brings its own.
     """
 
     type: Name
@@ -192,7 +194,15 @@ class AgentDefinition(_StrictDefinition):
         default={}, max_length=20
     )
     decisions: DecisionConfig | None = None
+    output_schema: dict[str, JsonValue] | None = None
     limits: Limits = Limits()
+
+    @field_validator("output_schema")
+    @classmethod
+    def _schema_compiles(cls, schema: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
+        if schema is not None:
+            compile_schema(schema)
+        return schema
 
     @model_validator(mode="after")
     def _parts_agree(self) -> AgentDefinition:

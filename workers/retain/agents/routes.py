@@ -22,10 +22,12 @@ from retain.agents.conversations import routes as conversations
 from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
 from retain.application_keys.tokens import BoundUser
 from retain.dataclass_models import with_fields_of
-from retain.errors import Forbidden, LimitExceeded
+from retain.errors import Forbidden, InvalidInput, LimitExceeded
 from retain.errors.codes import Code
 from retain.http import Request, Response, idempotency_key, json_response
 from retain.identifiers import check_instance_id, new_id
+from retain.json_schema import compile_schema
+from retain.json_text import JsonObject
 from retain.memory.conversations.reading import shown_conversation
 from retain.memory.records.limits import json_bytes
 from retain.roles.principals import person_named
@@ -39,6 +41,8 @@ MAX_INPUT_BYTES = 256 * 1024
 """Largest input of a run, in bytes of UTF-8: of an object, of its compact JSON."""
 MAX_METADATA_BYTES = 10 * 1024
 """Largest metadata of a run, in bytes of compact JSON in UTF-8."""
+MAX_SCHEMA_BYTES = 16 * 1024
+"""Largest output schema of a run, likewise."""
 
 
 @with_fields_of(User)
@@ -51,13 +55,17 @@ class UserBody(BodyModel):
 
 
 class RunBody(BodyModel):
-    """The body of a run request. background: whether to answer when the run has begun, and not when it ends."""
+    """The body of a run request. background: whether to answer when the run has begun, and not when it ends.
+
+    output_schema: the JSON Schema of the object that the answer must be, instead of the definition's.
+    """
 
     input: str | dict[str, JsonValue]
     instance_id: str | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
     stream: bool = False
     background: bool = False
+    output_schema: dict[str, JsonValue] | None = None
     user: UserBody | None = None
 
     @model_validator(mode="after")
@@ -102,6 +110,7 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
         raise LimitExceeded(
             "the run's metadata is too large", code="metadata_too_large", limit_bytes=MAX_METADATA_BYTES
         )
+    _check_schema(body.output_schema)
     user = _user_of(request.http.bound, None if body.user is None else body.user.to_user())
     instance_id = new_id() if body.instance_id is None else check_instance_id(body.instance_id)
     key = idempotency_key(request.http)
@@ -111,7 +120,8 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
     if request.http.bound is not None:
         instance_id = request.http.bound.instance(instance_id)
     instance = context.instance(tenant_id, agent_type, instance_id)
-    asked = RunRequest(body.input, body.metadata, key, body.stream, user=user, by=_principal(request.http))
+    by = _principal(request.http)
+    asked = RunRequest(body.input, body.metadata, key, body.stream, user=user, by=by, output_schema=body.output_schema)
     if body.stream:
         after = last_event_id(request.http.headers)
         started = await instance.start(asked)
@@ -164,6 +174,18 @@ async def show_instance(context: AgentsContext, request: PathRequest) -> Respons
 
 def _bytes_of(value: RunInput) -> int:
     return len(value.encode()) if isinstance(value, str) else json_bytes(value)
+
+
+def _check_schema(schema: JsonObject | None) -> None:
+    """Raises: LimitExceeded (code `schema_too_large`); InvalidInput (code `invalid_schema`)."""
+    if schema is None:
+        return
+    if json_bytes(schema) > MAX_SCHEMA_BYTES:
+        raise LimitExceeded("the output schema is too large", code="schema_too_large", limit_bytes=MAX_SCHEMA_BYTES)
+    try:
+        compile_schema(schema)
+    except ValueError as error:
+        raise InvalidInput("the output schema is not a usable JSON Schema", code="invalid_schema") from error
 
 
 def _user_of(bound: BoundUser | None, named: User | None) -> User | None:
@@ -262,6 +284,8 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 "queue_full",
                 "input_too_large",
                 "metadata_too_large",
+                "schema_too_large",
+                "invalid_schema",
                 "invalid_last_event_id",
                 "episode_limit",
                 "run_quota",

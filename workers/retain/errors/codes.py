@@ -127,6 +127,7 @@ LimitExceededCode = Literal[
     "key_too_long",
     "limit_exceeded",
     "metadata_too_large",
+    "schema_too_large",
     "query_too_large",
     "statement_too_long",
     "too_many_lines",

@@ -50,7 +50,8 @@ class RunRequest:
     idempotency_key: for a second request with the same key the instance returns the same run. stream: whether the
     answer's text is kept for followers while the model writes it. parent, depth: the run that delegated to this one, and
     how many runs are above this one. budget: what the parent lets it spend. user: for whom the run acts; None for nobody
-    in particular. by: the principal that starts the run; None for a request of an earlier version.
+    in particular. by: the principal that starts the run; None for a request of an earlier version. output_schema: the JSON
+    Schema of the object that the answer must be; None for what the definition says.
     """
 
     input: RunInput
@@ -62,11 +63,13 @@ class RunRequest:
     budget: Budget = Budget()
     user: User | None = None
     by: str | None = None
+    output_schema: JsonObject | None = None
 
     @property
     def digest(self) -> str:
         """A hash that differs for another request with the same idempotency key, whoever makes it."""
         asked = [self.input, self.metadata, *([] if self.user is None else [self.user.id])]
+        asked += [] if self.output_schema is None else [{"output_schema": self.output_schema}]
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -92,6 +95,8 @@ class RunRequest:
             fields["user"] = self.user.to_json()
         if self.by is not None:
             fields["by"] = self.by
+        if self.output_schema is not None:
+            fields["output_schema"] = self.output_schema
         return fields
 
     @classmethod
@@ -102,6 +107,7 @@ class RunRequest:
         budget = fields.object_or_none("budget")
         parent = fields.object_or_none("parent")
         user = fields.object_or_none("user")
+        schema = fields.object_or_none("output_schema")
         return cls(
             input=fields.text_or_object("input"),
             metadata={} if metadata is None else metadata.content,
@@ -116,6 +122,7 @@ class RunRequest:
             else Budget(budget.integer_or_none("tokens"), budget.integer_or_none("delegations")),
             user=None if user is None else User.from_json(user.content),
             by=fields.text_or_none("by"),
+            output_schema=None if schema is None else schema.content,
         )
 
 

@@ -19,7 +19,7 @@ from retain.agents.runs.open_run import OpenRun
 from retain.agents.runs.run_state import MAX_ANSWERS, RunState, dropped_in
 from retain.agents.runs.tokens import Estimate
 from retain.agents.tools.built_in import Tool
-from retain.errors import RetainError, StreamInterrupted, Unavailable, UnusableAnswer
+from retain.errors import RetainError, SchemaMismatch, StreamInterrupted, Unavailable, UnusableAnswer
 from retain.errors.codes import Code, ForeignCode
 from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, OnText, Usage, usage_of
 from retain.models.retry import OnRetry, retries_observed
@@ -80,7 +80,8 @@ class Asking:
         run = self._journal.append(run, ModelAsked(turn, context.cut, context.messages_cut))
         settings = self._definition.model
         messages = [replace(one, content=valid_text(one.content)) for one in (*context.messages, *reminder)]
-        request = ChatRequest(messages, self._specs, settings.max_output_tokens, settings.temperature)
+        schema = run.request.output_schema or self._definition.output_schema
+        request = ChatRequest(messages, self._specs, settings.max_output_tokens, settings.temperature, schema)
         try:
             with retries_observed(self._on_retry(run, turn)):
                 reply = await self._complete(run, turn, request)
@@ -95,6 +96,9 @@ class Asking:
             return self._dropped(run, turn, error.code, error.message, self._counted(request, usage_of(error), ""))
         except Unavailable as error:
             return self._unavailable(run, turn, error)
+        except SchemaMismatch as error:
+            run = self._dropped(run, turn, error.code, error.message, self._counted(request, usage_of(error), ""))
+            return self._fail(run, turn, error.code, f"{error.message}: {_broken_rule(error)}")
         except RetainError as error:
             if usage_of(error) != Usage():
                 run = self._dropped(run, turn, error.code, error.message, usage_of(error))
@@ -202,3 +206,8 @@ class Asking:
         self, run: OpenRun, turn: int, code: Code | ForeignCode, message: str, server: ServerReport = UNREPORTED
     ) -> OpenRun:
         return self._journal.close(run, RunFailed(turn, code, message, server))
+
+
+def _broken_rule(error: SchemaMismatch) -> str:
+    path, problem = error.details.get("path"), error.details.get("problem")
+    return f"at {path}, {problem}" if path else f"{problem}"
