@@ -48,6 +48,8 @@ TESTS: Mapping[str, str] = {
     "test_only_a_key_that_runs_agents_makes_tokens",
     "retain.application_keys.keys.MAX_KEYS": "tests/application_keys/test_keys.py::"
     "test_a_tenant_has_a_hundred_valid_keys_and_pages_list_each_once",
+    "retain.admin.resources.runs.MAX_CANCELLED": "tests/shell/test_bulk_cancel.py::"
+    "test_which_runs_are_meant_has_to_be_said",
     "retain.admin.resources.runs.MAX_TEXT": "tests/shell/test_lists.py::"
     "test_runs_are_listed_searched_and_shown_below_v1",
     "retain.webhooks.endpoints.MAX_WEBHOOKS": "tests/shell/test_webhooks.py::"

@@ -191,7 +191,8 @@ CREATE_NOTHING = {
     **dict.fromkeys(("set_quotas", "set_default_quotas"), "null takes a number away"),
     **dict.fromkeys(("recall_memories", "verify_memories", "send_memory_message"), "ask"),
     **dict.fromkeys(
-        ("cancel_evaluation", "resume_evaluation", "cancel_run", "resume_run"), "continue or end what is there"
+        ("cancel_evaluation", "resume_evaluation", "cancel_run", "cancel_runs", "resume_run"),
+        "continue or end what is there",
     ),
     **dict.fromkeys(("replay_error", "dismiss_error"), "end what is there"),
     **dict.fromkeys(("rotate_webhook", "replay_delivery"), "change or repeat what is there"),

@@ -13,6 +13,7 @@ EXAMPLES: Mapping[str, object] = {
         "instance_id": "desk",
         "user": {"id": "ann", "name": "Ann", "locale": "en-GB", "timezone": "Europe/London"},
     },
+    "cancel_runs": {"user_id": "ann", "status": "waiting", "reason": "the order was withdrawn"},
     "cancel_run": {"reason": "the customer called"},
     "resume_run": {"call": "1.0", "decision": "approve", "reason": "checked by phone"},
     "rename_instance": {"title": "Refund of AB-2001"},

@@ -15,6 +15,8 @@ from retain.errors import InvalidInput
 from retain.ports import Row, Sql, SqlValue
 
 STATUSES = ("queued", "running", "waiting", "completed", "failed", "cancelled")
+OPEN: Final = "open"
+"""Stands for each status of a run that has not ended."""
 IN_QUEUE = "COALESCE(json_extract(waiting_for, '$.kind'), '') = 'queue'"
 """Which of the waiting runs are queued: D1 has them as runs that wait for their instance."""
 SCANNED: Final = 500
@@ -23,6 +25,7 @@ _CONDITIONS: Mapping[str, str] = {
     **{status: f"status = '{status}'" for status in STATUSES},
     "queued": f"status = 'waiting' AND {IN_QUEUE}",
     "waiting": f"status = 'waiting' AND NOT {IN_QUEUE}",
+    OPEN: "completed_at_ms IS NULL",
 }
 """By status; with literals, so that the index of the waiting runs is used."""
 _TEXT = """
@@ -58,8 +61,8 @@ class WantedRuns:
 
     def __post_init__(self) -> None:
         """Raises: InvalidInput (code `invalid_status`, `invalid_query`)."""
-        if self.status is not None and self.status not in STATUSES:
-            raise InvalidInput(f"a run's status is one of {', '.join(STATUSES)}", code="invalid_status")
+        if self.status is not None and self.status not in _CONDITIONS:
+            raise InvalidInput(f"a run's status is one of {', '.join(_CONDITIONS)}", code="invalid_status")
         if self.instance_id is not None and self.agent_type is None:
             raise InvalidInput("an instance is one of an agent: name its agent_type, too", code="invalid_query")
 

@@ -10,7 +10,7 @@ import re
 
 TENANTS, OF_OPERATORS = "/v1/tenants", "/admin/tenants"
 _AGENTS, _AGENTS_OF_OPERATORS = "/v1/agents/", "/admin/agents/"
-_OF_RUNS = re.compile(r"/v1/agents/[^/]+/(?:runs(?:/[^/]{26}(?:/(?:events|outcome))?)?|procedures|decisions)")
+_OF_RUNS = re.compile(r"/v1/agents/[^/]+/(?:runs(?:/cancel|/[^/]{26}(?:/(?:events|outcome))?)?|procedures|decisions)")
 """An agent may be called `runs`: its own routes have other names after that."""
 
 

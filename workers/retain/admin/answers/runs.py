@@ -44,6 +44,30 @@ class RunsJson(TypedDict):
     cursor: str | None
 
 
+class RunRefusalJson(TypedDict):
+    """Why an instance did not cancel a run."""
+
+    code: str
+    message: str
+
+
+class CancelledRunJson(TypedDict):
+    """A run that was to be cancelled, and its status after that. error: null unless its instance refused."""
+
+    run_id: str
+    agent_type: str
+    instance_id: str
+    status: RunStatus
+    error: RunRefusalJson | None
+
+
+class CancelledRunsJson(TypedDict):
+    """Runs that were to be cancelled, newest first."""
+
+    runs: list[CancelledRunJson]
+    cursor: str | None
+
+
 class LeftEpisodeJson(TypedDict):
     """An episode that a run left."""
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from retain.admin.answers.runs import InspectedRunJson, RunEventsJson, RunsJson
+from retain.admin.answers.runs import CancelledRunsJson, InspectedRunJson, RunEventsJson, RunsJson
 from retain.admin.context import AdminContext
-from retain.admin.run_list import IN_QUEUE, STATUSES, WantedRuns, run_rows
-from retain.errors import InvalidInput, NotFound
+from retain.admin.run_list import IN_QUEUE, OPEN, STATUSES, WantedRuns, run_rows
+from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.requests import CancelRequest
+from retain.agents.identity import instance_of
+from retain.errors import InvalidInput, NotFound, RetainError
 from retain.http import Response, json_response
-from retain.identifiers import check_id
+from retain.identifiers import check_agent_type, check_id
 from retain.json_text import read_own_json
 from retain.limits.pages import cut, sized
-from retain.ports import Row, Sql
+from retain.ports import AgentInstances, Row, Sql
+from retain.roles.principals import person_named
+from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import MAX_LIMIT, AgentType, PageLimit, PageQuery, QueryString, WholeNumber
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
@@ -31,6 +37,8 @@ _EVENT_CURSOR = re.compile(r"[0-9]{1,15}")
 
 MAX_TEXT = 200
 """Longest text to search runs for, in characters."""
+MAX_CANCELLED = 50
+"""Most runs that one request cancels."""
 
 
 class RunsQuery(PageQuery):
@@ -38,7 +46,10 @@ class RunsQuery(PageQuery):
 
     agent_type: AgentType | None = Field(default=None, description="only this agent's")
     instance_id: str | None = Field(default=None, max_length=64, description="only this instance's; needs `agent_type`")
-    status: str | None = Field(default=None, description=f"only runs with this status: {', '.join(STATUSES)}")
+    status: str | None = Field(
+        default=None,
+        description=f"only runs with this status: {', '.join(STATUSES)}; `{OPEN}`: any that have not ended",
+    )
     by: str | None = Field(
         default=None,
         max_length=512,
@@ -82,6 +93,53 @@ async def get_runs(context: AdminContext, request: TypedRequest[None, RunsQuery]
         )
     page = await list_runs(context.sql, request.tenant_id, wanted, limit=query.limit, cursor=query.cursor)
     return json_response(page)
+
+
+class CancelRunsBody(BodyModel):
+    """Which open runs to cancel, and why. limit: how many at most. cursor: of the answer before."""
+
+    agent_type: str | None = None
+    instance_id: str | None = Field(default=None, max_length=64)
+    user_id: str | None = Field(default=None, max_length=128)
+    by: str | None = Field(default=None, max_length=512)
+    status: Literal["queued", "running", "waiting"] | None = None
+    reason: str | None = Field(default=None, max_length=1000)
+    limit: int = Field(default=20, ge=1, le=MAX_CANCELLED)
+    cursor: str | None = None
+
+    @model_validator(mode="after")
+    def _names_which(self) -> CancelRunsBody:
+        if all(one is None for one in (self.agent_type, self.user_id, self.by, self.status)):
+            raise ValueError("name the agent, the user, who started the runs, or their status")
+        return self
+
+
+async def cancel_runs(context: AdminContext, request: TypedRequest[CancelRunsBody, None]) -> Response:
+    """Cancel the newest of the open runs that are named, each as when it is cancelled alone."""
+    body, http = request.body, request.http
+    wanted = WantedRuns(
+        agent_type=None if body.agent_type is None else check_agent_type(body.agent_type),
+        instance_id=body.instance_id,
+        status=body.status or OPEN,
+        by=body.by,
+        user_id=body.user_id,
+    )
+    page = await run_rows(context.sql, request.tenant_id, wanted, limit=body.limit, cursor=body.cursor)
+    by = http.principal or person_named(http.caller or "unknown")
+    done = await asyncio.gather(*(_cancelled(context.stores.instances, row, by, body.reason) for row in page.rows))
+    return json_response({"runs": done, "cursor": page.cursor})
+
+
+async def _cancelled(instances: AgentInstances, row: Row, by: str, reason: str | None) -> dict[str, object]:
+    """Cancel one run; return its status after that, or why it was not cancelled."""
+    run_id = row["run_id"]
+    named = {name: row[name] for name in ("run_id", "agent_type", "instance_id")}
+    instance = InstanceClient(instances, instance_of(row["tenant_id"], row["agent_type"], row["instance_id"]))
+    try:
+        report = await instance.cancel(CancelRequest(run_id, by, reason))
+    except RetainError as error:
+        return {**named, "status": row["status"], "error": {"code": error.code, "message": error.message}}
+    return {**named, "status": report.status, "error": None}
 
 
 async def get_run(context: AdminContext, request: PathRequest) -> Response:
@@ -228,6 +286,27 @@ RESOURCE: Resource[AdminContext] = Resource(
                 ),
             ),
             errors=("invalid_agent_type", "invalid_status", "invalid_query", "invalid_limit", "invalid_cursor"),
+        ),
+        Route(
+            "POST",
+            f"{_RUNS}/cancel",
+            cancel_runs,
+            needs="operator",
+            scope="runs",
+            body=JsonBody(CancelRunsBody),
+            takes="`agent_type`, with `instance_id` if it is one instance; `user_id`; `by`: who started them; `status`:"
+            " `queued`, `running` or `waiting`; at least one of the four. `limit`, 20 unless given, 50 at most; `reason`,"
+            " and the `cursor` of the answer before",
+            answers=(
+                Answer(
+                    200,
+                    '`{"runs", "cursor"}`: each with its `status` after that (`cancelled`, or `running` while'
+                    " [a call ends](agents.md#cancelling)), or the `error` with which its instance refused. A `cursor` means"
+                    " that there may be more",
+                    model=CancelledRunsJson,
+                ),
+            ),
+            errors=("invalid_agent_type", "invalid_query", "invalid_cursor"),
         ),
         Route(
             "GET",
