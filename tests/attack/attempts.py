@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from retain.admin.mcp import _TOOLS as MEMORY_TOOLS
 from retain.routing.application_paths import applications_path
 from retain.routing.route import Route
-from tests.attack.known import Known
+from tests.attack.known import ULID, Known
 from tests.attack.tenants import ATTACKER, MEMBERS, TOOL, VICTIM
 from tests.attack.values import Values
 from tests.shell.guarded_routes import ACCOUNT
@@ -26,6 +26,8 @@ ROUTES: tuple[Route[Any], ...] = tuple(route for resource in ANSWERED for route 
 GATEWAY = tuple(route for route in ROUTES if route.guard == "API key")
 """The routes of the tool proxy."""
 _SECRET = ("cf-access-jwt-assertion", "authorization")
+_PROFILES = "/client/v4/accounts/{account}/agent-memory/namespaces/{tenant}/profiles"
+_HEXADECIMAL = re.compile(r"[0-9a-f]{32}")
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
@@ -72,6 +74,7 @@ class Attacker:
             "POST /mcp": self._gateway_message,
             "POST /admin/tenants/{tenant}/mcp": self._memory_message,
             "POST /admin/tenants/{tenant}/import": self._lines,
+            f"POST {_PROFILES}/{{profile}}/ingest": self._conversation,
             "POST /api/v1/tools/{tool_name}": lambda: _json({"order_id": self._values.known("id")}),
         }
 
@@ -131,9 +134,16 @@ class Attacker:
             return quote(self._values.known("id"), safe="")
         if name == "message_id":
             return f"msg_{self._values.known('run_id')}"
+        if name in ("error_id", "job_id"):
+            return self._number_of(name, _HEXADECIMAL if name == "error_id" or "/ingest/" in route.path else ULID)
         if name == "against":
             return self._values.known("run_id")
         return quote(self._values.known(name), safe="")
+
+    def _number_of(self, name: str, form: re.Pattern[str]) -> str:
+        """Return a known id that has the form of these, if there is one. Ids of errors have that of ingest jobs."""
+        drawn = [self._values.known("job_id" if name == "error_id" else name) for _ in range(8)]
+        return next((one for one in drawn if form.fullmatch(one)), drawn[0])
 
     def _hostile_segment(self) -> str:
         text = self._values.hostile()
@@ -195,6 +205,14 @@ class Attacker:
     def _gateway_message(self) -> bytes:
         name = self._rng.choice((TOOL, TOOL, TOOL, f"{VICTIM}:{TOOL}", self._values.hostile()))
         return self._message(name, {"order_id": self._values.known("id")})
+
+    def _conversation(self) -> bytes:
+        messages = [
+            {"role": self._rng.choice(("user", "assistant")), "content": one["content"]}
+            for one in self._values.messages()
+        ]
+        session = {"sessionId": self._values.known("any")} if self._rng.random() < 0.3 else {}
+        return _json({"messages": messages, **session})
 
     def _message(self, name: str, arguments: Mapping[str, object]) -> bytes:
         if self._rng.random() < 0.1:

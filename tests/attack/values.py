@@ -206,7 +206,7 @@ class Values:
         drawn = rng.random()
         if drawn < 0.05:
             made["$or"] = [{"tenant_id": VICTIM}]
-        elif drawn < 0.45:
+        elif drawn < 0.7:
             made = self._alternatives() if rng.random() < 0.7 else {**made, **self._alternatives()}
         return made
 
@@ -214,12 +214,13 @@ class Values:
         """Return joined conditions. Most records of both tenants meet some of them."""
         rng = self.rng
         inner: list[dict[str, object]] = [
-            {key: self._criterion()} for key in rng.choices(_METADATA_KEYS[:7], k=rng.choice((1, 2, 2)))
+            {key: self._criterion()}
+            for key in rng.choices(_METADATA_KEYS[: 3 if rng.random() < 0.9 else 7], k=rng.choice((1, 2, 2)))
         ]
         met: Sequence[dict[str, object]] = ({"topic": "vault"}, {"level": {"$gte": 1}}, {"level": {"$ne": 1}})
         inner.append(rng.choice((*met, *met, {"$or": inner[:2]}, {"$and": inner[:1]})))
         rng.shuffle(inner)
-        return {"$or" if rng.random() < 0.7 else "$and": inner}
+        return {"$or" if rng.random() < 0.8 else "$and": inner}
 
     def _criterion(self) -> object:
         return self.rng.choice(
