@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,8 @@ import pytest
 from retain.application_keys.origins import SENT
 from tests.clients.conftest import Application
 from tests.clients.wire import Wire
-from tests.docs.markdown import page
+from tests.docs.markdown import page, spans
+from tools.clients import TYPESCRIPT
 from tools.paths import NODE_BIN
 
 HERE = Path(__file__).parent
@@ -68,6 +70,19 @@ def test_its_decisions_and_readers(package: Path) -> None:
     printed = node(["--test", "--test-reporter=tap", HERE / "typescript.test.mjs"], package, variables)
     assert "# fail 0" in printed
     assert int(printed.partition("# pass ")[2].split()[0]) >= 11
+
+
+def test_the_types_of_events_have_the_names_and_fields_that_the_page_lists() -> None:
+    typed = (TYPESCRIPT / "src" / "server-events.ts").read_text().partition("export interface EventData {")[2]
+    declared = dict(re.findall(r'^  "([a-z.]+)": (.*);$', typed.partition("\n}\n")[0], re.MULTILINE))
+    section = page("docs/agents.md").text.partition("\n| event | data |\n|---|---|\n")[2].partition("\n\n")[0]
+    rows = [line.strip("| ").split(" | ", 1) for line in section.splitlines()]
+    listed = {name: spans(fields) for names, fields in rows for name in spans(names)}
+    assert declared.keys() == listed.keys()
+    of_either = {"approval.requested": {"approved", "by", "reason"}}
+    for name, fields in listed.items():
+        known = declared[name].replace("Called", "turn call")
+        assert [field for field in fields if field not in known and field not in of_either.get(name, ())] == [], name
 
 
 def test_both_clients_repeat_the_same(library: Any, package: Path) -> None:

@@ -18,7 +18,7 @@ export { RunStream } from "./run-stream.js";
 export type { StartOptions } from "./runs.js";
 export { type Api, hasEnded, type Run, type Schemas } from "./schemas.js";
 export type { operations, paths } from "./schema.js";
-export type { StreamedEvent } from "./server-events.js";
+export type { EventData, StreamedEvent } from "./server-events.js";
 export type { Send } from "./transport.js";
 
 export interface RetainOptions {

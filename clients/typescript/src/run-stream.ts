@@ -81,9 +81,9 @@ export class RunStream implements AsyncIterable<StreamedEvent> {
     this.result = resultOf(event);
   }
 
-  private noteRun(data: Record<string, unknown>): void {
-    this.runId = String(data["run_id"]);
-    this.instanceId = String(data["instance_id"]);
+  private noteRun(data: { run_id: string; instance_id: string }): void {
+    this.runId = data.run_id;
+    this.instanceId = data.instance_id;
   }
 
   private async pause(error: unknown): Promise<void> {

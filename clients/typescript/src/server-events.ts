@@ -1,13 +1,40 @@
 import type { Schemas } from "./schemas.js";
 
-/** One event of a run. name: as docs/agents.md of the server lists them. id: its position, where it has one. */
-export interface StreamedEvent {
-  name: string;
-  // The document has no types for the data of events: each name has its own.
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
-  data: Record<string, any>;
-  id?: string;
+interface Called {
+  turn: number;
+  /** `turn.index`. */
+  call: string;
 }
+type Arguments = Record<string, unknown>;
+
+/** The data of each event, as docs/agents.md of the server lists them. */
+export interface EventData {
+  "run.queued": { run_id: string; instance_id: string; queue_position: number };
+  "run.started": { run_id: string; instance_id: string; agent_type: string; memory: Schemas["RunMemory"] };
+  "text.delta": { turn: number; offset: number; text: string };
+  "text.completed": { turn: number; text: string; finish_reason: string };
+  "answer.dropped": { turn: number; code: string; message: string };
+  "call.retried": { turn: number; call?: string; code: string; delay_ms: number };
+  "model.unavailable": { turn: number; code: string; retry_at_ms: number; gives_up_at_ms: number };
+  "tool.called": Called & { name: string; arguments: Arguments };
+  "tool.answered": Called & { name: string; failed: boolean; content: string };
+  "memory.recalled": Called & { records: { id: string; score: number }[] };
+  "memory.stored": Called & { id: string; created: boolean };
+  "approval.requested": Called & { name: string; arguments: Arguments; expires_at_ms: number };
+  "approval.answered": Called & { approved: boolean; by: string; reason: string | null };
+  "run.suspended": Called & { waiting_for: Record<string, unknown> };
+  "run.resumed": { turn: number; call?: string };
+  "run.recovered": { turn: number; times: number };
+  "run.cancelling": { by: string; reason: string | null };
+  "run.completed": Schemas["RunResult"];
+  "run.failed": Schemas["RunResult"];
+  "run.cancelled": Schemas["RunResult"];
+}
+
+/** One event of a run. id: its position, where it has one. A newer server may send events with other names: ignore them. */
+export type StreamedEvent = {
+  [Name in keyof EventData]: { name: Name; data: EventData[Name]; id?: string };
+}[keyof EventData];
 
 const LAST: ReadonlySet<string> = new Set(["run.completed", "run.failed", "run.cancelled"]);
 
@@ -50,5 +77,6 @@ function note(fields: Map<string, string>, line: string): void {
 
 function eventOf(fields: Map<string, string>, data: string): StreamedEvent {
   const id = fields.get("id");
-  return { name: fields.get("event") ?? "message", data: JSON.parse(data), ...(id === undefined ? {} : { id }) };
+  const event = { name: fields.get("event"), data: JSON.parse(data), ...(id === undefined ? {} : { id }) };
+  return event as StreamedEvent;
 }
