@@ -21,7 +21,7 @@ from tests.support.instances import shipped_embedder
 
 COMPONENTS = {
     "vector", "words", "recency", "related", "following", "temporal", "dated", "speaker", "asking", "exact",
-    "importance", "confidence", "around", "user", "standing", "preference", "context", "contradicted", "repeated",
+    "importance", "confidence", "around", "user", "standing", "preference", "context", "contradicted", "repeated", "alone",
 }  # fmt: skip
 
 

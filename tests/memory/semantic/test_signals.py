@@ -69,6 +69,16 @@ async def test_turns_of_one_conversation_do_not_warm_each_other_by_time(substrat
     assert {hit.components["around"] for hit in await substrate.hits("Where do I deploy my site?")} == {0.0}
 
 
+async def test_a_short_record_outside_conversations_makes_up_for_what_turns_borrow_from_their_neighbours(
+    substrate: Substrate,
+) -> None:
+    await fill(substrate, ("The tent is in the cellar.", f"The tent is in the loft. {PAGE}"))
+    assert {hit.components["alone"] for hit in await substrate.hits("Where is the tent?")} == {0.0}
+    await substrate.store("The tent leaks.", utterance=Utterance("chat", 0, "Ann", NOW))
+    alone = {hit.record.content[:20]: hit.components["alone"] for hit in await substrate.hits("Where is the tent?")}
+    assert alone == {"The tent is in the c": 1.0, "The tent is in the l": 0.0, "The tent leaks.": 0.0}
+
+
 async def test_unrelated_documents_do_not_come_before_short_facts(substrate: Substrate) -> None:
     await fill(substrate, (*NOTES, *FACTS))
     await fill(substrate, tuple(f"{PAGE} Page {number} of the minutes." for number in range(10)))

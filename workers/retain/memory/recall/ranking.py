@@ -16,6 +16,8 @@
           + standing   if the record is a standing instruction, and the query a request
           + preference if the record states a preference, and the query is a request
           + speaker    * s, if the query names who said it
+          + alone      * s, if the record is in no conversation, and others are: a turn has the words of its neighbours and
+                         the next turn's cosine, too
           + asking     * s * share of the record's sentences that are questions: a question is seldom an answer
           + exact      * share of the query's exact terms that the record has
           + importance * (importance - 0.5)
@@ -87,6 +89,7 @@ class Weights:
     standing: float = 2.0
     preference: float = 1.0
     speaker: float = 0.5
+    alone: float = 1.0
     asking: float = -1.0
     exact: float = 9.0
     importance: float = 1.0
@@ -180,6 +183,7 @@ def rank(
     whole = sum(own.values()) or 1.0
     around = _by_distance(chosen)
     short = {c.id: _shortness(c.length, chosen) for c in candidates}
+    alone = chosen.alone if any(c.place is not None and short[c.id] for c in candidates) else 0.0
     for c in candidates:
         s = short[c.id]
         covered = _covered(c, turns, own, around) / whole if s else 0.0
@@ -193,6 +197,7 @@ def rank(
             "standing": chosen.standing if c.standing and query.request else 0.0,
             "preference": chosen.preference if c.preference and query.request else 0.0,
             "speaker": chosen.speaker * s if c.by_named else 0.0,
+            "alone": alone * s if c.place is None else 0.0,
             "asking": chosen.asking * s * c.asking,
             "exact": chosen.exact * c.exact,
             "importance": chosen.importance * (c.importance - 0.5),
