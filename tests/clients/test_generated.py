@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -61,3 +62,9 @@ def test_the_synchronous_client_waits_for_nothing() -> None:
     assert text == "def f() -> Iterator[int]:\n    for x in Runs(h).close(): ...\n"
     for path in sorted(Path(PYTHON / "retain_client" / "synchronous").glob("*.py")):
         assert not re.search(r"\b(async|await|Async\w+|Awaitable|asyncio\w*)\b", path.read_text()), path.name
+
+
+def test_the_typescript_client_is_tried_with_the_packages_that_it_names() -> None:
+    named = json.loads((TYPESCRIPT / "package.json").read_text())["dependencies"]
+    tried = json.loads((ROOT / "package.json").read_text())["devDependencies"]
+    assert named == {"openapi-fetch": tried["openapi-fetch"]}
