@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import repeat
 from operator import xor
@@ -184,15 +184,17 @@ def rank(
     around = _by_distance(chosen)
     short = {c.id: _shortness(c.length, chosen) for c in candidates}
     alone = chosen.alone if any(c.place is not None and short[c.id] for c in candidates) else 0.0
+    sums = _Sums(own)
+    dated = bool(query.dated)
     for c in candidates:
         s = short[c.id]
-        covered = _covered(c, turns, own, around) / whole if s else 0.0
+        covered = _covered(c, turns, own, around, sums) / whole if s else 0.0
         c.components = {
             "vector": chosen.vector * c.cosine,
             "words": chosen.words * (s * covered + (1.0 - s) * c.bm25 / ((BM25_K1 + 1) * whole)),
             "following": chosen.following * s * max(c.following, 0.0),
             "temporal": chosen.temporal if query.asks_when and c.names_time else 0.0,
-            "dated": chosen.dated if query.dates(c.at_ms) else 0.0,
+            "dated": chosen.dated if dated and query.dates(c.at_ms) else 0.0,
             "user": chosen.user if c.by_user and query.of_user else 0.0,
             "standing": chosen.standing if c.standing and query.request else 0.0,
             "preference": chosen.preference if c.preference and query.request else 0.0,
@@ -205,9 +207,10 @@ def rank(
         }
         c.score = sum(c.components.values())
     if query.context_stems:
+        sums = _Sums(spoken)
         for c in candidates:
             s = short[c.id]
-            covered = _covered(c, turns, spoken, around) / whole if s else 0.0
+            covered = _covered(c, turns, spoken, around, sums) / whole if s else 0.0
             _add(c, "context", chosen.words * (s * covered + (1.0 - s) * c.context / ((BM25_K1 + 1) * whole)))
     ordered = sorted(candidates, key=_by_score)
     if query.message:
@@ -262,25 +265,41 @@ def _shortness(length: int, weights: Weights) -> float:
     return 0.0 if length > WINDOW_LIMIT else min(1.0, weights.short / max(length, 1)) ** 2
 
 
-def _covered(item: Candidate, turns: Turns, idf: Mapping[str, float], around: Sequence[tuple[float, int]]) -> float:
+def _covered(
+    item: Candidate, turns: Turns, idf: Mapping[str, float], around: Sequence[tuple[float, int]], own: _Sums
+) -> float:
     """Return the sum of idf of the query's words that the item has or, discounted by distance, its neighbours have.
 
-    around: the discount at each distance from the item, the largest first.
+    around: the discount at each distance from the item, the largest first. own: sums of idf.
     """
-    total = sum([idf[t] for t in item.has])
+    total = own[item.has]
     if item.place is None:
         return total
     conversation, position = item.place
-    missing = idf.keys() - item.has
+    missing: Set[str] | None = None
     for discount, distance in around:
-        if not missing:
-            break
         turn = turns.get((conversation, position + distance))
         if turn:
+            missing = idf.keys() - item.has if missing is None else missing
+            if not missing:
+                break
             found = turn & missing
             total += discount * sum([idf[t] for t in found])
             missing -= found
     return total
+
+
+class _Sums(dict[frozenset[str], float]):
+    """The sum of idf of each set of stems: many texts have the same ones."""
+
+    def __init__(self, idf: Mapping[str, float]) -> None:
+        super().__init__()
+        self._idf = idf
+
+    def __missing__(self, stems: frozenset[str]) -> float:
+        """Add them up."""
+        self[stems] = found = sum([self._idf[stem] for stem in stems])
+        return found
 
 
 def _by_distance(weights: Weights) -> list[tuple[float, int]]:

@@ -67,7 +67,8 @@ async def read_first(
     statistics = counted.with_words([one.having for one in words])
     idf = statistics.idf(query)
     ranked, context = by_words(words, query, idf, statistics.average)
-    dated = frozenset(one for found in words for one, at_ms in found.at_ms.items() if query.dates(at_ms))
+    times = (times for found in words for times in found.at_ms.items()) if query.dated else ()
+    dated = frozenset([one for one, at_ms in times if query.dates(at_ms)])
     whole = sum(query.exact.values())
     exact: dict[str, float] = {}
     for (phrase, _), result in zip(phrases, rest, strict=True):

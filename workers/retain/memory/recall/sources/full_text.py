@@ -67,7 +67,7 @@ def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
         for stem, own in zip(stems, forms, strict=True)
         for term in own
     ]
-    asked = {"terms": terms, "wanted": wanted}
+    asked = {"terms": [f"{_MARK}{term} " for term in terms], "wanted": wanted}
     where, values = visible.where(texts)
     met = newest_looked_up(visible, NARROW, NARROW_EACH)
     looked, numbers, narrow_values = ("", "", ()) if met is None else met
@@ -83,7 +83,7 @@ def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
         )
         SELECT (SELECT json_group_object(stem, records) FROM known) AS known,
                json_group_array(json_array(r.id, {_WORDS}, {_AT}{"".join(groups)})) AS found
-        FROM found f {texts.records.format(number="f.number")} WHERE {where}
+        FROM ({_UNTAGGED}) f {texts.records.format(number="f.number")} WHERE {where}
         """,
         (json.dumps(asked), *narrow_values, *values),
     )
@@ -151,17 +151,20 @@ _FOUND = "\n".join(
         _newest("ones", ["rare", "twos"], COMMON_ONE),
     ]
 )
+_MARK = "\x1e"
+_UNTAGGED = f"SELECT number, replace(content, substr(content, 1, 8), char({ord(_MARK)})) AS content FROM found LIMIT -1"
+"""What was found with a mark before each word, instead of the tag of its own scope. The limit makes SQLite do it once."""
 _WORDS = (
     "(length(f.content) - length(replace(f.content, ' ', ''))) / CASE WHEN r.scope_id LIKE 'user.%' THEN 2 ELSE 1 END"
 )
 """How many words a text has. A user's are there twice, first under the own tag, then under that of all users."""
 _AT = "COALESCE(r.said_at_ms, r.valid_from_ms)"
-_TERM = "substr(f.content, 1, 8) || (?1 ->> '$.terms[{place}]') || ' '"
+_TERM = "(SELECT ?1 ->> '$.terms[{place}]')"
 _COUNT = (
     f"CASE instr(f.content, {_TERM}) WHEN 0 THEN 0 ELSE"
     f" (length(f.content) - length(replace(f.content, {_TERM}, ''))) / length({_TERM}) END"
 )
-"""How often a text has the term of a place, under the tag of its own scope."""
+"""How often a text has the term of a place, which is read once for all texts."""
 
 
 def _most(counts: Sequence[str]) -> str:
