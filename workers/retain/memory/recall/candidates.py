@@ -347,9 +347,7 @@ def _around(is_chosen: str, is_met: str) -> str:
 def _stems_in(spaced: str, stems: Sequence[Sequence[str]]) -> str:
     """Return an expression for which of the statement's stems a text has: a JSON array of numbers of `STEMS_EACH` bits."""
     places = iter(range(sum(map(len, stems))))
-    found = [
-        " OR ".join(f"instr({spaced}, (SELECT ?1 ->> '$.terms[{next(places)}]')) > 0" for _ in forms) for forms in stems
-    ]
+    found = [" OR ".join(f"instr({spaced}, ?1 ->> '$.terms[{next(places)}]') > 0" for _ in forms) for forms in stems]
     bits = [f"({one}) << {place % STEMS_EACH}" for place, one in enumerate(found)]
     groups = [bits[at : at + STEMS_EACH] for at in range(0, len(bits), STEMS_EACH)]
     return f"json_array({', '.join(' | '.join(f'({bit})' for bit in group) for group in groups)})"
