@@ -95,7 +95,7 @@ def read_matching(row: Row) -> Matching:
 
 
 def newest_looked_up(visible: Visible, most: int, several: int) -> tuple[str, str, tuple[str, str]] | None:
-    """Return SQL for a WITH clause, and for the `number`s of the newest records that indexes find for the filter.
+    """Return SQL for a WITH clause, and for the numbers (`number`) of the newest records that indexes find for the filter.
 
     The last are the clause's values. None where no index finds what meets the filter. most, several: about how many numbers,
     if the filter asks for one value, or for several.
