@@ -264,8 +264,8 @@ def with_neighbours(
 
     The Worker gets one text instead of some hundred rows: converting each value costs more than finding it. Of a text it
     gets which of the `stems` it has, not its words. A turn next to several of the records is in it several times: finding
-    that out here would read more rows. `whole` has each row's record as JSON of `RECORD_COLUMNS`, with `SEPARATOR` between, if
-    it is short, and if it is one of the records or next to one.
+    that out here would read more rows. `whole` has each row's record as JSON of `RECORD_COLUMNS`, with `SEPARATOR` between,
+    if it is short, and if it is one of the records or next to one.
 
     adjacent: what was recorded just before and after the first of them, outside conversations, is in it, too: what belongs
     to one event is recorded together, and may share no word with the query. met: the numbers of all records that meet the
