@@ -21,6 +21,7 @@ USERS = ("ann", "bob")
 INSTANCES = ("desk", "phone")
 DATASETS = ("first", "second")
 TOOL = "create_order"
+UPSTREAM = "https://orders.example.com"
 SUBJECT = "emil@example.com"
 KINDS = ("preferences", "cart", "conversation", "order_history", "system_logs")
 
@@ -71,7 +72,9 @@ class Furnished:
         await self._do("PUT", f"/admin/tenants/{self._tenant}", {"max_memories_per_user": 5000})
         member = f"email:{MEMBERS[self._tenant]}"
         await self._do("PUT", f"/admin/tenants/{self._tenant}/roles/{member}", {"role": "owner"})
-        hears = {"url": f"https://hooks.example/{self._tenant}"}
+        hears = {
+            "url": f"{UPSTREAM}/hooks/{self._tenant}"
+        }  # it answers: no message is sent again while rows are compared
         await self._do("POST", f"/admin/tenants/{self._tenant}/webhooks", hears)
         await self._memories()
         await self._runs()

@@ -27,7 +27,7 @@ from retain.host.crypto import HostCrypto
 from tests.attack.attempts import GATEWAY, ROUTES, Attacker
 from tests.attack.evidence import Evidence, Rows, rows_of
 from tests.attack.known import Known
-from tests.attack.tenants import ATTACKER, MEMBERS, TOOL, VICTIM, Answer, Furnished
+from tests.attack.tenants import ATTACKER, MEMBERS, TOOL, UPSTREAM, VICTIM, Answer, Furnished
 from tests.attack.trial import wrongs
 from tests.e2e.access_team import OWNER, Deployment, deployment
 from tests.e2e.puppet import MODEL, Puppet
@@ -41,7 +41,6 @@ pytestmark = pytest.mark.workerd
 ATTEMPTS = 400
 GATEWAY_ATTEMPTS = 120
 """Attempts on the tool proxy alone, after the others."""
-UPSTREAM = "https://orders.example.com"
 SEED = 20261122
 _PROXIES = [f"{route.method} {route.path}" for route in GATEWAY]
 _OF_THE_INDEX = "/facts"
