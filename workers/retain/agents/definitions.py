@@ -20,8 +20,9 @@ BUILT_IN = frozenset(
 )
 """Names of the runtime's own tools, which no tool of the gateway may have."""
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+# Comments, since a reference page reads the patterns of what has a docstring as markup.
+# A list of names: the list may be any sequence, the names are texts.
 Names = Annotated[tuple[Name, ...], Field(strict=False)]
-"""A list of names: the list may be any sequence, the names are texts."""
 
 Learning = Literal["rules", "model"]
 """How facts are learned from a run."""
@@ -145,8 +146,8 @@ class Limits(_StrictDefinition):
     queue_minutes: float = Field(default=60, gt=0, le=24 * 60)
 
 
+# A decision, as an answer's first word.
 Label = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
-"""A decision, as an answer's first word."""
 
 
 class DecisionConfig(_StrictDefinition):
