@@ -17,7 +17,7 @@ from tests.docs.markdown import Page, project_files
 from tests.docs.shell import commands_in, make_environment
 from tools.paths import CACHE, ROOT
 
-_FILE = re.compile(r"# (\S+?)(, at its end)?\n")
+_FILE = re.compile(r"(?:#|//|<!--) (\S+?)(, at its end)?(?: -->)?\n")
 _ANSWERS = ("json", "text")
 _PATIENCE_S = 120
 
@@ -40,12 +40,24 @@ class Command:
     language: str = "text"
 
 
-def steps(page: Page) -> list[File | Command]:
+@dataclass(frozen=True)
+class Browsed:
+    """A line of the page that says what is done, or seen, in a browser."""
+
+    line: str
+
+
+Step = File | Command | Browsed
+
+
+def steps(page: Page) -> list[Step]:
     """Return what the page has its reader do, in order. The answer that follows a block is its last command's."""
-    found: list[File | Command] = []
+    found: list[Step] = []
     for language, body in page.fences():
         if language == "sh":
             found += [Command(text) for text in commands_in(body)]
+        elif language == "browser":
+            found += map(Browsed, body.splitlines())
         elif language in _ANSWERS:
             last = found.pop()
             assert isinstance(last, Command), f"{page.name}: nothing is typed before this answer: {body}"
@@ -75,10 +87,14 @@ def checkout(folder: Path) -> Path:
 
 
 class Terminal:
-    """A shell that stays, so that a command finds the variables of those before it. curl in it asks no proxy."""
+    """A shell that stays, so that a command finds the variables of those before it. curl in it asks no proxy.
+
+    status: the exit status of the last command.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Open it in this folder."""
+        self.status = 0
         (folder / CACHE.name / ".curlrc").write_text(f'noproxy = "*"\nmax-time = {_PATIENCE_S}\n')
         self._process = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],
@@ -96,14 +112,15 @@ class Terminal:
         end = f"--- {os.urandom(8).hex()}"
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{{ {command}\n}} </dev/null\nprintf '\\n%s\\n' '{end}'\n")
+        self._process.stdin.write(f"{{ {command}\n}} </dev/null\nprintf '\\n%s %s\\n' '{end}' $?\n")
         self._process.stdin.flush()
         too_long = threading.Timer(_PATIENCE_S, self._kill)
         too_long.start()
         printed: list[str] = []
         try:
             for line in self._process.stdout:
-                if line.rstrip("\n") == end:
+                if line.startswith(end):
+                    self.status = int(line.removeprefix(end))
                     return "".join(printed).removesuffix("\n")
                 printed.append(line)
         finally:
