@@ -12,7 +12,7 @@ export WRANGLER_SEND_METRICS := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev test test-host test-workerd soak attack kills endurance coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run clients lock clean
+.PHONY: help setup chromium demo dev test test-host test-workerd soak attack kills endurance coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run clients lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,13 +35,16 @@ python_modules/pyvenv.cfg: locks/worker.txt tools/vendor.py | .venv/.ready
 
 setup: .venv/.ready node_modules/.ready python_modules/pyvenv.cfg ## install everything the other targets need
 
+chromium: .venv/.ready ## install the browser of the tests where this user may, or say how
+	@$(VENV) -m tools.chromium
+
 demo: setup ## run the order-triage scenario end to end on the real workerd
 	@$(VENV) -m retain.cli demo
 
 dev: setup ## serve on $PORT (8787) in the foreground; GET /healthz answers when ready
 	@$(VENV) -m retain.cli dev --port $(PORT)
 
-test: setup ## run all tests, on the host and on the real workerd
+test: setup chromium ## run all tests, on the host and on the real workerd
 	$(VENV) -m pytest -n 3 --dist loadscope
 
 test-host: setup ## run the tests that need no workerd
@@ -53,7 +56,7 @@ coverage: setup ## run the host tests and count the branches that they take; bel
 mutants: setup ## cut the wires between the parts, and see which cut no test notices: make mutants [MODULES="entry brief"] [SAMPLE=60] [BY_HAND=1] [RESUME=1]
 	@$(VENV) -m tools.mutants $(MODULES) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(BY_HAND),--by-hand) $(if $(RESUME),--resume)
 
-test-workerd: setup ## run the tests that need workerd
+test-workerd: setup chromium ## run the tests that need workerd
 	$(VENV) -m pytest -n 2 --dist loadscope -m workerd
 
 soak: setup ## run the state machines marked soak for hours: make soak [SOAK_MINUTES=240] [SEED=1]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pygments.lexers.special import TextLexer
+
 from retain.version import __version__
 from tools.site.docstrings import as_rst
 
@@ -32,5 +34,6 @@ def _docstring(_app: Any, _what: str, _name: str, _thing: Any, _options: Any, li
 
 
 def setup(app: Any) -> None:
-    """Register how docstrings are read."""
+    """Register how docstrings are read, and show the steps in a browser (docs/support-chat.md) as text."""
+    app.add_lexer("browser", TextLexer)
     app.connect("autodoc-process-docstring", _docstring)
