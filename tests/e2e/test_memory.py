@@ -1,12 +1,8 @@
-"""A hundred large requests at once do not take the isolate over its memory, whatever their kind.
-
-`LOADS=whole` sends a hundred of every kind. Without it the kinds that take longest send thirty.
-"""
+"""A hundred large requests at once do not take the isolate over its memory, whatever their kind."""
 
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections import Counter
@@ -31,10 +27,6 @@ MIB = 1_048_576
 ISOLATE_BYTES = 128 * 1_000_000
 """What an isolate may take. Source: https://developers.cloudflare.com/workers/platform/limits/#memory"""
 AT_ONCE = 100
-FEWER = AT_ONCE if os.environ.get("LOADS") == "whole" else 30
-"""Requests of the kinds in `LONG`, which are tried whole in CI."""
-LONG = frozenset(("bodies without a length", "ingests", "runs", "large arguments over MCP"))
-"""Kinds of which a hundred requests take the most time."""
 _MEMORIES = "/admin/tenants/memory/memories"
 _JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
@@ -69,16 +61,15 @@ class Loaded:
     measured: MeasuredServer
     api_key: str
 
-    def at_once(self, kind: str, send: Callable[[httpx.Client, int], httpx.Response]) -> Counter[tuple[int, str]]:
-        """Send the requests of a kind at once; return how often each status and code was answered."""
-        count = FEWER if kind in LONG else AT_ONCE
+    def at_once(self, send: Callable[[httpx.Client, int], httpx.Response]) -> Counter[tuple[int, str]]:
+        """Send a hundred requests at once; return how often each status and code was answered."""
 
         def one(number: int) -> tuple[int, str]:
             answer = send(self.measured.api, number)
             return answer.status_code, answer.json()["code"] if answer.status_code >= 400 else ""
 
-        with ThreadPoolExecutor(count) as pool:
-            return Counter(pool.map(one, range(count)))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return Counter(pool.map(one, range(AT_ONCE)))
 
 
 def _tool(origin: str, mebibytes: int) -> dict[str, object]:
@@ -175,11 +166,11 @@ def _check(loaded: Loaded, answers: Counter[tuple[int, str]]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hundred_requests_at_once_stay_within_the_isolate_s_memory(loaded: Loaded, kind: str) -> None:
-    _check(loaded, loaded.at_once(kind, KINDS[kind]))
+    _check(loaded, loaded.at_once(KINDS[kind]))
 
 
 @pytest.mark.parametrize("kind", OF_TOOLS)
 def test_a_hundred_calls_of_tools_stay_within_the_isolate_s_memory(loaded: Loaded, kind: str) -> None:
     path, body = OF_TOOLS[kind]
     headers = {**_JSON, "x-api-key": loaded.api_key}
-    _check(loaded, loaded.at_once(kind, lambda api, _: api.post(path, content=body, headers=headers)))
+    _check(loaded, loaded.at_once(lambda api, _: api.post(path, content=body, headers=headers)))
