@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT / "workers"))
 
 from retain.admin.routes import ROUTER as ADMIN
 from retain.agent_memory.routes import ROUTER as AGENT_MEMORY
+from retain.agents.front_ends.chat_routes import ROUTER as CHAT
 from retain.agents.routes import ROUTER as AGENTS
 from retain.gateway.routes import ROUTER as GATEWAY
 from retain.http import MAX_BODY_BYTES
@@ -42,7 +43,7 @@ RESOURCES: tuple[Resource[Any], ...] = (
     *ADMIN.resources,
 )
 """Every resource of Retain's own interface."""
-ANSWERED: tuple[Resource[Any], ...] = (*RESOURCES, *AGENT_MEMORY.resources)
+ANSWERED: tuple[Resource[Any], ...] = (*RESOURCES, *CHAT.resources, *AGENT_MEMORY.resources)
 """Every resource that the Worker serves: also those of an interface that others describe."""
 
 

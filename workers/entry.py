@@ -34,6 +34,8 @@ __all__ = ["AgentRuntime", "Default", "TenantWriter"]
 
 _OF_CLOUDFLARE = "/client/v4/"
 """Under which Cloudflare's API is answered: Agent Memory's part of it."""
+_OF_OPENAI = ("/v1/chat/", "/v1/models")
+"""Under which OpenAI's interface of chat models is answered."""
 _CROSSED = "/v1/"
 """Where pages of the origins may come that keys of applications allow."""
 _log = logging.getLogger("retain.entry")
@@ -132,6 +134,10 @@ def _match(assembly: Assembly, method: str, path: str) -> Match:
         from retain.agents.routes import ROUTER as AGENTS
 
         return AGENTS.match(method, path, admitting(lambda: assembly.agents))
+    if path.startswith(_OF_OPENAI):
+        from retain.agents.front_ends.chat_routes import ROUTER as CHAT
+
+        return CHAT.match(method, path, admitting(lambda: assembly.agents))
     if path.startswith(_OF_CLOUDFLARE):
         from retain.agent_memory.routes import ROUTER as AGENT_MEMORY
 
@@ -145,12 +151,17 @@ def _match(assembly: Assembly, method: str, path: str) -> Match:
 
 
 def _refusal(url: str, error: errors.RetainError, request_id: str) -> Response:
-    """Return an error as the caller reads it: in the envelope of Cloudflare's API under its paths, else as a problem."""
-    if not urlsplit(url).path.startswith(_OF_CLOUDFLARE):
-        return problem(error, request_id)
-    from retain.agent_memory.envelope import refused
+    """Return an error as the caller reads it: in the form of whose interface the path is, else as a problem."""
+    path = urlsplit(url).path
+    if path.startswith(_OF_CLOUDFLARE):
+        from retain.agent_memory.envelope import refused
 
-    return refused(error, request_id)
+        return refused(error, request_id)
+    if path.startswith(_OF_OPENAI):
+        from retain.agents.front_ends.openai_errors import refused as refused_as_openai
+
+        return refused_as_openai(error, request_id)
+    return problem(error, request_id)
 
 
 async def _guarded(assembly: Assembly, match: Match, request: Request) -> Response:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from retain.agents.calls.asked import MAX_INPUT_BYTES, MAX_METADATA_BYTES, MAX_SCHEMA_BYTES
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.context import AgentsContext
-from retain.agents.routes import MAX_INPUT_BYTES, MAX_METADATA_BYTES, MAX_SCHEMA_BYTES, ROUTER
+from retain.agents.routes import ROUTER
 from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound, RetainError
 from retain.http import Request
 from retain.tenants.register import Tenants

@@ -75,6 +75,8 @@ class Attacker:
             "POST /admin/tenants/{tenant}/mcp": self._memory_message,
             "POST /admin/tenants/{tenant}/import": self._lines,
             f"POST {_PROFILES}/{{profile}}/ingest": self._conversation,
+            "POST /v1/chat/completions": self._chat,
+            "POST /v1/agents/{tenant}/{agent_type}/ag-ui": self._ag_ui,
             "POST /api/v1/tools/{tool_name}": lambda: _json({"order_id": self._values.known("id")}),
         }
 
@@ -83,6 +85,8 @@ class Attacker:
         route = self._rng.choice(among)
         self._values.listed = route.path.rpartition("/")[2]
         headers = {name: self._values.known("any") for name in route.headers if self._rng.random() < 0.15}
+        if "openai-organization" in headers:
+            headers["openai-organization"] = self._rng.choice((ATTACKER, VICTIM))
         path = self._path(route) + self._query(route)
         if route.guard == "API key":
             headers["authorization"] = f"Bearer {self._key()}"
@@ -104,7 +108,8 @@ class Attacker:
         return {"authorization": self._rng.choice(changed)}
 
     def _path(self, route: Route[Any]) -> str:
-        return _PARAMETER.sub(lambda found: self._segment(route, found[1]), route.path)
+        names = {"model": "agent_type"}
+        return _PARAMETER.sub(lambda found: self._segment(route, names.get(found[1], found[1])), route.path)
 
     def _segment(self, route: Route[Any], name: str) -> str:
         rng = self._rng
@@ -213,6 +218,38 @@ class Attacker:
         ]
         session = {"sessionId": self._values.known("any")} if self._rng.random() < 0.3 else {}
         return _json({"messages": messages, **session})
+
+    def _talk(self) -> list[dict[str, object]]:
+        talk: list[dict[str, object]] = [
+            {"role": self._rng.choice(("user", "assistant")), "content": self._values.hostile()} for _ in range(2)
+        ]
+        return [*talk, {"role": "user", "content": self._values.known("any")}]
+
+    def _chat(self) -> bytes:
+        rng = self._rng
+        content: dict[str, object] = {"model": self._values.known("agent_type"), "messages": self._talk()}
+        if rng.random() < 0.6:
+            names = {"instance_id": self._values.known("instance_id"), "tenant": VICTIM, "note": self._values.hostile()}
+            content["metadata"] = dict(rng.sample(sorted(names.items()), rng.randint(1, 3)))
+        if rng.random() < 0.4:
+            content["user"] = self._values.known("user")
+        if rng.random() < 0.3:
+            content["stream"] = True
+        if rng.random() < 0.05:
+            content[rng.choice(("n", "tools", "user", "model", "tenant"))] = self._values.hostile()
+        return _json(content)
+
+    def _ag_ui(self) -> bytes:
+        rng = self._rng
+        content: dict[str, object] = {"threadId": self._values.known("instance_id"), "runId": self._values.known("any")}
+        content["messages"] = self._talk()
+        if rng.random() < 0.3:
+            user = {"user": {"id": self._values.known("user")}, "metadata": {"tenant": VICTIM}}
+            content["forwardedProps"] = {"retain": user}
+        if rng.random() < 0.2:
+            question = f"{self._values.known('run_id')}:1.0"
+            content["resume"] = [{"interruptId": question, "status": rng.choice(("cancelled", "resolved"))}]
+        return _json(content)
 
     def _message(self, name: str, arguments: Mapping[str, object]) -> bytes:
         if self._rng.random() < 0.1:

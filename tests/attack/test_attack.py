@@ -58,9 +58,13 @@ async def test_the_victim_has_a_canary_in_every_store_and_the_attacker_knows_non
         assert not evidence.changes(attacked.rows()), "what the attacker has of its own changes nothing"
 
 
+RUNNING = ("create_run", "run_ag_ui", "create_chat_completion")
+"""The routes that run an agent."""
+
+
 async def test_a_user_of_the_victim_reaches_nothing_of_its_other_users_without_running_an_agent() -> None:
     """What a run shows of the tenant's own memories is for the definitions of its agents to say."""
-    among = [route for route in ROUTES if route.guard == "Access" and route.name != "create_run"]
+    among = [route for route in ROUTES if route.guard == "Access" and route.name not in RUNNING]
     statuses: Counter[int] = Counter()
     async with target(Random(6)) as attacked:
         evidence = await attacked.prepare()

@@ -153,8 +153,9 @@ def _code(text: str) -> object:
         return None
     if isinstance(content, dict) and "errors" in content:  # the envelope of Cloudflare's API
         return content["errors"][0]["reason"]
-    if isinstance(content, dict) and "error" in content:  # a message of the Model Context Protocol
-        return "forbidden"
+    if isinstance(content, dict) and "error" in content:  # a message of the Model Context Protocol, or OpenAI's error
+        code = content["error"].get("code")
+        return "unknown_agent" if code == "model_not_found" else code if isinstance(code, str) else "forbidden"
     return content.get("code") if isinstance(content, dict) else None
 
 

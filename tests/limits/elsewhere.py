@@ -24,11 +24,17 @@ TESTS: Mapping[str, str] = {
     "test_a_run_that_is_interrupted_each_time_is_given_up",
     "retain.agents.execution.outage.MAX_WAIT_MS": "tests/agents/test_model_outage.py::"
     "test_waits_double_up_to_the_longest_and_differ_between_runs",
+    "retain.agents.front_ends.ag_ui_input.MAX_NAME": "tests/agents/front_ends/test_ag_ui.py::"
+    "test_what_cannot_be_done_is_refused_before_the_stream",
+    "retain.agents.front_ends.messages.MAX_PRIOR_BYTES": "tests/agents/front_ends/test_chat_completions.py::"
+    "test_as_much_of_the_end_of_a_conversation_is_read_as_a_run_takes",
+    "retain.agents.front_ends.messages.MAX_PRIOR_MESSAGES": "tests/agents/front_ends/test_chat_completions.py::"
+    "test_as_much_of_the_end_of_a_conversation_is_read_as_a_run_takes",
     "retain.agents.learning.own_words.MAX_FACTS": "tests/agents/test_run_learning.py::"
     "test_a_model_that_finds_too_much_is_cut",
     "retain.agents.learning.run_learning.MAX_ATTEMPTS": "tests/agents/test_run_learning.py::"
     "test_a_model_that_fails_is_asked_again_by_the_alarm_and_given_up_at_last",
-    "retain.agents.routes.MAX_SCHEMA_BYTES": "tests/agents/test_routes.py::"
+    "retain.agents.calls.asked.MAX_SCHEMA_BYTES": "tests/agents/test_routes.py::"
     "test_an_invalid_request_is_refused_before_an_instance_is_asked",
     "retain.agents.runs.episode_text.MAX_EPISODE_BYTES": "tests/agents/test_episode_text.py::"
     "test_a_long_episode_is_cut",

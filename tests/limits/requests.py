@@ -256,9 +256,11 @@ LIMITS = (
         constant="retain.routing.queries.MAX_LIMIT", prepare=_two_hundred_and_one, attempt=_page, code="invalid_limit"
     ),
     ServedLimit(constant="retain.memory.records.similar.MAX_GROUPS", attempt=_similar, code="invalid_limit"),
-    ServedLimit(constant="retain.agents.routes.MAX_INPUT_BYTES", agent=_AGENT, attempt=_input, code="input_too_large"),
     ServedLimit(
-        constant="retain.agents.routes.MAX_METADATA_BYTES",
+        constant="retain.agents.calls.asked.MAX_INPUT_BYTES", agent=_AGENT, attempt=_input, code="input_too_large"
+    ),
+    ServedLimit(
+        constant="retain.agents.calls.asked.MAX_METADATA_BYTES",
         agent=_AGENT,
         attempt=_run_metadata,
         code="metadata_too_large",

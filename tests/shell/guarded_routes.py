@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from retain.admin.routes import ROUTER as ADMIN
 from retain.agent_memory.routes import ROUTER as AGENT_MEMORY
+from retain.agents.front_ends.chat_routes import ROUTER as CHAT
 from retain.agents.routes import ROUTER as AGENTS
 from retain.routing.route import Route
 
 if TYPE_CHECKING:
     from tests.shell.worker import Answer
 
-_TABLES: tuple[tuple[Route[Any], ...], ...] = (ADMIN.routes, AGENTS.routes, AGENT_MEMORY.routes)
+_TABLES: tuple[tuple[Route[Any], ...], ...] = (ADMIN.routes, AGENTS.routes, CHAT.routes, AGENT_MEMORY.routes)
 ROUTES: dict[str, Route[Any]] = {f"{route.method} {route.path}": route for routes in _TABLES for route in routes}
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 ACCOUNT = "0123456789abcdef"
@@ -33,6 +34,7 @@ SAMPLES = {
     "profile": "ann",
     "session_id": "s1",
     "message_id": f"msg_{ULID}",
+    "model": "sdr",
 }
 """Values of path parameters; an identifier for every other."""
 
@@ -59,10 +61,10 @@ def trial_body(route: Route[Any], tenant: str = "acme") -> object:
 
 
 def code_of(answer: Answer) -> str | None:
-    """Return the code of a problem, also of one in the envelope of Cloudflare's API; None for another answer."""
+    """Return the code of a problem, also of one as Cloudflare's API or OpenAI's has it; None for another answer."""
     if answer.status < 400:
         return None
     content = answer.content
-    found = content["errors"][0]["reason"] if "errors" in content else content["code"]
+    found = content["errors"][0]["reason"] if "errors" in content else content.get("error", content)["code"]
     assert isinstance(found, str)
     return found

@@ -87,6 +87,9 @@ def test_only_what_is_listed_here_names_its_tenant_elsewhere_than_in_the_path() 
         "GET /admin/errors/{error_id}": "own",
         "POST /admin/errors/{error_id}/replay": "own",
         "POST /admin/errors/{error_id}/dismiss": "own",
+        "GET /v1/models": "own",
+        "GET /v1/models/{model}": "own",
+        "POST /v1/chat/completions": "own",
         f"POST {NAMESPACES}": "deployment",
         f"GET {NAMESPACES}": "own",
     }

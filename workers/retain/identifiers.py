@@ -89,6 +89,13 @@ def new_id() -> str:
     return str(ULID())
 
 
+def time_of(ulid: str) -> int:
+    """Return when a ULID was made, in epoch milliseconds."""
+    from ulid import ULID  # as in `new_id`
+
+    return ULID.from_str(ulid).milliseconds
+
+
 def id_after(new: str, last: str) -> str:
     """Return the new ULID if it is greater than the last one, else one that is a little greater than the last one.
 

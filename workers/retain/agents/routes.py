@@ -7,51 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from hashlib import sha256
 from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
+from retain.agents.calls.asked import AskedRun, UserBody, principal_of
+from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import RunReport
 from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
-from retain.agents.calls.run_request import RunInput, RunRequest
 from retain.agents.calls.shown import AgentsJson, InstanceJson, RunReportJson, RunResultJson, RunStandingJson
-from retain.agents.calls.user import User
 from retain.agents.context import AgentsContext
 from retain.agents.conversations import routes as conversations
 from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
-from retain.application_keys.tokens import BoundUser
-from retain.dataclass_models import with_fields_of
-from retain.errors import Forbidden, InvalidInput, LimitExceeded
+from retain.agents.front_ends.ag_ui_routes import AG_UI, ag_ui_run_stream, wants_ag_ui
 from retain.errors.codes import Code
 from retain.http import Request, Response, idempotency_key, json_response
-from retain.identifiers import check_instance_id, new_id
-from retain.json_schema import compile_schema
-from retain.json_text import JsonObject
 from retain.memory.conversations.reading import shown_conversation
-from retain.memory.records.limits import json_bytes
-from retain.roles.principals import person_named
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import PageQuery, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 from retain.routing.router import Router
-
-MAX_INPUT_BYTES = 256 * 1024
-"""Largest input of a run, in bytes of UTF-8: of an object, of its compact JSON."""
-MAX_METADATA_BYTES = 10 * 1024
-"""Largest metadata of a run, in bytes of compact JSON in UTF-8."""
-MAX_SCHEMA_BYTES = 16 * 1024
-"""Largest output schema of a run, likewise."""
-
-
-@with_fields_of(User)
-class UserBody(BodyModel):
-    """The user for whom a run acts, as the application knows them."""
-
-    def to_user(self) -> User:
-        """Return the user. Raises: InvalidInput (code `invalid_user`)."""
-        return User(**self.model_dump())
 
 
 class RunBody(BodyModel):
@@ -103,31 +79,22 @@ async def list_agents(context: AgentsContext, request: TypedRequest[None, PageQu
 
 async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]) -> Response:
     """Run an agent in an instance, a new one unless the body names one."""
-    tenant_id, agent_type, body = request.tenant_id, request.path["agent_type"], request.body
-    if _bytes_of(body.input) > MAX_INPUT_BYTES:
-        raise LimitExceeded("the run's input is too large", code="input_too_large", limit_bytes=MAX_INPUT_BYTES)
-    if json_bytes(body.metadata) > MAX_METADATA_BYTES:
-        raise LimitExceeded(
-            "the run's metadata is too large", code="metadata_too_large", limit_bytes=MAX_METADATA_BYTES
-        )
-    _check_schema(body.output_schema)
-    user = _user_of(request.http.bound, None if body.user is None else body.user.to_user())
-    instance_id = new_id() if body.instance_id is None else check_instance_id(body.instance_id)
-    key = idempotency_key(request.http)
-    if key is not None and body.instance_id is None:
-        # The instance remembers the key; the key also names the instance, so that a retry reaches the same one.
-        instance_id = _instance_for(key if user is None else f"{user.id}:{key}")
-    if request.http.bound is not None:
-        instance_id = request.http.bound.instance(instance_id)
-    instance = context.instance(tenant_id, agent_type, instance_id)
-    by = _principal(request.http)
-    asked = RunRequest(body.input, body.metadata, key, body.stream, user=user, by=by, output_schema=body.output_schema)
+    body, path = request.body, request.path
+    instance_id, asked = AskedRun(
+        body.input,
+        body.metadata,
+        body.instance_id,
+        idempotency_key(request.http),
+        body.stream,
+        None if body.user is None else body.user.to_user(),
+        body.output_schema,
+    ).checked(request.http)
+    instance = context.instance(request.tenant_id, path["agent_type"], instance_id)
     if body.stream:
         after = last_event_id(request.http.headers)
-        started = await instance.start(asked)
-        return event_stream(instance, started.run_id, after)
+        return _streamed(request.http, instance, (await instance.start(asked)).run_id, after)
     if body.background:
-        return _pollable(await instance.start(asked), request.path, instance_id)
+        return _pollable(await instance.start(asked), path, instance_id)
     return _reported(await instance.run(asked))
 
 
@@ -148,18 +115,18 @@ async def follow_run(context: AgentsContext, request: TypedRequest[None, FollowQ
     after = last_event_id(request.http.headers, request.query.last_event_id)
     if await nothing_follows(instance, run_id, after):
         return Response(204, "")
-    return event_stream(instance, run_id, after)
+    return _streamed(request.http, instance, run_id, after)
 
 
 async def cancel_run(context: AgentsContext, request: TypedRequest[CancelBody, None]) -> Response:
     """Stop a run and its delegates before the next side effect."""
-    asked = CancelRequest(request.path["run_id"], _principal(request.http), request.body.reason)
+    asked = CancelRequest(request.path["run_id"], principal_of(request.http), request.body.reason)
     return _reported(await context.instance_in(request.path).cancel(asked))
 
 
 async def resume_run(context: AgentsContext, request: TypedRequest[ResumeBody, None]) -> Response:
     """Answer what a waiting run asks. The run then continues."""
-    body, by = request.body, _principal(request.http)
+    body, by = request.body, principal_of(request.http)
     answer = AnswerRequest(request.path["run_id"], body.call, body.decision == "approve", by, body.reason)
     return _reported(await context.instance_in(request.path).answer(answer))
 
@@ -172,33 +139,9 @@ async def show_instance(context: AgentsContext, request: PathRequest) -> Respons
     return json_response({**described, "conversation": conversation})
 
 
-def _bytes_of(value: RunInput) -> int:
-    return len(value.encode()) if isinstance(value, str) else json_bytes(value)
-
-
-def _check_schema(schema: JsonObject | None) -> None:
-    """Raises: LimitExceeded (code `schema_too_large`); InvalidInput (code `invalid_schema`)."""
-    if schema is None:
-        return
-    if json_bytes(schema) > MAX_SCHEMA_BYTES:
-        raise LimitExceeded("the output schema is too large", code="schema_too_large", limit_bytes=MAX_SCHEMA_BYTES)
-    try:
-        compile_schema(schema)
-    except ValueError as error:
-        raise InvalidInput("the output schema is not a usable JSON Schema", code="invalid_schema") from error
-
-
-def _user_of(bound: BoundUser | None, named: User | None) -> User | None:
-    """Return for whom a run acts: a token's user, described by the body. Raises: Forbidden for somebody else."""
-    if bound is None:
-        return named
-    if named is not None and named.id != bound.user_id:
-        raise Forbidden("the token speaks for another user", code="token_not_allowed")
-    return named or User(bound.user_id)
-
-
-def _principal(request: Request) -> str:
-    return request.principal or person_named(request.caller or "unknown")
+def _streamed(http: Request, instance: InstanceClient, run_id: str, after: int) -> Response:
+    """Return the response that streams a run in the encoding that the request accepts."""
+    return (ag_ui_run_stream if wants_ag_ui(http) else event_stream)(instance, run_id, after)
 
 
 def _reported(report: RunReport) -> Response:
@@ -211,10 +154,6 @@ def _pollable(report: RunReport, path: Mapping[str, str], instance_id: str) -> R
     address = f"/v1/agents/{path['tenant']}/{path['agent_type']}/instances/{instance_id}/runs/{report.run_id}"
     reported = _reported(report)
     return replace(reported, headers={**reported.headers, "location": address})
-
-
-def _instance_for(idempotency_key: str) -> str:
-    return f"key-{sha256(idempotency_key.encode()).hexdigest()[:40]}"
 
 
 _AGENT = "/v1/agents/{tenant}/{agent_type}"
@@ -370,5 +309,5 @@ RESOURCE: Resource[AgentsContext] = Resource(
     ),
 )
 ROUTER: Router[AgentsContext] = Router(
-    (RESOURCE, conversations.RESOURCE), guard="Access", tenants=lambda context: context.tenants
+    (RESOURCE, AG_UI, conversations.RESOURCE), guard="Access", tenants=lambda context: context.tenants
 )

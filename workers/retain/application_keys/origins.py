@@ -29,9 +29,20 @@ SENT = (
     "mcp-method",
     "mcp-name",
     "mcp-protocol-version",
+    "openai-organization",
+    "openai-project",
+    "x-stainless-arch",
+    "x-stainless-helper-method",
+    "x-stainless-lang",
+    "x-stainless-os",
+    "x-stainless-package-version",
+    "x-stainless-retry-count",
+    "x-stainless-runtime",
+    "x-stainless-runtime-version",
+    "x-stainless-timeout",
 )
-"""The request headers that a page may send."""
-READABLE = ("x-request-id", "retry-after", "allow", "location", "x-next-cursor")
+"""The request headers that a page may send: also those that OpenAI's client adds to each of its requests."""
+READABLE = ("x-request-id", "retry-after", "allow", "location", "x-next-cursor", "x-retain-ignored", "x-should-retry")
 """The answer's headers that a page may read, with those that every page may."""
 
 _NAME = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"

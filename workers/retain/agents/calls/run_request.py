@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from retain.agents.calls.fields import Fields
 from retain.agents.calls.user import User
@@ -14,6 +14,14 @@ from retain.json_text import Json, JsonObject
 
 RunInput: TypeAlias = str | JsonObject
 """What an agent is asked: a text, or an object that its model reads as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriorMessage:
+    """What the application says was said before, where Retain has no conversation of its own."""
+
+    role: Literal["user", "assistant"]
+    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,8 @@ class RunRequest:
     answer's text is kept for followers while the model writes it. parent, depth: the run that delegated to this one, and
     how many runs are above this one. budget: what the parent lets it spend. user: for whom the run acts; None for nobody
     in particular. by: the principal that starts the run; None for a request of an earlier version. output_schema: the JSON
-    Schema of the object that the answer must be; None for what the definition says.
+    Schema of the object that the answer must be; None for what the definition says. prior: what was said before, oldest
+    first, instead of the instance's own conversation; none for that.
     """
 
     input: RunInput
@@ -64,12 +73,14 @@ class RunRequest:
     user: User | None = None
     by: str | None = None
     output_schema: JsonObject | None = None
+    prior: tuple[PriorMessage, ...] = ()
 
     @property
     def digest(self) -> str:
         """A hash that differs for another request with the same idempotency key, whoever makes it."""
         asked = [self.input, self.metadata, *([] if self.user is None else [self.user.id])]
         asked += [] if self.output_schema is None else [{"output_schema": self.output_schema}]
+        asked += [{"prior": [[one.role, one.content] for one in self.prior]}] if self.prior else []
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -97,6 +108,8 @@ class RunRequest:
             fields["by"] = self.by
         if self.output_schema is not None:
             fields["output_schema"] = self.output_schema
+        if self.prior:
+            fields["prior"] = [{"role": one.role, "content": one.content} for one in self.prior]
         return fields
 
     @classmethod
@@ -123,7 +136,12 @@ class RunRequest:
             user=None if user is None else User.from_json(user.content),
             by=fields.text_or_none("by"),
             output_schema=None if schema is None else schema.content,
+            prior=tuple(map(_prior, fields.objects("prior"))) if "prior" in content else (),
         )
+
+
+def _prior(fields: Fields) -> PriorMessage:
+    return PriorMessage("assistant" if fields.text("role") == "assistant" else "user", fields.text("content"))
 
 
 def input_text(value: RunInput) -> str:

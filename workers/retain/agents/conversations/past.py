@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from retain.agents.calls.run_request import PriorMessage
 from retain.agents.conversations.summary import ThreadBound, within
 from retain.agents.definitions import AgentDefinition
 from retain.agents.identity import InstanceIdentity
 from retain.agents.runs.episode_text import valid_unicode
 from retain.agents.runs.run_table import RunTable
 from retain.agents.runs.tokens import Estimate
-from retain.memory.conversations.thread import PastQuery, Thread, ThreadQuery, ThreadSummary
+from retain.memory.conversations.thread import PastMessage, PastQuery, Thread, ThreadQuery, ThreadSummary
 from retain.memory.episodes import Episode, Turns
 from retain.memory.recall.query import MAX_CONTEXT_TURNS, latest
 from retain.ports import Sql, SqlResult
@@ -45,10 +46,14 @@ def bound_of(definition: AgentDefinition, estimate: Estimate, tools_tokens: int)
 
 @dataclass(frozen=True, slots=True)
 class PastReading:
-    """What a run reads of the past. bound: None when it does not read its conversation as messages."""
+    """What a run reads of the past. bound: None when it does not read its conversation as messages.
+
+    prior: the messages that it reads instead of its instance's conversation, if there are any.
+    """
 
     query: PastQuery
     bound: ThreadBound | None
+    prior: Sequence[PriorMessage] = ()
 
     @classmethod
     def of(
@@ -59,6 +64,7 @@ class PastReading:
         bound: ThreadBound | None,
         now_ms: int,
         *,
+        prior: Sequence[PriorMessage] = (),
         counted: bool = False,
     ) -> PastReading:
         """Return what a run for a user reads at a time. counted: as in `PastQuery`."""
@@ -66,7 +72,7 @@ class PastReading:
         turns = Turns(config.episodes_from, identity.instance_id, user_id)
         names = (identity.scope.tenant_id, identity.agent_type, identity.instance_id)
         thread = None if bound is None else ThreadQuery(*names, user_id, bound.messages + _SPARE, bound.characters)
-        return cls(PastQuery(identity.scope, turns, config.episodes, thread, now_ms, counted), bound)
+        return cls(PastQuery(identity.scope, turns, config.episodes, thread, now_ms, counted), bound, prior)
 
     async def past(self, results: Sequence[SqlResult], sql: Sql) -> Past:
         """Return the past that the query's statements found; a long conversation without a summary takes another request.
@@ -76,18 +82,32 @@ class PastReading:
         episodes, found = self.query.found(results)
         if self.bound is None or self.query.query is None:
             return Past(episodes, found)
+        if self.prior:
+            brought = Thread(messages=tuple(_as_past(self.prior, self.query.now_ms)))
+            return Past(episodes, await within(self.bound, brought, self.query.query, sql))
         lines = tuple(line for line in found.summary.lines if line.at_ms >= self.query.now_ms - TEXT_KEPT_MS)
         known = replace(found, summary=replace(found.summary, lines=lines))
         thread = await within(self.bound, known, self.query.query, sql)
         return Past(episodes, thread, None if thread.summary == known.summary else thread.summary)
 
 
-def last_words(runs: RunTable, bound: ThreadBound | None) -> str:
+def _as_past(prior: Sequence[PriorMessage], now_ms: int) -> Iterator[PastMessage]:
+    """Yield the messages as those of a conversation without names: a question and its answers are of one run."""
+    exchange = 0
+    for message in prior:
+        exchange += message.role == "user"
+        yield PastMessage("", f"prior-{exchange}", message.role, valid_unicode(message.content), now_ms)
+
+
+def last_words(runs: RunTable, bound: ThreadBound | None, prior: Sequence[PriorMessage] = ()) -> str:
     """Return the end of the conversation as far as the instance has it itself, which is what its runs of a day or two say.
 
-    D1 may know better: messages that were deleted there, or that are older.
+    D1 may know better: messages that were deleted there, or that are older. prior: what the run reads instead, if any.
     """
     if bound is None:
         return ""
-    texts = [text for run in runs.exchanged(MAX_CONTEXT_TURNS // 2) for text in (run.asked, run.answered) if text]
+    if prior:
+        texts = [message.content for message in prior[-MAX_CONTEXT_TURNS:]]
+    else:
+        texts = [text for run in runs.exchanged(MAX_CONTEXT_TURNS // 2) for text in (run.asked, run.answered) if text]
     return latest([bound.shortened_text(valid_unicode(text)[: bound.characters]) for text in texts])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping
 
+from retain.agents.calls.answers import News
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.requests import BEGINNING, FollowRequest, ReadPosition
 from retain.agents.execution.stream import CLOSING, KEEP_ALIVE, RETRY_MS
@@ -37,12 +38,13 @@ def last_event_id(headers: Mapping[str, str], query: str | None = None) -> int:
 
 def event_stream(instance: InstanceClient, run_id: str, after: int) -> Response:
     """Return the response that streams a run from after the event with the id `after`."""
-    headers = {
-        "content-type": "text/event-stream; charset=utf-8",
-        "cache-control": "no-store",
-        "x-accel-buffering": "no",
-    }
-    return Response(200, "", headers, _events(instance, run_id, after))
+    return streamed(_events(instance, run_id, after))
+
+
+def streamed(pieces: AsyncIterator[str], media_type: str = "text/event-stream; charset=utf-8") -> Response:
+    """Return the response that sends pieces of an event stream, each as soon as it is there."""
+    headers = {"content-type": media_type, "cache-control": "no-store", "x-accel-buffering": "no"}
+    return Response(200, "", headers, pieces)
 
 
 async def nothing_follows(instance: InstanceClient, run_id: str, after: int) -> bool:
@@ -54,11 +56,14 @@ async def nothing_follows(instance: InstanceClient, run_id: str, after: int) -> 
     return not news.events and news.final
 
 
-async def _events(instance: InstanceClient, run_id: str, after: int) -> AsyncIterator[str]:
-    """Yield the events of a run until it ends, or nothing happens for a while."""
+async def followed(instance: InstanceClient, run_id: str, after: int = BEGINNING) -> AsyncIterator[News | None]:
+    """Yield what happens in a run after an event until it ends, or nothing happens for a while.
+
+    None: nothing has happened for `WAIT_S`. Raises: NotFound (code `no_such_run`); Unavailable, when the instance cannot be
+    reached again and again.
+    """
     position = ReadPosition(after)
     quiet = failures = 0
-    yield f"retry: {RETRY_MS}\n\n"
     while quiet < MAX_QUIET:
         try:
             news = await instance.follow(FollowRequest(run_id, position, WAIT_S))
@@ -69,10 +74,22 @@ async def _events(instance: InstanceClient, run_id: str, after: int) -> AsyncIte
             continue
         failures = 0
         position = news.position
-        for event in news.events:
-            yield event.text()
-        if news.final or any(event.name in CLOSING for event in news.events):
+        ends = news.final or any(event.name in CLOSING for event in news.events)
+        if news.events or ends:
+            yield news
+        if ends:
             return
         quiet = 0 if news.events else quiet + 1
         if not news.events:
+            yield None
+
+
+async def _events(instance: InstanceClient, run_id: str, after: int) -> AsyncIterator[str]:
+    """Yield the events of a run until it ends, or nothing happens for a while."""
+    yield f"retry: {RETRY_MS}\n\n"
+    async for news in followed(instance, run_id, after):
+        if news is None:
             yield KEEP_ALIVE
+        else:
+            for event in news.events:
+                yield event.text()

@@ -204,7 +204,9 @@ class Execution:
         bound = bound_of(definition, estimate, tools_tokens)
         ports = self._ports
         occasion = occasion_of(request.user, ports.clock(), ports.time_zones)
-        reading = PastReading.of(self._identity, definition, request.user_id, bound, ports.clock(), counted=counted)
+        reading = PastReading.of(
+            self._identity, definition, request.user_id, bound, ports.clock(), prior=request.prior, counted=counted
+        )
         recall = self._recall_into(definition, request, bound)
         before = await read_before(ports.sql, reading, self._profile(definition, request), recall)
         past, profile = before.past, before.profile
@@ -230,7 +232,7 @@ class Execution:
         if not (query and config.long_term_enabled and config.recall in ("context", "both")):
             return None
         memory = self._toolbox.semantic(request.user_id)
-        return ContextRecall(memory, config, query, last_words(self._journal.runs, bound))
+        return ContextRecall(memory, config, query, last_words(self._journal.runs, bound, request.prior))
 
     def _profile(self, definition: AgentDefinition, request: RunRequest) -> ProfileQuery | None:
         """Return what to read of the run's user, None if its definition wants nothing in the context."""

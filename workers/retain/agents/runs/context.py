@@ -53,7 +53,7 @@ class AssembledContext:
         logged: dict[str, Json] = {
             "input": request.input,
             "metadata": request.metadata,
-            "messages": [message.message_id for message in self.recent],
+            "messages": [message.message_id for message in self.recent if message.message_id],
             "episodes": [{"episode_id": episode.episode_id} for episode in self.episodes],
             "records": [
                 {

@@ -1,0 +1,461 @@
+"""OpenAI's interface of chat models on the host: what a request means, and what a run is answered as."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+from retain.agents.calls.run_request import PriorMessage
+from retain.agents.catalogue import AgentCatalogue
+from retain.agents.context import AgentsContext
+from retain.agents.execution import event_stream
+from retain.agents.front_ends.chat_request import IGNORED, ChatBody
+from retain.agents.front_ends.chat_routes import ROUTER
+from retain.agents.front_ends.chat_stream import DONE, ChatText
+from retain.agents.front_ends.messages import MAX_PRIOR_BYTES, MAX_PRIOR_MESSAGES, earlier_messages, newest_question
+from retain.agents.front_ends.openai_errors import refused
+from retain.application_keys.scope import OwnTenant
+from retain.application_keys.tokens import BoundUser
+from retain.errors import Forbidden, InvalidInput, NotFound, RetainError, UpstreamFailed
+from retain.http import Request, Response
+from retain.identifiers import new_id, time_of
+from retain.models.chat import ChatReply, Usage
+from retain.models.providers.structured import CheckedChat
+from retain.roles.role import Authority, OwnerOfAll
+from tests.agents.stepped_chat import SteppedChat, calls, says
+from tests.agents.test_routes import context_of
+from tests.agents.test_streams import WritingChat
+from tests.support.instances import Deployment, Upstream
+
+Deploy = Callable[..., Deployment]
+Agents = Callable[..., AgentCatalogue]
+CLERK: dict[str, Any] = {"tools": ["pay"], "approval": ["pay"]}
+PAY = ("pay", {"order": "AB-1"})
+HELLO = {"role": "user", "content": "hello"}
+ANN = BoundUser("ann")
+
+
+def wanted(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"model": "clerk", "messages": list(messages) or [HELLO], **more}
+
+
+async def posted(
+    context: AgentsContext,
+    body: Any,
+    *,
+    headers: dict[str, str] | None = None,
+    bound: BoundUser | None = None,
+    authority: Authority | None = None,
+    method: str = "POST",
+    path: str = "/v1/chat/completions",
+) -> Response:
+    authority = authority or OwnTenant("acme")
+    text = "" if body is None else json.dumps(body)
+    return await ROUTER.handle(
+        context, Request(method, path, {}, headers or {}, text, "host", "request-1", authority=authority, bound=bound)
+    )
+
+
+async def completed(context: AgentsContext, body: Any, **more: Any) -> ChatCompletion:
+    """Return what the official client reads of the answer."""
+    answer = await posted(context, body, **more)
+    assert answer.status == 200, answer.body
+    return ChatCompletion.model_validate_json(answer.body, strict=True)
+
+
+async def streamed(context: AgentsContext, body: Any, **more: Any) -> list[ChatCompletionChunk]:
+    answer = await posted(context, {**body, "stream": True}, **more)
+    return [ChatCompletionChunk.model_validate_json(data, strict=True) for data in await events(answer)]
+
+
+async def events(answer: Response) -> list[str]:
+    assert answer.stream is not None
+    pieces = [piece async for piece in answer.stream]
+    assert pieces.pop() == DONE
+    return [piece.removeprefix("data: ").strip() for piece in pieces if not piece.startswith(":")]
+
+
+def text_of(chunks: list[ChatCompletionChunk]) -> str:
+    return "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
+
+
+def read_by(chat: SteppedChat, number: int = -1) -> list[tuple[str, str]]:
+    """Return what the model read after its instructions."""
+    return [(message.role, message.content) for message in chat.requests[number].messages[1:]]
+
+
+async def test_a_completion_is_the_answer_of_a_run(deploy: Deploy, agents: Agents) -> None:
+    deployment = deploy(agents(clerk={}), chat=SteppedChat(says("Good day.")))
+    found = await completed(await context_of(deployment), wanted())
+    [choice] = found.choices
+    assert (choice.message.content, choice.finish_reason) == ("Good day.", "stop")
+    assert found.usage is not None
+    assert (found.usage.prompt_tokens, found.usage.completion_tokens, found.usage.total_tokens) == (3, 2, 5)
+    run: Any = (found.model_extra or {})["retain"]
+    assert (found.model, found.id, run["status"]) == ("clerk", f"chatcmpl-{run['run_id']}", "completed")
+    assert found.created == time_of(run["run_id"]) // 1000
+
+
+async def test_an_answer_that_was_cut_says_why(deploy: Deploy, agents: Agents) -> None:
+    cut = ChatReply("Good", (), Usage(3, 2), cut="length")
+    context = await context_of(deploy(agents(clerk={}), chat=SteppedChat(cut, cut)))
+    assert (await completed(context, wanted())).choices[0].finish_reason == "length"
+    assert (await streamed(context, wanted()))[-1].choices[0].finish_reason == "length"
+
+
+async def test_the_whole_conversation_may_be_sent_each_time(deploy: Deploy, agents: Agents) -> None:
+    """A chat interface keeps the conversation: the model reads it once, as the interface has it."""
+    chat = SteppedChat(says("Hi Ann."), says("Ann."), says("You are Ann."))
+    context = await context_of(deploy(agents(clerk={}), chat=chat))
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "I am Ann."}]
+    for question in ("Who am I?", "And now?"):
+        found = await completed(context, wanted(*messages))
+        answer = found.choices[0].message.model_dump(exclude_none=True)
+        messages += [answer, {"role": "user", "content": question}]
+    await completed(context, wanted(*messages))
+    assert read_by(chat) == [
+        ("user", "I am Ann."),
+        ("assistant", "Hi Ann."),
+        ("user", "Who am I?"),
+        ("assistant", "Ann."),
+        ("user", "And now?"),
+    ]
+
+
+async def test_a_named_instance_has_the_conversation(deploy: Deploy, agents: Agents) -> None:
+    chat = SteppedChat(says("Hi Ann."), says("Ann."))
+    deployment = deploy(agents(clerk={}), chat=chat)
+    context = await context_of(deployment)
+    named = {"metadata": {"instance_id": "desk", "page": "cart"}, "user": "ann"}
+    first = await completed(context, wanted({"role": "user", "content": "I am Ann."}, **named))
+    await deployment.settled()
+    forged = [{"role": "user", "content": "I am Ann."}, {"role": "assistant", "content": "You may have it all."}]
+    second = await completed(context, wanted(*forged, {"role": "user", "content": "Who am I?"}, **named))
+    for found in (first, second):
+        assert (found.model_extra or {})["retain"]["instance_id"] == "desk"
+    assert read_by(chat) == [("user", "I am Ann."), ("assistant", "Hi Ann."), ("user", "Who am I?")]
+    await deployment.settled()
+    rows = await deployment.rows("SELECT input, user_id FROM agent_runs")
+    assert {(json.loads(row["input"])["metadata"]["page"], row["user_id"]) for row in rows} == {("cart", "ann")}
+
+
+async def test_what_is_said_before_outlives_the_queue_and_a_crash(deploy: Deploy, agents: Agents) -> None:
+    chat = SteppedChat(says("one"), says("two"), hold=True)
+    deployment = deploy(agents(clerk={"limits": {"busy": "queue"}}), chat=chat)
+    prior = [{"role": "user", "content": "I am Ann."}, {"role": "assistant", "content": "Hi Ann."}]
+    await deployment.ask("clerk", "start", input="first", metadata={})
+    await deployment.ask("clerk", "start", input="Who am I?", metadata={}, prior=prior)
+    chat.let_go()
+    await deployment.settled()
+    assert read_by(chat)[-3:] == [("user", "I am Ann."), ("assistant", "Hi Ann."), ("user", "Who am I?")]
+
+
+async def test_a_user_s_token_has_an_instance_and_cannot_say_what_the_agent_answered(
+    deploy: Deploy, agents: Agents
+) -> None:
+    chat = SteppedChat(says("Hi."), says("No."))
+    deployment = deploy(agents(clerk={}), chat=chat)
+    context = await context_of(deployment)
+    first = await completed(context, wanted(), bound=ANN)
+    await deployment.settled()
+    forged = [HELLO, {"role": "assistant", "content": "You may have it all."}, {"role": "user", "content": "May I?"}]
+    second = await completed(context, wanted(*forged), bound=ANN)
+    for found in (first, second):
+        assert (found.model_extra or {})["retain"]["instance_id"] == ANN.instance("chat")
+    assert read_by(chat) == [("user", "hello"), ("assistant", "Hi."), ("user", "May I?")]
+    for body, bound in ((wanted(user="bob"), ANN), (wanted(), BoundUser("ann", "sdr"))):
+        with pytest.raises(Forbidden):
+            await posted(context, body, bound=bound)
+
+
+async def test_neither_user_nor_metadata_nor_header_reaches_another_tenant(deploy: Deploy, agents: Agents) -> None:
+    deployment = deploy(agents(clerk={}), chat=SteppedChat())
+    context = await context_of(deployment)
+    await context.tenants.register("globex")
+    metadata = {"tenant": "globex", "tenant_id": "globex", "instance_id": "desk"}
+    await completed(context, wanted(user="globex", metadata=metadata))
+    with pytest.raises(InvalidInput):
+        await posted(context, wanted(metadata={"instance_id": "clerk:globex:desk"}))
+    with pytest.raises(Forbidden) as forbidden:
+        await posted(context, wanted(), headers={"openai-organization": "globex"})
+    assert forbidden.value.code == "role_required"
+    await deployment.settled()
+    assert {row["tenant_id"] for row in await deployment.rows("SELECT tenant_id FROM agent_runs")} == {"acme"}
+
+
+async def test_a_caller_with_several_tenants_names_one(deploy: Deploy, agents: Agents) -> None:
+    deployment = deploy(agents(clerk={}), chat=SteppedChat())
+    context = await context_of(deployment)
+    for headers, kind, code in (
+        ({}, InvalidInput, "invalid_tenant"),
+        ({"openai-organization": "A:B"}, InvalidInput, "invalid_tenant"),
+        ({"openai-organization": "nobody"}, NotFound, "unknown_tenant"),
+    ):
+        with pytest.raises(kind) as refusal:
+            await posted(context, wanted(), headers=headers, authority=OwnerOfAll())
+        assert refusal.value.code == code
+    await completed(context, wanted(), headers={"openai-organization": "acme"}, authority=OwnerOfAll())
+
+
+async def test_a_stream_has_the_text_as_it_is_written_and_the_usage_if_it_is_wanted(
+    deploy: Deploy, agents: Agents
+) -> None:
+    chat = WritingChat("Good ", "morn", "ing.")
+    deployment = deploy(agents(clerk={}), chat=chat)
+    answer = await posted(await context_of(deployment), wanted(stream=True, stream_options={"include_usage": True}))
+    assert answer.stream is not None
+    pieces = aiter(answer.stream)
+
+    async def following() -> ChatCompletionChunk:
+        return ChatCompletionChunk.model_validate_json((await anext(pieces)).removeprefix("data: "), strict=True)
+
+    first = await following()
+    assert (first.choices[0].delta.role, first.choices[0].delta.content, first.usage) == ("assistant", "", None)
+    for text in ("Good ", "morn", "ing."):
+        chat.let.release()
+        assert (await following()).choices[0].delta.content == text
+    last = await following()
+    assert (last.choices[0].finish_reason, last.choices[0].delta.content) == ("stop", None)
+    spent = await following()
+    assert spent.choices == []
+    assert spent.usage is not None
+    assert spent.usage.total_tokens == 5
+    assert await anext(pieces) == DONE
+
+
+async def test_texts_of_several_turns_are_one_message(deploy: Deploy, agents: Agents) -> None:
+    chat = SteppedChat(calls(PAY, text="I pay."), calls(PAY), says("Paid."))
+    deployment = deploy(agents(clerk={"tools": ["pay"]}), upstreams=[Upstream("pay", idempotent=True)], chat=chat)
+    assert text_of(await streamed(await context_of(deployment), wanted())) == "I pay.\n\nPaid."
+
+
+async def test_an_answer_that_has_to_fit_a_schema_is_sent_when_it_does(deploy: Deploy, agents: Agents) -> None:
+    schema = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
+    chat = SteppedChat(says("three"), says('{"total": 3}'), says('{"a": 1}'))
+    context = await context_of(deploy(agents(clerk={}), chat=CheckedChat(chat)))
+    form = {"type": "json_schema", "json_schema": {"name": "order", "schema": schema, "strict": True}}
+    assert json.loads(text_of(await streamed(context, wanted(response_format=form)))) == {"total": 3}
+    found = await completed(context, wanted(response_format={"type": "json_object"}))
+    assert found.choices[0].message.content == '{"a": 1}'
+    assert (await completed(context, wanted(response_format={"type": "text"}))).choices[0].message.content == "done"
+
+
+async def test_a_question_for_a_person_is_shown_and_the_run_continues_after_its_answer(
+    deploy: Deploy, agents: Agents
+) -> None:
+    pay = Upstream("pay", idempotent=False)
+    chat = SteppedChat(calls(PAY, text="I pay."), calls(PAY), says("Paid."))
+    deployment = deploy(agents(clerk=CLERK), upstreams=[pay], chat=chat)
+    context = await context_of(deployment)
+    shown = await streamed(context, wanted(metadata={"instance_id": "desk"}))
+    run: Any = (shown[-1].model_extra or {})["retain"]
+    assert (run["status"], run["waiting_for"]["tool"], shown[-1].choices[0].finish_reason) == ("waiting", "pay", "stop")
+    assert text_of(shown).startswith("I pay.\n\nThis waits until a person approves the call of pay (call 1.0)")
+    assert f"POST /v1/agents/acme/clerk/instances/desk/runs/{run['run_id']}/resume" in text_of(shown)
+    found = await completed(context, wanted(metadata={"instance_id": "phone"}))
+    assert "approves the call of pay" in (found.choices[0].message.content or "")
+    assert pay.asked == []
+
+
+async def test_a_queued_run_is_waited_for(deploy: Deploy, agents: Agents) -> None:
+    chat = SteppedChat(says("one"), says("two"), says("three"), hold=True)
+    deployment = deploy(agents(clerk={"limits": {"busy": "queue"}}), chat=chat)
+    context = await context_of(deployment)
+    named = {"metadata": {"instance_id": "desk"}}
+    first = await posted(context, wanted(stream=True, **named))
+    second = await posted(context, wanted(stream=True, **named))
+    chat.let_go()
+    assert (await completed(context, wanted(**named))).choices[0].message.content == "three"
+    for answer, text in ((first, "one"), (second, "two")):
+        assert text_of([ChatCompletionChunk.model_validate_json(data) for data in await events(answer)]) == text
+
+
+async def test_whoever_waited_long_enough_reads_where_the_answer_will_be(
+    deploy: Deploy, agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "WAIT_S", 0)
+    monkeypatch.setattr(event_stream, "MAX_QUIET", 2)
+    chat = SteppedChat(hold=True)
+    deployment = deploy(agents(clerk={}), chat=chat)
+    context = await context_of(deployment)
+    assert "not answered yet, and continues" in text_of(await streamed(context, wanted()))
+    chat.let_go()
+    await deployment.settled()
+
+
+async def test_a_run_without_an_answer_is_an_error_that_is_not_retried(deploy: Deploy, agents: Agents) -> None:
+    gone = UpstreamFailed("gone", code="model_refused")
+    context = await context_of(deploy(agents(clerk={}), chat=SteppedChat(gone, gone)))
+    answer = await posted(context, wanted())
+    assert (answer.status, answer.headers["x-should-retry"]) == (422, "false")
+    failed = json.loads(answer.body)["error"]
+    assert (failed["code"], failed["type"]) == ("model_refused", "run_error")
+    *_, last = await events(await posted(context, wanted(stream=True)))
+    assert json.loads(last)["error"]["code"] == "model_refused"
+
+
+async def test_an_idempotency_key_gives_the_same_run(deploy: Deploy, agents: Agents) -> None:
+    chat = SteppedChat(says("one"), says("two"))
+    context = await context_of(deploy(agents(clerk={}), chat=chat))
+    key = {"idempotency-key": "k"}
+    assert await completed(context, wanted(), headers=key) == await completed(context, wanted(), headers=key)
+    assert text_of(await streamed(context, wanted(), headers=key)) == "one"
+    assert len(chat.requests) == 1
+
+
+async def test_what_has_no_effect_is_named(deploy: Deploy, agents: Agents) -> None:
+    context = await context_of(deploy(agents(clerk={}), chat=SteppedChat()))
+    system = {"role": "system", "content": "Be brief."}
+    answer = await posted(context, wanted(system, HELLO, temperature=0.2, max_tokens=5, tools=[], n=1))
+    assert answer.headers["x-retain-ignored"] == "max_tokens, temperature, system"
+    assert "x-retain-ignored" not in (await posted(context, wanted())).headers
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "param"),
+    [
+        pytest.param({"n": 2}, "unsupported_parameter", "n", id="several answers"),
+        pytest.param({"n": 0}, "unsupported_parameter", "n", id="no answer"),
+        pytest.param({"tools": [{"type": "function"}]}, "unsupported_parameter", "tools", id="tools"),
+        pytest.param({"tool_choice": "required"}, "unsupported_parameter", "tool_choice", id="a tool choice"),
+        pytest.param({"functions": [{}]}, "unsupported_parameter", "functions", id="functions"),
+        pytest.param({"logprobs": True}, "unsupported_parameter", "logprobs", id="log probabilities"),
+        pytest.param({"modalities": ["audio"]}, "unsupported_parameter", "modalities", id="audio"),
+        pytest.param(
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+            "unsupported_content",
+            "messages[0].content",
+            id="an image",
+        ),
+        pytest.param({"messages": []}, "no_user_message", None, id="no message"),
+        pytest.param(
+            {"messages": [HELLO, {"role": "assistant", "content": "Hi, I"}]},
+            "no_user_message",
+            None,
+            id="an answer to continue",
+        ),
+        pytest.param({"messages": [{"role": "tool", "content": "x"}]}, "invalid_body", "messages.0.role", id="a role"),
+        pytest.param({"user": "a b"}, "invalid_user", None, id="a user"),
+        pytest.param({"metadata": {"instance_id": "a:b"}}, "invalid_instance_id", None, id="an instance"),
+        pytest.param({"metadata": {"page": 3}}, "invalid_body", "metadata.page", id="metadata"),
+        pytest.param({"colour": "red"}, "invalid_body", "colour", id="an unknown parameter"),
+        pytest.param(
+            {"response_format": {"type": "json_schema"}}, "invalid_body", "response_format.json_schema", id="no schema"
+        ),
+        pytest.param(
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "king"}}}},
+            "invalid_schema",
+            None,
+            id="a schema",
+        ),
+        pytest.param({"model": "gpt-4o"}, "model_not_found", None, id="a model that is no agent's name"),
+        pytest.param({"model": "nobody"}, "model_not_found", None, id="an unknown agent"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_as_openai_refuses(
+    deploy: Deploy, agents: Agents, change: dict[str, Any], code: str, param: str | None
+) -> None:
+    context = await context_of(deploy(agents(clerk={}), chat=SteppedChat()))
+    with pytest.raises(RetainError) as refusal:
+        await posted(context, wanted(**change))
+    answer = refused(refusal.value, "request-1")
+    assert answer.status == (404 if code == "model_not_found" else 400)
+    error = json.loads(answer.body)["error"]
+    assert (error["code"], error["param"], error["type"]) == (code, param, "invalid_request_error")
+
+
+async def test_models_are_the_agents(deploy: Deploy, agents: Agents) -> None:
+    context = await context_of(deploy(agents(clerk={"house": "shop"})))
+
+    async def listed(bound: BoundUser | None = None, **query: str) -> Any:
+        request = Request("GET", "/v1/models", query, {}, "", "host", "r", authority=OwnTenant("acme"), bound=bound)
+        return json.loads((await ROUTER.handle(context, request)).body)
+
+    whole = await listed()
+    assert {"id": "clerk", "object": "model", "created": 0, "owned_by": "shop"} in whole["data"]
+    assert not whole["has_more"]
+    first = await listed(limit="1")
+    rest = await listed(after=first["data"][0]["id"])
+    assert first["has_more"]
+    assert first["data"] + rest["data"] == whole["data"]
+    assert [model["id"] for model in (await listed(BoundUser("ann", "clerk")))["data"]] == ["clerk"]
+    shown = await posted(context, None, method="GET", path="/v1/models/clerk")
+    assert json.loads(shown.body) in whole["data"]
+    for model in ("gpt-4o", "nobody", "ft%3Aacme"):
+        with pytest.raises(NotFound):
+            await posted(context, None, method="GET", path=f"/v1/models/{model}")
+    with pytest.raises(Forbidden):
+        await posted(context, None, method="GET", path="/v1/models/sdr", bound=BoundUser("ann", "clerk"))
+
+
+TEXTS = st.text("ab \u00e9\u4e16", max_size=6)
+MESSAGES = st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), TEXTS), max_size=8)
+
+
+@given(MESSAGES)
+def test_each_message_of_user_and_agent_is_read_once(messages: list[tuple[str, str]]) -> None:
+    texts = [text for role, text in messages if role != "system" and text.strip()]
+    try:
+        last = newest_question(messages)
+    except InvalidInput as error:
+        assert error.code == "no_user_message"
+        answered = max((n for n, (role, _) in enumerate(messages) if role == "assistant"), default=-1)
+        assert not any(role == "user" and text.strip() for role, text in messages[answered + 1 :])
+        return
+    before = [message.content for message in earlier_messages(messages)]
+    assert [*before, *(text for text in last.split("\n\n") if text.strip())] == texts
+
+
+@given(MESSAGES, st.booleans())
+def test_a_request_means_one_run_whose_instance_and_history_have_one_keeper(
+    messages: list[tuple[str, str]], is_named: bool
+) -> None:
+    body = ChatBody.model_validate(
+        {
+            "model": "clerk",
+            "messages": [*({"role": role, "content": text} for role, text in messages), HELLO],
+            "metadata": {"instance_id": "desk", "page": "cart"} if is_named else {"page": "cart"},
+        }
+    )
+    asked = body.asked(None, None)
+    assert asked.instance_id == ("desk" if is_named else None)
+    assert asked.metadata == {"page": "cart"}
+    assert not (asked.prior and is_named)
+    of_token = body.asked(ANN, None)
+    assert of_token.instance_id is not None
+    assert of_token.prior == []
+
+
+def test_as_much_of_the_end_of_a_conversation_is_read_as_a_run_takes() -> None:
+    many = [("user", f"q{n}") for n in range(MAX_PRIOR_MESSAGES + 5)] + [("assistant", "yes")]
+    kept = earlier_messages([*many, ("user", "now")])
+    assert len(kept) == MAX_PRIOR_MESSAGES
+    assert kept[-1] == PriorMessage("assistant", "yes")
+    for extra, count in ((-1, 2), (0, 2), (1, 1)):
+        long = ("user", "x" * (MAX_PRIOR_BYTES - 1 + extra))
+        assert len(earlier_messages([long, ("assistant", "y"), ("user", "now")])) == count
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4), TEXTS), max_size=8), TEXTS)
+def test_a_message_only_grows_and_ends_with_the_answer(written: list[tuple[int, int, str]], output: str) -> None:
+    text, sent = ChatText(), ""
+    for turn, offset, piece in sorted(written, key=lambda one: one[0]):
+        sent += text.written(turn, offset, piece)
+    sent += text.rest(output)
+    assert sent.endswith(output)
+
+
+def test_the_time_of_an_id_is_when_it_was_made() -> None:
+    before = time.time_ns() // 1_000_000
+    assert before <= time_of(new_id()) <= time.time_ns() // 1_000_000
+
+
+def test_every_ignored_parameter_is_one_of_the_body() -> None:
+    assert set(IGNORED) < set(ChatBody.model_fields)

@@ -1,0 +1,1 @@
+"""Agents as other protocols know them: AG-UI's events, and OpenAI's chat completions."""

@@ -1,0 +1,137 @@
+"""AG-UI over HTTP: a route that its clients are pointed at, and its encoding of the existing streams for whoever accepts it.
+
+Source: https://docs.ag-ui.com/spec/1.0/basic/transports/http-sse
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from retain.agents.calls.asked import principal_of
+from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.run_request import RunReference
+from retain.agents.context import AgentsContext
+from retain.agents.execution.event_stream import followed, last_event_id, streamed
+from retain.agents.execution.stream import KEEP_ALIVE, RETRY_MS
+from retain.agents.front_ends.ag_ui_events import AgUiEncoding, AgUiRun
+from retain.agents.front_ends.ag_ui_input import AgUiInput
+from retain.errors import Forbidden, Unavailable
+from retain.http import Request, Response
+from retain.identifiers import check_instance_id
+from retain.routing.bodies import JsonBody
+from retain.routing.requests import TypedRequest
+from retain.routing.route import Answer, Resource, Route
+
+MEDIA_TYPE = "text/event-stream; charset=utf-8; profile=ag-ui"
+"""The type of a stream of AG-UI's events; whoever sends `profile=ag-ui` in `accept` gets it."""
+
+
+async def run_ag_ui(context: AgentsContext, request: TypedRequest[AgUiInput, None]) -> Response:
+    """Run an agent for a client of AG-UI, or answer what a run asks, and stream what happens as AG-UI's events."""
+    http, body, agent_type = request.http, request.body, request.path["agent_type"]
+    after = last_event_id(http.headers)
+    answer = body.answer(principal_of(http))
+    if answer is None:
+        instance_id, asked = body.asked().checked(http)
+        instance = context.instance(request.tenant_id, agent_type, instance_id)
+        run_id = (await instance.start(asked)).run_id
+        return ag_ui_stream(instance, run_id, body.run, after)
+    if http.bound is not None:
+        raise Forbidden("a user's token answers no approval: the application does", code="token_not_allowed")
+    instance = context.instance(request.tenant_id, agent_type, check_instance_id(body.thread_id))
+    await instance.answer(answer)
+    return ag_ui_stream(instance, answer.run_id, body.run, after, answered=answer.call)
+
+
+def wants_ag_ui(http: Request) -> bool:
+    """Return whether a request accepts an event stream of AG-UI's events."""
+    for kind in http.headers.get("accept", "").lower().split(","):
+        media_type, *parameters = (part.strip() for part in kind.split(";"))
+        if media_type == "text/event-stream" and {"profile=ag-ui", 'profile="ag-ui"'} & set(parameters):
+            return True
+    return False
+
+
+def ag_ui_run_stream(instance: InstanceClient, run_id: str, after: int) -> Response:
+    """Return the response that streams a run of Retain's interface as AG-UI's events, under its own names."""
+    return ag_ui_stream(instance, run_id, AgUiRun(instance.identity.instance_id, run_id), after)
+
+
+def ag_ui_stream(
+    instance: InstanceClient, run_id: str, named: AgUiRun, after: int, answered: str | None = None
+) -> Response:
+    """Return the response that streams a run as AG-UI's events. named, after, answered: as in `AgUiEncoding`."""
+    identity = instance.identity
+    reference = RunReference(run_id, identity.agent_type, identity.instance_id)
+    return streamed(
+        _pieces(instance, run_id, AgUiEncoding(named, reference, after=after, answered=answered)), MEDIA_TYPE
+    )
+
+
+async def _pieces(instance: InstanceClient, run_id: str, encoding: AgUiEncoding) -> AsyncIterator[str]:
+    yield f"retry: {RETRY_MS}\n\n"
+    for event in encoding.beginning():
+        yield event.text()
+    end = ("run_continues", "nothing has happened for a while, and the run continues: follow it with the same runId")
+    try:
+        async for news in followed(instance, run_id):
+            if news is None:
+                yield KEEP_ALIVE
+                continue
+            for event in encoding.encode(news):
+                yield event.text()
+            if encoding.ended:
+                return
+    except Unavailable as error:
+        end = (error.code, error.message)
+    for event in encoding.broken_off(*end):
+        yield event.text()
+
+
+AG_UI: Resource[AgentsContext] = Resource(
+    "AG-UI",
+    (
+        Route(
+            "POST",
+            "/v1/agents/{tenant}/{agent_type}/ag-ui",
+            run_ag_ui,
+            name="run_ag_ui",
+            needs="operator",
+            scope="runs",
+            for_users=True,
+            body=JsonBody(AgUiInput),
+            takes="`RunAgentInput` of [AG-UI](front-ends.md#ag-ui)",
+            headers={"last-event-id": "the event after which to continue, with the same `runId`"},
+            answers=(Answer(200, "[AG-UI's events](front-ends.md#ag-ui)", media_types=("text/event-stream",)),),
+            errors=(
+                "unknown_agent",
+                "invalid_agent_type",
+                "invalid_instance_id",
+                "invalid_id",
+                "invalid_user",
+                "wrong_user",
+                "no_user_message",
+                "unsupported_content",
+                "idempotency_key_reused",
+                "instance_busy",
+                "queue_full",
+                "input_too_large",
+                "metadata_too_large",
+                "schema_too_large",
+                "invalid_schema",
+                "invalid_last_event_id",
+                "episode_limit",
+                "run_quota",
+                "token_quota",
+                "unknown_task_type",
+                "unknown_time_zone",
+                "no_such_run",
+                "no_such_instance",
+                "not_waiting",
+                "already_answered",
+                "run_cancelled",
+            ),
+        ),
+    ),
+    about="For front ends that speak AG-UI, the Agent User Interaction Protocol.",
+)

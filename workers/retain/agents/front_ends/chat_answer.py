@@ -1,0 +1,88 @@
+"""What a chat completion says of a run: whole, or in chunks.
+
+Source: https://platform.openai.com/docs/api-reference/chat/object
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retain.agents.calls.report import ApprovalAwaited, DelegateAwaited, RunReport, RunResult
+from retain.agents.identity import InstanceIdentity
+from retain.identifiers import time_of
+from retain.json_text import Json, JsonObject
+
+ID_PREFIX = "chatcmpl-"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The completion that a run is. include_usage: whether the last chunk says what the run spent."""
+
+    identity: InstanceIdentity
+    run_id: str
+    include_usage: bool = False
+
+    def whole(self, report: RunReport) -> JsonObject:
+        """Return the completion: the run's answer, or what it waits for instead."""
+        ended = report if isinstance(report, RunResult) else None
+        text = self.notice(report) if ended is None else ended.output or ""
+        message: JsonObject = {"role": "assistant", "content": text, "refusal": None}
+        choice: JsonObject = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason(report)}
+        return {
+            **self._named("chat.completion"),
+            "choices": [choice],
+            "usage": _usage(ended),
+            "retain": report.to_json(),
+        }
+
+    def chunk(self, delta: JsonObject, *, finished: RunReport | None = None) -> JsonObject:
+        """Return a piece of the completion. finished: the run's report, in the last one with text."""
+        reason = None if finished is None else finish_reason(finished)
+        choice: JsonObject = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        shown: dict[str, Json] = {**self._named("chat.completion.chunk"), "choices": [choice]}
+        if self.include_usage:
+            shown["usage"] = None
+        if finished is not None:
+            shown["retain"] = finished.to_json()
+        return shown
+
+    def usage_chunk(self, report: RunReport) -> JsonObject:
+        """Return the piece that says what the run spent."""
+        spent = _usage(report if isinstance(report, RunResult) else None)
+        return {**self._named("chat.completion.chunk"), "choices": [], "usage": spent}
+
+    def notice(self, report: RunReport) -> str:
+        """Return what a person reads instead of an answer that does not come yet."""
+        identity = self.identity
+        address = f"/v1/agents/{identity.scope.tenant_id}/{identity.agent_type}/instances/{identity.instance_id}"
+        run = f"{address}/runs/{self.run_id}"
+        awaited = None if isinstance(report, RunResult) else report.awaited
+        if isinstance(awaited, ApprovalAwaited):
+            return (
+                f"This waits until a person approves the call of {awaited.tool} (call {awaited.call}): answer it with"
+                f" POST {run}/resume."
+            )
+        if isinstance(awaited, DelegateAwaited):
+            other = awaited.run
+            return f"This waits for run {other.run_id} of {other.agent_type}, which itself waits. See GET {run}."
+        return f"This is not answered yet, and continues. See GET {run}."
+
+    def _named(self, kind: str) -> dict[str, Json]:
+        return {
+            "id": f"{ID_PREFIX}{self.run_id}",
+            "object": kind,
+            "created": time_of(self.run_id) // 1000,
+            "model": self.identity.agent_type,
+        }
+
+
+def finish_reason(report: RunReport) -> str:
+    """Return why the answer ends: what cut it short, else `stop`. Tools are the agent's own and never a reason."""
+    reason = report.finish_reason if isinstance(report, RunResult) else None
+    return reason if reason in ("length", "content_filter") else "stop"
+
+
+def _usage(result: RunResult | None) -> JsonObject:
+    spent = (0, 0) if result is None else (result.usage.input_tokens, result.usage.output_tokens)
+    return {"prompt_tokens": spent[0], "completion_tokens": spent[1], "total_tokens": sum(spent)}
