@@ -77,6 +77,7 @@ check: setup ## check formatting, lint, types and the direction of imports
 	$(VENV) -m mypy
 	@$(VENV) -m tools.clients
 	cd clients/python && ../../$(VENV) -m mypy
+	node_modules/.bin/node node_modules/.bin/tsc --project console
 	.venv/bin/lint-imports
 
 format: setup ## format the code and apply safe fixes

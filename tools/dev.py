@@ -80,6 +80,7 @@ def _announce(address: str, process: subprocess.Popen[str]) -> None:
         with suppress(httpx.HTTPError):
             if httpx.get(f"{address}/healthz", timeout=10, trust_env=False).status_code == 200:
                 print(f"serving on {address}: {', '.join(_agents()) or 'no agent'}", flush=True)
+                print(f"console: {address}/console", flush=True)
                 return
         time.sleep(0.2)
 

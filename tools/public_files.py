@@ -1,4 +1,4 @@
-"""What is served without the Worker: the OpenAPI document, and the page that shows it.
+"""What is served without the Worker: the OpenAPI document, the page that shows it, and the console.
 
 Cloudflare serves them from the edge, with their ETags, and workerd does the same offline. Neither asks who wants them.
 Source: https://developers.cloudflare.com/workers/static-assets/
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tools.console import console_files
 from tools.paths import ROOT
 
 PUBLIC = ROOT / "public"
@@ -26,7 +27,7 @@ def public_files() -> dict[str, bytes]:
     own = {path.relative_to(PUBLIC).as_posix(): path.read_bytes() for path in PUBLIC.rglob("*") if path.is_file()}
     renderer = {f"openapi/{name}": (SWAGGER_UI / name).read_bytes() for name in _OF_SWAGGER_UI}
     text = json.dumps(document(), separators=(",", ":"), ensure_ascii=False)
-    return {**own, **renderer, "openapi.json": text.encode()}
+    return {**own, **renderer, **console_files(), "openapi.json": text.encode()}
 
 
 def folder_of(staged: Path) -> Path:

@@ -149,9 +149,12 @@ def test_staging_twice_changes_nothing(tmp_path: Path) -> None:
     assert tree(folder_of(target)) == public_files()
 
 
-def test_what_is_public_is_the_document_and_its_page_with_the_licence_of_what_renders_it() -> None:
+def test_what_is_public_is_the_document_its_page_with_the_licence_of_what_renders_it_and_the_console() -> None:
     assert public_files().keys() == {
         "_headers",
+        "console.html",
+        "console/console.css",
+        "console/console.js",
         "openapi.html",
         "openapi.json",
         "openapi/page.js",

@@ -24,8 +24,8 @@ export type { Send } from "./transport.js";
 export interface RetainOptions {
   /** Of the deployment. */
   url: string;
-  /** A key of the application; in a browser, the token of a user. */
-  key: string;
+  /** A key of the application; in a browser, the token of a user. Absent for who is signed in at the deployment. */
+  key?: string;
   tenant: string;
   /** How long the server may be silent before a request counts as failed: 60 unless given. */
   timeoutS?: number;
@@ -53,7 +53,7 @@ export class Retain {
     this.tenant = tenant;
     this.api = createClient<paths, "application/json">({
       baseUrl: url,
-      headers: { authorization: `Bearer ${key}` },
+      headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
       fetch: retrying(send, retries, timeoutS),
     });
     this.runs = new Runs(this.api, tenant, retries, timeoutS);

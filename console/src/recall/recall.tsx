@@ -1,0 +1,67 @@
+import type { Retain, Schemas } from "retain-client";
+
+import { Show, useLoaded } from "../loading.tsx";
+import { addressOf, type Place } from "../place.ts";
+import { Parts } from "./parts.tsx";
+
+const TOP_K = 10;
+
+/** Try a query: what is recalled, and what each score is made of. */
+export function RecallView({ retain, place }: { retain: Retain; place: Place }) {
+  const { query, agent_type, house, user_id, as_of_ms } = place.query;
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    const given = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement)) as Record<string, string>;
+    location.hash = addressOf(place.tenant, "recall", undefined, given);
+  };
+  return (
+    <>
+      <h1>Recall</h1>
+      <form class="conditions" role="search" onSubmit={submit}>
+        <label class="wide">Query <input name="query" required value={query ?? ""} /></label>
+        <label>Agent <input name="agent_type" value={agent_type ?? ""} /></label>
+        <label>House <input name="house" value={house ?? ""} /></label>
+        <label>User <input name="user_id" value={user_id ?? ""} /></label>
+        <label>As of (ms) <input name="as_of_ms" inputMode="numeric" value={as_of_ms ?? ""} /></label>
+        <button>Recall</button>
+      </form>
+      {query !== undefined && <Found retain={retain} place={place} query={query} />}
+    </>
+  );
+}
+
+function Found({ retain, place, query }: { retain: Retain; place: Place; query: string }) {
+  const { agent_type, house, user_id, as_of_ms } = place.query;
+  const body = {
+    query,
+    top_k: TOP_K,
+    min_score: 0,
+    explain: true,
+    ...(agent_type && { agent_type }),
+    ...(house && { house }),
+    ...(user_id && { user_id }),
+    ...(as_of_ms && { as_of_ms: Number(as_of_ms) }),
+  };
+  const found = useLoaded(() => retain.memories.recall(body), [JSON.stringify(body)]);
+  return (
+    <Show of={found}>
+      {(recall) => (
+        <>
+          {recall.degraded.length > 0 && <p class="failure">This recall did without: {recall.degraded.join(", ")}</p>}
+          {recall.memories.length === 0 && <p class="quiet">Nothing is recalled.</p>}
+          <ol class="recalled">{recall.memories.map((memory) => <Row key={memory.id} memory={memory} />)}</ol>
+        </>
+      )}
+    </Show>
+  );
+}
+
+function Row({ memory }: { memory: Schemas["RecalledMemory"] }) {
+  return (
+    <li>
+      <a href={addressOf(memory.tenant_id, "memory", memory.id)}>{memory.content}</a>
+      <span class="number">{memory.score.toFixed(3)}</span>
+      <Parts of={memory.components ?? {}} />
+    </li>
+  );
+}

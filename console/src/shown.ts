@@ -1,0 +1,17 @@
+/** Return a time as it is read at this place, to the second. */
+export function time(ms: number): string {
+  return new Date(ms).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+/** Return how long something took: `12 ms`, `3.4 s`, `5 min`, `2.1 h`. */
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 120_000) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 7_200_000) return `${Math.round(ms / 60_000)} min`;
+  return `${(ms / 3_600_000).toFixed(1)} h`;
+}
+
+/** Return a value as text: text as it is, anything else as JSON. */
+export function text(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}

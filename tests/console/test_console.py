@@ -1,0 +1,85 @@
+"""The console in a real Chromium, over what real runs left in a tenant of the real workerd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.docs.browser import Browsing, browsing
+from tests.e2e.calls import recorded_run
+from tools.local_server import LocalServer
+
+pytestmark = pytest.mark.workerd
+
+WIDTHS = (360, 800, 1400)
+_MAIL = "From: sara@example.com. The vase of order SO-4702 is broken. Refund, please."
+_KNOWN = "Refund approved for sara@example.com: order SO-4411, cracked mug"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browsing]:
+    """A browser for all screens; none of them may write an error to its console."""
+    with browsing() as opened:
+        yield opened
+        assert opened.errors == []
+
+
+@pytest.fixture
+def page(browser: Browsing, server: LocalServer, api: httpx.Client, tenant: Callable[[], str]) -> Page:
+    """The console of a tenant in which one agent asked another, and a run waits for an approval."""
+    tenant_id = tenant()
+    seeded = {"tenant": tenant_id, "agent_type": "refund_decision", "memories": [{"content": _KNOWN}]}
+    assert api.post("/admin/seed-memory", json=seeded).status_code == 201
+    ended = api.post(f"/v1/agents/{tenant_id}/order_triage/run", json={"input": _MAIL}).json()
+    recorded_run(api, tenant_id, ended["run_id"])
+    assert api.post(f"/v1/agents/{tenant_id}/clerk/run", json={"input": "refund AB-1"}).status_code == 202
+    browser.do(f"open {server.base_url}/console#/{tenant_id}")
+    return browser.tab
+
+
+def test_from_a_decision_to_its_reason(page: Page) -> None:
+    page.get_by_role("link", name="refund_decision").click()
+    expect(page.get_by_role("heading", name="refund_decision")).to_be_visible()
+    page.get_by_text("recall_memory", exact=True).click()
+    page.get_by_role("link", name="Why these?").click()
+    expect(page.get_by_role("link", name=_KNOWN)).to_be_visible()
+    expect(page.locator(".parts li").first).to_be_visible()
+
+
+def test_an_approval_is_answered_in_place(page: Page) -> None:
+    page.get_by_role("link", name="clerk").click()
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator(".status.completed")).to_be_visible()
+
+
+def test_a_memory_is_changed_and_its_history_has_both_texts(page: Page) -> None:
+    page.get_by_role("link", name="Memory").click()
+    page.get_by_role("link", name=_KNOWN).click()
+    page.get_by_label("Content").fill(f"{_KNOWN}, and returned")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".history del")).to_have_text(_KNOWN)
+    expect(page.locator(".history ins")).to_have_text(f"{_KNOWN}, and returned")
+
+
+def test_runs_are_searched_and_an_empty_list_says_so(page: Page) -> None:
+    page.get_by_label("Status").select_option("failed")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("There are no such runs.")).to_be_visible()
+    assert "status=failed" in page.url
+
+
+def test_operations_say_that_the_deployment_is_ready(page: Page) -> None:
+    page.get_by_role("link", name="Operations").click()
+    expect(page.get_by_text("ready, version")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_screen_is_wider_than_the_window(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    for view in ("Runs", "Memory", "Recall", "Operations"):
+        page.get_by_role("link", name=view, exact=True).click()
+        expect(page.get_by_role("heading", name=view, exact=True)).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, view
