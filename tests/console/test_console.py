@@ -66,9 +66,13 @@ def test_a_memory_is_changed_and_its_history_has_both_texts(page: Page) -> None:
 
 def test_runs_are_searched_and_an_empty_list_says_so(page: Page) -> None:
     page.get_by_label("Status").select_option("failed")
+    page.get_by_label("Text").fill("vase")
+    with page.expect_response("**/runs?*") as refreshed:
+        pass  # the list is live
+    refreshed.value.finished()
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_text("There are no such runs.")).to_be_visible()
-    assert "status=failed" in page.url
+    assert "status=failed&text=vase" in page.url
 
 
 def test_operations_say_that_the_deployment_is_ready(page: Page) -> None:

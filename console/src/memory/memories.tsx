@@ -22,10 +22,10 @@ export function MemoriesView({ retain, place }: { retain: Retain; place: Place }
   return (
     <>
       <h1>Memory</h1>
-      <form class="conditions" role="search" onSubmit={submit}>
-        <label>Agent <input name="agent_type" value={conditions.agent_type ?? ""} /></label>
-        <label>House <input name="house" value={conditions.house ?? ""} /></label>
-        <label>User <input name="user_id" value={conditions.user_id ?? ""} /></label>
+      <form key={JSON.stringify(place.query)} class="conditions" role="search" onSubmit={submit}>
+        <label>Agent <input name="agent_type" defaultValue={conditions.agent_type ?? ""} /></label>
+        <label>House <input name="house" defaultValue={conditions.house ?? ""} /></label>
+        <label>User <input name="user_id" defaultValue={conditions.user_id ?? ""} /></label>
         <button>Show</button>
       </form>
       <Show of={found}>

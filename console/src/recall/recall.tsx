@@ -17,12 +17,12 @@ export function RecallView({ retain, place }: { retain: Retain; place: Place }) 
   return (
     <>
       <h1>Recall</h1>
-      <form class="conditions" role="search" onSubmit={submit}>
-        <label class="wide">Query <input name="query" required value={query ?? ""} /></label>
-        <label>Agent <input name="agent_type" value={agent_type ?? ""} /></label>
-        <label>House <input name="house" value={house ?? ""} /></label>
-        <label>User <input name="user_id" value={user_id ?? ""} /></label>
-        <label>As of (ms) <input name="as_of_ms" inputMode="numeric" value={as_of_ms ?? ""} /></label>
+      <form key={JSON.stringify(place.query)} class="conditions" role="search" onSubmit={submit}>
+        <label class="wide">Query <input name="query" required defaultValue={query ?? ""} /></label>
+        <label>Agent <input name="agent_type" defaultValue={agent_type ?? ""} /></label>
+        <label>House <input name="house" defaultValue={house ?? ""} /></label>
+        <label>User <input name="user_id" defaultValue={user_id ?? ""} /></label>
+        <label>As of (ms) <input name="as_of_ms" inputMode="numeric" defaultValue={as_of_ms ?? ""} /></label>
         <button>Recall</button>
       </form>
       {query !== undefined && <Found retain={retain} place={place} query={query} />}

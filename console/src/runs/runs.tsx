@@ -67,14 +67,14 @@ function Conditions({ place, conditions }: { place: Place; conditions: Record<st
     location.hash = addressOf(place.tenant, "runs", undefined, query);
   };
   return (
-    <form class="conditions" role="search" onSubmit={submit}>
-      <label>Status <select name="status" value={conditions.status ?? ""}>
+    <form key={JSON.stringify(place.query)} class="conditions" role="search" onSubmit={submit}>
+      <label>Status <select name="status">
         <option value="">any</option>
-        {STATUSES.map((status) => <option key={status}>{status}</option>)}
+        {STATUSES.map((status) => <option key={status} selected={status === conditions.status}>{status}</option>)}
       </select></label>
-      <label>Agent <input name="agent_type" value={conditions.agent_type ?? ""} /></label>
-      <label>User <input name="user_id" value={conditions.user_id ?? ""} /></label>
-      <label>Text <input name="text" value={conditions.text ?? ""} /></label>
+      <label>Agent <input name="agent_type" defaultValue={conditions.agent_type ?? ""} /></label>
+      <label>User <input name="user_id" defaultValue={conditions.user_id ?? ""} /></label>
+      <label>Text <input name="text" defaultValue={conditions.text ?? ""} /></label>
       <button>Search</button>
     </form>
   );
