@@ -180,6 +180,14 @@ async def test_a_run_whose_texts_are_gone_cannot_be_replayed() -> None:
         assert refused.value.code == "not_replayable"
 
 
+async def test_a_run_whose_caller_brought_the_conversation_cannot_be_replayed() -> None:
+    with closing(Desk(Unavailable("busy", code="model_unavailable"))) as desk:
+        await desk.run("clerk", CANARY, prior=[{"role": "user", "content": "hello"}])
+        with pytest.raises(Conflict) as refused:
+            await desk.replay(await desk.parked("run"))
+        assert refused.value.code == "not_replayable"
+
+
 async def test_what_the_outbox_gave_up_is_written_by_a_replay(desk: Desk) -> None:
     desk.sql_now("CREATE TRIGGER full BEFORE INSERT ON memory_episodes BEGIN SELECT RAISE(ABORT, 'full'); END")
     await desk.run("clerk", "hello")

@@ -22,10 +22,11 @@ from retain.agents.execution.stream import shown
 from retain.agents.front_ends.ag_ui_events import AgUiEncoding, AgUiRun
 from retain.agents.front_ends.ag_ui_input import MAX_NAME
 from retain.agents.routes import ROUTER
-from retain.agents.runs.events import RunCancelled, RunCompleted, RunFailed
+from retain.agents.runs.events import ApprovalAnswered, ApprovalRequested, RunCancelled, RunCompleted, RunFailed
 from retain.application_keys.tokens import BoundUser
 from retain.errors import Conflict, Forbidden, InvalidInput, NotFound, RetainError, Unavailable
 from retain.http import Request, Response
+from retain.json_text import JsonObject
 from retain.roles.role import OwnerOfAll
 from tests.agents.front_ends.ag_ui_stream import check_order, parsed, text_of
 from tests.agents.stepped_chat import SteppedChat, calls, says
@@ -403,6 +404,8 @@ async def test_an_instance_that_stays_away_ends_the_stream_with_an_error(deploy:
     await deployment.settled()
 
 
+ASKED = ApprovalRequested(1, 0, "pay", {"order": "AB-1"}, 1_790_000_000_000)
+ANSWERED = ApprovalAnswered(1, 0, approved=True, by="person:ann")
 CLOSING = (RunCompleted, RunFailed, RunCancelled)
 
 
@@ -418,6 +421,42 @@ def test_every_log_is_encoded_as_valid_events(log: list[Any]) -> None:
     encoded = list(encoding.encode(news(list(enumerate(log, start=1)), "running")))
     for event in encoded:
         parsed(event.text())
+
+
+@pytest.mark.parametrize(
+    ("log", "is_asked"),
+    [
+        pytest.param([ASKED], True, id="asked"),
+        pytest.param([ASKED, ANSWERED], False, id="answered, and waiting for something else"),
+        pytest.param([ASKED, ANSWERED, replace(ASKED, index=1)], True, id="asked again"),
+    ],
+)
+def test_only_a_question_that_is_open_interrupts(log: list[Any], is_asked: bool) -> None:
+    encoding = AgUiEncoding(AgUiRun("desk", "r1"), RunReference("0" * 26, "clerk", "desk"))
+    encoded = [event.content for event in encoding.encode(news(list(enumerate(log, start=1)), "waiting"))]
+    assert (encoded[-1]["type"] == "RUN_FINISHED") is is_asked
+    assert encoding.ended is is_asked
+    not_waiting = AgUiEncoding(AgUiRun("desk", "r1"), RunReference("0" * 26, "clerk", "desk"))
+    assert all(one.content["type"] != "RUN_FINISHED" for one in not_waiting.encode(news([(1, ASKED)], "running")))
+    if is_asked:
+        outcome: Any = encoded[-1]["outcome"]
+        assert outcome["interrupts"][0]["id"] == f"{'0' * 26}:1.{log[-1].index}"
+
+
+def test_a_message_ends_where_its_answer_is_dropped_and_the_next_one_is_another() -> None:
+    encoding = AgUiEncoding(AgUiRun("desk", "r1"), RunReference("0" * 26, "clerk", "desk"))
+    dropped: JsonObject = {"turn": 1, "code": "stream_interrupted", "message": "it broke off"}
+    happened = (
+        RunStreamEvent("text.delta", {"turn": 1, "offset": 0, "text": "Good"}),
+        RunStreamEvent("answer.dropped", dropped, 1),
+        RunStreamEvent("text.delta", {"turn": 1, "offset": 0, "text": "Good day"}),
+        RunStreamEvent("text.completed", {"turn": 1, "text": "Good day."}, 2),
+    )
+    encoded = [dict(one.content) for one in encoding.encode(News(happened, ReadPosition(), "running"))]
+    message = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
+    again = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
+    assert kinds(encoded) == ["STEP_STARTED", *message, "CUSTOM", *again]
+    assert text_of(encoded) == ["Good", "Good day."]
 
 
 @given(st.lists(st.tuples(st.integers(1, 2), st.text("ab", max_size=3), st.booleans()), max_size=8))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,20 +13,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from retain.agents.calls.run_request import PriorMessage
+from retain.agents.calls.report import ApprovalAwaited, Awaited, DelegateAwaited, ModelAwaited, RunStanding
+from retain.agents.calls.run_request import PriorMessage, RunReference
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.context import AgentsContext
 from retain.agents.execution import event_stream
+from retain.agents.front_ends.chat_answer import Completion
 from retain.agents.front_ends.chat_request import IGNORED, ChatBody
 from retain.agents.front_ends.chat_routes import ROUTER
-from retain.agents.front_ends.chat_stream import DONE, ChatText
+from retain.agents.front_ends.chat_stream import DONE, ChatText, must_wait
 from retain.agents.front_ends.messages import MAX_PRIOR_BYTES, MAX_PRIOR_MESSAGES, earlier_messages, newest_question
 from retain.agents.front_ends.openai_errors import refused
+from retain.agents.identity import instance_of
 from retain.application_keys.scope import OwnTenant
 from retain.application_keys.tokens import BoundUser
-from retain.errors import Forbidden, InvalidInput, NotFound, RetainError, UpstreamFailed
+from retain.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    MethodNotAllowed,
+    NotFound,
+    QuotaExceeded,
+    RateLimited,
+    RetainError,
+    Unauthenticated,
+    Unavailable,
+    UpstreamFailed,
+)
 from retain.http import Request, Response
 from retain.identifiers import new_id, time_of
+from retain.limits.rates import Rates
 from retain.models.chat import ChatReply, Usage
 from retain.models.providers.structured import CheckedChat
 from retain.roles.role import Authority, OwnerOfAll
@@ -157,6 +174,30 @@ async def test_what_is_said_before_outlives_the_queue_and_a_crash(deploy: Deploy
     assert read_by(chat)[-3:] == [("user", "I am Ann."), ("assistant", "Hi Ann."), ("user", "Who am I?")]
 
 
+async def test_what_was_said_before_is_erased_with_whom_it_names(deploy: Deploy, agents: Agents) -> None:
+    """Also of a run that waits, of which D1 has a copy."""
+    pay = Upstream("pay", idempotent=False)
+    deployment = deploy(agents(clerk=CLERK), upstreams=[pay], chat=SteppedChat(says("Hi."), calls(PAY)))
+    prior = [{"role": "user", "content": "I am Emil."}]
+
+    async def kept() -> list[Any]:
+        found = [
+            *await deployment.rows("SELECT * FROM parked_runs"),
+            *await deployment.rows("SELECT * FROM agent_runs"),
+        ]
+        for table in ("turn_state", "run_log", "queued_runs", "outbox"):
+            found += deployment.local("clerk:acme:main", f"SELECT * FROM {table}")
+        return [row for row in found if "Emil" in repr(row)]
+
+    await deployment.run("clerk", "hello", prior=prior)
+    await deployment.run("clerk", "pay it", prior=prior)
+    await deployment.settled()
+    assert len(await kept()) >= 3
+    await deployment.ask("clerk", "erase", term="Emil")
+    await deployment.settled()
+    assert await kept() == []
+
+
 async def test_a_user_s_token_has_an_instance_and_cannot_say_what_the_agent_answered(
     deploy: Deploy, agents: Agents
 ) -> None:
@@ -188,6 +229,20 @@ async def test_neither_user_nor_metadata_nor_header_reaches_another_tenant(deplo
     assert forbidden.value.code == "role_required"
     await deployment.settled()
     assert {row["tenant_id"] for row in await deployment.rows("SELECT tenant_id FROM agent_runs")} == {"acme"}
+
+
+async def test_a_tenant_that_asks_too_often_is_refused(deploy: Deploy, agents: Agents) -> None:
+    class Spent:
+        async def allow(self, key: str) -> bool:
+            return key != "tenant:acme"
+
+    chat = SteppedChat()
+    context = await context_of(deploy(agents(clerk={}), chat=chat))
+    text, own = json.dumps(wanted()), OwnTenant("acme")
+    request = Request("POST", "/v1/chat/completions", {}, {}, text, "host", "request-1", authority=own)
+    with pytest.raises(RateLimited):
+        await ROUTER.handle(context, replace(request, rates=Rates(tenants=Spent())))
+    assert chat.requests == []
 
 
 async def test_a_caller_with_several_tenants_names_one(deploy: Deploy, agents: Agents) -> None:
@@ -238,8 +293,10 @@ async def test_texts_of_several_turns_are_one_message(deploy: Deploy, agents: Ag
 
 async def test_an_answer_that_has_to_fit_a_schema_is_sent_when_it_does(deploy: Deploy, agents: Agents) -> None:
     schema = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
-    chat = SteppedChat(says("three"), says('{"total": 3}'), says('{"a": 1}'))
-    context = await context_of(deploy(agents(clerk={}), chat=CheckedChat(chat)))
+    """And alone: what the model writes before a call of a tool is not of it."""
+    chat = SteppedChat(calls(PAY, text="I pay."), says("three"), says('{"total": 3}'), says('{"a": 1}'))
+    pay = Upstream("pay", idempotent=True)
+    context = await context_of(deploy(agents(clerk={"tools": ["pay"]}), upstreams=[pay], chat=CheckedChat(chat)))
     form = {"type": "json_schema", "json_schema": {"name": "order", "schema": schema, "strict": True}}
     assert json.loads(text_of(await streamed(context, wanted(response_format=form)))) == {"total": 3}
     found = await completed(context, wanted(response_format={"type": "json_object"}))
@@ -308,6 +365,10 @@ async def test_an_idempotency_key_gives_the_same_run(deploy: Deploy, agents: Age
     assert await completed(context, wanted(), headers=key) == await completed(context, wanted(), headers=key)
     assert text_of(await streamed(context, wanted(), headers=key)) == "one"
     assert len(chat.requests) == 1
+    earlier = [{"role": "user", "content": "I am Ann."}, {"role": "assistant", "content": "Hi."}]
+    with pytest.raises(Conflict) as reused:
+        await posted(context, wanted(*earlier, HELLO), headers=key)
+    assert reused.value.code == "idempotency_key_reused"
 
 
 async def test_what_has_no_effect_is_named(deploy: Deploy, agents: Agents) -> None:
@@ -395,6 +456,34 @@ async def test_models_are_the_agents(deploy: Deploy, agents: Agents) -> None:
         await posted(context, None, method="GET", path="/v1/models/sdr", bound=BoundUser("ann", "clerk"))
 
 
+@pytest.mark.parametrize(
+    ("error", "status", "kind", "again"),
+    [
+        pytest.param(RateLimited("slow", retry_after_s=7), 429, "rate_limit_error", True, id="a rate"),
+        pytest.param(
+            RateLimited("full", code="queue_full", retry_after_ms=500), 429, "rate_limit_error", True, id="a queue"
+        ),
+        pytest.param(QuotaExceeded("spent", code="run_quota"), 429, "insufficient_quota", False, id="a quota"),
+        pytest.param(Unavailable("away", code="d1_unavailable"), 503, "server_error", True, id="a store"),
+        pytest.param(RetainError("oops"), 500, "server_error", False, id="a fault"),
+        pytest.param(Conflict("busy", code="instance_busy"), 409, "conflict_error", True, id="a busy instance"),
+        pytest.param(Conflict("not yours", code="wrong_user"), 409, "conflict_error", False, id="another user"),
+        pytest.param(Unauthenticated("who?"), 401, "authentication_error", False, id="nobody"),
+        pytest.param(Forbidden("no", code="scope_required"), 403, "permission_error", False, id="a scope"),
+        pytest.param(MethodNotAllowed("no", allowed=["POST"]), 405, "invalid_request_error", False, id="a method"),
+    ],
+)
+def test_a_client_that_retries_on_its_own_learns_whether_it_should(
+    error: RetainError, status: int, kind: str, again: bool
+) -> None:
+    answer = refused(error, "request-1")
+    assert (answer.status, answer.headers["x-should-retry"]) == (status, str(again).lower())
+    assert json.loads(answer.body)["error"]["type"] == kind
+    if isinstance(error, RateLimited):
+        assert answer.headers["retry-after"] == ("7" if error.code == "rate_limited" else "1")
+    assert answer.headers.get("allow") == ("POST" if status == 405 else None)
+
+
 TEXTS = st.text("ab \u00e9\u4e16", max_size=6)
 MESSAGES = st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), TEXTS), max_size=8)
 
@@ -450,6 +539,32 @@ def test_a_message_only_grows_and_ends_with_the_answer(written: list[tuple[int, 
         sent += text.written(turn, offset, piece)
     sent += text.rest(output)
     assert sent.endswith(output)
+
+
+@pytest.mark.parametrize(
+    ("awaited", "is_waited_for"),
+    [
+        pytest.param(None, True, id="under way"),
+        pytest.param(ModelAwaited("model_unavailable", "away", 1, 2), True, id="its model is away"),
+        pytest.param(ApprovalAwaited("1.0", "pay", {}, 1), False, id="a person"),
+        pytest.param(DelegateAwaited("1.0", RunReference("0" * 26, "clerk", "desk")), False, id="a delegate's person"),
+    ],
+)
+def test_whoever_asks_waits_for_a_model_and_not_for_a_person(awaited: Awaited | None, is_waited_for: bool) -> None:
+    standing = RunStanding("0" * 26, "desk", "waiting" if awaited else "queued", awaited)
+    assert must_wait(standing) is is_waited_for
+    notice = Completion(instance_of("acme", "clerk", "desk"), "0" * 26).notice(standing)
+    assert f"/v1/agents/acme/clerk/instances/desk/runs/{'0' * 26}" in notice
+
+
+def test_an_answer_that_is_begun_again_is_apart_from_what_was_read_of_it() -> None:
+    text = ChatText()
+    assert [text.written(1, 0, "Good"), text.written(1, 0, "Bad"), text.written(1, 3, "ly.")] == [
+        "Good",
+        "\n\nBad",
+        "ly.",
+    ]
+    assert [text.rest("Badly."), text.rest("Well.")] == ["", "\n\nWell."]
 
 
 def test_the_time_of_an_id_is_when_it_was_made() -> None:

@@ -178,6 +178,8 @@ class Replaying:
         asked = read_own_json(rows[0]["input"]) if rows and rows[0]["texts"] != "removed" else {}
         if "input" not in asked or error.agent_type is None or error.instance_id is None:
             raise _not_replayable("the run's input is no longer kept")
+        if asked.get("prior"):
+            raise _not_replayable("the conversation that the run's caller brought is not kept")
         request = RunRequest(
             asked["input"],
             asked.get("metadata") or {},

@@ -93,7 +93,6 @@ class AgUiEncoding:
             if self._answered is not None:
                 if event.name == "approval.requested" and event.data.get("call") == self._answered:
                     self._answered = self._step = None
-                    self._after = max(self._after, self._id)
                 continue
             if self._id <= self._after and (event.id is not None or self._id < self._after):
                 continue

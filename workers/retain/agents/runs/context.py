@@ -70,6 +70,8 @@ class AssembledContext:
             logged["profile"] = [fact.id for fact in self.profile]
         if self.degraded:
             logged["degraded"] = list(self.degraded)
+        if request.prior:
+            logged["prior"] = len(request.prior)
         return logged if followed is None else {**logged, "procedure": followed.to_json()}
 
 
