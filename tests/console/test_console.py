@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import httpx
 import pytest
@@ -11,9 +12,11 @@ from playwright.sync_api import Page, expect
 from tests.docs.browser import Browsing, browsing
 from tests.e2e.calls import recorded_run
 from tools.local_server import LocalServer
+from tools.paths import ROOT
 
 pytestmark = pytest.mark.workerd
 
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 WIDTHS = (360, 800, 1400)
 _MAIL = "From: sara@example.com. The vase of order SO-4702 is broken. Refund, please."
 _KNOWN = "Refund approved for sara@example.com: order SO-4411, cracked mug"
@@ -87,3 +90,32 @@ def test_no_screen_is_wider_than_the_window(page: Page, width: int) -> None:
         page.get_by_role("link", name=view, exact=True).click()
         expect(page.get_by_role("heading", name=view, exact=True)).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_screen_violates_a_rule_of_accessibility(page: Page, scheme: Literal["light", "dark"]) -> None:
+    page.emulate_media(color_scheme=scheme)
+    for address in ("runs", "memory", "recall?query=refund&agent_type=refund_decision", "operations"):
+        page.goto(f"{page.url.partition('#')[0]}#/{_tenant_of(page)}/{address}")
+        assert _violations(page) == [], address
+    for view, name in (("Runs", "refund_decision"), ("Memory", _KNOWN)):
+        page.get_by_role("link", name=view, exact=True).click()
+        page.get_by_role("link", name=name).click()
+        for summary in page.locator("summary").all():
+            summary.click()
+        assert _violations(page) == [], view
+    page.evaluate("document.body.append(document.createElement('img'))")
+    assert [violation.partition(":")[0] for violation in _violations(page)] == ["image-alt", "region"]
+
+
+def _tenant_of(page: Page) -> str:
+    return page.url.partition("#/")[2].partition("/")[0]
+
+
+def _violations(page: Page) -> list[str]:
+    """Return the rules of axe that the page violates, each with the elements. Source: https://www.deque.com/axe/"""
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.get_by_text("Loading …")).to_have_count(0)
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run()")["violations"]
+    return [f"{rule['id']}: {[node['html'] for node in rule['nodes']]}" for rule in found]
