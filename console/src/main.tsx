@@ -2,16 +2,27 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { clientOf } from "./api.ts";
+import { EvaluationView } from "./evaluations/evaluation.tsx";
+import { EvaluationsView } from "./evaluations/evaluations.tsx";
 import { useLoaded } from "./loading.tsx";
 import { MemoryView } from "./memory/memory.tsx";
 import { MemoriesView } from "./memory/memories.tsx";
-import { OperationsView } from "./operations.tsx";
+import { OperationsView } from "./operations/operations.tsx";
+import { PeopleView } from "./people/people.tsx";
+import { PersonView } from "./people/person.tsx";
 import { addressOf, type Place, placeOf } from "./place.ts";
 import { RecallView } from "./recall/recall.tsx";
 import { RunView } from "./runs/run.tsx";
 import { RunsView } from "./runs/runs.tsx";
 
-const VIEWS = { runs: "Runs", memory: "Memory", recall: "Recall", operations: "Operations" };
+const VIEWS = {
+  runs: "Runs",
+  people: "People",
+  memory: "Memory",
+  recall: "Recall",
+  evaluations: "Evaluations",
+  operations: "Operations",
+};
 
 function usePlace(): Place {
   const [place, setPlace] = useState(() => placeOf(location.hash));
@@ -24,12 +35,15 @@ function usePlace(): Place {
 }
 
 function View({ place }: { place: Place }) {
+  const { view, id } = place;
   const retain = clientOf(place.tenant);
-  const alone = place.id !== undefined;
-  if (place.view === "memory") return alone ? <MemoryView retain={retain} id={place.id!} /> : <MemoriesView retain={retain} place={place} />;
-  if (place.view === "recall") return <RecallView retain={retain} place={place} />;
-  if (place.view === "operations") return <OperationsView retain={retain} />;
-  return alone ? <RunView retain={retain} runId={place.id!} /> : <RunsView retain={retain} place={place} />;
+  if (view === "people") return id === undefined ? <PeopleView retain={retain} place={place} /> : <PersonView retain={retain} id={id} />;
+  if (view === "memory") return id === undefined ? <MemoriesView retain={retain} place={place} /> : <MemoryView retain={retain} id={id} />;
+  if (view === "recall") return <RecallView retain={retain} place={place} />;
+  if (view === "evaluations")
+    return id === undefined ? <EvaluationsView retain={retain} place={place} /> : <EvaluationView retain={retain} place={place} id={id} />;
+  if (view === "operations") return <OperationsView retain={retain} />;
+  return id === undefined ? <RunsView retain={retain} place={place} /> : <RunView retain={retain} runId={id} />;
 }
 
 function Tenants({ place }: { place: Place }) {

@@ -1,9 +1,9 @@
 /** Where somebody is in the console: what the part of the address after `#` says. */
 export interface Place {
   tenant: string;
-  /** `runs`, `memory`, `recall` or `operations`. */
+  /** `runs`, `people`, `memory`, `recall`, `evaluations` or `operations`. */
   view: string;
-  /** Of the run or the memory that is shown alone. */
+  /** Of what is shown alone: a run, a user, a memory, the run of an evaluation. */
   id: string | undefined;
   /** Conditions of a list, or fields of a form. */
   query: Record<string, string>;

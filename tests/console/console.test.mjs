@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-const { addressOf, asOperator, changesOf, placeOf, scale, stepsOf } = await import(process.env.BUNDLE);
+const { addressOf, asOperator, changesOf, lanesOf, placeOf, scale, stepsOf } = await import(process.env.BUNDLE);
 
 const event = (seq, kind, at_ms, data = {}) => ({ seq, turn: 1, kind, at_ms, data: { turn: 1, ...data } });
 
@@ -68,4 +68,13 @@ test("a long pause is folded, and everything stays within the width", () => {
 test("the changes of a memory are what an event set to another value", () => {
   const events = [{ data: { content: "a", metadata: {} } }, { data: { content: "b" } }, { data: { content: "b", note: 1 } }];
   assert.deepEqual(changesOf(events), [[], [{ field: "content", before: "a", after: "b" }], []]);
+});
+
+test("facts are in lanes by what they say, the earliest first, and other memories in none", () => {
+  const fact = (predicate, object, valid_from_ms) => ({ predicate, object, valid_from_ms });
+  const lanes = lanesOf([fact("lives_in", "Lyon", 3), fact(null, null, 0), fact("likes:tea", "tea", 2), fact("lives_in", "Porto", 1)]);
+  assert.deepEqual(
+    lanes.map(({ predicate, facts }) => [predicate, facts.map((one) => one.object)]),
+    [["lives_in", ["Porto", "Lyon"]], ["likes", ["tea"]]],
+  );
 });

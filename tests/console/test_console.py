@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.docs.browser import Browsing, browsing
 from tests.e2e.calls import recorded_run
+from tests.e2e.waiting import eventually
 from tools.local_server import LocalServer
 from tools.paths import ROOT
 
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.workerd
 
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 WIDTHS = (360, 800, 1400)
+_QUERY = "query=refund&other=money&agent_type=refund_decision"
 _MAIL = "From: sara@example.com. The vase of order SO-4702 is broken. Refund, please."
 _KNOWN = "Refund approved for sara@example.com: order SO-4411, cracked mug"
 
@@ -78,15 +80,66 @@ def test_runs_are_searched_and_an_empty_list_says_so(page: Page) -> None:
     assert "status=failed&text=vase" in page.url
 
 
+def test_a_person_s_facts_are_lanes_and_forgetting_leaves_a_receipt(page: Page, api: httpx.Client) -> None:
+    tenant_id = _tenant_of(page)
+    for said in ("I live in Porto.", "I moved to Lyon."):
+        body = {"input": said, "instance_id": "chat", "user": {"id": "ann", "name": "Ann"}}
+        assert api.post(f"/v1/agents/{tenant_id}/support/run", json=body).status_code == 200
+    memories = f"/admin/tenants/{tenant_id}/memories?user_id=ann"
+    eventually(lambda: api.get(memories).json()["memories"], lambda found: [one["object"] for one in found] == ["Lyon"])
+    page.get_by_role("link", name="People").click()
+    page.get_by_role("link", name="ann").click()
+    lane = page.locator(".lanes > li")
+    expect(lane.locator("b")).to_have_text("lives in")
+    expect(lane.get_by_role("link")).to_have_text(["Porto", "Lyon"])
+    expect(page.get_by_role("button", name="Forget")).to_be_disabled()
+    page.get_by_label("User").fill("ann")
+    page.get_by_role("button", name="Forget").click()
+    expect(page.get_by_role("status").filter(has_text="completed")).to_be_visible()
+    assert api.get(memories).json()["memories"] == []
+
+
+def test_an_evaluation_shows_what_failed_first_and_the_run_before(page: Page, api: httpx.Client) -> None:
+    base = f"/admin/tenants/{_tenant_of(page)}/evals"
+    expected: dict[str, dict[str, object]] = {
+        "met": {"excludes": ["no such text"]},
+        "missed": {"exact": "no such text"},
+    }
+    cases = [{"id": name, "input": "Good morning!", "expected": what} for name, what in expected.items()]
+    dataset = {"target": {"agent": "sdr"}, "cases": cases}
+    assert api.put(f"{base}/datasets/ann", json=dataset).is_success
+    for _ in range(2):
+        answer = api.post(f"{base}/runs", json={"dataset": "ann"})
+        while answer.status_code == 202:
+            answer = api.post(f"{base}/runs/{answer.json()['run']['run_id']}")
+        assert answer.status_code == 200, answer.text
+    page.get_by_role("link", name="Evaluations").click()
+    page.get_by_role("link", name="ann").first.click()
+    expect(page.locator(".cases b")).to_have_text(["missed", "met"])
+    expect(page.get_by_text("Compared with")).to_be_visible()
+
+
+def test_two_queries_are_compared(page: Page) -> None:
+    page.get_by_role("link", name="Recall").click()
+    page.get_by_label("Query", exact=True).fill("refunds of sara@example.com")
+    page.get_by_label("Compared with another query").fill("broken cups")
+    page.get_by_label("Agent").fill("refund_decision")
+    page.get_by_role("button", name="Recall").click()
+    expect(page.get_by_role("heading", level=2)).to_have_text(["refunds of sara@example.com", "broken cups"])
+    expect(page.get_by_role("region").first.get_by_role("link").first).to_be_visible()
+
+
 def test_operations_say_that_the_deployment_is_ready(page: Page) -> None:
     page.get_by_role("link", name="Operations").click()
     expect(page.get_by_text("ready, version")).to_be_visible()
+    page.get_by_role("button", name="Verify").click()
+    expect(page.locator("pre").last).to_contain_text('"problem": null')
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_screen_is_wider_than_the_window(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
-    for view in ("Runs", "Memory", "Recall", "Operations"):
+    for view in ("Runs", "People", "Memory", "Recall", "Evaluations", "Operations"):
         page.get_by_role("link", name=view, exact=True).click()
         expect(page.get_by_role("heading", name=view, exact=True)).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width, view
@@ -95,7 +148,7 @@ def test_no_screen_is_wider_than_the_window(page: Page, width: int) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_screen_violates_a_rule_of_accessibility(page: Page, scheme: Literal["light", "dark"]) -> None:
     page.emulate_media(color_scheme=scheme)
-    for address in ("runs", "memory", "recall?query=refund&agent_type=refund_decision", "operations"):
+    for address in ("runs", "people", "memory", f"recall?{_QUERY}", "evaluations", "operations"):
         page.goto(f"{page.url.partition('#')[0]}#/{_tenant_of(page)}/{address}")
         assert _violations(page) == [], address
     for view, name in (("Runs", "refund_decision"), ("Memory", _KNOWN)):

@@ -13,7 +13,7 @@ from tools.openapi.operation import public_path
 from tools.paths import NODE_BIN
 
 HERE = Path(__file__).parent
-_MODULES = ("api.ts", "place.ts", "memory/history.tsx", "runs/steps.ts", "runs/timeline.tsx")
+_MODULES = ("api.ts", "place.ts", "memory/history.tsx", "people/lanes.tsx", "runs/steps.ts", "runs/timeline.tsx")
 
 
 def test_its_decisions(tmp_path: Path) -> None:

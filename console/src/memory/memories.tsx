@@ -26,6 +26,7 @@ export function MemoriesView({ retain, place }: { retain: Retain; place: Place }
         <label>Agent <input name="agent_type" defaultValue={conditions.agent_type ?? ""} /></label>
         <label>House <input name="house" defaultValue={conditions.house ?? ""} /></label>
         <label>User <input name="user_id" defaultValue={conditions.user_id ?? ""} /></label>
+        <label>Closed ones too <input type="checkbox" name="all" value="true" defaultChecked={conditions.all === "true"} /></label>
         <button>Show</button>
       </form>
       <Show of={found}>

@@ -8,7 +8,7 @@ const TOP_K = 10;
 
 /** Try a query: what is recalled, and what each score is made of. */
 export function RecallView({ retain, place }: { retain: Retain; place: Place }) {
-  const { query, agent_type, house, user_id, as_of_ms } = place.query;
+  const { query, other, agent_type, house, user_id, as_of_ms } = place.query;
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const given = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement)) as Record<string, string>;
@@ -19,13 +19,21 @@ export function RecallView({ retain, place }: { retain: Retain; place: Place }) 
       <h1>Recall</h1>
       <form key={JSON.stringify(place.query)} class="conditions" role="search" onSubmit={submit}>
         <label class="wide">Query <input name="query" required defaultValue={query ?? ""} /></label>
+        <label class="wide">Compared with another query <input name="other" defaultValue={other ?? ""} /></label>
         <label>Agent <input name="agent_type" defaultValue={agent_type ?? ""} /></label>
         <label>House <input name="house" defaultValue={house ?? ""} /></label>
         <label>User <input name="user_id" defaultValue={user_id ?? ""} /></label>
         <label>As of (ms) <input name="as_of_ms" inputMode="numeric" defaultValue={as_of_ms ?? ""} /></label>
         <button>Recall</button>
       </form>
-      {query !== undefined && <Found retain={retain} place={place} query={query} />}
+      <div class="columns">
+        {[query, other].filter((asked) => asked !== undefined).map((asked) => (
+          <section key={asked} aria-label={asked}>
+            {other !== undefined && <h2>{asked}</h2>}
+            <Found retain={retain} place={place} query={asked} />
+          </section>
+        ))}
+      </div>
     </>
   );
 }

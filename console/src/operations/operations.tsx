@@ -1,7 +1,11 @@
 import type { Retain } from "retain-client";
 
-import { Show, useLoaded } from "./loading.tsx";
-import { text, time } from "./shown.ts";
+import { Show, useLoaded } from "../loading.tsx";
+import { text } from "../shown.ts";
+import { GivenUp } from "./given-up.tsx";
+import { History } from "./history.tsx";
+import { Keys } from "./keys.tsx";
+import { Webhooks } from "./webhooks.tsx";
 
 const REFRESH_MS = 10_000;
 
@@ -12,14 +16,13 @@ interface Readiness {
   stores?: Record<string, string>;
 }
 
-/** Whether the system is well, and what it gave up. */
+/** Whether the system is well, what it gave up, and who may reach it. */
 export function OperationsView({ retain }: { retain: Retain }) {
   const ready = useLoaded(async () => (await fetch("/readyz")).json() as Promise<Readiness>, [], REFRESH_MS);
   const quotas = useLoaded(async () => {
     const params = { path: { tenant: retain.tenant } };
     return (await retain.api.GET("/v1/tenants/{tenant}/quotas", { params })).data!;
   }, []);
-  const errors = useLoaded(async () => (await retain.api.GET("/admin/errors", { params: { query: { state: "parked" } } })).data!, []);
   return (
     <>
       <h1>Operations</h1>
@@ -32,21 +35,12 @@ export function OperationsView({ retain }: { retain: Retain }) {
           </dl>
         )}
       </Show>
-      <h2>Quotas of {retain.tenant}</h2>
+      <GivenUp retain={retain} />
+      <h2>Quotas</h2>
       <Show of={quotas}>{(value) => <pre>{text(value)}</pre>}</Show>
-      <h2>Given up</h2>
-      <Show of={errors}>
-        {(page) => (
-          <>
-            {page.errors.length === 0 && <p class="quiet">Nothing was given up.</p>}
-            <ul class="rows">
-              {page.errors.map((one) => (
-                <li key={one.error_id}><b>{one.code}</b> <span>{one.stage}</span> <time>{time(one.last_at_ms)}</time></li>
-              ))}
-            </ul>
-          </>
-        )}
-      </Show>
+      <Keys retain={retain} />
+      <Webhooks retain={retain} />
+      <History retain={retain} />
     </>
   );
 }

@@ -1,0 +1,44 @@
+import { useState } from "preact/hooks";
+import type { Retain } from "retain-client";
+
+import { Failure, Show, useLoaded } from "../loading.tsx";
+import { addressOf } from "../place.ts";
+import { time } from "../shown.ts";
+
+/** What was given up in this tenant and is still parked, to be done again or dismissed. */
+export function GivenUp({ retain }: { retain: Retain }) {
+  const [changes, setChanges] = useState(0);
+  const [error, setError] = useState<unknown>(undefined);
+  const found = useLoaded(async () => {
+    const query = { state: "parked" as const, tenant: retain.tenant };
+    return (await retain.api.GET("/admin/errors", { params: { query } })).data!.errors;
+  }, [changes]);
+  const settle = (error_id: string, how: "/admin/errors/{error_id}/replay" | "/admin/errors/{error_id}/dismiss") => () =>
+    retain.api.POST(how, { params: { path: { error_id } } }).then(() => setChanges(changes + 1), setError);
+  return (
+    <>
+      <h2>Given up</h2>
+      {error !== undefined && <Failure error={error} />}
+      <Show of={found}>
+        {(errors) => (
+          <>
+            {errors.length === 0 && <p class="quiet">Nothing was given up.</p>}
+            <ul class="rows">
+              {errors.map((one) => (
+                <li key={one.error_id}>
+                  <span><b>{one.code}</b> {one.stage}, {one.attempts} attempts</span>
+                  <span>{one.run_id !== null && <a href={addressOf(retain.tenant, "runs", one.run_id)}>{one.agent_type}</a>}</span>
+                  <span class="actions">
+                    <button onClick={settle(one.error_id, "/admin/errors/{error_id}/replay")}>Replay</button>
+                    <button onClick={settle(one.error_id, "/admin/errors/{error_id}/dismiss")}>Dismiss</button>
+                  </span>
+                  <time>{time(one.last_at_ms)}</time>
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </Show>
+    </>
+  );
+}

@@ -1,0 +1,39 @@
+import type { Retain, Schemas } from "retain-client";
+
+import { Show, useLoaded } from "../loading.tsx";
+import { time } from "../shown.ts";
+
+/** The keys of the tenant's applications, the newest first. */
+export function Keys({ retain }: { retain: Retain }) {
+  const found = useLoaded(async () => {
+    const params = { path: { tenant: retain.tenant } };
+    return (await retain.api.GET("/v1/tenants/{tenant}/keys", { params })).data!.keys;
+  }, []);
+  return (
+    <>
+      <h2>Keys</h2>
+      <Show of={found}>
+        {(keys) => (
+          <>
+            {keys.length === 0 && <p class="quiet">No application has a key.</p>}
+            <ul class="rows">
+              {keys.map((key) => (
+                <li key={key.key_id}>
+                  <span><b>{key.name}</b> {stateOf(key)}</span>
+                  <span>{key.scopes.join(", ")}</span>
+                  <span>{key.origins.join(", ")}</span>
+                  <time>{key.last_used_at_ms === null ? "never used" : `last used ${time(key.last_used_at_ms)}`}</time>
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </Show>
+    </>
+  );
+}
+
+function stateOf(key: Schemas["Key"]): string {
+  if (key.revoked_at_ms !== null) return "revoked";
+  return key.expires_at_ms !== null && key.expires_at_ms < Date.now() ? "expired" : "valid";
+}
