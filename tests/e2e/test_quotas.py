@@ -1,4 +1,4 @@
-"""Quotas on real workerd and D1: the trigger's refusal reaches the caller as 507, also when many store at once."""
+"""Quotas and costs on real workerd and D1: the triggers' refusals reach the caller as 507, and what they count is listed."""
 
 from __future__ import annotations
 
@@ -34,3 +34,14 @@ def test_a_run_above_the_quota_of_the_day_is_refused(api: httpx.Client, tenant: 
     assert api.put(f"/admin/tenants/{tenant_id}/quotas", json={"runs_a_day": 0}).status_code == 200
     refused = api.post(f"/v1/agents/{tenant_id}/sdr/run", json={"input": "hello"})
     assert (refused.status_code, refused.json()["code"]) == (507, "run_quota")
+
+
+def test_a_run_is_among_the_costs_of_its_day_once(api: httpx.Client, tenant: Callable[[], str]) -> None:
+    tenant_id = tenant()
+    run(api, tenant_id, "sdr", "Contact contact:7 responded positively to a short case study.")
+    [listed] = api.get(f"/admin/agents/{tenant_id}/runs").json()["runs"]
+    answer = api.get(f"/admin/tenants/{tenant_id}/costs").json()
+    [spent] = answer["costs"]
+    assert (answer["cursor"], spent["agent_type"], spent["runs"]) == (None, "sdr", 1)
+    assert all(spent[name] == listed[name] for name in ("model", "input_tokens", "output_tokens"))
+    assert spent["cost"] is listed["cost"] is None, "the model has no price"

@@ -71,6 +71,7 @@ class Place:
         verified = self.ask("GET", "/admin/tenants/{tenant}/history/verify")
         return {
             "records": self.counted("SELECT content FROM memory_records WHERE tenant_id = ?"),
+            "spent": self.counted("SELECT agent_type, runs FROM model_use WHERE tenant_id = ?"),
             "use": self.counted("SELECT memories, runs FROM tenant_use WHERE tenant_id = ?"),
             "history": Counter([f"problem: {verified['problem']}"]),
             "index": Counter(

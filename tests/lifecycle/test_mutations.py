@@ -55,6 +55,7 @@ EXEMPT = {
     "refused_episodes": "writes that did not happen",
     "episode_counts": "counts",
     "tenant_use": "counts",
+    "model_use": "counts",
     "procedure_priors": "where a workflow begins, derived from the outcomes",
     "memory_search": "an index",
     "memory_postings": "an index",

@@ -140,6 +140,8 @@ TESTS: Mapping[str, str] = {
     "test_a_call_of_bge_m3_stays_within_its_context",
     "retain.models.embedders.wordpiece.MAX_WORD_CHARACTERS": "tests/models/test_wordpiece.py::"
     "test_a_space_separates_words",
+    "retain.models.prices.MAX_PRICE": "tests/models/test_prices.py::test_prices_are_bounded",
+    "retain.models.prices.MAX_PRICED_MODELS": "tests/models/test_prices.py::test_prices_are_bounded",
     "retain.models.reranking.MAX_CHARACTERS": "tests/models/test_reranking.py::"
     "test_long_texts_are_cut_to_what_the_model_reads",
     "retain.outbox.MAX_REFUSALS": "tests/memory/test_outbox.py::"

@@ -10,6 +10,7 @@ from retain.admin.context import AdminContext
 from retain.admin.replaying import Replaying, ReplayPorts
 from retain.errors import Conflict
 from retain.json_text import JsonObject
+from retain.models.prices import read_prices
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
@@ -39,6 +40,7 @@ def admin_context(root: Assembly) -> AdminContext:
         deliveries=lambda: root.webhooks.deliveries,
         backups=lambda: root.lifecycle.backups,
         restoring=lambda: restoring_of(root),
+        prices=lambda: read_prices(root.platform.settings.model_prices),
     )
 
 

@@ -44,7 +44,8 @@ class Settings:
     until everything is sealed with the new one.
     token_key: the JWK that signs tokens of applications' users. memory_key, previous_memory_key: the same for the PII of
     tiered memory. All are secrets, never shown. memory_placements, memory_pii_fields: as `retain.items` reads them.
-    evaluation_judge: as `retain.evaluation.scoring.judge` does. runs_retention_days: how long the row of a run is kept.
+    model_prices: as `retain.models.prices` reads them. evaluation_judge: as `retain.evaluation.scoring.judge` does.
+    runs_retention_days: how long the row of a run is kept.
     owners: the subjects that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them.
     application_keys: whether keys of applications are accepted where Access is. resolver_url: as `retain.gateway.settings`.
     agent_memory_account: the account id that is answered under Cloudflare Agent Memory's paths, "" for none in production
@@ -68,6 +69,7 @@ class Settings:
     previous_credentials_key: str = field(repr=False)
     runs_retention_days: int = 400
     evaluation_judge: str = "off"
+    model_prices: str = ""
     owners: str = ""
     application_keys: bool = False
     resolver_url: str = ""
@@ -120,6 +122,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         previous_credentials_key=variables.get("PREVIOUS_CREDENTIALS_KEY", ""),
         runs_retention_days=_number("RUNS_RETENTION_DAYS", variables, default="400"),
         evaluation_judge=variables.get("EVAL_JUDGE", "off"),
+        model_prices=variables.get("MODEL_PRICES", ""),
         memory_placements=variables.get("MEMORY_PLACEMENTS", ""),
         memory_pii_fields=variables.get("MEMORY_PII_FIELDS", ""),
         agent_memory_account=variables.get("AGENT_MEMORY_ACCOUNT", ""),
@@ -224,6 +227,7 @@ NAMES = (
     "EMBEDDING_API_KEY",
     "EXTRACTOR",
     "EVAL_JUDGE",
+    "MODEL_PRICES",
     "RUNS_RETENTION_DAYS",
     "VECTOR_FILTERS",
     "OTLP_ENDPOINT",

@@ -20,6 +20,7 @@ from retain.lifecycle.backups.restoring import Restoring
 from retain.lifecycle.stores import Stores
 from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
+from retain.models.prices import ModelPrices
 from retain.namespace import Namespace
 from retain.ports import Background, Clock, Sql
 from retain.roles.grants import Grants
@@ -46,7 +47,8 @@ class AdminContext:
     Misconfigured for invalid legacy patterns. evaluation: returns what advances evaluations. replaying: returns what replays
     parked errors. grants: who holds which role. keys, tokens: of applications and of their users. webhooks,
     deliveries: return where applications hear of runs, and the log of it. backups, restoring: return
-    what backs tenants up, and what restores them.
+    what backs tenants up, and what restores them. prices: returns those of models, raising Misconfigured for an invalid
+    setting.
     """
 
     tenants: Tenants
@@ -70,6 +72,7 @@ class AdminContext:
     deliveries: Callable[[], DeliveryLog]
     backups: Callable[[], Backups]
     restoring: Callable[[], Restoring]
+    prices: Callable[[], ModelPrices]
 
     def scope(
         self, tenant_id: str, agent_type: str | None = None, house: str | None = None, user_id: str | None = None

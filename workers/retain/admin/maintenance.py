@@ -39,6 +39,7 @@ from retain.memory.scope import Scope
 from retain.ports import Clock, Objects, Sql
 from retain.retention import DAY_MS, Pruned, RetentionRule
 from retain.retention import prune as remove_old
+from retain.tenants.model_use import use_rules
 from retain.tenants.mutation_log import MutationLog
 from retain.tenants.retention import ledger_rules
 from retain.webhooks.delivery_log import DELIVERY_RULES
@@ -81,7 +82,8 @@ _COUNTED = (
 
 def retention_rules(runs_kept_days: int) -> tuple[RetentionRule, ...]:
     """Return every rule of a deployment. runs_kept_days: how long the row of a run is kept."""
-    runs = (*run_rules(runs_kept_days * DAY_MS), *ledger_rules(runs_kept_days * DAY_MS))
+    kept_ms = runs_kept_days * DAY_MS
+    runs = (*run_rules(kept_ms), *ledger_rules(kept_ms), *use_rules(kept_ms))
     return (*EPISODE_RULES, *CONVERSATION_RULES, *runs, *DELIVERY_RULES, *JOB_RULES, *USER_RULES)
 
 

@@ -6,6 +6,7 @@ from retain.admin import mcp
 from retain.admin.context import AdminContext
 from retain.admin.resources import (
     backups,
+    costs,
     decisions,
     errors,
     evals,
@@ -25,6 +26,7 @@ from retain.routing.router import Router
 ROUTER: Router[AdminContext] = Router(
     (
         tenants.RESOURCE,
+        costs.RESOURCE,
         roles.RESOURCE,
         keys.RESOURCE,
         webhooks.RESOURCE,

@@ -12,12 +12,16 @@ from retain.ledgers.decisions import LoggedDecision
 from retain.ledgers.errors import ErrorState, ParkedError, Stage
 from retain.ledgers.kv_audit import KvChange
 from retain.ledgers.put_aside import PutAside
+from retain.models.prices import CostJson
 
 RunStatus = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
 
 
 class ListedRunJson(TypedDict):
-    """A run in a list. by: the principal that started it. queue_position: of a queued one, null once it has begun."""
+    """A run in a list. by: the principal that started it. queue_position: of a queued one, null once it has begun.
+
+    cost: of its own tokens; null for a model without a price.
+    """
 
     run_id: str
     tenant_id: str
@@ -31,6 +35,7 @@ class ListedRunJson(TypedDict):
     steps: int
     input_tokens: int
     output_tokens: int
+    cost: CostJson | None
     waiting_for: AwaitedJson | None
     created_at_ms: int
     completed_at_ms: int | None

@@ -21,6 +21,7 @@ from retain.http import Response, json_response
 from retain.identifiers import check_agent_type, check_id
 from retain.json_text import read_own_json
 from retain.limits.pages import cut, sized
+from retain.models.prices import ModelPrices
 from retain.ports import AgentInstances, Row, Sql
 from retain.roles.principals import person_named
 from retain.routing.bodies import BodyModel, JsonBody
@@ -92,7 +93,7 @@ async def get_runs(context: AdminContext, request: TypedRequest[None, RunsQuery]
             wanted, user_id=bound.user_id, agent_type=bound.agent_type or wanted.agent_type, instance_id=own
         )
     page = await list_runs(context.sql, request.tenant_id, wanted, limit=query.limit, cursor=query.cursor)
-    return json_response(page)
+    return json_response({**page, "runs": _priced(page["runs"], context.prices())})
 
 
 class CancelRunsBody(BodyModel):
@@ -144,7 +145,8 @@ async def _cancelled(instances: AgentInstances, row: Row, by: str, reason: str |
 
 async def get_run(context: AdminContext, request: PathRequest) -> Response:
     """Show one run with its episodes."""
-    return json_response(await show_run(context.sql, request.tenant_id, request.path["run_id"]))
+    run = await show_run(context.sql, request.tenant_id, request.path["run_id"])
+    return json_response(_priced([run], context.prices())[0])
 
 
 async def get_events(context: AdminContext, request: TypedRequest[None, EventsQuery]) -> Response:
@@ -242,6 +244,11 @@ async def _shown(sql: Sql, tenant_id: str, rows: list[dict[str, Any]]) -> list[d
         for run in queued:  # one that has begun since it was read has none
             run |= {"status": "queued", "waiting_for": None, "queue_position": positions.get(run["run_id"])}
     return runs
+
+
+def _priced(runs: list[dict[str, Any]], prices: ModelPrices) -> list[dict[str, Any]]:
+    """Return the runs, each with the cost of its own tokens: those of delegated runs and of learning are not among them."""
+    return [{**run, "cost": prices.cost(run["model"], run["input_tokens"], run["output_tokens"])} for run in runs]
 
 
 def _renamed(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,206 @@
+"""What a tenant spent: counted once for each run that ends, listed within a bound, priced, pruned and erased."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import closing
+from datetime import date
+
+import pytest
+
+from retain.agents.runs.owed import CloseRun
+from retain.host.sql import SqliteSql
+from retain.ports import SqlResult, SqlValue
+from retain.retention import DAY_MS
+from retain.tenants.model_use import WantedUse, model_use
+from tests.shell.worker import Worker, serving
+from tests.support.instances import migrated_d1
+
+COSTS = "/admin/tenants/acme/costs"
+TODAY = 20_000
+"""A day since the epoch: 2024-10-04."""
+PRICES = json.dumps({"currency": "EUR", "models": {"small": {"input": 2, "output": 10}}})
+_BEGUN = """
+INSERT INTO agent_runs (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, input, model, steps, input_tokens,
+  output_tokens, created_at_ms) VALUES (?, ?, ?, 'main', ?, 'running', '{}', ?, 1, 0, 0, ?)
+"""
+
+
+async def begin(
+    worker: Worker, run_id: str, *, agent: str = "sdr", model: str = "small", tenant: str = "acme", parent: str = ""
+) -> None:
+    await worker.rows(_BEGUN, run_id, tenant, agent, parent, model, TODAY * DAY_MS)
+
+
+async def end(worker: Worker, run_id: str, read: int, written: int, *, day: int = TODAY) -> None:
+    await worker.rows(CloseRun.SQL, "completed", "done", "null", 1, read, written, day * DAY_MS + 5, run_id)
+
+
+async def learn(worker: Worker, run_id: str, read: int, written: int) -> None:
+    usage = {"input_tokens": read, "output_tokens": written}
+    report = json.dumps({"status": "learned", "usage": usage})
+    await worker.rows("UPDATE agent_runs SET learning = ? WHERE run_id = ?", report, run_id)
+
+
+async def costs(worker: Worker, query: str = "") -> list[dict[str, object]]:
+    answer = await worker.request("GET", f"{COSTS}?{query}")
+    assert answer.status == 200, answer.body
+    listed: list[dict[str, object]] = answer.content["costs"]
+    return listed
+
+
+async def test_what_runs_spent_is_listed_by_day_agent_and_model_with_its_cost() -> None:
+    async with serving(MODEL_PRICES=PRICES) as worker:
+        await worker.tenant()
+        for number, (agent, model) in enumerate(
+            (("sdr", "small"), ("sdr", "small"), ("sdr", "large"), ("clerk", "small"))
+        ):
+            await begin(worker, f"run-{number}", agent=agent, model=model)
+            await end(worker, f"run-{number}", 1000, 100)
+        await learn(worker, "run-0", 500, 50)
+        first, *rest = await costs(worker)
+        assert first == {
+            "day": "2024-10-04",
+            "agent_type": "sdr",
+            "model": "small",
+            "runs": 2,
+            "input_tokens": 2000,
+            "output_tokens": 200,
+            "learning_input_tokens": 500,
+            "learning_output_tokens": 50,
+            "cost": {"value": 0.0075, "currency": "EUR"},
+        }
+        assert [(one["agent_type"], one["model"], one["cost"]) for one in rest] == [
+            ("sdr", "large", None),
+            ("clerk", "small", {"value": 0.003, "currency": "EUR"}),
+        ]
+        shown = (await worker.request("GET", "/admin/agents/acme/runs?agent_type=clerk")).content["runs"][0]
+        assert shown["cost"] == {"value": 0.003, "currency": "EUR"}
+
+
+async def test_a_run_counts_once_when_it_ends_however_often_it_is_reported(worker: Worker) -> None:
+    await worker.tenant()
+    await begin(worker, "run-1")
+    await worker.rows("UPDATE agent_runs SET input_tokens = 7 WHERE run_id = 'run-1'")
+    assert await costs(worker) == [], "an open run may still spend more"
+    for _ in range(2):
+        await end(worker, "run-1", 30, 3)
+        await learn(worker, "run-1", 5, 1)
+    [one] = await costs(worker)
+    assert (one["runs"], one["input_tokens"], one["output_tokens"]) == (1, 30, 3)
+    assert (one["learning_input_tokens"], one["learning_output_tokens"]) == (5, 1)
+
+
+async def test_what_is_learned_before_the_end_arrives_counts_with_it(worker: Worker) -> None:
+    await worker.tenant()
+    await begin(worker, "run-1")
+    await learn(worker, "run-1", 5, 1)
+    await end(worker, "run-1", 30, 3)
+    [one] = await costs(worker)
+    assert (one["input_tokens"], one["learning_input_tokens"], one["learning_output_tokens"]) == (30, 5, 1)
+
+
+async def test_a_run_whose_texts_were_erased_has_spent_what_it_had(worker: Worker) -> None:
+    await worker.tenant()
+    await begin(worker, "run-1")
+    await worker.rows("UPDATE agent_runs SET input_tokens = 70, output_tokens = 7 WHERE run_id = 'run-1'")
+    await end(worker, "run-1", 0, 0)
+    [one] = await costs(worker)
+    assert (one["input_tokens"], one["output_tokens"]) == (70, 7)
+
+
+async def test_days_are_those_of_real_runs_and_tokens_those_of_their_rows(worker: Worker) -> None:
+    await worker.tenant()
+    await worker.run("acme", "sdr", "Contact contact:7 responded positively.")
+    await worker.settled()
+    rows = await worker.rows(
+        "SELECT agent_type, SUM(input_tokens) AS read, COUNT(*) AS runs FROM agent_runs GROUP BY 1"
+    )
+    counted: Counter[str] = Counter()
+    for one in await costs(worker):
+        counted[f"{one['agent_type']}"] += int(str(one["input_tokens"]))
+    assert counted == {row["agent_type"]: row["read"] for row in rows}
+    assert sum(counted.values()) > 0
+
+
+async def test_pages_together_are_everything_the_last_day_first(worker: Worker) -> None:
+    await worker.tenant()
+    agents, days = ("clerk", "sdr"), range(TODAY - 3, TODAY + 1)
+    models = ("a/small", "large")
+    for day in days:
+        for agent in agents:
+            for model in models:
+                await begin(worker, f"{day}-{agent}-{model}", agent=agent, model=model)
+                await end(worker, f"{day}-{agent}-{model}", 1, 1, day=day)
+    for agent in ("", "agent_type=sdr&"):
+        whole = await costs(worker, agent)
+        found, cursor = [], ""
+        while True:
+            answer = (await worker.request("GET", f"{COSTS}?{agent}limit=3{cursor}")).content
+            found += answer["costs"]
+            if answer["cursor"] is None:
+                break
+            cursor = f"&cursor={answer['cursor']}"
+        assert found == whole
+        assert len(whole) == len(days) * len(models) * (len(agents) if not agent else 1)
+        assert [one["day"] for one in whole] == sorted((str(one["day"]) for one in whole), reverse=True)
+    some = await costs(worker, "since=2024-10-02&until=2024-10-04")
+    assert {one["day"] for one in some} == {"2024-10-02", "2024-10-03"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["since=yesterday", "since=2024-13-01", "since=20241004", "until=1969-12-31", "since=2024-10-04&until=2024-10-04"],
+)
+async def test_a_day_that_is_not_one_is_refused(worker: Worker, query: str) -> None:
+    await worker.tenant()
+    answer = await worker.request("GET", f"{COSTS}?{query}")
+    assert (answer.status, answer.content["code"]) == (400, "invalid_query")
+
+
+@pytest.mark.parametrize("cursor", ["x", "1", "1/sdr", "-1/sdr/small", "1234567/sdr/small"])
+async def test_a_cursor_that_is_not_one_is_refused(worker: Worker, cursor: str) -> None:
+    await worker.tenant()
+    answer = await worker.request("GET", f"{COSTS}?cursor={cursor}")
+    assert (answer.status, answer.content["code"]) == (400, "invalid_cursor")
+
+
+async def test_a_tenant_sees_its_own_costs_and_an_erasure_removes_them_for_good(worker: Worker) -> None:
+    for tenant in ("acme", "other"):
+        await worker.tenant(tenant)
+        for number in range(2):
+            await begin(worker, f"{tenant}-{number}", tenant=tenant)
+        await end(worker, f"{tenant}-0", 10, 1)
+    assert [one["runs"] for one in await costs(worker)] == [1]
+    await worker.rows("INSERT INTO erased_tenants VALUES ('acme', 'acme-0', 1)")
+    await end(worker, "acme-1", 10, 1)
+    assert [one["runs"] for one in await costs(worker)] == [1], "what ends during the erasure is not counted again"
+    await worker.rows("DELETE FROM erased_tenants")
+    while (answer := await worker.request("DELETE", "/admin/tenants/acme?confirm=acme")).status == 202:
+        pass
+    assert answer.status == 200, answer.body
+    assert {row["tenant_id"] for row in await worker.rows("SELECT tenant_id FROM model_use")} == {"other"}
+
+
+@pytest.mark.parametrize("agent", [None, "sdr"])
+async def test_a_list_reads_its_own_rows_in_order(agent: str | None) -> None:
+    planned: list[str] = []
+
+    class Planned:
+        """Keeps the plan of each query."""
+
+        def __init__(self, sql: SqliteSql) -> None:
+            self._sql = sql
+            self.batch = sql.batch
+
+        async def run(self, sql: str, *values: SqlValue) -> SqlResult:
+            """See the port."""
+            planned.extend(row["detail"] for row in (await self._sql.run(f"EXPLAIN QUERY PLAN {sql}", *values)).rows)
+            return await self._sql.run(sql, *values)
+
+    with closing(migrated_d1()) as sql:
+        wanted = WantedUse(agent, since=date(2024, 1, 1))
+        await model_use(Planned(sql), "acme", wanted, limit=10, cursor="20000/sdr/small")
+    assert len(planned) == 1, "nothing is sorted"
+    assert planned[0].startswith("SEARCH model_use USING")
