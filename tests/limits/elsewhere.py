@@ -26,9 +26,9 @@ TESTS: Mapping[str, str] = {
     "test_waits_double_up_to_the_longest_and_differ_between_runs",
     "retain.agents.front_ends.ag_ui_input.MAX_NAME": "tests/agents/front_ends/test_ag_ui.py::"
     "test_what_cannot_be_done_is_refused_before_the_stream",
-    "retain.agents.front_ends.messages.MAX_PRIOR_BYTES": "tests/agents/front_ends/test_chat_completions.py::"
+    "retain.agents.front_ends.messages.MAX_PRIOR_BYTES": "tests/agents/front_ends/test_chat_requests.py::"
     "test_as_much_of_the_end_of_a_conversation_is_read_as_a_run_takes",
-    "retain.agents.front_ends.messages.MAX_PRIOR_MESSAGES": "tests/agents/front_ends/test_chat_completions.py::"
+    "retain.agents.front_ends.messages.MAX_PRIOR_MESSAGES": "tests/agents/front_ends/test_chat_requests.py::"
     "test_as_much_of_the_end_of_a_conversation_is_read_as_a_run_takes",
     "retain.agents.learning.own_words.MAX_FACTS": "tests/agents/test_run_learning.py::"
     "test_a_model_that_finds_too_much_is_cut",

@@ -3,109 +3,52 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat import ChatCompletionChunk
 
-from retain.agents.calls.report import ApprovalAwaited, Awaited, DelegateAwaited, ModelAwaited, RunStanding
-from retain.agents.calls.run_request import PriorMessage, RunReference
-from retain.agents.catalogue import AgentCatalogue
-from retain.agents.context import AgentsContext
 from retain.agents.execution import event_stream
-from retain.agents.front_ends.chat_answer import Completion
-from retain.agents.front_ends.chat_request import IGNORED, ChatBody
 from retain.agents.front_ends.chat_routes import ROUTER
-from retain.agents.front_ends.chat_stream import DONE, ChatText, must_wait
-from retain.agents.front_ends.messages import MAX_PRIOR_BYTES, MAX_PRIOR_MESSAGES, earlier_messages, newest_question
+from retain.agents.front_ends.chat_stream import DONE
 from retain.agents.front_ends.openai_errors import refused
-from retain.agents.identity import instance_of
 from retain.application_keys.scope import OwnTenant
 from retain.application_keys.tokens import BoundUser
 from retain.errors import (
     Conflict,
     Forbidden,
     InvalidInput,
-    MethodNotAllowed,
     NotFound,
-    QuotaExceeded,
     RateLimited,
     RetainError,
-    Unauthenticated,
-    Unavailable,
     UpstreamFailed,
 )
-from retain.http import Request, Response
-from retain.identifiers import new_id, time_of
+from retain.http import Request
+from retain.identifiers import time_of
 from retain.limits.rates import Rates
 from retain.models.chat import ChatReply, Usage
 from retain.models.providers.structured import CheckedChat
-from retain.roles.role import Authority, OwnerOfAll
+from retain.roles.role import OwnerOfAll
+from tests.agents.front_ends.chat_client import (
+    ANN,
+    CLERK,
+    HELLO,
+    PAY,
+    Agents,
+    Deploy,
+    completed,
+    events,
+    posted,
+    read_by,
+    streamed,
+    text_of,
+    wanted,
+)
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.agents.test_routes import context_of
 from tests.agents.test_streams import WritingChat
-from tests.support.instances import Deployment, Upstream
-
-Deploy = Callable[..., Deployment]
-Agents = Callable[..., AgentCatalogue]
-CLERK: dict[str, Any] = {"tools": ["pay"], "approval": ["pay"]}
-PAY = ("pay", {"order": "AB-1"})
-HELLO = {"role": "user", "content": "hello"}
-ANN = BoundUser("ann")
-
-
-def wanted(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"model": "clerk", "messages": list(messages) or [HELLO], **more}
-
-
-async def posted(
-    context: AgentsContext,
-    body: Any,
-    *,
-    headers: dict[str, str] | None = None,
-    bound: BoundUser | None = None,
-    authority: Authority | None = None,
-    method: str = "POST",
-    path: str = "/v1/chat/completions",
-) -> Response:
-    authority = authority or OwnTenant("acme")
-    text = "" if body is None else json.dumps(body)
-    return await ROUTER.handle(
-        context, Request(method, path, {}, headers or {}, text, "host", "request-1", authority=authority, bound=bound)
-    )
-
-
-async def completed(context: AgentsContext, body: Any, **more: Any) -> ChatCompletion:
-    """Return what the official client reads of the answer."""
-    answer = await posted(context, body, **more)
-    assert answer.status == 200, answer.body
-    return ChatCompletion.model_validate_json(answer.body, strict=True)
-
-
-async def streamed(context: AgentsContext, body: Any, **more: Any) -> list[ChatCompletionChunk]:
-    answer = await posted(context, {**body, "stream": True}, **more)
-    return [ChatCompletionChunk.model_validate_json(data, strict=True) for data in await events(answer)]
-
-
-async def events(answer: Response) -> list[str]:
-    assert answer.stream is not None
-    pieces = [piece async for piece in answer.stream]
-    assert pieces.pop() == DONE
-    return [piece.removeprefix("data: ").strip() for piece in pieces if not piece.startswith(":")]
-
-
-def text_of(chunks: list[ChatCompletionChunk]) -> str:
-    return "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices)
-
-
-def read_by(chat: SteppedChat, number: int = -1) -> list[tuple[str, str]]:
-    """Return what the model read after its instructions."""
-    return [(message.role, message.content) for message in chat.requests[number].messages[1:]]
+from tests.support.instances import Upstream
 
 
 async def test_a_completion_is_the_answer_of_a_run(deploy: Deploy, agents: Agents) -> None:
@@ -454,123 +397,3 @@ async def test_models_are_the_agents(deploy: Deploy, agents: Agents) -> None:
             await posted(context, None, method="GET", path=f"/v1/models/{model}")
     with pytest.raises(Forbidden):
         await posted(context, None, method="GET", path="/v1/models/sdr", bound=BoundUser("ann", "clerk"))
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "kind", "again"),
-    [
-        pytest.param(RateLimited("slow", retry_after_s=7), 429, "rate_limit_error", True, id="a rate"),
-        pytest.param(
-            RateLimited("full", code="queue_full", retry_after_ms=500), 429, "rate_limit_error", True, id="a queue"
-        ),
-        pytest.param(QuotaExceeded("spent", code="run_quota"), 429, "insufficient_quota", False, id="a quota"),
-        pytest.param(Unavailable("away", code="d1_unavailable"), 503, "server_error", True, id="a store"),
-        pytest.param(RetainError("oops"), 500, "server_error", False, id="a fault"),
-        pytest.param(Conflict("busy", code="instance_busy"), 409, "conflict_error", True, id="a busy instance"),
-        pytest.param(Conflict("not yours", code="wrong_user"), 409, "conflict_error", False, id="another user"),
-        pytest.param(Unauthenticated("who?"), 401, "authentication_error", False, id="nobody"),
-        pytest.param(Forbidden("no", code="scope_required"), 403, "permission_error", False, id="a scope"),
-        pytest.param(MethodNotAllowed("no", allowed=["POST"]), 405, "invalid_request_error", False, id="a method"),
-    ],
-)
-def test_a_client_that_retries_on_its_own_learns_whether_it_should(
-    error: RetainError, status: int, kind: str, again: bool
-) -> None:
-    answer = refused(error, "request-1")
-    assert (answer.status, answer.headers["x-should-retry"]) == (status, str(again).lower())
-    assert json.loads(answer.body)["error"]["type"] == kind
-    if isinstance(error, RateLimited):
-        assert answer.headers["retry-after"] == ("7" if error.code == "rate_limited" else "1")
-    assert answer.headers.get("allow") == ("POST" if status == 405 else None)
-
-
-TEXTS = st.text("ab \u00e9\u4e16", max_size=6)
-MESSAGES = st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), TEXTS), max_size=8)
-
-
-@given(MESSAGES)
-def test_each_message_of_user_and_agent_is_read_once(messages: list[tuple[str, str]]) -> None:
-    texts = [text for role, text in messages if role != "system" and text.strip()]
-    try:
-        last = newest_question(messages)
-    except InvalidInput as error:
-        assert error.code == "no_user_message"
-        answered = max((n for n, (role, _) in enumerate(messages) if role == "assistant"), default=-1)
-        assert not any(role == "user" and text.strip() for role, text in messages[answered + 1 :])
-        return
-    before = [message.content for message in earlier_messages(messages)]
-    assert [*before, *(text for text in last.split("\n\n") if text.strip())] == texts
-
-
-@given(MESSAGES, st.booleans())
-def test_a_request_means_one_run_whose_instance_and_history_have_one_keeper(
-    messages: list[tuple[str, str]], is_named: bool
-) -> None:
-    body = ChatBody.model_validate(
-        {
-            "model": "clerk",
-            "messages": [*({"role": role, "content": text} for role, text in messages), HELLO],
-            "metadata": {"instance_id": "desk", "page": "cart"} if is_named else {"page": "cart"},
-        }
-    )
-    asked = body.asked(None, None)
-    assert asked.instance_id == ("desk" if is_named else None)
-    assert asked.metadata == {"page": "cart"}
-    assert not (asked.prior and is_named)
-    of_token = body.asked(ANN, None)
-    assert of_token.instance_id is not None
-    assert of_token.prior == []
-
-
-def test_as_much_of_the_end_of_a_conversation_is_read_as_a_run_takes() -> None:
-    many = [("user", f"q{n}") for n in range(MAX_PRIOR_MESSAGES + 5)] + [("assistant", "yes")]
-    kept = earlier_messages([*many, ("user", "now")])
-    assert len(kept) == MAX_PRIOR_MESSAGES
-    assert kept[-1] == PriorMessage("assistant", "yes")
-    for extra, count in ((-1, 2), (0, 2), (1, 1)):
-        long = ("user", "x" * (MAX_PRIOR_BYTES - 1 + extra))
-        assert len(earlier_messages([long, ("assistant", "y"), ("user", "now")])) == count
-
-
-@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4), TEXTS), max_size=8), TEXTS)
-def test_a_message_only_grows_and_ends_with_the_answer(written: list[tuple[int, int, str]], output: str) -> None:
-    text, sent = ChatText(), ""
-    for turn, offset, piece in sorted(written, key=lambda one: one[0]):
-        sent += text.written(turn, offset, piece)
-    sent += text.rest(output)
-    assert sent.endswith(output)
-
-
-@pytest.mark.parametrize(
-    ("awaited", "is_waited_for"),
-    [
-        pytest.param(None, True, id="under way"),
-        pytest.param(ModelAwaited("model_unavailable", "away", 1, 2), True, id="its model is away"),
-        pytest.param(ApprovalAwaited("1.0", "pay", {}, 1), False, id="a person"),
-        pytest.param(DelegateAwaited("1.0", RunReference("0" * 26, "clerk", "desk")), False, id="a delegate's person"),
-    ],
-)
-def test_whoever_asks_waits_for_a_model_and_not_for_a_person(awaited: Awaited | None, is_waited_for: bool) -> None:
-    standing = RunStanding("0" * 26, "desk", "waiting" if awaited else "queued", awaited)
-    assert must_wait(standing) is is_waited_for
-    notice = Completion(instance_of("acme", "clerk", "desk"), "0" * 26).notice(standing)
-    assert f"/v1/agents/acme/clerk/instances/desk/runs/{'0' * 26}" in notice
-
-
-def test_an_answer_that_is_begun_again_is_apart_from_what_was_read_of_it() -> None:
-    text = ChatText()
-    assert [text.written(1, 0, "Good"), text.written(1, 0, "Bad"), text.written(1, 3, "ly.")] == [
-        "Good",
-        "\n\nBad",
-        "ly.",
-    ]
-    assert [text.rest("Badly."), text.rest("Well.")] == ["", "\n\nWell."]
-
-
-def test_the_time_of_an_id_is_when_it_was_made() -> None:
-    before = time.time_ns() // 1_000_000
-    assert before <= time_of(new_id()) <= time.time_ns() // 1_000_000
-
-
-def test_every_ignored_parameter_is_one_of_the_body() -> None:
-    assert set(IGNORED) < set(ChatBody.model_fields)
