@@ -35,6 +35,8 @@ assert.ok(hasEnded(cancelled) && cancelled.status === "cancelled");
 const background = await retain.runs.start("sdr", { input: "hello", instance_id: "desk", background: true });
 assert.ok(hasEnded(await retain.runs.wait("sdr", "desk", background.run_id, { pollS: 0.1 })));
 
+assert.ok((await retain.runs.costs({ since: "2026-01-01", limit: 1 }).all()).every((spent) => spent.runs > 0));
+
 await retain.conversations.rename("clerk", "desk", "A refund");
 assert.equal((await retain.conversations.get("clerk", "desk")).conversation?.title, "A refund");
 const conversations = await retain.conversations.list({ user: "ann" }).all();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import httpx
@@ -24,6 +25,12 @@ def test_an_application_runs_streams_and_recalls(api: httpx.Client, library: Any
         stored = retain.memories.store("Ann drinks tea.", user_id="ann")
         found = retain.memories.recall("What does Ann drink?", user_id="ann")
         assert [memory.id for memory in found.memories] == [stored.id]
+        spent = eventually(
+            lambda: list(retain.runs.costs(agent_type="sdr", since=date(2026, 1, 1), limit=1)),
+            lambda found: [one.runs for one in found] == [2],
+        )
+        assert spent[0].input_tokens > 0
+        assert list(retain.runs.costs(until=date(2026, 1, 1))) == []
         with pytest.raises(library.RetainError) as refused:
             retain.memories.get("01M8WX6V000000000000000000")
         assert (refused.value.code, refused.value.status) == ("no_such_memory", 404)

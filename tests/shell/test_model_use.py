@@ -12,8 +12,8 @@ import pytest
 from retain.agents.runs.owed import CloseRun
 from retain.host.sql import SqliteSql
 from retain.ports import SqlResult, SqlValue
-from retain.retention import DAY_MS
-from retain.tenants.model_use import WantedUse, model_use
+from retain.retention import DAY_MS, prune
+from retain.tenants.model_use import WantedUse, model_use, use_rules
 from tests.shell.worker import Worker, serving
 from tests.support.instances import migrated_d1
 
@@ -110,6 +110,22 @@ async def test_a_run_whose_texts_were_erased_has_spent_what_it_had(worker: Worke
     assert (one["input_tokens"], one["output_tokens"]) == (70, 7)
 
 
+async def test_a_run_that_is_imported_counts_on_the_day_on_which_it_ended(worker: Worker) -> None:
+    await worker.tenant()
+    for _ in range(2):
+        await worker.rows(
+            "INSERT INTO agent_runs (run_id, tenant_id, agent_type, instance_id, status, input, model, steps, input_tokens,"
+            " output_tokens, created_at_ms, completed_at_ms, learning)"
+            " VALUES ('old', 'acme', 'sdr', 'main', 'completed', '{}', 'small', 1, 30, 3, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (TODAY - 8) * DAY_MS,
+            (TODAY - 7) * DAY_MS,
+            json.dumps({"usage": {"input_tokens": 5, "output_tokens": 1}}),
+        )
+    [one] = await costs(worker)
+    assert (one["day"], one["runs"], one["input_tokens"], one["output_tokens"]) == ("2024-09-27", 1, 30, 3)
+    assert (one["learning_input_tokens"], one["learning_output_tokens"]) == (5, 1)
+
+
 async def test_days_are_those_of_real_runs_and_tokens_those_of_their_rows(worker: Worker) -> None:
     await worker.tenant()
     await worker.run("acme", "sdr", "Contact contact:7 responded positively.")
@@ -181,6 +197,19 @@ async def test_a_tenant_sees_its_own_costs_and_an_erasure_removes_them_for_good(
         pass
     assert answer.status == 200, answer.body
     assert {row["tenant_id"] for row in await worker.rows("SELECT tenant_id FROM model_use")} == {"other"}
+
+
+async def test_counts_are_kept_as_long_as_the_rows_of_runs() -> None:
+    with closing(migrated_d1()) as sql:
+        await sql.batch(
+            [
+                ("INSERT INTO model_use (tenant_id, day, agent_type, model) VALUES ('acme', ?, 'sdr', 'small')", (day,))
+                for day in (TODAY - 401, TODAY - 400)
+            ]
+        )
+        pruned = await prune(sql, TODAY * DAY_MS + 7, use_rules(400 * DAY_MS))
+        assert pruned.by_rule == {"model_use": {"acme": 1}}
+        assert [row["day"] for row in (await sql.run("SELECT day FROM model_use")).rows] == [TODAY - 400]
 
 
 @pytest.mark.parametrize("agent", [None, "sdr"])

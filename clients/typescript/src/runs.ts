@@ -102,6 +102,15 @@ export class Runs {
     });
   }
 
+  /** Return what the runs that ended on each day spent, by agent and model; the last day first. */
+  costs(query: Query<"list_costs"> = {}): Pages<Schemas["DayCost"]> {
+    return new Pages(async (cursor) => {
+      const params = { path: { tenant: this.tenant }, query: { ...query, ...cursor } };
+      const page = answered(await this.api.GET("/v1/tenants/{tenant}/costs", { params }));
+      return [page.costs, page.cursor];
+    });
+  }
+
   /** Stop a run before its next side effect. */
   async cancel(agentType: string, instanceId: string, runId: string, body: Schemas["CancelBody"] = {}): Promise<Run> {
     const params = { path: this.path(agentType, instanceId, runId) };

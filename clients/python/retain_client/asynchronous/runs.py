@@ -5,15 +5,19 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import httpx
 
 from retain_client.api import AuthenticatedClient
 from retain_client.api.api.agents import cancel_run, create_run, get_run, resume_run
+from retain_client.api.api.costs import list_costs
 from retain_client.api.api.runs_of_a_tenant import list_runs
 from retain_client.api.models.awaited_approval import AwaitedApproval
 from retain_client.api.models.cancel_body import CancelBody
+from retain_client.api.models.costs import Costs
+from retain_client.api.models.day_cost import DayCost
 from retain_client.api.models.listed_run import ListedRun
 from retain_client.api.models.resume_body import ResumeBody
 from retain_client.api.models.run_body import RunBody
@@ -147,6 +151,34 @@ class AsyncRuns:
             )
             page = answered(response, RunsPage)
             return page.runs, page.cursor
+
+        return AsyncPages(read)
+
+    def costs(
+        self,
+        *,
+        agent_type: str | None = None,
+        since: date | None = None,
+        until: date | None = None,
+        limit: int | None = None,
+    ) -> AsyncPages[DayCost]:
+        """Return what the runs that ended on each day spent, by agent and model; the last day first.
+
+        since, until: days in UTC; the second is not included. limit: of one page.
+        """
+
+        async def read(cursor: str | Unset) -> tuple[Sequence[DayCost], str | None]:
+            response = await list_costs.asyncio_detailed(
+                self._tenant,
+                client=self._api,
+                cursor=cursor,
+                limit=or_unset(limit),
+                agent_type=or_unset(agent_type),
+                since=or_unset(since),
+                until=or_unset(until),
+            )
+            page = answered(response, Costs)
+            return page.costs, page.cursor
 
         return AsyncPages(read)
 
