@@ -17,7 +17,7 @@ from retain.retention import DAY_MS, RetentionRule
 EPOCH: Final = date(1970, 1, 1)
 _PRUNED = f"""
 DELETE FROM model_use WHERE (tenant_id, day, agent_type, model) IN
-  (SELECT tenant_id, day, agent_type, model FROM model_use WHERE day < ? / {DAY_MS} ORDER BY day LIMIT ?)
+  (SELECT tenant_id, day, agent_type, model FROM model_use WHERE day < CAST(? / {DAY_MS} AS INTEGER) ORDER BY day LIMIT ?)
 RETURNING tenant_id
 """
 _COLUMNS = "day, agent_type, model, runs, input_tokens, output_tokens, learning_input_tokens, learning_output_tokens"
