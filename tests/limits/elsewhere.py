@@ -44,6 +44,14 @@ TESTS: Mapping[str, str] = {
     "test_a_model_that_never_gives_a_usable_answer_fails_the_run",
     "retain.agents.tools.built_in.MAX_RESULT_BYTES": "tests/agents/test_tools.py::"
     "test_an_answer_is_cut_at_the_limit_and_says_so",
+    "retain.agents.definitions.MAX_SERVED_NAME": "tests/mcp/test_client.py::"
+    "test_a_definition_whose_names_collide_or_are_too_long_is_refused",
+    "retain.mcp.client._MAX_SESSION_CHARACTERS": "tests/mcp/test_client.py::"
+    "test_a_session_that_cannot_be_a_header_is_refused",
+    "retain.mcp.client.MAX_PAGES": "tests/mcp/test_client.py::test_a_list_without_end_is_read_within_a_bound",
+    "retain.mcp.client.MAX_DESCRIPTION_CHARACTERS": "tests/mcp/test_client.py::"
+    "test_descriptions_are_cut_and_have_no_control_characters",
+    "retain.mcp.client.MAX_SCHEMA_BYTES": "tests/mcp/test_client.py::test_a_schema_that_is_too_long_is_not_offered",
     "retain.agents.tools.delegate.MAX_DEPTH": "tests/agents/test_delegation.py::"
     "test_runs_are_nested_up_to_the_limit_and_no_deeper",
     "retain.application_keys.keys.MAX_CHARACTERS": "tests/application_keys/test_keys.py::"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import bindings
@@ -13,12 +14,15 @@ from retain.json_text import JsonObject
 from retain.limits.room import RECALLING_BYTES, Room
 from retain.memory.writing.remote import RemoteWriter
 from retain.models.chat import ToolSpec
+from retain.ports import HttpResponse
 from retain.sealing.pii import read_fields
 
 if TYPE_CHECKING:
     from cloudflare_bindings import DurableStorage
 
     from assembly.root import Assembly
+    from retain.agents.definitions import McpServerConfig
+    from retain.agents.tools.served import ServedTools
 
 
 _recalling = Room(RECALLING_BYTES, bindings.now_ms)
@@ -29,6 +33,7 @@ class InstanceParts:
 
     def __init__(self, root: Assembly) -> None:
         self._root = root
+        self._servers: ServedTools | None = None
 
     def ports(self, storage: DurableStorage) -> InstancePorts:
         """Return what one instance works with. storage: the Durable Object's."""
@@ -45,6 +50,7 @@ class InstanceParts:
             catalogue=root.directory.catalogue,
             instances=platform.instances,
             gateway_tools=self._gateway_tools,
+            served_tools=self._served_tools,
             stubs=self._stubs,
             fetch=bindings.fetch,
             clock=bindings.now_ms,
@@ -75,3 +81,18 @@ class InstanceParts:
 
         spec = ToolSpec(name, described.description, described.parameters)
         return ProxiedTool(spec, described.idempotent, upstream)
+
+    async def _served_tools(self, tenant_id: str, server: str, config: McpServerConfig) -> list[Tool]:
+        from retain.agents.tools.served import ServedTools  # only for agents that name MCP servers
+        from retain.mcp.client import McpClient
+
+        proxy = self._root.gateway.tools
+
+        async def exchange(message: JsonObject, headers: Mapping[str, str], key: str | None) -> HttpResponse:
+            passed = ("content-type", "mcp-session-id")
+            answer = await proxy.call(tenant_id, server, message, idempotency_key=key, headers=headers, passed=passed)
+            return HttpResponse(answer.status, answer.headers, answer.body)
+
+        if self._servers is None:
+            self._servers = ServedTools(bindings.now_ms)
+        return await self._servers.tools(tenant_id, server, config, McpClient(exchange))

@@ -146,6 +146,39 @@ class Limits(_StrictDefinition):
     queue_minutes: float = Field(default=60, gt=0, le=24 * 60)
 
 
+# A tool's name on its server, where a dot may stand.
+ServedName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,60}$")]
+MAX_SERVED_NAME = 64
+"""Longest name of a tool that every provider of models takes, with its server's.
+
+Source: https://platform.openai.com/docs/api-reference/chat/create
+"""
+
+
+def served_name(server: str, tool: str) -> str:
+    """Return the name by which the model calls a tool of an MCP server. Providers take no dots in names."""
+    return f"{server}__{tool.replace('.', '_')}"
+
+
+class McpServerConfig(_StrictDefinition):
+    """Which tools of an MCP server an agent has.
+
+    tools: their names on the server; the agent has no others. approval: those that a person approves before each call.
+    idempotent: those of which a call may be repeated; by default those that the server declares read-only or idempotent.
+    """
+
+    tools: Annotated[tuple[ServedName, ...], Field(strict=False, min_length=1, max_length=64)]
+    approval: Annotated[tuple[ServedName, ...], Field(strict=False)] = ()
+    idempotent: Annotated[tuple[ServedName, ...], Field(strict=False)] | None = None
+
+    @model_validator(mode="after")
+    def _tools_are_named(self) -> McpServerConfig:
+        unknown = sorted({*self.approval, *(self.idempotent or ())} - set(self.tools))
+        if unknown:
+            raise ValueError(f"approval and idempotent name what is not in tools: {', '.join(unknown)}")
+        return self
+
+
 # A decision, as an answer's first word.
 Label = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
 
@@ -172,7 +205,8 @@ class AgentDefinition(_StrictDefinition):
     """One agent.
 
     house: the group of agents whose shared memories it sees.
-    tools: names of gateway tools of the tenant. functions: names of function tools in `agents/tools/`. delegates:
+    tools: names of gateway tools of the tenant. mcp_servers: by the name of a gateway tool of the tenant that is an MCP
+    server, which of its tools the agent has. functions: names of function tools in `agents/tools/`. delegates:
     agents it may delegate to. approval: those of its tools that a person approves before each call. working_memory:
     offers the tools `get_working_memory` and `set_working_memory`. procedures: by task type, workflows by id with their
     instructions, of which each run follows one; the first task type is that of runs that name none. decisions: what its
@@ -186,6 +220,7 @@ class AgentDefinition(_StrictDefinition):
     instructions: str = Field(min_length=1, max_length=20_000)
     model: ModelConfig = ModelConfig()
     tools: Names = ()
+    mcp_servers: dict[Name, McpServerConfig] = Field(default={}, max_length=8)
     functions: Names = ()
     approval: Names = ()
     delegates: Names = ()
@@ -221,7 +256,12 @@ class AgentDefinition(_StrictDefinition):
         workflows = [name for workflows in self.procedures.values() for name in workflows]
         if len(set(workflows)) < len(workflows):
             raise ValueError("a workflow's id must be used once, in one task type")
-        taken = BUILT_IN & set(named)
+        served = [served_name(server, tool) for server, config in self.mcp_servers.items() for tool in config.tools]
+        if len({*served, *named}) < len(served) + len(named) or max(map(len, served), default=0) > MAX_SERVED_NAME:
+            raise ValueError(
+                f"names of tools with their server's must differ, and have {MAX_SERVED_NAME} characters at most"
+            )
+        taken = BUILT_IN & {*named, *served}
         if taken:
             raise ValueError(f"these tools are the runtime's own: {', '.join(sorted(taken))}")
         unknown = sorted(set(self.approval) - BUILT_IN - set(named))

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from retain.agents.catalogue import AgentCatalogue
-from retain.agents.definitions import AgentDefinition
+from retain.agents.definitions import AgentDefinition, McpServerConfig
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.stubbed import Stubs
 from retain.limits.room import Room
@@ -26,10 +26,16 @@ async def _no_stubs(tenant_id: str) -> None:
     """Return None: the tenant calls its real tools."""
 
 
+async def _no_servers(tenant_id: str, server: str, config: McpServerConfig) -> list[Tool]:  # noqa: ARG001
+    """Return no tools: the deployment reaches no MCP servers."""
+    return []
+
+
 @dataclass(frozen=True)
 class InstancePorts:
     """What an instance works with. local, alarm: its object's. gateway_tools: the tenant's tools in the gateway, by name.
 
+    served_tools: a definition's tools of one of the tenant's MCP servers.
     fetch: the HTTP client of function tools. stubs: a tenant's stubbed tools, None for a tenant that calls its real ones.
     pii_fields: the names of fields whose values stay out of KV. exporter: of spans, where telemetry is configured.
     writer: stores records, None for one of each memory's own. recalling: room for what recalls compare, of all instances in
@@ -53,6 +59,7 @@ class InstancePorts:
     recalling: Room
     sleep: Sleep = asyncio.sleep
     reranker: Callable[[], Reranker | None] = lambda: None
+    served_tools: Callable[[str, str, McpServerConfig], Awaitable[list[Tool]]] = _no_servers
     stubs: Callable[[str], Awaitable[Stubs | None]] = _no_stubs
     pii_fields: Sequence[str] = FIELDS
     exporter: SpanExporter | None = None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from retain.agents.calls.run_request import RunRequest
-from retain.agents.definitions import AgentDefinition
+from retain.agents.definitions import AgentDefinition, served_name
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.occasion import occasion_of
@@ -21,6 +21,7 @@ from retain.agents.tools.built_in import (
 from retain.agents.tools.delegate import Delegate
 from retain.agents.tools.delegation import Delegation
 from retain.agents.tools.learn_fact import LearnFact
+from retain.agents.tools.served import names_of
 from retain.agents.tools.stubbed import stubbed_tools
 from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
@@ -58,7 +59,7 @@ class Toolbox:
         if definition.delegates:
             agents = {name: ports.catalogue.agent(name).description for name in definition.delegates}
             tools.append(Delegate(self._delegation, agents, request))
-        if definition.functions or definition.tools:
+        if definition.functions or definition.tools or definition.mcp_servers:
             tools += await self._outward(definition, request)
         return {tool.spec.name: tool for tool in tools}
 
@@ -68,18 +69,23 @@ class Toolbox:
         Raises: as `tools`.
         """
         declared = {name for name in definition.functions if self._ports.catalogue.function(name).requires_approval}
-        return frozenset(definition.approval) | declared
+        served = {
+            served_name(server, tool) for server, config in definition.mcp_servers.items() for tool in config.approval
+        }
+        return frozenset(definition.approval) | declared | served
 
     async def _outward(self, definition: AgentDefinition, request: RunRequest) -> list[Tool]:
-        """Return the tools that may reach anything outside: function tools and the gateway's, or stubs instead."""
+        """Return the tools that may reach anything outside (functions, the gateway's, MCP servers'), or stubs instead."""
         ports, tenant_id = self._ports, self._identity.scope.tenant_id
         stubs = await ports.stubs(tenant_id)
         if stubs is not None:
             declared = {name: ports.catalogue.function(name).spec for name in definition.functions}
-            return stubbed_tools(stubs, definition.tools, declared)
+            return stubbed_tools(stubs, (*definition.tools, *names_of(definition.mcp_servers)), declared)
         tools = self._functions(definition, request) if definition.functions else []
         if definition.tools:
             tools += await ports.gateway_tools(tenant_id, definition.tools)
+        for server, config in definition.mcp_servers.items():
+            tools += await ports.served_tools(tenant_id, server, config)
         return tools
 
     def _functions(self, definition: AgentDefinition, request: RunRequest) -> list[Tool]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Coroutine, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 class ToolAnswer:
     """What the upstream answered, whatever its status.
 
-    headers: those of `PASSED_HEADERS` that it sent. kv_ms, upstream_ms: time spent waiting for each. The platform's
+    headers: those that reach the caller, if it sent them. kv_ms, upstream_ms: time spent waiting for each. The platform's
     clock advances only while waiting, so computation does not show in them.
     Source: https://developers.cloudflare.com/workers/runtime-apis/performance/
     """
@@ -87,11 +87,14 @@ class ToolProxy:
         arguments: Mapping[str, object],
         *,
         idempotency_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        passed: Collection[str] = PASSED_HEADERS,
     ) -> ToolAnswer:
         """Call the tool once and return its upstream's answer, even if that is an error.
 
         Reads KV twice, concurrently. Nothing is retried here: whether a second call is safe is for the caller to
-        decide, by the tool's `idempotent`. idempotency_key: sent to the upstream, which may ignore it.
+        decide, by the tool's `idempotent`. idempotency_key: sent to the upstream, which may ignore it. headers: of a
+        protocol, which replace the configuration's. passed: headers of the upstream that the answer keeps.
 
         Raises: NotFound (code `no_such_tool`); InvalidInput (code `invalid_tenant`, `invalid_tool_name`,
             `invalid_arguments`, `invalid_idempotency_key`); LimitExceeded (code `url_too_long`); Unavailable (codes of
@@ -111,15 +114,15 @@ class ToolProxy:
                 raise Misconfigured("the tool has no upstream credential", code="credential_missing", tool=tool_name)
             credential = await self._credentials.open(place, sealed)
         request = build_request(tool.config, arguments, credential, idempotency_key=idempotency_key)
+        if headers:
+            request = replace(request, headers={**request.headers, **headers})
         if self._resolver_url:
             await self._check_addresses(tool.config.url.authority, tool_name)
         sent_ms = self._clock()
         response = await self._send(tool_name, tool.config, request)
         received = response.headers
-        headers = {name: value for name in PASSED_HEADERS if (value := received.get(name)) is not None}
-        return ToolAnswer(
-            response.status, headers, response.body, read_ms - started_ms, max(0, self._clock() - sent_ms)
-        )
+        kept = {name: value for name in passed if (value := received.get(name)) is not None}
+        return ToolAnswer(response.status, kept, response.body, read_ms - started_ms, max(0, self._clock() - sent_ms))
 
     async def describe(self, tenant_id: str, tool_name: str) -> ToolDescription:
         """Return what a caller needs to know about the tool. Costs one KV read.

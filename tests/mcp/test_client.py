@@ -1,0 +1,211 @@
+"""The protocol's client against servers that are wrong or hostile, and what a definition may say of servers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from retain.agents.definitions import MAX_SERVED_NAME, AgentDefinition, McpServerConfig
+from retain.agents.tools.built_in import CallContext
+from retain.agents.tools.served import LISTED_MS, ServedTools, names_of
+from retain.errors import RetainError, Unavailable, UpstreamFailed
+from retain.json_text import JsonObject
+from retain.mcp.client import MAX_DESCRIPTION_CHARACTERS, MAX_PAGES, MAX_SCHEMA_BYTES, McpClient
+from retain.ports import HttpResponse
+
+OBJECT = {"type": "object"}
+Answer = Callable[[str, JsonObject], Any]
+
+
+class Server:
+    """Answers each method as the test says: a result, or a whole response."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers: dict[str, Any] = answers
+        self.seen: list[tuple[str, Mapping[str, str], str | None]] = []
+
+    async def __call__(self, message: JsonObject, headers: Mapping[str, str], key: str | None) -> HttpResponse:
+        method = str(message["method"])
+        self.seen.append((method, headers, key))
+        if method == "initialize" and "initialize" not in self.answers:
+            return answered(message, {"protocolVersion": "2025-11-25"}, **{"mcp-session-id": f"s{len(self.seen)}"})
+        if "id" not in message:
+            return HttpResponse(202, {}, b"")
+        planned = self.answers[method.partition("/")[2] or method]
+        given = planned(message) if callable(planned) else planned
+        if isinstance(given, RetainError):
+            raise given
+        return given if isinstance(given, HttpResponse) else answered(message, given)
+
+    def methods(self) -> list[str]:
+        return [method for method, _, _ in self.seen]
+
+
+def answered(message: JsonObject, result: object, **headers: str) -> HttpResponse:
+    body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+    return HttpResponse(200, {"content-type": "application/json", **headers}, body)
+
+
+def listed(**changes: Any) -> dict[str, Any]:
+    return {"tools": [{"name": "search", "description": "Find.", "inputSchema": OBJECT, **changes}]}
+
+
+async def test_a_list_without_end_is_read_within_a_bound() -> None:
+    pages = iter(range(1_000))
+    server = Server(list=lambda message: {"tools": [], "nextCursor": f"page-{next(pages)}"})
+    assert await McpClient(server).tools({"search"}) == []
+    assert server.methods().count("tools/list") == MAX_PAGES
+
+
+async def test_descriptions_are_cut_and_have_no_control_characters() -> None:
+    server = Server(list=listed(description="a\x1b[31m\u202eb\n" + "c" * MAX_DESCRIPTION_CHARACTERS))
+    [tool] = await McpClient(server).tools({"search"})
+    assert tool.description.startswith("a[31mb\nc")
+    assert len(tool.description) == MAX_DESCRIPTION_CHARACTERS - 2
+
+
+async def test_a_schema_that_is_too_long_is_not_offered() -> None:
+    rest = len(json.dumps({**OBJECT, "title": ""}))
+    longest = {**OBJECT, "title": "x" * (MAX_SCHEMA_BYTES - rest)}
+    assert await McpClient(Server(list=listed(inputSchema=longest))).tools({"search"})
+    longer = {**OBJECT, "title": "x" * (MAX_SCHEMA_BYTES - rest + 1)}
+    assert await McpClient(Server(list=listed(inputSchema=longer))).tools({"search"}) == []
+
+
+@pytest.mark.parametrize("schema", [None, "text", {}, {"type": "array"}])
+async def test_a_schema_that_is_not_an_object_s_is_not_offered(schema: object) -> None:
+    assert await McpClient(Server(list=listed(inputSchema=schema))).tools({"search"}) == []
+
+
+async def test_tools_that_were_not_asked_for_are_not_returned_and_each_name_counts_once() -> None:
+    many = [
+        {"name": f"t{number % 5_000}", "description": str(number), "inputSchema": OBJECT} for number in range(9_000)
+    ]
+    tools = await McpClient(Server(list={"tools": many})).tools({"t7", "recall_memory"})
+    assert [(tool.name, tool.description) for tool in tools] == [("t7", "7")]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tools": "none"},
+        HttpResponse(200, {"content-type": "application/json"}, b"<html>"),
+        HttpResponse(200, {"content-type": "application/json"}, b"[" * 5_000),
+        HttpResponse(200, {"content-type": "application/json"}, b'{"jsonrpc":"2.0","id":99,"result":{"tools":[]}}'),
+        HttpResponse(200, {"content-type": "text/event-stream"}, b"data: {}\n\n"),
+        HttpResponse(200, {}, b"\xff"),
+    ],
+    ids=["not a list", "not JSON", "nested", "another request's", "no answer in the stream", "not text"],
+)
+async def test_an_answer_that_violates_the_protocol_is_an_error(given: object) -> None:
+    with pytest.raises(UpstreamFailed) as raised:
+        await McpClient(Server(list=given)).tools({"search"})
+    assert raised.value.code == "upstream_failed"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(400, UpstreamFailed), (404, UpstreamFailed), (429, Unavailable), (503, Unavailable)]
+)
+async def test_a_status_that_is_not_success_is_an_error(status: int, kind: type[RetainError]) -> None:
+    with pytest.raises(kind) as raised:
+        await McpClient(Server(call=HttpResponse(status, {}, b""))).call("search", {}, "key")
+    assert raised.value.code == "upstream_status"
+
+
+@pytest.mark.parametrize("session", ["", "a\nb", "é", "s" * 1_025])
+async def test_a_session_that_cannot_be_a_header_is_refused(session: str) -> None:
+    def begin(message: JsonObject) -> HttpResponse:
+        return answered(message, {"protocolVersion": "2025-11-25"}, **{"mcp-session-id": session})
+
+    with pytest.raises(UpstreamFailed):
+        await McpClient(Server(initialize=begin, list=listed())).tools({"search"})
+
+
+async def test_a_server_of_an_unknown_version_is_refused() -> None:
+    with pytest.raises(UpstreamFailed):
+        await McpClient(Server(initialize={"protocolVersion": "1999-01-01"}, list=listed())).tools({"search"})
+
+
+async def test_a_session_that_ended_is_begun_again_once_and_the_call_keeps_its_key() -> None:
+    ended = iter([{"content": []}, HttpResponse(404, {}, b""), {"content": [{"type": "text", "text": "yes"}]}])
+    server = Server(call=lambda message: next(ended))
+    client = McpClient(server)
+    await client.call("search", {}, "one")
+    assert await client.call("search", {}, "two") == "yes"
+    calls = [(headers["mcp-session-id"], key) for method, headers, key in server.seen if method == "tools/call"]
+    assert calls == [("s1", "one"), ("s1", "two"), ("s5", "two")]
+
+
+async def test_a_server_that_is_away_leaves_what_is_known(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0]
+    config, server = McpServerConfig(tools=("search",)), Server(list=listed())
+    served = ServedTools(lambda: now[0])
+    assert len(await served.tools("acme", "shop", config, McpClient(server))) == 1
+    server.answers["list"] = Unavailable("away", code="upstream_unreachable")
+    assert len(await served.tools("acme", "shop", config, McpClient(server))) == 1
+    assert caplog.records == []
+    now[0] = LISTED_MS
+    [tool] = await served.tools("acme", "shop", config, McpClient(server))
+    assert tool.spec.name == "shop__search"
+    assert await served.tools("other", "shop", config, McpClient(server)) == []
+    assert [record.message for record in caplog.records] == ["an MCP server did not list its tools"] * 2
+    assert server.methods().count("tools/list") == 3
+
+
+@pytest.mark.parametrize(
+    ("hints", "idempotent", "expected"),
+    [
+        ({}, None, False),
+        ({"readOnlyHint": True}, None, True),
+        ({"idempotentHint": True}, None, True),
+        ({"readOnlyHint": "yes"}, None, False),
+        ({"readOnlyHint": True}, (), False),
+        ({}, ("search",), True),
+    ],
+)
+async def test_a_call_may_be_repeated_as_the_definition_says_or_else_the_server(
+    hints: object, idempotent: tuple[str, ...] | None, expected: bool
+) -> None:
+    config = McpServerConfig(tools=("search",), idempotent=idempotent)
+    server = Server(list=listed(annotations=hints), call={"content": [], "structuredContent": {"a": 1}})
+    [tool] = await ServedTools(lambda: 0).tools("acme", "shop", config, McpClient(server))
+    assert tool.idempotent is expected
+    assert (await tool.call({}, CallContext("run", 1, 0))).content == '{"a": 1}'
+    assert server.seen[-1][2] == "run.1.0"
+
+
+@pytest.mark.parametrize(
+    ("servers", "tools"),
+    [
+        ({"shop": {"tools": ["a.b", "a_b"]}}, []),
+        ({"shop": {"tools": ["x"]}}, ["shop__x"]),
+        ({"shop": {"tools": ["x" * (MAX_SERVED_NAME - len("shop__") + 1)]}}, []),
+        ({"shop": {"tools": []}}, []),
+        ({"shop": {"tools": ["x"], "approval": ["y"]}}, []),
+        ({"shop": {"tools": ["x y"]}}, []),
+    ],
+)
+def test_a_definition_whose_names_collide_or_are_too_long_is_refused(servers: object, tools: list[str]) -> None:
+    about = {"type": "agent", "description": "d", "instructions": "i"}
+    longest = {"shop": {"tools": ["x" * (MAX_SERVED_NAME - len("shop__"))]}}
+    AgentDefinition.model_validate({**about, "mcp_servers": longest})
+    with pytest.raises(ValidationError):
+        AgentDefinition.model_validate({**about, "mcp_servers": servers, "tools": tools})
+
+
+def test_the_model_s_names_have_the_server_s_and_no_dots() -> None:
+    servers = {"shop": McpServerConfig(tools=("orders.find", "Refund")), "mail": McpServerConfig(tools=("send-now",))}
+    assert names_of(servers) == ("shop__orders_find", "shop__Refund", "mail__send-now")
+
+
+async def test_a_definition_has_only_the_tools_that_it_names() -> None:
+    server = Server(list={"tools": [{"name": name, "inputSchema": OBJECT} for name in ("search", "refund")]})
+    served = ServedTools(lambda: 0)
+    for name in ("search", "refund", "search"):
+        [tool] = await served.tools("acme", "shop", McpServerConfig(tools=(name,)), McpClient(server))
+        assert tool.spec.name == f"shop__{name}"
+    assert server.methods().count("tools/list") == 2

@@ -1,0 +1,47 @@
+"""Tools of a real MCP server, made with the official package, as an instance of an agent gets and calls them."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from retain.agents.definitions import McpServerConfig
+from retain.agents.tools.built_in import CallContext
+from retain.errors import UpstreamFailed
+from retain.gateway.provisioning import credential_entry, tool_entry
+from retain.host.crypto import HostCrypto
+from tests.gateway.setting import config
+from tests.shell.platform.objects import Storage
+from tests.shell.worker import KEY, Worker, root
+from tests.support.mcp_server import shop
+
+_CONTEXT = CallContext("run", 1, 0)
+
+
+@pytest.mark.parametrize("json_response", [True, False], ids=["JSON", "events"])
+@pytest.mark.parametrize("stateless", [True, False], ids=["stateless", "session"])
+async def test_tools_of_a_server_are_listed_and_called(worker: Worker, *, json_response: bool, stateless: bool) -> None:
+    with shop(json_response=json_response, stateless=stateless) as (url, seen):
+        settings = config(url, parameters={"type": "object"}, max_response_bytes=50_000)
+        tool = tool_entry("acme", "shop", settings, allow_loopback=True)
+        credential = await credential_entry(HostCrypto(), base64.b64decode(KEY), "acme", "shop", "secret")
+        for stored in (tool, credential):
+            await stored.write(worker.kv.store)
+        ports = root.assembly_of(worker.env).instances.ports(Storage())
+        wanted = McpServerConfig(tools=("search", "refuse", "large", "absent"))
+        tools = {tool.spec.name: tool for tool in await ports.served_tools("acme", "shop", wanted)}
+        assert sorted(tools) == ["shop__large", "shop__refuse", "shop__search"]
+        search = tools["shop__search"]
+        assert (search.spec.description, search.idempotent) == ("Find an article.", True)
+        assert search.spec.parameters["required"] == ["words"]
+        assert not tools["shop__refuse"].idempotent
+        assert '"found": "hats"' in (await search.call({"words": "hats"}, _CONTEXT)).content
+        with pytest.raises(UpstreamFailed, match="sold out") as raised:
+            await tools["shop__refuse"].call({}, _CONTEXT)
+        assert raised.value.code == "upstream_failed"
+        with pytest.raises(UpstreamFailed) as raised:
+            await tools["shop__large"].call({}, _CONTEXT)
+        assert raised.value.code == "response_too_large"
+        assert set(seen) == {"Bearer secret"}
+        assert await ports.served_tools("other", "shop", wanted) == []

@@ -1,0 +1,53 @@
+"""A real MCP server with some tools, made with the official package, on loopback."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ToolAnnotations
+
+
+@contextmanager
+def shop(*, json_response: bool, stateless: bool) -> Iterator[tuple[str, list[str]]]:
+    """Serve some tools on loopback; give the address and the authorization of each request."""
+    server = MCPServer("shop")
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    def search(words: str) -> dict[str, str]:
+        """Find an article."""
+        return {"found": words}
+
+    @server.tool()
+    def refuse() -> str:
+        """Fail."""
+        raise ToolError("sold out")
+
+    @server.tool()
+    def large() -> str:
+        """Answer too much."""
+        return "x" * 100_000
+
+    app, seen = server.streamable_http_app(json_response=json_response, stateless_http=stateless), list[str]()
+
+    async def noting(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            seen.append(dict(scope["headers"]).get(b"authorization", b"").decode())
+        await app(scope, receive, send)
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        running = uvicorn.Server(uvicorn.Config(noting, log_level="error"))
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp", seen
+        finally:
+            running.should_exit = True
+            thread.join()

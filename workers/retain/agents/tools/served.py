@@ -1,0 +1,87 @@
+"""Tools of MCP servers: those that a definition names, as their server lists them, or stubs of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from retain.agents.definitions import McpServerConfig, served_name
+from retain.agents.tools.built_in import CallContext, Tool, ToolResult
+from retain.errors import RetainError
+from retain.json_text import JsonObject
+from retain.mcp.client import McpClient
+from retain.mcp.tools import McpTool
+from retain.models.chat import ToolSpec
+from retain.ports import Clock
+
+LISTED_MS = 60_000
+"""For how long a server's list counts as current."""
+_REMEMBERED = 256
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ServedTool:
+    """A tool of an MCP server. name: the server's own for it."""
+
+    spec: ToolSpec
+    idempotent: bool
+    name: str
+    client: McpClient
+
+    async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
+        """Return what the server answers. Raises: as `McpClient.call`."""
+        return ToolResult(await self.client.call(self.name, arguments, context.key))
+
+
+@dataclass
+class _Known:
+    client: McpClient
+    names: frozenset[str] = frozenset()
+    tools: list[McpTool] = field(default_factory=list)
+    until_ms: int = 0
+
+
+class ServedTools:
+    """The servers of every tenant in this isolate, with what each last listed. Bounded: the oldest is forgotten."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[tuple[str, str], _Known] = {}
+
+    async def tools(self, tenant_id: str, server: str, config: McpServerConfig, client: McpClient) -> list[Tool]:
+        """Return the tools that the definition names and the server has.
+
+        A server that does not answer leaves what it last listed in this isolate, or nothing; the log says so.
+        client: used where this isolate knows none for the server.
+        """
+        known = self._known.get((tenant_id, server))
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.pop(next(iter(self._known)))
+            known = self._known[tenant_id, server] = _Known(client)
+        wanted = frozenset(config.tools) | known.names
+        if known.until_ms <= self._clock() or not frozenset(config.tools) <= known.names:
+            try:
+                known.tools = await known.client.tools(wanted)
+            except RetainError as error:
+                place = {"tenant_id": tenant_id, "server": server, "code": error.code}
+                _log.warning("an MCP server did not list its tools", extra={**place, "known": len(known.tools)})
+            else:
+                known.names, known.until_ms = wanted, self._clock() + LISTED_MS
+        return [_served(server, config, tool, known.client) for tool in known.tools if tool.name in config.tools]
+
+
+def _served(server: str, config: McpServerConfig, tool: McpTool, client: McpClient) -> ServedTool:
+    hinted = tool.hints.get("readOnlyHint", False) or tool.hints.get("idempotentHint", False)
+    spec = ToolSpec(served_name(server, tool.name), tool.description, tool.input_schema)
+    return ServedTool(
+        spec, tool.name in config.idempotent if config.idempotent is not None else hinted, tool.name, client
+    )
+
+
+def names_of(servers: Mapping[str, McpServerConfig]) -> tuple[str, ...]:
+    """Return the names by which the model calls the tools of these servers."""
+    return tuple(served_name(server, tool) for server, config in servers.items() for tool in config.tools)
