@@ -82,8 +82,8 @@ def test_runs_are_searched_and_an_empty_list_says_so(page: Page) -> None:
 
 def test_a_person_s_facts_are_lanes_and_forgetting_leaves_a_receipt(page: Page, api: httpx.Client) -> None:
     tenant_id = _tenant_of(page)
-    for said in ("I live in Porto.", "I moved to Lyon."):
-        body = {"input": said, "instance_id": "chat", "user": {"id": "ann", "name": "Ann"}}
+    for text in ("I live in Porto.", "I moved to Lyon."):
+        body = {"input": text, "instance_id": "chat", "user": {"id": "ann", "name": "Ann"}}
         assert api.post(f"/v1/agents/{tenant_id}/support/run", json=body).status_code == 200
     memories = f"/admin/tenants/{tenant_id}/memories?user_id=ann"
     eventually(lambda: api.get(memories).json()["memories"], lambda found: [one["object"] for one in found] == ["Lyon"])
