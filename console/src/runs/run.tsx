@@ -1,36 +1,17 @@
 import { useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
-import { Failure, Show, useLoaded } from "../loading.tsx";
+import { Failure, Show } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { duration, text, time } from "../shown.ts";
+import { useRun } from "./follow.ts";
 import { type Step, stepsOf } from "./steps.ts";
-import { Bar, scale } from "./timeline.tsx";
-
-const REFRESH_MS = 2_000;
-const HAS_ENDED = new Set(["completed", "failed", "cancelled"]);
-
-interface Shown {
-  run: Schemas["InspectedRun"];
-  events: Schemas["RunEvent"][];
-}
+import { Bar, type Drawn, scale } from "./timeline.tsx";
 
 /** One run: what it was asked and answered, and everything that happened in it. */
 export function RunView({ retain, runId }: { retain: Retain; runId: string }) {
   const [changes, setChanges] = useState(0);
-  const load = async (): Promise<Shown> => {
-    const params = { path: { tenant: retain.tenant, run_id: runId } };
-    const run = (await retain.api.GET("/v1/agents/{tenant}/runs/{run_id}", { params })).data!;
-    const events: Schemas["RunEvent"][] = [];
-    for (let cursor: string | null = ""; cursor !== null; ) {
-      const query: { limit: number; cursor?: string } = cursor === "" ? { limit: 200 } : { limit: 200, cursor };
-      const page = (await retain.api.GET("/v1/agents/{tenant}/runs/{run_id}/events", { params: { ...params, query } })).data!;
-      events.push(...page.events);
-      cursor = page.cursor;
-    }
-    return { run, events };
-  };
-  const found = useLoaded(load, [runId, changes], REFRESH_MS);
+  const found = useRun(retain, runId, changes);
   return (
     <Show of={found}>
       {({ run, events }) => (
@@ -74,7 +55,7 @@ function Answers({ retain, run, changed }: { retain: Retain; run: Schemas["Inspe
   const [error, setError] = useState<unknown>(undefined);
   const act = (action: () => Promise<unknown>) => () => action().then(changed, setError);
   const { agent_type, instance_id, run_id, waiting_for } = run;
-  if (HAS_ENDED.has(run.status)) return null;
+  if (run.completed_at_ms !== null) return null;
   return (
     <p class="actions">
       {waiting_for?.kind === "approval" && (
@@ -92,22 +73,24 @@ function Answers({ retain, run, changed }: { retain: Retain; run: Schemas["Inspe
 
 function Timeline({ run, steps }: { run: Schemas["InspectedRun"]; steps: Step[] }) {
   const drawn = scale(steps, Date.now());
+  return <ol class="timeline">{steps.map((step, at) => <Row key={step.seq} run={run} step={step} drawn={drawn[at]!} />)}</ol>;
+}
+
+/** One row of the timeline. Its events are written out when it is open: a long run has thousands. */
+function Row({ run, step, drawn }: { run: Schemas["InspectedRun"]; step: Step; drawn: Drawn }) {
+  const [open, setOpen] = useState(false);
   return (
-    <ol class="timeline">
-      {steps.map((step, at) => (
-        <li key={step.seq}>
-          <details>
-            <summary>
-              <span class="title">{step.title}</span>
-              <Bar step={step} {...drawn[at]!} />
-              <span class="number">{step.toMs === undefined ? "…" : duration(step.toMs - step.fromMs)}</span>
-            </summary>
-            {recalled(step) && <Recalled run={run} step={step} />}
-            <pre>{step.events.map((event) => `${event.seq} ${event.kind}\n${text(event.data)}`).join("\n\n")}</pre>
-          </details>
-        </li>
-      ))}
-    </ol>
+    <li>
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>
+          <span class="title">{step.title}</span>
+          <Bar step={step} {...drawn} />
+          <span class="number">{step.toMs === undefined ? "…" : duration(step.toMs - step.fromMs)}</span>
+        </summary>
+        {open && recalled(step) && <Recalled run={run} step={step} />}
+        {open && <pre>{step.events.map((event) => `${event.seq} ${event.kind}\n${text(event.data)}`).join("\n\n")}</pre>}
+      </details>
+    </li>
   );
 }
 

@@ -4,8 +4,15 @@ import type { Step } from "./steps.ts";
 /** Pauses that are longer than this share of what happens are drawn as short as it. */
 const LONGEST_PAUSE = 0.1;
 
+/** Where a step begins and ends, from 0 to 1; folded: after a long pause that is drawn short. */
+export interface Drawn {
+  from: number;
+  to: number;
+  folded: boolean;
+}
+
 /** Return where each step begins and ends, from 0 to 1, with long pauses between steps folded. */
-export function scale(steps: readonly Step[], nowMs: number): { from: number; to: number; folded: boolean }[] {
+export function scale(steps: readonly Step[], nowMs: number): Drawn[] {
   const ends = steps.map((step) => step.toMs ?? nowMs);
   const busy = steps.reduce((sum, step, at) => sum + ends[at]! - step.fromMs, 0);
   const most = Math.max(1, busy) * LONGEST_PAUSE;
@@ -23,7 +30,7 @@ export function scale(steps: readonly Step[], nowMs: number): { from: number; to
 }
 
 /** The bar of one step, to the time of its run. */
-export function Bar({ step, from, to, folded }: { step: Step; from: number; to: number; folded: boolean }) {
+export function Bar({ step, from, to, folded }: { step: Step } & Drawn) {
   const took = step.toMs === undefined ? "under way" : duration(step.toMs - step.fromMs);
   return (
     <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label={took}>
