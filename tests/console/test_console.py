@@ -132,6 +132,7 @@ def test_two_queries_are_compared(page: Page) -> None:
 def test_operations_say_that_the_deployment_is_ready(page: Page) -> None:
     page.get_by_role("link", name="Operations").click()
     expect(page.get_by_text("ready, version")).to_be_visible()
+    expect(page.get_by_text("scripted/refund_decision")).to_be_visible()
     page.get_by_role("button", name="Verify").click()
     expect(page.locator("pre").last).to_contain_text('"problem": null')
 

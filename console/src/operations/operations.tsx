@@ -2,6 +2,7 @@ import type { Retain } from "retain-client";
 
 import { Show, useLoaded } from "../loading.tsx";
 import { text } from "../shown.ts";
+import { Costs } from "./costs.tsx";
 import { GivenUp } from "./given-up.tsx";
 import { History } from "./history.tsx";
 import { Keys } from "./keys.tsx";
@@ -38,6 +39,7 @@ export function OperationsView({ retain }: { retain: Retain }) {
       <GivenUp retain={retain} />
       <h2>Quotas</h2>
       <Show of={quotas}>{(value) => <pre>{text(value)}</pre>}</Show>
+      <Costs retain={retain} />
       <Keys retain={retain} />
       <Webhooks retain={retain} />
       <History retain={retain} />
