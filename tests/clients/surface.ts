@@ -32,10 +32,20 @@ await retain.runs.cancel("clerk", "desk", third.run_id, { reason: "the customer 
 assert.equal(await outputOf(third.run_id), null);
 const cancelled = await retain.runs.get("clerk", "desk", third.run_id);
 assert.ok(hasEnded(cancelled) && cancelled.status === "cancelled");
+const fourth = await retain.runs.start("clerk", refund);
+const ended = await retain.runs.cancelAll({ agent_type: "clerk", user_id: "ann", reason: "the desk is closed" });
+assert.deepEqual(ended.map(({ run_id, status, error }) => [run_id, status, error]), [[fourth.run_id, "cancelled", null]]);
 const background = await retain.runs.start("sdr", { input: "hello", instance_id: "desk", background: true });
 assert.ok(hasEnded(await retain.runs.wait("sdr", "desk", background.run_id, { pollS: 0.1 })));
 
 assert.ok((await retain.runs.costs({ since: "2026-01-01", limit: 1 }).all()).every((spent) => spent.runs > 0));
+
+const webhook = await retain.webhooks.create({ url: "https://shop.example/hooks", events: ["run.failed"] });
+assert.ok(webhook.secret !== (await retain.webhooks.rotate(webhook.webhook_id)).secret);
+assert.deepEqual((await retain.webhooks.list({ limit: 1 }).all()).map((one) => one.url), ["https://shop.example/hooks"]);
+assert.deepEqual(await retain.webhooks.deliveries(webhook.webhook_id, { status: "failed" }).all(), []);
+await assert.rejects(retain.webhooks.replay(webhook.webhook_id, "msg_x"), RetainError);
+await retain.webhooks.delete(webhook.webhook_id);
 
 await retain.conversations.rename("clerk", "desk", "A refund");
 assert.equal((await retain.conversations.get("clerk", "desk")).conversation?.title, "A refund");

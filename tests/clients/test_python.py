@@ -128,3 +128,29 @@ def test_users_have_profiles_exports_and_an_end_and_their_browsers_tokens(
         erasure = retain.users.forget("ann")
         assert erasure.receipt.state == "completed"
         assert list(retain.memories.list(user_id="ann")) == []
+
+
+def test_webhooks_are_created_rotated_listed_and_deleted(
+    api: httpx.Client, library: Any, application: Application
+) -> None:
+    with library.Retain(application.url, application.key, application.tenant) as retain:
+        created = retain.webhooks.create("https://shop.example/hooks", events=["run.failed"])
+        assert retain.webhooks.rotate(created.webhook_id).secret != created.secret
+        assert [webhook.url for webhook in retain.webhooks.list(limit=1)] == ["https://shop.example/hooks"]
+        assert list(retain.webhooks.deliveries(created.webhook_id, status="failed")) == []
+        with pytest.raises(library.RetainError):
+            retain.webhooks.replay(created.webhook_id, "msg_x")
+        retain.webhooks.delete(created.webhook_id)
+        assert list(retain.webhooks.list()) == []
+
+
+def test_the_open_runs_of_an_agent_are_cancelled_together(
+    api: httpx.Client, library: Any, application: Application
+) -> None:
+    with library.Retain(application.url, application.key, application.tenant) as retain:
+        waiting = {retain.runs.start("clerk", f"refund AB-{number}").run_id for number in range(3)}
+        retain.runs.start("sdr", "hello")
+        cancelled = retain.runs.cancel_all(agent_type="clerk", reason="the desk is closed")
+        assert {run.run_id for run in cancelled} == waiting
+        assert {run.status for run in cancelled} == {"cancelled"}
+        assert retain.runs.cancel_all(agent_type="clerk") == []

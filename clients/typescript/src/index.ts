@@ -10,6 +10,7 @@ import type { Api } from "./schemas.js";
 import type { paths } from "./schema.js";
 import { retrying, type Send } from "./transport.js";
 import { Tokens, Users } from "./users.js";
+import { Webhooks } from "./webhooks.js";
 
 export { RetainError } from "./errors.js";
 export { Pages } from "./pages.js";
@@ -45,6 +46,7 @@ export class Retain {
   readonly conversations: Conversations;
   readonly agents: Agents;
   readonly tokens: Tokens;
+  readonly webhooks: Webhooks;
 
   constructor(options: RetainOptions) {
     const { url, key, tenant, timeoutS = 60 } = options;
@@ -62,5 +64,6 @@ export class Retain {
     this.conversations = new Conversations(this.api, tenant);
     this.agents = new Agents(this.api, tenant);
     this.tokens = new Tokens(this.api, tenant);
+    this.webhooks = new Webhooks(this.api, tenant);
   }
 }

@@ -122,6 +122,19 @@ export class Runs {
     );
   }
 
+  /** Cancel the open runs that meet every condition, of which one is needed; return them, each with what prevented it. */
+  async cancelAll(conditions: Omit<Schemas["CancelRunsBody"], "limit" | "cursor">): Promise<Schemas["CancelledRun"][]> {
+    const params = { path: { tenant: this.tenant } };
+    const cancelled: Schemas["CancelledRun"][] = [];
+    for (let cursor: string | null = null; ; ) {
+      const body: Schemas["CancelRunsBody"] = { ...conditions, cursor };
+      const page = answered(await this.api.POST("/v1/agents/{tenant}/runs/cancel", { params, body }));
+      cancelled.push(...page.runs);
+      if (page.cursor === null) return cancelled;
+      cursor = page.cursor;
+    }
+  }
+
   /** Allow the call that a run asks about; `call` is its name in the question. */
   approve(agentType: string, instanceId: string, runId: string, call: string, reason?: string): Promise<Run> {
     return this.answer(agentType, instanceId, runId, { call, decision: "approve", reason: reason ?? null });

@@ -13,6 +13,7 @@ from retain_client.asynchronous.runs import AsyncRuns
 from retain_client.asynchronous.tokens import AsyncTokens
 from retain_client.asynchronous.transport import AsyncRetryingTransport, raise_refusal
 from retain_client.asynchronous.users import AsyncUsers
+from retain_client.asynchronous.webhooks import AsyncWebhooks
 from retain_client.retries import Retries
 from retain_client.version import __version__
 
@@ -54,6 +55,7 @@ class AsyncRetain:
         self.conversations = AsyncConversations(self.api, tenant)
         self.agents = AsyncAgents(self.api, tenant)
         self.tokens = AsyncTokens(self.api, tenant)
+        self.webhooks = AsyncWebhooks(self.api, tenant)
 
     async def __aenter__(self) -> Self:
         """Return the client."""

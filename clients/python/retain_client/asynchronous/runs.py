@@ -13,9 +13,12 @@ import httpx
 from retain_client.api import AuthenticatedClient
 from retain_client.api.api.agents import cancel_run, create_run, get_run, resume_run
 from retain_client.api.api.costs import list_costs
-from retain_client.api.api.runs_of_a_tenant import list_runs
+from retain_client.api.api.runs_of_a_tenant import cancel_runs, list_runs
 from retain_client.api.models.awaited_approval import AwaitedApproval
 from retain_client.api.models.cancel_body import CancelBody
+from retain_client.api.models.cancel_runs_body import CancelRunsBody
+from retain_client.api.models.cancelled_run import CancelledRun
+from retain_client.api.models.cancelled_runs import CancelledRuns
 from retain_client.api.models.costs import Costs
 from retain_client.api.models.day_cost import DayCost
 from retain_client.api.models.listed_run import ListedRun
@@ -193,6 +196,35 @@ class AsyncRuns:
             body=CancelBody.from_dict(given(reason=reason)),
         )
         return _run(response)
+
+    async def cancel_all(
+        self,
+        *,
+        agent_type: str | None = None,
+        instance_id: str | None = None,
+        user: str | None = None,
+        by: str | None = None,
+        status: str | None = None,
+        reason: str | None = None,
+    ) -> Sequence[CancelledRun]:
+        """Cancel the open runs that meet every condition, of which one is needed; return them, each with what prevented it.
+
+        Raises: RetainError.
+        """
+        conditions = given(
+            agent_type=agent_type, instance_id=instance_id, user_id=user, by=by, status=status, reason=reason
+        )
+        cancelled: list[CancelledRun] = []
+        cursor: str | None = None
+        while True:
+            body = CancelRunsBody.from_dict({**conditions, **given(cursor=cursor)})
+            page = answered(
+                await cancel_runs.asyncio_detailed(self._tenant, client=self._api, body=body), CancelledRuns
+            )
+            cancelled += page.runs
+            if page.cursor is None:
+                return cancelled
+            cursor = page.cursor
 
     async def approve(
         self, agent_type: str, instance_id: str, run_id: str, call: str, *, reason: str | None = None
