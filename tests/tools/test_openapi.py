@@ -121,6 +121,10 @@ def test_a_parameter_of_json_says_so_and_none_is_null() -> None:
     assert by_name["cursor"]["schema"] == {"type": "string"}
 
 
+def test_where_any_text_is_allowed_no_texts_are_listed() -> None:
+    assert DOCUMENT["components"]["schemas"]["Rejection"]["properties"]["code"] == {"type": "string"}
+
+
 def test_generators_that_write_classes_get_one_schema_for_every_problem() -> None:
     plain = with_plain_problems(DOCUMENT)
     validate(plain)

@@ -84,10 +84,14 @@ def _renamed(schema: Json, names: Mapping[str, str]) -> Json:
     return renamed
 
 
+_TEXT: Json = {"type": "string"}
+
+
 def _tidy(schema: Any) -> Any:
     """Return the schema without the titles that repeat the names of fields, and with descriptions in one line.
 
-    A default of null is left out: who does not name a field need not name null instead.
+    A default of null is left out: who does not name a field need not name null instead. So are the texts that an
+    alternative allows where another one allows any text.
     """
     if isinstance(schema, list):
         return [_tidy(part) for part in schema]
@@ -99,6 +103,8 @@ def _tidy(schema: Any) -> Any:
             kept[name] = {field: _tidy(one) for field, one in part.items()}
         elif name == "description" and isinstance(part, str):
             kept[name] = re.sub(r"\s+", " ", part).strip()
+        elif name == "anyOf" and _TEXT in part and all(one.get("type") == "string" for one in part):
+            kept |= _TEXT
         elif name != "title" and (name, part) != ("default", None):
             kept[name] = _tidy(part) if name not in ("default", "examples", "enum", "const") else part
     return kept
