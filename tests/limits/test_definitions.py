@@ -28,9 +28,11 @@ def _step(field: FieldInfo) -> float:
 
 
 def _sized(field: FieldInfo, size: int) -> object:
-    """Return a value of this length for a text, a list of names, or the procedures."""
+    """Return a value of this length for a text, a list of names, the MCP servers, or the procedures."""
     if field.annotation is str or (type(None) in get_args(field.annotation) and str in get_args(field.annotation)):
         return "語" * size
+    if definitions.McpServerConfig in get_args(field.annotation):
+        return {f"server{number}": definitions.McpServerConfig(tools=("search",)) for number in range(size)}
     if get_origin(field.annotation) is dict:
         return {f"task{number}": {f"work{number}": "Do it."} for number in range(size)}
     return [f"label{number}" for number in range(size)]

@@ -1,4 +1,4 @@
-"""What a tenant's agents spent: tokens by day, agent and model, counted by triggers (migrations/0051_model_use.sql).
+"""What a tenant's agents spent: tokens by day, agent and model, counted by triggers (migrations/0049_model_use.sql).
 
 A page reads as many rows as it has, by the index that fits, however many runs there were.
 """

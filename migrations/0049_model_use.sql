@@ -68,4 +68,4 @@ BEGIN
   WHERE tenant_id = new.tenant_id AND day = new.completed_at_ms / 86400000 AND agent_type = new.agent_type AND model = new.model;
 END;
 
-INSERT INTO schema_versions (version, usable_from) VALUES (51, 42);
+INSERT INTO schema_versions (version, usable_from) VALUES (49, 42);
