@@ -21,6 +21,7 @@ AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 WIDTHS = (360, 800, 1400)
 _QUERY = "query=refund&other=money&agent_type=refund_decision"
 _MAIL = "From: sara@example.com. The vase of order SO-4702 is broken. Refund, please."
+_HOSTILE = """<img src=x onerror="document.title='taken'">"""
 _KNOWN = "Refund approved for sara@example.com: order SO-4411, cracked mug"
 
 
@@ -36,7 +37,11 @@ def browser() -> Iterator[Browsing]:
 def page(browser: Browsing, server: LocalServer, api: httpx.Client, tenant: Callable[[], str]) -> Page:
     """The console of a tenant in which one agent asked another, and a run waits for an approval."""
     tenant_id = tenant()
-    seeded = {"tenant": tenant_id, "agent_type": "refund_decision", "memories": [{"content": _KNOWN}]}
+    seeded = {
+        "tenant": tenant_id,
+        "agent_type": "refund_decision",
+        "memories": [{"content": _KNOWN}, {"content": _HOSTILE}],
+    }
     assert api.post("/admin/seed-memory", json=seeded).status_code == 201
     ended = api.post(f"/v1/agents/{tenant_id}/order_triage/run", json={"input": _MAIL}).json()
     recorded_run(api, tenant_id, ended["run_id"])
@@ -67,6 +72,14 @@ def test_a_memory_is_changed_and_its_history_has_both_texts(page: Page) -> None:
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".history del")).to_have_text(_KNOWN)
     expect(page.locator(".history ins")).to_have_text(f"{_KNOWN}, and returned")
+
+
+def test_what_is_remembered_is_shown_as_text(page: Page) -> None:
+    page.get_by_role("link", name="Memory").click()
+    page.get_by_role("link", name=_HOSTILE).click()
+    expect(page.get_by_label("Content")).to_have_value(_HOSTILE)
+    assert page.locator("img").count() == 0
+    assert page.title() == "Retain"
 
 
 def test_runs_are_searched_and_an_empty_list_says_so(page: Page) -> None:

@@ -34,6 +34,17 @@ def test_the_page_needs_nothing_from_elsewhere(api: httpx.Client) -> None:
         assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+def test_the_console_runs_its_own_script_alone(api: httpx.Client) -> None:
+    page = api.get("/console")
+    assert page.status_code == 200
+    policy = dict(part.strip().split(" ", 1) for part in page.headers["content-security-policy"].split(";"))
+    assert (policy["default-src"], policy["script-src"], policy["connect-src"]) == ("'none'", "'self'", "'self'")
+    assert policy["frame-ancestors"] == "'none'"
+    loaded = re.findall(r'(?:src|href)="(/[^"]+)"', page.text)
+    assert [api.get(path).status_code for path in loaded] == [200, 200]
+    assert "<script>" not in page.text
+
+
 def test_what_is_public_hides_no_route_of_the_worker(api: httpx.Client) -> None:
     assert api.get("/healthz").headers["x-request-id"]
     assert api.get("/openapi/other.js").json()["code"] == "no_such_route"
