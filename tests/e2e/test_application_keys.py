@@ -7,6 +7,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from retain.cli.command import main
 from tests.e2e.waiting import eventually
 
 pytestmark = pytest.mark.workerd
@@ -125,3 +126,28 @@ def test_a_page_of_a_key_s_origin_asks_streams_and_reads_errors_and_no_other_pag
     answer = api.post(run, json=body, headers={**other, **user})
     assert (answer.status_code, answer.json()["code"]) == (403, "origin_not_allowed")
     assert not {name for name in answer.headers if name.startswith("access-control-")}
+
+
+def test_the_command_asks_a_deployment_with_a_key(
+    api: httpx.Client, tenant: Tenant, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tenant_id = tenant()
+    key_id, headers = _key(api, tenant_id, "runs", "memory:read", "memory:write")
+    assert key_id
+    for name, value in (("URL", str(api.base_url)), ("TENANT", tenant_id), ("KEY", headers["authorization"][7:])):
+        monkeypatch.setenv(f"RETAIN_{name}", value)
+
+    def command(*arguments: str) -> tuple[int, str]:
+        return main(arguments), capsys.readouterr().out
+
+    _, memory_id = command("remember", "Ann drinks tea.", "--user", "ann")
+    status, recalled = command("recall", "What does Ann drink?", "--user", "ann")
+    assert (status, recalled.split()[1], recalled.strip().endswith("Ann drinks tea.")) == (0, memory_id.strip(), True)
+    ran = api.post(f"/v1/agents/{tenant_id}/sdr/run", json={"input": "hello", "instance_id": "desk"}, headers=headers)
+    run_id = ran.json()["run_id"]
+    eventually(lambda: command("runs", "list", "--agent", "sdr")[1], lambda printed: run_id in printed)
+    status, shown = command("runs", "show", run_id)
+    assert (status, "completed  sdr/desk" in shown) == (0, True)
+    assert command("runs", "show", "01ARZ3NDEKTSV4RRFFQ69G5FAV")[0] == 4
+    monkeypatch.setenv("RETAIN_KEY", f"{headers['authorization'][7:]}x")
+    assert command("runs", "list")[0] == 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +30,9 @@ SUBCOMMANDS = (
     Subcommand("new", "retain.cli.starter", "write a starter agent with a script and a test"),
     Subcommand("stage", "tools.stage", "check the agents, and collect what is uploaded"),
     Subcommand("eval", "retain.cli.evaluate", "evaluate agents on datasets"),
+    Subcommand("runs", "retain.cli.deployed.runs", "list, show and cancel the runs of a tenant's agents"),
+    Subcommand("recall", "retain.cli.deployed.recall", "recall memories"),
+    Subcommand("remember", "retain.cli.deployed.remember", "store one memory"),
     Subcommand("gateway", "retain.cli.gateway", "manage API keys, tools and credentials of the tool proxy"),
     Subcommand("history", "retain.cli.history", "verify or dump the world history of a tenant"),
     Subcommand("keys", "retain.cli.keys", "create, list, rotate and revoke the keys of applications"),
@@ -37,15 +42,23 @@ SUBCOMMANDS = (
 )
 """In the order of the help."""
 
+_PIPE_CLOSED = 141
+"""The exit status when whoever read the output has closed it, as a shell reports SIGPIPE."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the subcommand that the arguments name; return the process's exit status."""
     options = _parser().parse_args(arguments)
     subcommand: Subcommand = options.subcommand
+    for stream in (sys.stdout, sys.stderr):
+        # What an encoding lacks is shown as an escape: a text of another language fails no command.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         if subcommand.module.startswith("tools."):
             require_project().import_tools()
         status: int = import_module(subcommand.module).main(options.arguments)
+        sys.stdout.flush()
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in ("retain", "tools"):
             raise
@@ -54,6 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RetainError as error:
         print(f"{error.message} ({error.code})", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        # What is still buffered would fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PIPE_CLOSED
     return status
 
 

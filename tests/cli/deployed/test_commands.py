@@ -1,0 +1,210 @@
+"""`retain runs`, `recall` and `remember`: what they send, what they print, and how they end."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from retain.cli.deployed import recall, remember, runs, terminal
+from tools.paths import ROOT
+
+RUN = {
+    "run_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV", "tenant_id": "acme", "agent_type": "sdr", "instance_id": "desk",
+    "parent_run_id": None, "user_id": "ann", "by": None, "status": "waiting", "model": "scripted", "steps": 2,
+    "input_tokens": 10, "output_tokens": 4, "cost": None, "waiting_for": {"kind": "approval"},
+    "created_at_ms": 1_700_000_000_000, "completed_at_ms": None, "texts": "kept", "input": {"input": "hi"},
+    "output": "bye \x1b]0;owned\x07\nnext", "error": None,
+}  # fmt: skip
+LINE = "01ARZ3NDEKTSV4RRFFQ69G5FAV  2023-11-14 22:13:20Z  waiting    sdr/desk  ann\n"
+
+Answer = tuple[int, object]
+Run = Callable[..., tuple[int, str, str]]
+
+
+class Server:
+    """Answers by path, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, list[Answer]] = {}
+        self.asked: list[httpx.Request] = []
+
+    def connect(self, url: str) -> httpx.Client:
+        headers = {"cf-access-client-id": "service"}
+        return httpx.Client(base_url=url, headers=headers, transport=httpx.MockTransport(self._answer))
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        if request.url.path not in self.answers:
+            raise httpx.ConnectError("refused")
+        status, body = self.answers[request.url.path].pop(0)
+        return httpx.Response(status, text=body) if isinstance(body, str) else httpx.Response(status, json=body)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    for name in ("RETAIN_KEY", "RETAIN_PROFILE", "RETAIN_TENANT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RETAIN_URL", "https://retain.example")
+    return Server()
+
+
+@pytest.fixture
+def run(server: Server, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command; return its exit status, its output and its errors."""
+
+    def command(main: Callable[..., int], *arguments: str) -> tuple[int, str, str]:
+        status = main([*arguments, "--tenant", "acme"], server.connect)
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return command
+
+
+def _body(request: httpx.Request) -> Any:
+    return json.loads(request.content)
+
+
+def test_a_list_goes_over_its_pages_up_to_the_limit(server: Server, run: Run) -> None:
+    pages: list[Answer] = [(200, {"runs": [RUN], "cursor": "next"}), (200, {"runs": [RUN, RUN], "cursor": "more"})]
+    server.answers["/admin/agents/acme/runs"] = pages
+    assert run(runs.main, "list", "--limit", "2", "--status", "open", "--since", "2026-11-23") == (0, LINE * 2, "")
+    first, second = (dict(request.url.params) for request in server.asked)
+    assert first == {"limit": "2", "status": "open", "since_ms": "1795392000000"}
+    assert second == {**first, "cursor": "next"}
+
+
+def test_each_run_is_an_object_on_a_line_of_json(server: Server, run: Run) -> None:
+    server.answers["/admin/agents/acme/runs"] = [(200, {"runs": [RUN, RUN], "cursor": None})]
+    _, printed, _ = run(runs.main, "list", "--json")
+    assert [json.loads(line) for line in printed.splitlines()] == [RUN, RUN]
+    assert printed.isascii()
+
+
+def test_a_run_is_shown_with_the_control_characters_of_its_texts_as_escapes(server: Server, run: Run) -> None:
+    server.answers[f"/admin/agents/acme/runs/{RUN['run_id']}"] = [(200, RUN)]
+    status, printed, _ = run(runs.main, "show", str(RUN["run_id"]))
+    assert status == 0
+    assert printed.startswith(LINE)
+    assert "output:\nbye \\x1b]0;owned\\x07\nnext\n" in printed
+    assert "\x1b" not in printed
+
+
+def test_a_run_is_cancelled_in_its_instance(server: Server, run: Run) -> None:
+    server.answers[f"/admin/agents/acme/runs/{RUN['run_id']}"] = [(200, RUN)]
+    cancelled = f"/v1/agents/acme/sdr/instances/desk/runs/{RUN['run_id']}/cancel"
+    server.answers[cancelled] = [(200, {"status": "cancelled"})]
+    assert run(runs.main, "cancel", str(RUN["run_id"]), "--reason", "left")[:2] == (0, f"{RUN['run_id']} cancelled\n")
+    assert _body(server.asked[1]) == {"reason": "left"}
+
+
+def test_with_a_key_the_application_s_routes_are_asked_without_access(
+    server: Server, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RETAIN_KEY", "retainapp_acme_x")
+    server.answers["/v1/agents/acme/runs"] = [(200, {"runs": [], "cursor": None})]
+    assert run(runs.main, "list") == (0, "", "")
+    assert server.asked[0].headers["authorization"] == "Bearer retainapp_acme_x"
+    assert "cf-access-client-id" not in server.asked[0].headers
+
+
+def test_a_memory_is_stored_and_recalled_for_a_user(server: Server, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    memories = "/admin/tenants/acme/memories"
+    server.answers[memories] = [(201, {"id": "01M", "created": True}), (200, {"id": "01M", "created": False})]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Ann drinks 茶.\n"))
+    assert run(remember.main, "-", "--user", "ann", "--metadata", '{"a": 1}') == (0, "01M\n", "")
+    sent = {"content": "Ann drinks 茶.", "kind": "fact", "user_id": "ann", "metadata": {"a": 1}}
+    assert _body(server.asked[0]) == sent
+    assert run(remember.main, "Ann drinks 茶.")[1] == "01M was already there\n"
+    found = {"score": 0.5, "id": "01M", "content": "two\nlines \u202eback"}
+    server.answers[f"{memories}/recall"] = [(200, {"memories": [found], "degraded": ["vectors"]})]
+    status, printed, reported = run(recall.main, "tea?", "--agent", "sdr", "--top-k", "3")
+    assert (status, printed) == (0, "0.500  01M  two\\nlines \\u202eback\n")
+    assert "vectors" in reported
+    assert _body(server.asked[2]) == {"query": "tea?", "top_k": 3, "agent_type": "sdr"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        pytest.param((400, {"code": "invalid_query", "detail": "no"}), 1, id="a refusal of what was asked"),
+        pytest.param((503, {"code": "no_memory_left", "detail": "busy"}), 1, id="a failure of Retain"),
+        pytest.param((401, {"code": "invalid_api_key", "detail": "no"}), 3, id="an invalid key"),
+        pytest.param((403, {"code": "role_required", "detail": "no"}), 3, id="a missing role"),
+        pytest.param((302, "to the login"), 3, id="Access without a session"),
+        pytest.param((404, {"code": "no_such_run", "detail": "no"}), 4, id="an unknown run"),
+        pytest.param((502, "<html>"), 5, id="a failure in front of it"),
+        pytest.param((200, "<html>"), 5, id="another page"),
+        pytest.param(None, 5, id="nobody"),
+    ],
+)
+def test_the_exit_status_says_what_can_be_done(server: Server, run: Run, answer: Answer | None, status: int) -> None:
+    if answer is not None:
+        server.answers["/admin/agents/acme/runs"] = [answer]
+    ended, printed, reported = run(runs.main, "list")
+    assert (ended, printed) == (status, "")
+    assert reported.count("\n") == 1
+    if answer is not None and isinstance(answer[1], dict):
+        assert reported == f"{answer[1]['detail']} ({answer[1]['code']})\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        pytest.param("http://retain.example", "k", id="a key without TLS"),
+        pytest.param("https://me:pass@retain.example", None, id="credentials in the address"),
+        pytest.param("ftp://retain.example", None, id="another protocol"),
+        pytest.param("https://retain.example", "a\nb", id="a key of two lines"),
+    ],
+)
+def test_nothing_is_sent_to_an_unsafe_address(
+    server: Server, run: Run, monkeypatch: pytest.MonkeyPatch, url: str, key: str | None
+) -> None:
+    monkeypatch.setenv("RETAIN_URL", url)
+    if key is not None:
+        monkeypatch.setenv("RETAIN_KEY", key)
+    assert run(runs.main, "list")[0] == 2
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("text", ["2h", "1d", "2026-11-23T09:00", "2026-11-23T09:00+01:00"])
+def test_a_time_is_a_while_ago_or_a_moment(text: str) -> None:
+    assert runs.moment_ms(text) > 1_600_000_000_000
+
+
+@pytest.mark.parametrize("arguments", [["--since", "soon"], ["--limit", "0"], ["--limit", "²"], ["--status", "odd"]])
+def test_a_wrong_option_is_refused_by_the_parser(server: Server, run: Run, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(runs.main, "list", *arguments)
+    assert ended.value.code == 2
+
+
+@pytest.mark.parametrize("text", ["\x00", "\x1b[2J", "\x9b31m", "\x7f", "\u202e", "\u2028", "\ud800", "\r"])
+def test_no_control_character_of_a_text_reaches_the_terminal(text: str) -> None:
+    for shown in (terminal.one_line(text), terminal.over_lines(text)):
+        assert shown.isprintable()
+        assert shown.encode()
+
+
+def test_a_line_is_cut_by_cells_and_not_in_a_pipe() -> None:
+    assert terminal.cut("茶茶茶茶", 5) == "茶茶…"
+    assert terminal.cut("tea", 3) == "tea"
+    assert terminal.cut("茶" * 500, None) == "茶" * 500
+
+
+def test_a_reader_that_leaves_early_ends_the_command_without_a_traceback() -> None:
+    script = "import sys; from retain.cli.command import main; sys.exit(main(['keys', 'signing-key']))"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT / "workers", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        started.stdout.close()
+        assert started.stderr.read() == b""
+        assert started.wait() == 141

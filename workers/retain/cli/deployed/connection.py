@@ -1,0 +1,152 @@
+"""A connection to a deployment as an application (with a key) or as an operator (through Access), and its errors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from retain.cli.administrator import Connect, open_client
+from retain.cli.deployed.exit_status import INTERRUPTED, status_of
+from retain.cli.deployed.profile import Target, find_target
+from retain.cli.deployed.terminal import one_line, over_lines
+from retain.errors import Forbidden, InvalidInput, NotFound, RetainError, Unauthenticated, Unavailable, UpstreamFailed
+from retain.errors.codes import ForeignCode
+from retain.identifiers import check_tenant
+from retain.json_text import read_json
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_HTTP_SERVER_ERROR = 500
+
+Json = dict[str, Any]
+
+
+class Deployment:
+    """What a command asks of one tenant of a deployment.
+
+    A key reaches under `/v1` what an operator has under `/admin`.
+    """
+
+    def __init__(self, client: httpx.Client, tenant_id: str, *, with_key: bool) -> None:
+        self._client = client
+        first = "/v1" if with_key else "/admin"
+        self.memories = f"{first}/tenants/{tenant_id}/memories"
+        self.runs = f"{first}/agents/{tenant_id}/runs"
+        self.agents = f"/v1/agents/{tenant_id}"
+
+    def ask(
+        self, method: str, path: str, body: Mapping[str, object] | None = None, query: Mapping[str, str] | None = None
+    ) -> Json:
+        """Return the JSON of an answer.
+
+        Raises: Unavailable when Retain does not answer; Unauthenticated, Forbidden, NotFound, UpstreamFailed when it
+        refuses.
+        """
+        try:
+            answer = self._client.request(method, path, params=query, json=body)
+        except httpx.HTTPError as error:
+            raise Unavailable(f"the deployment did not answer: {error}", code=ForeignCode("unreachable")) from error
+        found = _object(answer)
+        if not answer.is_success:
+            raise _refusal(answer, found)
+        if found is None:
+            raise Unavailable("what answered is not Retain: it sent no JSON", code=ForeignCode("unreachable"))
+        return found
+
+    def listed(self, path: str, member: str, query: Mapping[str, str], most: int) -> Iterator[Json]:
+        """Yield what a list has, page by page, at most so many. Raises: as `ask`."""
+        asked = dict(query)
+        while most > 0:
+            page = self.ask("GET", path, query=asked)
+            entries = page[member][:most]
+            yield from entries
+            most -= len(entries)
+            if page["cursor"] is None:
+                return
+            asked["cursor"] = page["cursor"]
+
+
+def _object(answer: httpx.Response) -> Json | None:
+    try:
+        found = read_json(answer.text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _refusal(answer: httpx.Response, problem: Json | None) -> RetainError:
+    if answer.is_redirect:
+        return Unauthenticated(
+            "the deployment redirects, as Cloudflare Access does to who has no session: give a key, or a service token",
+            code=ForeignCode("redirected"),
+        )
+    message = str((problem or {}).get("detail") or f"the deployment answered {answer.status_code}")
+    code = ForeignCode(str((problem or {}).get("code") or f"http_{answer.status_code}"))
+    kinds: dict[int, Callable[..., RetainError]] = {401: Unauthenticated, 403: Forbidden, 404: NotFound}
+    if answer.status_code in kinds:
+        return kinds[answer.status_code](message, code=code)
+    # A failure with Retain's own problem is an answer; one without comes from what is in front of it.
+    if answer.status_code >= _HTTP_SERVER_ERROR and problem is None:
+        return Unavailable(message, code=code)
+    return UpstreamFailed(message, code=code)
+
+
+def add_target(command: argparse.ArgumentParser) -> None:
+    """Add the options that name the deployment and how the answer is printed."""
+    command.add_argument("--url", help="the deployment's address; its key is in RETAIN_KEY")
+    command.add_argument("--profile", help="a deployment of the file of profiles")
+    command.add_argument("--tenant", help="its id; the profile's, or RETAIN_TENANT, if absent")
+    command.add_argument("--json", action="store_true", help="print JSON, an object on each line")
+
+
+def run_deployed(options: argparse.Namespace, connect: Connect = open_client) -> int:
+    """Run `options.does` with the deployment that the options name; return the process's exit status."""
+    does: Callable[[argparse.Namespace, Deployment], int] = options.does
+    try:
+        target = find_target(options.url, options.profile, options.tenant)
+        tenant_id = _tenant(target)
+        with connect(_address(target)) as client:
+            if target.key is not None:
+                # A service token of Access would make the caller somebody else.
+                for name in ("cf-access-client-id", "cf-access-client-secret"):
+                    client.headers.pop(name, None)
+                client.headers["authorization"] = f"Bearer {target.key}"
+            return does(options, Deployment(client, tenant_id, with_key=target.key is not None))
+    except RetainError as error:
+        print(f"{over_lines(error.message)} ({one_line(error.code)})", file=sys.stderr)
+        return status_of(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def print_json(value: object) -> None:
+    """Print a value as one line of JSON in ASCII."""
+    print(json.dumps(value))
+
+
+def segment(text: str) -> str:
+    """Return a text as one segment of a path."""
+    return quote(text, safe="")
+
+
+def _tenant(target: Target) -> str:
+    if target.tenant_id is None:
+        raise InvalidInput("name a tenant: --tenant, RETAIN_TENANT, or one in the profile", code=ForeignCode("usage"))
+    return check_tenant(target.tenant_id)
+
+
+def _address(target: Target) -> str:
+    parts = urlsplit(target.url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise InvalidInput("the address must be http(s)://HOST, without credentials", code=ForeignCode("usage"))
+    if target.key is not None:
+        if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+            raise InvalidInput("a key is only sent by https, or to this machine", code=ForeignCode("usage"))
+        if not (target.key.isascii() and target.key.isprintable()) or " " in target.key:
+            raise InvalidInput("the key has characters that no key has", code=ForeignCode("usage"))
+    return target.url
