@@ -141,6 +141,7 @@ def test_a_memory_is_stored_and_recalled_for_a_user(server: Server, run: Run, mo
         pytest.param((404, {"code": "no_such_run", "detail": "no"}), 4, id="an unknown run"),
         pytest.param((502, "<html>"), 5, id="a failure in front of it"),
         pytest.param((200, "<html>"), 5, id="another page"),
+        pytest.param((200, {"ok": True}), 5, id="another service"),
         pytest.param(None, 5, id="nobody"),
     ],
 )
@@ -150,7 +151,7 @@ def test_the_exit_status_says_what_can_be_done(server: Server, run: Run, answer:
     ended, printed, reported = run(runs.main, "list")
     assert (ended, printed) == (status, "")
     assert reported.count("\n") == 1
-    if answer is not None and isinstance(answer[1], dict):
+    if answer is not None and isinstance(answer[1], dict) and "code" in answer[1]:
         assert reported == f"{answer[1]['detail']} ({answer[1]['code']})\n"
 
 
@@ -160,6 +161,8 @@ def test_the_exit_status_says_what_can_be_done(server: Server, run: Run, answer:
         pytest.param("http://retain.example", "k", id="a key without TLS"),
         pytest.param("https://me:pass@retain.example", None, id="credentials in the address"),
         pytest.param("ftp://retain.example", None, id="another protocol"),
+        pytest.param("http://[bad", None, id="a bracket that stays open"),
+        pytest.param("https://retain.example:port", None, id="a port that is no number"),
         pytest.param("https://retain.example", "a\nb", id="a key of two lines"),
     ],
 )

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from retain.cli.administrator import Connect, open_client
-from retain.cli.deployed.exit_status import INTERRUPTED, status_of
+from retain.cli.deployed.exit_status import INTERRUPTED, UNREACHABLE, status_of
 from retain.cli.deployed.profile import Target, find_target
 from retain.cli.deployed.terminal import one_line, over_lines
 from retain.errors import Forbidden, InvalidInput, NotFound, RetainError, Unauthenticated, Unavailable, UpstreamFailed
@@ -117,6 +117,9 @@ def run_deployed(options: argparse.Namespace, connect: Connect = open_client) ->
                     client.headers.pop(name, None)
                 client.headers["authorization"] = f"Bearer {target.key}"
             return does(options, Deployment(client, tenant_id, with_key=target.key is not None))
+    except KeyError as missing:
+        print(f"what answered is not this version of Retain: its answer has no {missing}", file=sys.stderr)
+        return UNREACHABLE
     except RetainError as error:
         print(f"{over_lines(error.message)} ({one_line(error.code)})", file=sys.stderr)
         return status_of(error)
@@ -141,7 +144,11 @@ def _tenant(target: Target) -> str:
 
 
 def _address(target: Target) -> str:
-    parts = urlsplit(target.url)
+    try:
+        parts = urlsplit(target.url)
+        httpx.URL(target.url)
+    except (ValueError, httpx.InvalidURL) as error:
+        raise InvalidInput(f"the address is not valid: {error}", code=ForeignCode("usage")) from error
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
         raise InvalidInput("the address must be http(s)://HOST, without credentials", code=ForeignCode("usage"))
     if target.key is not None:
