@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retain.cli.deployed.profile import Target, find_target, profiles_path
+from retain.cli.deployed.profile import Destination, find_target, profiles_path
 from retain.errors import InvalidInput
 
 Write = Callable[..., dict[str, str]]
@@ -23,8 +23,8 @@ url = "https://retain.example"
 tenant = "shop"
 key = "retainapp_shop_secret"
 """
-_LOCAL = Target("http://127.0.0.1:8787", "acme", None)
-_LIVE = Target("https://retain.example", "shop", "retainapp_shop_secret")
+_LOCAL = Destination("http://127.0.0.1:8787", "acme", None)
+_LIVE = Destination("https://retain.example", "shop", "retainapp_shop_secret")
 
 
 @pytest.fixture
@@ -51,17 +51,17 @@ def written(tmp_path: Path) -> Write:
             None, "local", {"RETAIN_KEY": "other", "RETAIN_URL": "x"}, _LOCAL, id="no key of the environment for a profile"
         ),
         pytest.param(
-            "https://else.example", None, {"RETAIN_PROFILE": "live"}, Target("https://else.example", None, None),
+            "https://else.example", None, {"RETAIN_PROFILE": "live"}, Destination("https://else.example", None, None),
             id="no key of a profile for an address",
         ),
         pytest.param(
             None, None, {"RETAIN_URL": "https://e.example", "RETAIN_KEY": "k", "RETAIN_TENANT": "t"},
-            Target("https://e.example", "t", "k"), id="the environment's address before its profile",
+            Destination("https://e.example", "t", "k"), id="the environment's address before its profile",
         ),
     ],
 )  # fmt: skip
 def test_one_deployment_is_named_with_its_own_key(
-    written: Write, url: str | None, profile: str | None, environment: dict[str, str], target: Target
+    written: Write, url: str | None, profile: str | None, environment: dict[str, str], target: Destination
 ) -> None:
     assert find_target(url, profile, None, {**written(_TWO), **environment}) == target
 
@@ -98,7 +98,7 @@ def test_a_command_gives_the_key(written: Write, script: str, key: str | None) -
     text = f'[profiles.a]\nurl = "https://retain.example"\nkey_command = ["{sys.executable}", "-c", "{script}"]'
     environment = written(text)
     if key is not None:
-        assert find_target(None, "a", "t", environment) == Target("https://retain.example", "t", key)
+        assert find_target(None, "a", "t", environment) == Destination("https://retain.example", "t", key)
         return
     with pytest.raises(InvalidInput) as refused:
         find_target(None, "a", "t", environment)

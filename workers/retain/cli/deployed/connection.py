@@ -13,7 +13,7 @@ import httpx
 
 from retain.cli.administrator import Connect, open_client
 from retain.cli.deployed.exit_status import INTERRUPTED, UNREACHABLE, status_of
-from retain.cli.deployed.profile import Target, find_target
+from retain.cli.deployed.profile import Destination, find_target
 from retain.cli.deployed.terminal import one_line, over_lines
 from retain.errors import Forbidden, InvalidInput, NotFound, RetainError, Unauthenticated, Unavailable, UpstreamFailed
 from retain.errors.codes import ForeignCode
@@ -137,13 +137,13 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def _tenant(target: Target) -> str:
+def _tenant(target: Destination) -> str:
     if target.tenant_id is None:
         raise InvalidInput("name a tenant: --tenant, RETAIN_TENANT, or one in the profile", code=ForeignCode("usage"))
     return check_tenant(target.tenant_id)
 
 
-def _address(target: Target) -> str:
+def _address(target: Destination) -> str:
     try:
         parts = urlsplit(target.url)
         httpx.URL(target.url)

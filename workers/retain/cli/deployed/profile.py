@@ -30,7 +30,7 @@ KEY_COMMAND_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Destination:
     """A deployment. tenant_id, key: None where none is named; without a key, Access's service token is sent if any."""
 
     url: str
@@ -62,7 +62,7 @@ def profiles_path(environment: Mapping[str, str]) -> Path:
 
 def find_target(
     url: str | None, profile: str | None, tenant_id: str | None, environment: Mapping[str, str] | None = None
-) -> Target:
+) -> Destination:
     """Return the deployment to ask: `--url`, else `--profile`, `RETAIN_URL`, `RETAIN_PROFILE`, or the default profile.
 
     `RETAIN_KEY` is the key of `--url` and `RETAIN_URL`. environment: of the process, if absent.
@@ -73,7 +73,9 @@ def find_target(
         raise InvalidInput("give --url or --profile, not both", code=ForeignCode("usage"))
     address = url or (None if profile else environment.get("RETAIN_URL"))
     if address:
-        return Target(address, tenant_id or environment.get("RETAIN_TENANT"), environment.get("RETAIN_KEY") or None)
+        return Destination(
+            address, tenant_id or environment.get("RETAIN_TENANT"), environment.get("RETAIN_KEY") or None
+        )
     path = profiles_path(environment)
     kept = _read(path)
     name = profile or environment.get("RETAIN_PROFILE") or kept.default
@@ -82,7 +84,7 @@ def find_target(
     if name not in kept.profiles:
         raise InvalidInput(f"{path} has no profile {name!r}", code=ForeignCode("no_such_profile"))
     chosen = kept.profiles[name]
-    return Target(chosen.url, tenant_id or chosen.tenant, _key(chosen, name))
+    return Destination(chosen.url, tenant_id or chosen.tenant, _key(chosen, name))
 
 
 def _read(path: Path) -> _Profiles:
