@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from retain.agents.calls.asked import AskedRun, UserBody, principal_of
+from retain.agents.calls.asked import REFUSALS, AskedRun, UserBody, principal_of
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import RunReport
 from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
@@ -212,24 +212,10 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 ),
             ),
             errors=(
-                "unknown_agent",
+                *REFUSALS,
                 "invalid_agent_type",
-                "invalid_instance_id",
-                "invalid_user",
-                "wrong_user",
                 "invalid_idempotency_key",
-                "idempotency_key_reused",
-                "instance_busy",
-                "queue_full",
-                "input_too_large",
-                "metadata_too_large",
-                "schema_too_large",
-                "invalid_schema",
                 "invalid_last_event_id",
-                "episode_limit",
-                "run_quota",
-                "token_quota",
-                "unknown_task_type",
                 "unknown_time_zone",
             ),
         ),

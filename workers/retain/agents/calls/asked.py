@@ -11,6 +11,7 @@ from retain.agents.calls.user import User
 from retain.application_keys.tokens import BoundUser
 from retain.dataclass_models import with_fields_of
 from retain.errors import Forbidden, InvalidInput, LimitExceeded
+from retain.errors.codes import Code
 from retain.http import Request
 from retain.identifiers import check_instance_id, new_id
 from retain.json_schema import compile_schema
@@ -25,6 +26,24 @@ MAX_METADATA_BYTES = 10 * 1024
 """Largest metadata of a run, in bytes of compact JSON in UTF-8."""
 MAX_SCHEMA_BYTES = 16 * 1024
 """Largest output schema of a run, likewise."""
+REFUSALS: tuple[Code, ...] = (
+    "unknown_agent",
+    "invalid_instance_id",
+    "invalid_user",
+    "wrong_user",
+    "idempotency_key_reused",
+    "instance_busy",
+    "queue_full",
+    "input_too_large",
+    "metadata_too_large",
+    "schema_too_large",
+    "invalid_schema",
+    "episode_limit",
+    "run_quota",
+    "token_quota",
+    "unknown_task_type",
+)
+"""Why a run does not begin, whatever the form of the request."""
 
 
 @with_fields_of(User)

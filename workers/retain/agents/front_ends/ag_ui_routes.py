@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from retain.agents.calls.asked import principal_of
+from retain.agents.calls.asked import REFUSALS, principal_of
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.run_request import RunReference
 from retain.agents.context import AgentsContext
@@ -104,26 +104,12 @@ AG_UI: Resource[AgentsContext] = Resource(
             headers={"last-event-id": "the event after which to continue, with the same `runId`"},
             answers=(Answer(200, "[AG-UI's events](front-ends.md#ag-ui)", media_types=("text/event-stream",)),),
             errors=(
-                "unknown_agent",
+                *REFUSALS,
                 "invalid_agent_type",
-                "invalid_instance_id",
                 "invalid_id",
-                "invalid_user",
-                "wrong_user",
                 "no_user_message",
                 "unsupported_content",
-                "idempotency_key_reused",
-                "instance_busy",
-                "queue_full",
-                "input_too_large",
-                "metadata_too_large",
-                "schema_too_large",
-                "invalid_schema",
                 "invalid_last_event_id",
-                "episode_limit",
-                "run_quota",
-                "token_quota",
-                "unknown_task_type",
                 "unknown_time_zone",
                 "no_such_run",
                 "no_such_instance",

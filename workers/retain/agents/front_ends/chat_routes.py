@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from retain.agents.calls.asked import REFUSALS
 from retain.agents.calls.report import RunResult
 from retain.agents.context import AgentsContext
 from retain.agents.definitions import AgentDefinition
@@ -163,27 +164,13 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 Answer(RUN_ENDED, "an error: the run ended without an answer"),
             ),
             errors=(
-                "unknown_agent",
+                *REFUSALS,
                 "unknown_tenant",
                 "invalid_tenant",
-                "invalid_instance_id",
-                "invalid_user",
-                "wrong_user",
                 "unsupported_parameter",
                 "unsupported_content",
                 "no_user_message",
                 "invalid_idempotency_key",
-                "idempotency_key_reused",
-                "instance_busy",
-                "queue_full",
-                "input_too_large",
-                "metadata_too_large",
-                "schema_too_large",
-                "invalid_schema",
-                "episode_limit",
-                "run_quota",
-                "token_quota",
-                "unknown_task_type",
             ),
         ),
     ),
