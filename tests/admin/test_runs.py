@@ -15,8 +15,8 @@ from retain.admin.resources.runs import list_events, list_runs, show_run
 from retain.admin.run_list import SCANNED, STATUSES, WantedRuns
 from retain.errors import InvalidInput, NotFound
 from retain.host.sql import SqliteSql
-from retain.ports import SqlResult, SqlValue
 from tests.support.instances import migrated_d1
+from tests.support.planned import Planned
 
 RUN = "01HZZZZZZZZZZZZZZZZZZZZZZ"
 """A run's id without its last character."""
@@ -157,24 +157,11 @@ async def test_runs_are_listed_by_who_started_them_and_for_whom(sql: SqliteSql) 
     [({"by": "person:ann"}, "agent_runs_by_starter"), ({"user_id": "eve"}, "agent_runs_by_user")],
 )
 async def test_a_page_of_somebody_s_runs_is_read_from_an_index_in_order(wanted: dict[str, Any], index: str) -> None:
-    planned: list[str] = []
-
-    class Planned:
-        """Keeps the plan of each query."""
-
-        def __init__(self, sql: SqliteSql) -> None:
-            self._sql = sql
-            self.batch = sql.batch
-
-        async def run(self, sql: str, *values: SqlValue) -> SqlResult:
-            """See the port."""
-            planned.extend(row["detail"] for row in (await self._sql.run(f"EXPLAIN QUERY PLAN {sql}", *values)).rows)
-            return await self._sql.run(sql, *values)
-
     with closing(migrated_d1()) as sql:
-        await list_runs(Planned(sql), "acme", WantedRuns(**wanted), limit=10, cursor=f"5.{RUN}0")
-    assert len(planned) == 1
-    assert f"USING INDEX {index} " in planned[0]
+        planned = Planned(sql)
+        await list_runs(planned, "acme", WantedRuns(**wanted), limit=10, cursor=f"5.{RUN}0")
+    assert len(planned.steps) == 1
+    assert f"USING INDEX {index} " in planned.steps[0]
 
 
 async def test_a_run_is_shown_with_its_input_its_episodes_and_its_delegations(sql: SqliteSql) -> None:

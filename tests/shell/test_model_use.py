@@ -10,12 +10,11 @@ from datetime import date
 import pytest
 
 from retain.agents.runs.owed import CloseRun
-from retain.host.sql import SqliteSql
-from retain.ports import SqlResult, SqlValue
 from retain.retention import DAY_MS, prune
 from retain.tenants.model_use import WantedUse, model_use, use_rules
 from tests.shell.worker import Worker, serving
 from tests.support.instances import migrated_d1
+from tests.support.planned import Planned
 
 COSTS = "/admin/tenants/acme/costs"
 TODAY = 20_000
@@ -214,22 +213,8 @@ async def test_counts_are_kept_as_long_as_the_rows_of_runs() -> None:
 
 @pytest.mark.parametrize("agent", [None, "sdr"])
 async def test_a_list_reads_its_own_rows_in_order(agent: str | None) -> None:
-    planned: list[str] = []
-
-    class Planned:
-        """Keeps the plan of each query."""
-
-        def __init__(self, sql: SqliteSql) -> None:
-            self._sql = sql
-            self.batch = sql.batch
-
-        async def run(self, sql: str, *values: SqlValue) -> SqlResult:
-            """See the port."""
-            planned.extend(row["detail"] for row in (await self._sql.run(f"EXPLAIN QUERY PLAN {sql}", *values)).rows)
-            return await self._sql.run(sql, *values)
-
     with closing(migrated_d1()) as sql:
-        wanted = WantedUse(agent, since=date(2024, 1, 1))
-        await model_use(Planned(sql), "acme", wanted, limit=10, cursor="20000/sdr/small")
-    assert len(planned) == 1, "nothing is sorted"
-    assert planned[0].startswith("SEARCH model_use USING")
+        planned, wanted = Planned(sql), WantedUse(agent, since=date(2024, 1, 1))
+        await model_use(planned, "acme", wanted, limit=10, cursor="20000/sdr/small")
+    assert len(planned.steps) == 1, "nothing is sorted"
+    assert planned.steps[0].startswith("SEARCH model_use USING")
