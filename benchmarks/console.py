@@ -20,9 +20,9 @@ from playwright.sync_api import Page
 
 from benchmarks.agent import TENANT, seed_records
 from retain.identifiers import new_id
-from tests.docs.browser import browsing
 from tests.e2e.local_state import LocalState
 from tests.e2e.waiting import eventually
+from tests.support.browser import browsing
 from tools.local_server import LocalServer, serving
 
 ROUNDS = 7

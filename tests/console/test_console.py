@@ -9,9 +9,9 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.docs.browser import Browsing, browsing
 from tests.e2e.calls import recorded_run
 from tests.e2e.waiting import eventually
+from tests.support.browser import Browsing, browsing
 from tools.local_server import LocalServer
 from tools.paths import ROOT
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.browser import browsing
 from tests.docs.markdown import page
 from tests.docs.reader import Browsed, Command, File, steps
 from tests.docs.reading import SERVE, Reading, reading_in
 from tests.e2e.waiting import eventually
+from tests.support.browser import browsing
 from tools.local_server import free_port
 
 _STEPS = steps(page("docs/support-chat.md"))

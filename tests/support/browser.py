@@ -1,6 +1,6 @@
-"""What a page of the documentation has its reader do in a browser, done in a real Chromium.
+"""A real Chromium, and what a page of the documentation has its reader do in it.
 
-A block of the language `browser` has a line for each step: `open URL` (a new tab), `return to URL` (a tab that is
+A block of the language `browser` in a page has a line for each step: `open URL` (a new tab), `return to URL` (a tab that is
 open), `fill LABEL: TEXT`, `press BUTTON`, `see TEXT`.
 """
 
