@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { RetainError } from "retain-client";
+import { type Pages, RetainError } from "retain-client";
 
 /** What is known of something that is fetched. */
 export type Loaded<Value> = { value: Value } | { error: unknown } | undefined;
@@ -42,4 +42,22 @@ export function Failure({ error }: { error: unknown }) {
       {known ? error.message : "The page failed to read the answer."} {known && <code>{error.code}</code>}
     </p>
   );
+}
+
+/** The entries of a list that are shown at once. */
+const SHOWN = 100;
+
+/** Return the first entries of a list, and whether there are more. */
+export async function newest<Entry>(list: Pages<Entry>): Promise<[Entry[], boolean]> {
+  const found: Entry[] = [];
+  for await (const entry of list) {
+    if (found.length === SHOWN) return [found, true];
+    found.push(entry);
+  }
+  return [found, false];
+}
+
+/** Say that a list has more entries than are shown. */
+export function More({ of }: { of: boolean }) {
+  return of ? <p class="quiet">The first {SHOWN} are shown.</p> : null;
 }

@@ -1,25 +1,29 @@
-import type { Retain, Schemas } from "retain-client";
+import { Pages, type Retain, type Schemas } from "retain-client";
 
-import { Show, useLoaded } from "../loading.tsx";
+import { More, newest, Show, useLoaded } from "../loading.tsx";
 import { addressOf, type Place } from "../place.ts";
 import { time } from "../shown.ts";
 
-const PAGE = 50;
-
 /** The runs of evaluations of a tenant, the newest first, each with the way to compare it with the one before. */
 export function EvaluationsView({ retain, place }: { retain: Retain; place: Place }) {
-  const found = useLoaded(async () => {
-    const params = { path: { tenant: retain.tenant }, query: { limit: PAGE } };
-    return (await retain.api.GET("/v1/tenants/{tenant}/evals/runs", { params })).data!.runs;
+  const found = useLoaded(() => {
+    const path = { tenant: retain.tenant };
+    return newest(
+      new Pages(async (cursor) => {
+        const page = (await retain.api.GET("/v1/tenants/{tenant}/evals/runs", { params: { path, query: cursor } })).data!;
+        return [page.runs, page.cursor];
+      }),
+    );
   }, []);
   return (
     <>
       <h1>Evaluations</h1>
       <Show of={found}>
-        {(runs) => (
+        {([runs, more]) => (
           <>
             {runs.length === 0 && <p class="quiet">No dataset was run yet.</p>}
             <ul class="rows">{runs.map((run, at) => <Row key={run.run_id} place={place} run={run} before={earlier(runs, at)} />)}</ul>
+            <More of={more} />
           </>
         )}
       </Show>

@@ -1,25 +1,15 @@
 import type { Retain, Schemas } from "retain-client";
 
-import { Show, useLoaded } from "../loading.tsx";
-
-/** Days of one agent and model that are shown. */
-const MOST = 100;
+import { More, newest, Show, useLoaded } from "../loading.tsx";
 
 /** What the tenant's runs spent, by day, agent and model, the newest first. */
 export function Costs({ retain }: { retain: Retain }) {
-  const found = useLoaded(async () => {
-    const costs: Schemas["DayCost"][] = [];
-    for await (const one of retain.runs.costs()) {
-      costs.push(one);
-      if (costs.length === MOST) break;
-    }
-    return costs;
-  }, []);
+  const found = useLoaded(() => newest(retain.runs.costs()), []);
   return (
     <>
       <h2>Costs by day</h2>
       <Show of={found}>
-        {(costs) => {
+        {([costs, more]) => {
           const most = Math.max(1, ...costs.map(tokens));
           return (
             <>
@@ -36,6 +26,7 @@ export function Costs({ retain }: { retain: Retain }) {
                   </li>
                 ))}
               </ul>
+              <More of={more} />
             </>
           );
         }}

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
-import type { Retain } from "retain-client";
+import { Pages, type Retain } from "retain-client";
 
-import { Failure, Show, useLoaded } from "../loading.tsx";
+import { Failure, More, newest, Show, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { time } from "../shown.ts";
 
@@ -9,9 +9,14 @@ import { time } from "../shown.ts";
 export function GivenUp({ retain }: { retain: Retain }) {
   const [changes, setChanges] = useState(0);
   const [error, setError] = useState<unknown>(undefined);
-  const found = useLoaded(async () => {
-    const query = { state: "parked" as const, tenant: retain.tenant };
-    return (await retain.api.GET("/admin/errors", { params: { query } })).data!.errors;
+  const found = useLoaded(() => {
+    const wanted = { state: "parked" as const, tenant: retain.tenant };
+    return newest(
+      new Pages(async (cursor) => {
+        const page = (await retain.api.GET("/admin/errors", { params: { query: { ...wanted, ...cursor } } })).data!;
+        return [page.errors, page.cursor];
+      }),
+    );
   }, [changes]);
   const settle = (error_id: string, how: "/admin/errors/{error_id}/replay" | "/admin/errors/{error_id}/dismiss") => () =>
     retain.api.POST(how, { params: { path: { error_id } } }).then(() => setChanges(changes + 1), setError);
@@ -20,7 +25,7 @@ export function GivenUp({ retain }: { retain: Retain }) {
       <h2>Given up</h2>
       {error !== undefined && <Failure error={error} />}
       <Show of={found}>
-        {(errors) => (
+        {([errors, more]) => (
           <>
             {errors.length === 0 && <p class="quiet">Nothing was given up.</p>}
             <ul class="rows">
@@ -36,6 +41,7 @@ export function GivenUp({ retain }: { retain: Retain }) {
                 </li>
               ))}
             </ul>
+            <More of={more} />
           </>
         )}
       </Show>

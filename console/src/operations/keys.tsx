@@ -1,19 +1,24 @@
-import type { Retain, Schemas } from "retain-client";
+import { Pages, type Retain, type Schemas } from "retain-client";
 
-import { Show, useLoaded } from "../loading.tsx";
+import { More, newest, Show, useLoaded } from "../loading.tsx";
 import { time } from "../shown.ts";
 
 /** The keys of the tenant's applications, the newest first. */
 export function Keys({ retain }: { retain: Retain }) {
-  const found = useLoaded(async () => {
-    const params = { path: { tenant: retain.tenant } };
-    return (await retain.api.GET("/v1/tenants/{tenant}/keys", { params })).data!.keys;
+  const found = useLoaded(() => {
+    const path = { tenant: retain.tenant };
+    return newest(
+      new Pages(async (cursor) => {
+        const page = (await retain.api.GET("/v1/tenants/{tenant}/keys", { params: { path, query: cursor } })).data!;
+        return [page.keys, page.cursor];
+      }),
+    );
   }, []);
   return (
     <>
       <h2>Keys</h2>
       <Show of={found}>
-        {(keys) => (
+        {([keys, more]) => (
           <>
             {keys.length === 0 && <p class="quiet">No application has a key.</p>}
             <ul class="rows">
@@ -26,6 +31,7 @@ export function Keys({ retain }: { retain: Retain }) {
                 </li>
               ))}
             </ul>
+            <More of={more} />
           </>
         )}
       </Show>

@@ -1,16 +1,13 @@
 import { useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
-import { Failure, Show, useLoaded } from "../loading.tsx";
+import { Failure, More, newest, Show, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { time } from "../shown.ts";
 
 /** Where the tenant's applications hear of runs, with what each was sent. */
 export function Webhooks({ retain }: { retain: Retain }) {
-  const found = useLoaded(async () => {
-    const params = { path: { tenant: retain.tenant } };
-    return (await retain.api.GET("/v1/tenants/{tenant}/webhooks", { params })).data!.webhooks;
-  }, []);
+  const found = useLoaded(() => retain.webhooks.list().all(), []);
   return (
     <>
       <h2>Webhooks</h2>
@@ -29,31 +26,28 @@ export function Webhooks({ retain }: { retain: Retain }) {
 function Webhook({ retain, webhook }: { retain: Retain; webhook: Schemas["Webhook"] }) {
   const [changes, setChanges] = useState(0);
   const [error, setError] = useState<unknown>(undefined);
-  const path = { tenant: retain.tenant, webhook_id: webhook.webhook_id };
-  const found = useLoaded(
-    async () => (await retain.api.GET("/v1/tenants/{tenant}/webhooks/{webhook_id}/deliveries", { params: { path } })).data!.deliveries,
-    [changes],
-  );
-  const replay = (message_id: string) => () =>
-    retain.api
-      .POST("/v1/tenants/{tenant}/webhooks/{webhook_id}/deliveries/{message_id}/replay", { params: { path: { ...path, message_id } } })
-      .then(() => setChanges(changes + 1), setError);
+  const found = useLoaded(() => newest(retain.webhooks.deliveries(webhook.webhook_id)), [changes]);
+  const replay = (messageId: string) => () =>
+    retain.webhooks.replay(webhook.webhook_id, messageId).then(() => setChanges(changes + 1), setError);
   return (
     <details>
       <summary>{webhook.url} <span class="quiet">{webhook.events.join(", ")}</span></summary>
       {error !== undefined && <Failure error={error} />}
       <Show of={found}>
-        {(deliveries) => (
-          <ul class="rows">
-            {deliveries.map((one) => (
-              <li key={one.message_id}>
-                <a href={addressOf(retain.tenant, "runs", one.run_id)}>{one.event}</a>
-                <span><span class={`status ${one.status === "delivered" ? "completed" : one.status}`}>{one.status}</span> {one.response_status ?? one.error}</span>
-                <span><button onClick={replay(one.message_id)}>Send again</button></span>
-                <time>{time(one.at_ms)}</time>
-              </li>
-            ))}
-          </ul>
+        {([deliveries, more]) => (
+          <>
+            <ul class="rows">
+              {deliveries.map((one) => (
+                <li key={one.message_id}>
+                  <a href={addressOf(retain.tenant, "runs", one.run_id)}>{one.event}</a>
+                  <span><span class={`status ${one.status === "delivered" ? "completed" : one.status}`}>{one.status}</span> {one.response_status ?? one.error}</span>
+                  <span><button onClick={replay(one.message_id)}>Send again</button></span>
+                  <time>{time(one.at_ms)}</time>
+                </li>
+              ))}
+            </ul>
+            <More of={more} />
+          </>
         )}
       </Show>
     </details>
