@@ -41,6 +41,10 @@ class AgentRuntime(DurableObject):
         """Start a run in the background. request: a `RunRequest` as JSON."""
         return await self._enveloped("start", request)
 
+    async def fork(self, request: str) -> str:
+        """Start a run in the background that begins with the turns of another one. request: a `ForkRequest` as JSON."""
+        return await self._enveloped("fork", request)
+
     async def show(self, request: str) -> str:
         """Return a run's result, or its state so far."""
         return await self._enveloped("show", request)

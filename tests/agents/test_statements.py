@@ -22,12 +22,14 @@ from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import Basis, OpenRun
 from retain.agents.runs.owed import (
     AppendEvent,
+    CarryEvents,
     CloseRun,
     ContinueRun,
     CountRun,
     MeetUser,
     ParkRun,
     QueueRun,
+    StartFork,
     StartRun,
     UnparkRun,
     WaitRun,
@@ -73,6 +75,8 @@ OWED: list[type[OwedStatement]] = [
 ]
 OF_LEDGERS: list[type[OwedStatement]] = [ParkTrouble, NoteKvChange, LogDecisionMemories]
 """Statements of the ledgers, whose values are not one for each column. tests/ledgers writes them to D1 and reads them."""
+OF_FORKS: list[type[OwedStatement]] = [StartFork, CarryEvents]
+"""Statements that copy what D1 has of another run. tests/agents/test_forks.py compares D1 with the objects after them."""
 
 
 class CountedSql:
@@ -210,4 +214,4 @@ def test_an_owed_statement_has_a_field_for_each_parameter_by_the_name_of_its_col
 
 def test_every_owed_statement_is_known_to_an_instance_s_outbox() -> None:
     earlier = {**owed.EARLIER, **episodes.EARLIER}
-    assert {**earlier, **{kind.NAME: kind.SQL for kind in (*OWED, *OF_LEDGERS)}} == tables.STATEMENTS
+    assert {**earlier, **{kind.NAME: kind.SQL for kind in (*OWED, *OF_LEDGERS, *OF_FORKS)}} == tables.STATEMENTS

@@ -32,6 +32,12 @@ await retain.runs.cancel("clerk", "desk", third.run_id, { reason: "the customer 
 assert.equal(await outputOf(third.run_id), null);
 const cancelled = await retain.runs.get("clerk", "desk", third.run_id);
 assert.ok(hasEnded(cancelled) && cancelled.status === "cancelled");
+const retried = await retain.runs.retry("clerk", "desk", third.run_id);
+const asks = await retain.runs.wait("clerk", "desk", retried.run_id, { pollS: 0.1 });
+await retain.runs.approve("clerk", "desk", retried.run_id, callOf(asks));
+assert.equal(await outputOf(retried.run_id), "It was refunded.");
+const forked = await retain.runs.fork("clerk", "desk", retried.run_id, 1);
+assert.equal(await outputOf(forked.run_id), "It was refunded.");
 const fourth = await retain.runs.start("clerk", refund);
 const ended = await retain.runs.cancelAll({ agent_type: "clerk", user_id: "ann", reason: "the desk is closed" });
 assert.deepEqual(ended.map(({ run_id, status, error }) => [run_id, status, error]), [[fourth.run_id, "cancelled", null]]);

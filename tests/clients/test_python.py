@@ -64,6 +64,14 @@ def test_a_person_s_answer_is_given_and_a_run_is_cancelled(
         ended = retain.runs.wait("clerk", "desk", asked.run_id, poll_s=0.1)
         assert (ended.status, ended.error.message) == ("cancelled", "the customer called")
 
+        asked = retain.runs.retry("clerk", "desk", asked.run_id)
+        asked = retain.runs.wait("clerk", "desk", asked.run_id, poll_s=0.1)
+        retain.runs.approve("clerk", "desk", asked.run_id, asked.waiting_for.call)
+        ended = retain.runs.wait("clerk", "desk", asked.run_id, poll_s=0.1)
+        assert (ended.output, ended.steps) == ("It was refunded.", 2)
+        again = retain.runs.fork("clerk", "desk", ended.run_id, 1)
+        assert retain.runs.wait("clerk", "desk", again.run_id, poll_s=0.1).output == "It was refunded."
+
 
 def test_conversations_are_listed_read_renamed_and_deleted(
     api: httpx.Client, library: Any, application: Application

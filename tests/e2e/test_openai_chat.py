@@ -59,6 +59,28 @@ def test_a_model_that_refuses_ends_the_run_as_failed_and_says_why(steered: Steer
     assert (recorded["status"], recorded["error"]) == ("failed", error)
 
 
+def test_a_run_whose_model_refused_is_retried_from_the_step_that_failed(steered: Steered, puppet: Puppet) -> None:
+    tenant_id = steered.tenant()
+    call = ("days_between", {"first": "2026-01-01", "second": "2026-01-31"})
+    text = order(call)
+    puppet.fail(Failure(status=400), after=1)
+    path = f"/v1/agents/{tenant_id}/order_triage"
+    failed = steered.api.post(f"{path}/run", json={"input": text}).json()
+    assert (failed["status"], failed["steps"]) == ("failed", 2)
+    run = f"{path}/instances/{failed['instance_id']}/runs/{failed['run_id']}"
+    begun = steered.api.post(f"{run}/retry")
+    retried = eventually(lambda: steered.api.get(begun.headers["location"]).json(), lambda one: "output" in one)
+    assert (begun.status_code, retried["status"], retried["steps"]) == (202, "completed", 1)
+    kinds = [event["kind"] for event in timeline(steered.api, tenant_id, retried["run_id"])]
+    assert kinds.count("tool_called") == 1
+    assert kinds[4:] == ["run_forked", "model_asked", "model_answered", "run_completed"]
+    refused = [steered.api.post(f"{run}/fork", json={"turns": 2}), steered.api.post(f"{path}/instances/x/runs/x/retry")]
+    assert [(one.status_code, one.json()["code"]) for one in refused] == [
+        (400, "invalid_turn"),
+        (404, "no_such_instance"),
+    ]
+
+
 def test_a_model_that_is_overloaded_for_a_moment_is_asked_again(steered: Steered, puppet: Puppet) -> None:
     tenant_id = steered.tenant()
     puppet.fail(Failure(status=429, retry_after="0"))

@@ -25,7 +25,7 @@ export class Runs {
       await this.api.POST("/v1/agents/{tenant}/{agent_type}/run", {
         params: {
           path: { tenant: this.tenant, agent_type: agentType },
-          header: { "idempotency-key": options.idempotencyKey ?? crypto.randomUUID() },
+          header: keyed(options),
         },
         body: run,
         ...signalled(options.signal),
@@ -135,6 +135,33 @@ export class Runs {
     }
   }
 
+  /** Begin a run that continues a failed or cancelled one from the step that failed, and return it. */
+  async retry(agentType: string, instanceId: string, runId: string, options: StartOptions = {}): Promise<Run> {
+    return answered(
+      await this.api.POST("/v1/agents/{tenant}/{agent_type}/instances/{instance_id}/runs/{run_id}/retry", {
+        params: { path: this.path(agentType, instanceId, runId), header: keyed(options) },
+        ...signalled(options.signal),
+      }),
+    );
+  }
+
+  /** Begin a run that keeps the first turns of one that has ended, and return it. */
+  async fork(
+    agentType: string,
+    instanceId: string,
+    runId: string,
+    turns: number,
+    options: StartOptions = {},
+  ): Promise<Run> {
+    return answered(
+      await this.api.POST("/v1/agents/{tenant}/{agent_type}/instances/{instance_id}/runs/{run_id}/fork", {
+        params: { path: this.path(agentType, instanceId, runId), header: keyed(options) },
+        body: { turns },
+        ...signalled(options.signal),
+      }),
+    );
+  }
+
   /** Allow the call that a run asks about; `call` is its name in the question. */
   approve(agentType: string, instanceId: string, runId: string, call: string, reason?: string): Promise<Run> {
     return this.answer(agentType, instanceId, runId, { call, decision: "approve", reason: reason ?? null });
@@ -186,6 +213,10 @@ export class Runs {
 
 function after(lastEventId: string | undefined): { "last-event-id"?: string } {
   return lastEventId === undefined ? {} : { "last-event-id": lastEventId };
+}
+
+function keyed(options: StartOptions): { "idempotency-key": string } {
+  return { "idempotency-key": options.idempotencyKey ?? crypto.randomUUID() };
 }
 
 function signalled(signal: AbortSignal | undefined): { signal?: AbortSignal } {

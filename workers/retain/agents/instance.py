@@ -37,6 +37,7 @@ from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
 from retain.agents.execution.parked import ParkedRuns
 from retain.agents.execution.run_traces import RunTraces
+from retain.agents.forks.forks import Forks
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.ledgers.statements import NoteKvChange
@@ -66,7 +67,7 @@ _log = logging.getLogger(__name__)
 class Instance:
     """One agent instance. Created each time the object wakes up; its state is in the object's SQLite.
 
-    deliveries: what webhooks are owed.
+    deliveries: what webhooks are owed. forks: what a run may begin with.
     """
 
     def __init__(self, identity: InstanceIdentity, ports: InstancePorts) -> None:
@@ -83,6 +84,7 @@ class Instance:
         live = LiveText()
         notes = RunTraces(identity, LedgerNotes(identity), RunLog(ports.local), ports.exporter)
         self._journal = Journal(ports.local, self._outbox, ports.clock, identity, live.ring, notes.of)
+        self.forks = Forks(self._journal)
         self._working = WorkingMemory(
             ports.local,
             AuditedKv(ports.kv, self._owner, ports.clock, self._note),
@@ -93,7 +95,13 @@ class Instance:
             partial(declared_in, fields=ports.pii_fields),
         )
         self._procedures = ProceduralMemory(
-            scope, self._house, identity.instance_id, ports.local, ports.sql, self._outbox, ports.clock
+            scope,
+            lambda: self._definition().house,
+            identity.instance_id,
+            ports.local,
+            ports.sql,
+            self._outbox,
+            ports.clock,
         )
         delegation = Delegation(ports.instances, identity, lambda: self._definition().delegates)
         self._execution = Execution(identity, ports, self._journal, self._working, self._procedures, delegation, live)
@@ -295,9 +303,6 @@ class Instance:
 
     def _definition(self) -> AgentDefinition:
         return self._ports.catalogue.agent(self.identity.agent_type)
-
-    def _house(self) -> str | None:
-        return self._definition().house
 
     async def _arrived(self, request: RunRequest) -> str | None:
         """Return the id of the run that the request's key started or queued, or None. Raises: Conflict."""

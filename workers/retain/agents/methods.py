@@ -17,6 +17,7 @@ from retain.agents.calls.requests import (
     DescribeRequest,
     EraseRequest,
     FollowRequest,
+    ForkRequest,
     NamedRun,
     OutcomeRequest,
     RedeliverRequest,
@@ -66,6 +67,10 @@ async def _cancel_call(instance: Instance, content: JsonObject) -> JsonObject:
     return {"status": "unknown"} if report is None else report.to_json()
 
 
+async def _fork(instance: Instance, content: JsonObject) -> JsonObject:
+    return (await instance.start(instance.forks.request(ForkRequest.from_json(content)))).to_json()
+
+
 async def _redeliver(instance: Instance, content: JsonObject) -> JsonObject:
     return (await instance.deliveries.again(RedeliverRequest.from_json(content))).to_json()
 
@@ -78,6 +83,7 @@ async def _wake(instance: Instance, content: JsonObject) -> JsonObject:
 METHODS: Mapping[str, InstanceMethod] = {
     "run": InstanceMethod(_typed(RunRequest.from_json, Instance.run)),
     "start": InstanceMethod(_typed(RunRequest.from_json, Instance.start)),
+    "fork": InstanceMethod(_fork, known_only=True),
     "show": InstanceMethod(_typed(NamedRun.from_json, Instance.show), known_only=True),
     "follow": InstanceMethod(_typed(FollowRequest.from_json, Instance.follow), known_only=True),
     "answer": InstanceMethod(_typed(AnswerRequest.from_json, Instance.answer), known_only=True),

@@ -5,20 +5,19 @@ The instance does the work; the routes only check and forward. A path names a ru
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
 from retain.agents.calls.asked import REFUSALS, AskedRun, UserBody, principal_of
 from retain.agents.calls.client import InstanceClient
-from retain.agents.calls.report import RunReport
 from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
+from retain.agents.calls.responses import pollable, reported
 from retain.agents.calls.shown import AgentsJson, InstanceJson, RunReportJson, RunResultJson, RunStandingJson
 from retain.agents.context import AgentsContext
 from retain.agents.conversations import routes as conversations
 from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
+from retain.agents.forks import routes as forks
 from retain.agents.front_ends.ag_ui_routes import AG_UI, ag_ui_run_stream, wants_ag_ui
 from retain.errors.codes import Code
 from retain.http import Request, Response, idempotency_key, json_response
@@ -94,8 +93,8 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
         after = last_event_id(request.http.headers)
         return _streamed(request.http, instance, (await instance.start(asked)).run_id, after)
     if body.background:
-        return _pollable(await instance.start(asked), path, instance_id)
-    return _reported(await instance.run(asked))
+        return pollable(await instance.start(asked), path, instance_id)
+    return reported(await instance.run(asked))
 
 
 async def show_run(context: AgentsContext, request: PathRequest) -> Response:
@@ -121,14 +120,14 @@ async def follow_run(context: AgentsContext, request: TypedRequest[None, FollowQ
 async def cancel_run(context: AgentsContext, request: TypedRequest[CancelBody, None]) -> Response:
     """Stop a run and its delegates before the next side effect."""
     asked = CancelRequest(request.path["run_id"], principal_of(request.http), request.body.reason)
-    return _reported(await context.instance_in(request.path).cancel(asked))
+    return reported(await context.instance_in(request.path).cancel(asked))
 
 
 async def resume_run(context: AgentsContext, request: TypedRequest[ResumeBody, None]) -> Response:
     """Answer what a waiting run asks. The run then continues."""
     body, by = request.body, principal_of(request.http)
     answer = AnswerRequest(request.path["run_id"], body.call, body.decision == "approve", by, body.reason)
-    return _reported(await context.instance_in(request.path).answer(answer))
+    return reported(await context.instance_in(request.path).answer(answer))
 
 
 async def show_instance(context: AgentsContext, request: PathRequest) -> Response:
@@ -142,18 +141,6 @@ async def show_instance(context: AgentsContext, request: PathRequest) -> Respons
 def _streamed(http: Request, instance: InstanceClient, run_id: str, after: int) -> Response:
     """Return the response that streams a run in the encoding that the request accepts."""
     return (ag_ui_run_stream if wants_ag_ui(http) else event_stream)(instance, run_id, after)
-
-
-def _reported(report: RunReport) -> Response:
-    """Return the response with a run's report; 202 for a run that has not ended."""
-    return json_response(report.to_json(), 200 if report.ended else 202)
-
-
-def _pollable(report: RunReport, path: Mapping[str, str], instance_id: str) -> Response:
-    """Return the response with the report of a run in the background, and with its address."""
-    address = f"/v1/agents/{path['tenant']}/{path['agent_type']}/instances/{instance_id}/runs/{report.run_id}"
-    reported = _reported(report)
-    return replace(reported, headers={**reported.headers, "location": address})
 
 
 _AGENT = "/v1/agents/{tenant}/{agent_type}"
@@ -295,5 +282,5 @@ RESOURCE: Resource[AgentsContext] = Resource(
     ),
 )
 ROUTER: Router[AgentsContext] = Router(
-    (RESOURCE, AG_UI, conversations.RESOURCE), guard="Access", tenants=lambda context: context.tenants
+    (RESOURCE, forks.RESOURCE, AG_UI, conversations.RESOURCE), guard="Access", tenants=lambda context: context.tenants
 )

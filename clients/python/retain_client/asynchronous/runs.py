@@ -13,6 +13,7 @@ import httpx
 from retain_client.api import AuthenticatedClient
 from retain_client.api.api.agents import cancel_run, create_run, get_run, resume_run
 from retain_client.api.api.costs import list_costs
+from retain_client.api.api.forks import fork_run, retry_run
 from retain_client.api.api.runs_of_a_tenant import cancel_runs, list_runs
 from retain_client.api.models.awaited_approval import AwaitedApproval
 from retain_client.api.models.cancel_body import CancelBody
@@ -21,6 +22,7 @@ from retain_client.api.models.cancelled_run import CancelledRun
 from retain_client.api.models.cancelled_runs import CancelledRuns
 from retain_client.api.models.costs import Costs
 from retain_client.api.models.day_cost import DayCost
+from retain_client.api.models.fork_body import ForkBody
 from retain_client.api.models.listed_run import ListedRun
 from retain_client.api.models.resume_body import ResumeBody
 from retain_client.api.models.run_body import RunBody
@@ -225,6 +227,27 @@ class AsyncRuns:
             if page.cursor is None:
                 return cancelled
             cursor = page.cursor
+
+    async def retry(self, agent_type: str, instance_id: str, run_id: str, *, idempotency_key: str | None = None) -> Run:
+        """Begin a run that continues a failed or cancelled one from the step that failed, and return it.
+
+        idempotency_key: as for `start`. Raises: RetainError.
+        """
+        key = idempotency_key or uuid.uuid4().hex
+        response = await retry_run.asyncio_detailed(
+            self._tenant, agent_type, instance_id, run_id, client=self._api, idempotency_key=key
+        )
+        return _run(response)
+
+    async def fork(
+        self, agent_type: str, instance_id: str, run_id: str, turns: int, *, idempotency_key: str | None = None
+    ) -> Run:
+        """Begin a run that keeps the first turns of one that has ended, and return it. As `retry`."""
+        key, body = idempotency_key or uuid.uuid4().hex, ForkBody(turns=turns)
+        response = await fork_run.asyncio_detailed(
+            self._tenant, agent_type, instance_id, run_id, client=self._api, body=body, idempotency_key=key
+        )
+        return _run(response)
 
     async def approve(
         self, agent_type: str, instance_id: str, run_id: str, call: str, *, reason: str | None = None

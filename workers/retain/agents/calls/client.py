@@ -14,6 +14,7 @@ from retain.agents.calls.requests import (
     DescribeRequest,
     EraseRequest,
     FollowRequest,
+    ForkRequest,
     NamedRun,
     RedeliverRequest,
 )
@@ -41,6 +42,10 @@ class InstanceClient:
     async def start(self, request: RunRequest) -> RunReport:
         """Start a run in the background. See `Instance.start`."""
         return report_from_json(await self._call("start", request))
+
+    async def fork(self, request: ForkRequest) -> RunReport:
+        """Start a run in the background that begins with the turns of another one. See `Forks.request`."""
+        return report_from_json(await self._call("fork", request))
 
     async def show(self, run_id: str) -> RunReport:
         """Return a run's result, or its state so far."""

@@ -29,6 +29,35 @@ class NamedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class ForkRequest:
+    """Ask for a run that begins with the turns of another one. turns: None to retry one that failed, from its failed step.
+
+    The other fields are as in `RunRequest`.
+    """
+
+    run_id: str
+    turns: int | None = None
+    idempotency_key: str | None = None
+    by: str | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the request as it is sent."""
+        key: Json = self.idempotency_key
+        return {"run_id": self.run_id, "turns": self.turns, "idempotency_key": key, "by": self.by}
+
+    @classmethod
+    def from_json(cls, content: JsonObject) -> ForkRequest:
+        """Return the request. Raises: InvalidInput (code `invalid_request`)."""
+        fields = Fields(content)
+        return cls(
+            fields.text("run_id"),
+            fields.integer_or_none("turns"),
+            fields.text_or_none("idempotency_key"),
+            fields.text_or_none("by"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPosition:
     """How far a follower has read a run.
 

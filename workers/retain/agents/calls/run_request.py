@@ -52,6 +52,14 @@ class RunReference:
 
 
 @dataclass(frozen=True, slots=True)
+class Fork:
+    """What a run begins with: the first turns of another run of its instance. turns: None for all that it achieved."""
+
+    run_id: str
+    turns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunRequest:
     """The request for one run.
 
@@ -60,7 +68,7 @@ class RunRequest:
     how many runs are above this one. budget: what the parent lets it spend. user: for whom the run acts; None for nobody
     in particular. by: the principal that starts the run; None for a request of an earlier version. output_schema: the JSON
     Schema of the object that the answer must be; None for what the definition says. prior: what was said before, oldest
-    first, instead of the instance's own conversation; none for that.
+    first, instead of the instance's own conversation; none for that. fork: what the run begins with, None for nothing.
     """
 
     input: RunInput
@@ -74,6 +82,7 @@ class RunRequest:
     by: str | None = None
     output_schema: JsonObject | None = None
     prior: tuple[PriorMessage, ...] = ()
+    fork: Fork | None = None
 
     @property
     def digest(self) -> str:
@@ -81,6 +90,7 @@ class RunRequest:
         asked = [self.input, self.metadata, *([] if self.user is None else [self.user.id])]
         asked += [] if self.output_schema is None else [{"output_schema": self.output_schema}]
         asked += [{"prior": [[one.role, one.content] for one in self.prior]}] if self.prior else []
+        asked += [] if self.fork is None else [{"fork": [self.fork.run_id, self.fork.turns]}]
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -110,6 +120,8 @@ class RunRequest:
             fields["output_schema"] = self.output_schema
         if self.prior:
             fields["prior"] = [{"role": one.role, "content": one.content} for one in self.prior]
+        if self.fork is not None:
+            fields["fork"] = {"run_id": self.fork.run_id, "turns": self.fork.turns}
         return fields
 
     @classmethod
@@ -121,6 +133,7 @@ class RunRequest:
         parent = fields.object_or_none("parent")
         user = fields.object_or_none("user")
         schema = fields.object_or_none("output_schema")
+        fork = fields.object_or_none("fork")
         return cls(
             input=fields.text_or_object("input"),
             metadata={} if metadata is None else metadata.content,
@@ -137,6 +150,7 @@ class RunRequest:
             by=fields.text_or_none("by"),
             output_schema=None if schema is None else schema.content,
             prior=tuple(map(_prior, fields.objects("prior"))) if "prior" in content else (),
+            fork=None if fork is None else Fork(fork.text("run_id"), fork.integer_or_none("turns")),
         )
 
 

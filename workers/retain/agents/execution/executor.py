@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.conversations.before_run import ContextRecall, read_before
@@ -12,9 +13,10 @@ from retain.agents.conversations.past import PastReading, bound_of, last_words
 from retain.agents.conversations.summary import ThreadBound
 from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.deadline import deadline_ms
-from retain.agents.execution.ledger_notes import basis_of
+from retain.agents.execution.ledger_notes import basis_now, basis_of
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
+from retain.agents.forks.forks import Forks
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.learning.run_learning import RunLearning
@@ -23,7 +25,7 @@ from retain.agents.recollection import query_text
 from retain.agents.runs.context import AssembledContext, Remembered, assemble
 from retain.agents.runs.events import RunFailed, RunRecovered, ToolCalled
 from retain.agents.runs.journal import Journal
-from retain.agents.runs.open_run import Basis, OpenRun
+from retain.agents.runs.open_run import OpenRun
 from retain.agents.runs.run_state import Policy
 from retain.agents.runs.tokens import Estimate
 from retain.agents.toolbox import Toolbox
@@ -36,6 +38,7 @@ from retain.memory.facts import ProfileQuery
 from retain.memory.procedures.procedural import Choice, ProceduralMemory
 from retain.memory.working import WorkingMemory
 from retain.models.chat import ChatModel, ToolSpec
+from retain.tenants.quotas import quotas_of
 
 LEASE_MS = 30_000
 """How long after it is set the alarm checks whether a run was interrupted."""
@@ -49,15 +52,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A run that can begin. summary: the conversation's, if it has changed."""
+    """A run that can begin. record: records it. Raises: LimitExceeded; then nothing of the run is recorded."""
 
     run_id: str
-    request: RunRequest
     definition: AgentDefinition
     loop: RunLoop
-    context: AssembledContext
-    summary: ThreadSummary | None
-    basis: Basis
+    record: Callable[[], OpenRun]
 
 
 class Execution:
@@ -83,6 +83,7 @@ class Execution:
         self._procedures = procedures
         self._delegation = delegation
         self._live = live
+        self._forks = Forks(journal)
         self._toolbox = Toolbox(identity, ports, working, delegation)
         self.learning = RunLearning(identity, ports, journal, self._toolbox.semantic)
 
@@ -106,11 +107,17 @@ class Execution:
         self._require_user(request.user_id)
         definition = ports.catalogue.agent(self._identity.agent_type)
         loop, model, specs = await self._loop(definition, request)
+        if request.fork is not None:
+            if not counted:
+                (await quotas_of(ports.sql, self._identity.scope.tenant_id, ports.clock())).check_run()
+            renewed = partial(basis_now, definition=definition, model=model.name, now_ms=ports.clock())
+            return Prepared(run_id, definition, loop, self._forks.beginning(request, run_id, renewed))
         procedure = await self._procedure(definition, request, run_id)
         estimate = Estimate.of(model.name)
         context, summary = await self._context(definition, request, procedure, estimate, specs, counted=counted)
         basis = basis_of(definition, context, model.name, ports.clock())
-        return Prepared(run_id, request, definition, loop, context, summary, basis)
+        record = partial(self._journal.open, run_id, request, context, basis=basis, summary=summary)
+        return Prepared(run_id, definition, loop, record)
 
     async def begin(self, prepared: Prepared) -> tuple[RunLoop, OpenRun]:
         """Record a prepared run at once, then set the alarm that resumes it after a crash.
@@ -118,9 +125,7 @@ class Execution:
         Raises: LimitExceeded; then nothing of the run is recorded.
         """
         run_id, clock = prepared.run_id, self._ports.clock
-        run = self._journal.open(
-            run_id, prepared.request, prepared.context, basis=prepared.basis, summary=prepared.summary
-        )
+        run = prepared.record()
         await self._ports.alarm.set(min(clock() + LEASE_MS, deadline_ms(self._journal, run_id, prepared.definition)))
         return prepared.loop, run
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 from retain.agents.definitions import AgentDefinition
@@ -46,6 +47,14 @@ def basis_of(definition: AgentDefinition, context: AssembledContext, model: str,
         tuple(fact.id for fact in context.profile),
         tuple(episode.episode_id for episode in context.episodes),
     )
+
+
+def basis_now(basis: Basis | None, definition: AgentDefinition, model: str, now_ms: int) -> Basis | None:
+    """Return what the decisions of a fork rest on: the same context, read by the agent as it is defined now."""
+    if basis is None:
+        return None
+    policy = None if definition.decisions is None else definition.decisions.policy
+    return replace(basis, at_ms=now_ms, model=model, agent_version=_digest(definition.model_dump_json()), policy=policy)
 
 
 class LedgerNotes:

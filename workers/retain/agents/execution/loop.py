@@ -133,7 +133,8 @@ class RunLoop:
             None if policy.max_tokens is None else max(0, policy.max_tokens - state.tokens),
             max(0, policy.max_delegations - state.delegations),
         )
-        context = CallContext(run.run_id, turn, index, budget, conversation_of(run.messages))
+        conversation, first_key = conversation_of(run.messages), state.call_key(turn, index)
+        context = CallContext(run.run_id, turn, index, budget, conversation, first_key)
         try:
             with retries_observed(self._on_retry(run, turn, index)):
                 answered = await self._in_time(run, run_tool(self._tools, call.name, call.arguments, context))

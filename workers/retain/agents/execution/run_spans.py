@@ -16,6 +16,7 @@ from retain.agents.runs.events import (
     RunCancelled,
     RunCompleted,
     RunFailed,
+    RunForked,
     ToolAnswered,
     ToolCalled,
 )
@@ -144,7 +145,8 @@ class _Spans:
 def run_spans(identity: InstanceIdentity, run: OpenRun, log: Sequence[Logged], *, contents: bool) -> list[Span]:
     """Return the spans of a run that has ended. contents: whether they have texts.
 
-    What was recalled for the run's context is a span without a duration, because the log has only its result.
+    What was recalled for the run's context is a span without a duration, because the log has only its result. What a fork
+    begins with has its spans in the run that did it.
     """
     closing = next(
         (one for one in reversed(log) if isinstance(one.event, RunCompleted | RunFailed | RunCancelled)), None
@@ -153,7 +155,8 @@ def run_spans(identity: InstanceIdentity, run: OpenRun, log: Sequence[Logged], *
         return []
     root = span_of(run.run_id, "run")
     spans = _Spans(identity, run, contents, root)
-    found = [span for logged in log for span in spans.of(logged)]
+    given = next((seq for seq, one in enumerate(log, start=1) if isinstance(one.event, RunForked)), 0)
+    found = [span for logged in log[given:] for span in spans.of(logged)]
     begun_ms = min(log[0].at_ms, closing.at_ms if run.basis is None else run.basis.at_ms)
     return [_whole(spans, closing, begun_ms, found), *_recalled(spans, begun_ms), *found]
 
@@ -173,8 +176,8 @@ def _whole(spans: _Spans, closing: Logged, begun_ms: int, found: Sequence[Span])
         error = str(event.code)
     elif isinstance(event, RunCancelled):
         error = "cancelled"
-    parent = run.request.parent
-    links = [] if parent is None else [span_of(parent.run_id, "run")]
+    parent, forked = run.request.parent, run.state.forked
+    links = [span_of(one.run_id, "run") for one in (parent, forked) if one is not None]
     name = f"invoke_agent {spans.identity.agent_type}"
     times = (begun_ms, closing.at_ms)
     return Span(spans.root, name, "invoke_agent", "internal", *times, attributes, None, error, links)

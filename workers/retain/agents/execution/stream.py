@@ -23,6 +23,7 @@ from retain.agents.runs.events import (
     RunCompleted,
     RunEvent,
     RunFailed,
+    RunForked,
     RunRecovered,
     RunResumed,
     RunSuspended,
@@ -71,6 +72,8 @@ def _sent(event: RunEvent, report: RunReport) -> Iterator[tuple[str, JsonObject]
             yield "run.suspended", {**_call_of(event), "waiting_for": event.waiting_for.to_json()}
         case RunResumed():
             yield "run.resumed", {"turn": event.turn} if event.index is None else _call_of(event)
+        case RunForked():
+            yield "run.forked", {"run_id": event.run_id, "turns": event.turns}
         case CancelRequested():
             yield "run.cancelling", {"by": event.by, "reason": event.reason}
         case RunCompleted():

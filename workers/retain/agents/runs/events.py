@@ -2,8 +2,9 @@
 
 A side effect has two events: one before it (`ModelAsked`, `ToolCalled`) and one after it (`ModelAnswered`,
 `ToolAnswered`). If a crash leaves only the first, the resumed run knows what may have happened. What comes from outside is
-an event as well: a person's answer (`ApprovalAnswered`), a cancellation (`CancelRequested`), and what went wrong on the way:
-an answer that cannot be used (`AnswerDropped`), a server that is down (`ModelUnavailable`), a crash (`RunRecovered`).
+an event as well: a person's answer (`ApprovalAnswered`), a cancellation (`CancelRequested`), what another run had achieved
+(`RunForked`), and what went wrong on the way: an answer that cannot be used (`AnswerDropped`), a server that is down
+(`ModelUnavailable`), a crash (`RunRecovered`).
 """
 
 from __future__ import annotations
@@ -165,6 +166,19 @@ class RunRecovered:
 
 
 @dataclass(frozen=True, slots=True)
+class RunForked:
+    """The events before this one are those of another run of the instance, which this run continues.
+
+    run_id: of that run. turns: how many of its turns are whole. call_key: the key of the tool call that was under way.
+    """
+
+    turn: int
+    run_id: str
+    turns: int
+    call_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CancelRequested:
     """Somebody asked the run to stop. It stops before its next side effect."""
 
@@ -214,6 +228,7 @@ RunEvent = (
     | RunSuspended
     | RunResumed
     | RunRecovered
+    | RunForked
     | CancelRequested
     | Closing
 )
@@ -231,6 +246,7 @@ KINDS: dict[str, type[RunEvent]] = {
     "run_suspended": RunSuspended,
     "run_resumed": RunResumed,
     "run_recovered": RunRecovered,
+    "run_forked": RunForked,
     "cancel_requested": CancelRequested,
     "run_completed": RunCompleted,
     "run_failed": RunFailed,

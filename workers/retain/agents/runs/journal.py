@@ -8,7 +8,8 @@ number of each open run's last event, so the holder of a run learns without a qu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from retain.agents.calls.report import FollowedWorkflow, RunReport
@@ -25,6 +26,7 @@ from retain.agents.runs.events import (
     ModelUnavailable,
     RunCompleted,
     RunEvent,
+    RunForked,
     kind_of,
     made_progress,
     to_json,
@@ -32,11 +34,13 @@ from retain.agents.runs.events import (
 from retain.agents.runs.open_run import Basis, OpenRun
 from retain.agents.runs.owed import (
     AppendEvent,
+    CarryEvents,
     CloseRun,
     ContinueRun,
     CountRun,
     MeetUser,
     ParkRun,
+    StartFork,
     StartRun,
     UnparkRun,
     WaitRun,
@@ -108,9 +112,15 @@ class Journal:
             context.remembered,
             basis,
         )
-        cancelled = self._early_cancellation(request.idempotency_key)
+        cancelled = self.runs.early_cancellation(request.idempotency_key)
         self._local.atomically(partial(self._write_open, run, context, basis.model, summary, cancelled))
         return self._noted(run if cancelled is None else run.after(cancelled))
+
+    def fork(self, run: OpenRun, carried: Sequence[Logged], forked: RunForked) -> OpenRun:
+        """Record a new run that begins with these events of the run that it is forked from. Raises: as `open`."""
+        cancelled = self.runs.early_cancellation(run.request.idempotency_key)
+        self._local.atomically(partial(self._write_fork, run, carried, forked, cancelled))
+        return self._read_on(run)
 
     def _write_open(
         self,
@@ -120,32 +130,46 @@ class Journal:
         summary: ThreadSummary | None,
         cancelled: CancelRequested | None,
     ) -> None:
-        now, identity, request = self._clock(), self._identity, run.request
+        now, request = self._clock(), run.request
+        start = StartRun.of(self._identity, run, context.logged(request, run.procedure), model, now)
+        self._write_begun(run, start, now)
+        if summary is not None:
+            self._owe(SummariseConversation(summary.to_text(), summary.through, summary.since_ms, *self._names))
+        self._owe_message(run, "user", input_text(request.input), now)
+        self._write_cancelled(run, cancelled)
+
+    def _write_fork(
+        self, run: OpenRun, carried: Sequence[Logged], forked: RunForked, cancelled: CancelRequested | None
+    ) -> None:
+        """Write a fork. A retry answers the message that the run before it left unanswered, and adds none."""
+        now, request, source = self._clock(), run.request, forked.run_id
+        logged = {"input": request.input, "metadata": request.metadata, "fork": to_json(forked)}
+        model = "" if run.basis is None else run.basis.model
+        start = StartFork.of(self._identity, run, logged, model, now)
+        self._write_begun(run, replace(start, forked_from=source), now)
+        numbers = [one.seq for one in carried]
+        self.log.carry(run.run_id, source, numbers, now)
+        self._owe(CarryEvents(run.run_id, self._identity.scope.tenant_id, source, json.dumps(numbers), now))
+        if request.fork is not None and request.fork.turns is not None:
+            self._owe_message(run, "user", input_text(request.input), now)
+        for one in carried:
+            run = run.after(one.event)
+        self._write_event(run, forked)
+        self._write_cancelled(run.after(forked), cancelled)
+
+    def _write_begun(self, run: OpenRun, start: StartRun, now: int) -> None:
+        request = run.request
         self.runs.insert(run, now)
         self._owe(
             OpenConversation(*self._names, request.user_id, int(request.parent is not None), run.run_id, now, now)
         )
-        self._owe(
-            StartRun(
-                run_id=run.run_id,
-                tenant_id=identity.scope.tenant_id,
-                agent_type=identity.agent_type,
-                instance_id=identity.instance_id,
-                parent_run_id=None if request.parent is None else request.parent.run_id,
-                input=json.dumps(context.logged(request, run.procedure)),
-                model=model,
-                created_at_ms=now,
-                user_id=request.user_id,
-                started_by=request.by,
-            )
-        )
+        self._owe(start)
         if request.user is not None:
             self._meet(request.user, run.run_id, now)
-        if summary is not None:
-            self._owe(SummariseConversation(summary.to_text(), summary.through, summary.since_ms, *self._names))
-        self._owe_message(run, "user", input_text(request.input), now)
+
+    def _write_cancelled(self, run: OpenRun, cancelled: CancelRequested | None) -> None:
         if cancelled is not None:
-            self._local.run("DELETE FROM cancel_requests WHERE idempotency_key = ?", request.idempotency_key)
+            self.runs.use_cancellation(run.request.idempotency_key)
             self._write_event(run, cancelled)
 
     def _meet(self, user: User, run_id: str, now_ms: int) -> None:
@@ -283,7 +307,7 @@ class Journal:
             self._owe(NoteLearning(json.dumps({"status": "pending", "method": learning}), run.run_id))
         result = result_of(run, self._identity.instance_id, event)
         self.runs.end(result, now)
-        for number in range(1, len(run.state.turns) + 1):
+        for number in range(run.state.carried_turns + 1, len(run.state.turns) + 1):
             self._owe(
                 AppendEpisode(
                     episode_id=episode_id(run.run_id, number),
@@ -322,25 +346,12 @@ class Journal:
 
     def cancel_unknown(self, idempotency_key: str, asked_by: str, reason: str | None) -> None:
         """Remember the cancellation of a run that has not arrived yet: it stops as soon as it is opened."""
-        self._local.run(
-            "INSERT OR IGNORE INTO cancel_requests VALUES (?, ?, ?, ?)",
-            idempotency_key,
-            asked_by,
-            reason,
-            self._clock(),
-        )
-
-    def _early_cancellation(self, idempotency_key: str | None) -> CancelRequested | None:
-        """Return the cancellation that arrived before the run with this key, or None."""
-        sql = "SELECT asked_by, reason FROM cancel_requests WHERE idempotency_key = ?"
-        rows = self._local.run(sql, idempotency_key).rows
-        return CancelRequested(0, rows[0]["asked_by"], rows[0]["reason"]) if rows else None
+        self.runs.cancel_early(idempotency_key, asked_by, reason, self._clock())
 
     def forget(self, before_ms: int) -> None:
         """Remove what had ended by a time. D1 has what must be kept of it."""
         self.log.forget_ended(before_ms)
         self.runs.forget_ended(before_ms)
-        self._local.run("DELETE FROM cancel_requests WHERE at_ms <= ?", before_ms)
 
     def erase(self, names: Callable[[str], bool] | None) -> None:
         """Remove everything, or the runs with a text for which `names` returns True. No run may be under way.
@@ -351,7 +362,7 @@ class Journal:
             self.log.clear()
             self.runs.clear()
             self.pending.clear()
-            for table in ("cancel_requests", "procedural_workflows", "served_user"):
+            for table in ("procedural_workflows", "served_user"):
                 self._local.run(f"DELETE FROM {table}")  # noqa: S608
             self._heads.clear()
             return

@@ -6,11 +6,12 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.identity import InstanceIdentity
 from retain.agents.runs.open_run import OpenRun
+from retain.json_text import JsonObject
 from retain.outbox import OwedStatement
 
 _log = logging.getLogger(__name__)
@@ -82,6 +83,63 @@ class StartRun(OwedStatement):
     created_at_ms: int
     user_id: str | None
     started_by: str | None
+
+    @classmethod
+    def of(cls, identity: InstanceIdentity, run: OpenRun, logged: JsonObject, model: str, at_ms: int) -> Self:
+        """Return the row of a run that begins at a time. logged: its input for D1."""
+        request = run.request
+        return cls(
+            run_id=run.run_id,
+            tenant_id=identity.scope.tenant_id,
+            agent_type=identity.agent_type,
+            instance_id=identity.instance_id,
+            parent_run_id=None if request.parent is None else request.parent.run_id,
+            input=json.dumps(logged),
+            model=model,
+            created_at_ms=at_ms,
+            user_id=request.user_id,
+            started_by=request.by,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StartFork(StartRun):
+    """The row of a new fork. Its input refers to the memory that the model of the run before it read, as does that run's."""
+
+    NAME: ClassVar[str] = "start_fork"
+    SQL: ClassVar[str] = f"""
+        INSERT INTO agent_runs
+          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, texts, input, model, created_at_ms, user_id,
+           started_by)
+        VALUES (?1, ?2, ?3, ?4, ?5, 'running', 'kept',
+          COALESCE((SELECT json_set(input, '$.fork', json_extract(?6, '$.fork')) FROM agent_runs
+                    WHERE run_id = ?11 AND tenant_id = ?2 AND texts = 'kept'), ?6),
+          ?7, ?8, ?9, ?10)
+        ON CONFLICT (run_id) DO UPDATE SET
+          status = 'running', waiting_for = NULL, input = excluded.input, model = excluded.model
+        WHERE {QUEUED}
+    """  # noqa: S608
+
+    forked_from: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CarryEvents(OwedStatement):
+    """The events of another run with which a fork's timeline begins, numbered from 1. numbers: theirs, as JSON, in order."""
+
+    NAME: ClassVar[str] = "carry_events"
+    SQL: ClassVar[str] = """
+        INSERT OR IGNORE INTO run_events (run_id, seq, tenant_id, kind, turn, data, at_ms)
+        SELECT ?1, number.key + 1, ?2, event.kind, event.turn, event.data, ?5
+        FROM json_each(?4) number JOIN run_events event ON event.run_id = ?3 AND event.seq = number.value
+        WHERE event.tenant_id = ?2
+    """
+
+    run_id: str
+    tenant_id: str
+    forked_from: str
+    numbers: str
+    at_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from retain.agents.runs.events import (
     RunCompleted,
     RunEvent,
     RunFailed,
+    RunForked,
     ToolAnswered,
     ToolCalled,
 )
@@ -59,12 +60,14 @@ def replay(events: Iterable[RunEvent], policy: Policy) -> Replay:
     """Return the decisions that the log shows, each repeated from the events before it.
 
     A decision that left no event, because a crash came first, is not among them. The end of a run whose model failed, or
-    that was given up, came from outside.
+    that was given up, came from outside, and so did what a fork begins with: another run decided that.
     Raises: Diverged at the first event that does not follow from the repeated decision.
     """
+    log = list(events)
+    given = next((seq for seq, event in enumerate(log, start=1) if isinstance(event, RunForked)), 0)
     state, steps = RunState(), list[Step]()
-    for seq, event in enumerate(events, start=1):
-        if _decided(state, event):
+    for seq, event in enumerate(log, start=1):
+        if seq > given and _decided(state, event):
             step = next_step(state, policy)
             if not _follows(event, step):
                 raise Diverged(seq, event, step)

@@ -59,9 +59,8 @@ def error_of(event: Closing) -> RunError | None:
 def result_of(run: OpenRun, instance_id: str, event: Closing) -> RunResult:
     """Return the result of a run closed by this event. run: before the event."""
     state = run.state
-    results = [result for turn in state.turns for result in turn.results]
     completed = isinstance(event, RunCompleted)
-    recalled = {record_id for result in results for record_id, _ in result.recalled}
+    recalled = {record_id for turn in state.turns for result in turn.results for record_id, _ in result.recalled}
     return RunResult(
         run_id=run.run_id,
         instance_id=instance_id,
@@ -71,7 +70,7 @@ def result_of(run: OpenRun, instance_id: str, event: Closing) -> RunResult:
         usage=RunUsage(
             input_tokens=state.input_tokens,
             output_tokens=state.output_tokens,
-            delegated_tokens=sum(result.tokens for result in results),
+            delegated_tokens=state.delegated_tokens,
             delegations=state.delegations,
         ),
         memory=RunMemory(run.episodes_used, run.records_used + len(recalled), run.messages_used),
@@ -103,15 +102,14 @@ def standing_of(run: OpenRun, instance_id: str) -> RunStanding:
 
 def steps_of(state: RunState) -> int:
     """Return how many steps the run has made: answers of the model, and of tools."""
-    return len(state.turns) + sum(len(turn.results) for turn in state.turns)
+    return state.own_turns + len(state.results)
 
 
 def begun_calls(state: RunState) -> tuple[BegunCall, ...]:
     """Return the tool calls that were begun, in order."""
     ended = [
         BegunCall(f"{result.turn}.{result.index}", result.name, "failed" if result.failed else "done")
-        for turn in state.turns
-        for result in turn.results
+        for result in state.results
     ]
     pending = state.pending
     if isinstance(pending, ToolCalled):

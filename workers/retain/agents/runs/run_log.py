@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,17 @@ class RunLog:
     def append(self, run_id: str, *, seq: int, turn: int, kind: str, data: str, at_ms: int) -> None:
         """Write an event. The table's key refuses a number that the log already has."""
         self._local.run("INSERT INTO run_log VALUES (?, ?, ?, ?, ?, ?)", run_id, seq, turn, kind, data, at_ms)
+
+    def carry(self, run_id: str, source_id: str, numbers: Sequence[int], at_ms: int) -> None:
+        """Begin a run's log with the events of another run that have these numbers, in order, as of a time."""
+        self._local.run(
+            "INSERT INTO run_log SELECT ?, number.key + 1, event.turn, event.kind, event.data, ? FROM json_each(?) number"
+            " JOIN run_log event ON event.run_id = ? AND event.seq = number.value",
+            run_id,
+            at_ms,
+            json.dumps(list(numbers)),
+            source_id,
+        )
 
     def events(self, run_id: str, *, after: int = 0) -> list[Logged]:
         """Return the run's events after the number `after`, in order."""

@@ -22,6 +22,7 @@ from retain.agents.runs.events import (
     RunCompleted,
     RunEvent,
     RunFailed,
+    RunForked,
     RunRecovered,
     RunResumed,
     RunSuspended,
@@ -51,8 +52,8 @@ class RunState:
     next call, and the answer. suspended: the pending call waits for its delegate. suspensions: how often the pending call
     was suspended. waited: whether the run ever waited. dropped: answers that could not be used. outage: the last failure
     of a server that has not answered since. awaiting_model: the run waits for that server. recovered: the last
-    interruption since which nothing was achieved. cancel: the first cancellation. closed: how the run ended, None while
-    it is open.
+    interruption since which nothing was achieved. forked, inherited: what the run began with, and the state that this made;
+    what that had spent is not the run's. cancel: the first cancellation. closed: how the run ended, None while it is open.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -66,6 +67,8 @@ class RunState:
     outage: ModelUnavailable | None = None
     awaiting_model: bool = False
     recovered: RunRecovered | None = None
+    forked: RunForked | None = None
+    inherited: RunState | None = None
     cancel: CancelRequested | None = None
     closed: Closing | None = None
 
@@ -84,34 +87,65 @@ class RunState:
         return max(len(self.turns), 1) if self.outage is None else self.outage.turn
 
     @property
+    def results(self) -> tuple[ToolAnswered, ...]:
+        """What the run's own tool calls answered, in order."""
+        inherited = () if self.inherited is None else self.inherited.results
+        return tuple(result for turn in self.turns for result in turn.results)[len(inherited) :]
+
+    @property
+    def own_turns(self) -> int:
+        """How many of the turns are the run's own, and not those of the run that it was forked from."""
+        return len(self.turns) - (0 if self.inherited is None else len(self.inherited.turns))
+
+    @property
+    def carried_turns(self) -> int:
+        """How many whole turns the run took over: the run that it was forked from has their episodes."""
+        return 0 if self.forked is None else self.forked.turns
+
+    @property
     def input_tokens(self) -> int:
         """Tokens that the run's own model read, also for answers that were dropped."""
-        answers = sum(turn.answer.input_tokens for turn in self.turns)
+        answers = sum(turn.answer.input_tokens for turn in self._answered())
         return answers + sum(answer.input_tokens for answer in self.dropped)
 
     @property
     def output_tokens(self) -> int:
         """Tokens that the run's own model wrote, also in answers that were dropped."""
-        answers = sum(turn.answer.output_tokens for turn in self.turns)
+        answers = sum(turn.answer.output_tokens for turn in self._answered())
         return answers + sum(answer.output_tokens for answer in self.dropped)
+
+    @property
+    def delegated_tokens(self) -> int:
+        """Tokens that the run's delegates read and wrote."""
+        return sum(result.tokens for result in self.results)
 
     @property
     def tokens(self) -> int:
         """Tokens that the run and its delegates read and wrote."""
-        delegated = sum(result.tokens for turn in self.turns for result in turn.results)
-        return self.input_tokens + self.output_tokens + delegated
+        return self.input_tokens + self.output_tokens + self.delegated_tokens
 
     @property
     def delegations(self) -> int:
         """Runs that the run and its delegates started."""
-        return sum(result.delegations for turn in self.turns for result in turn.results)
+        return sum(result.delegations for result in self.results)
+
+    def call_key(self, turn: int, index: int) -> str | None:
+        """Return the key of a call that was under way when the run was forked, None for any other."""
+        called = None if self.inherited is None else self.inherited.pending
+        if self.forked is None or not isinstance(called, ToolCalled) or (called.turn, called.index) != (turn, index):
+            return None
+        return self.forked.call_key
+
+    def _answered(self) -> tuple[Turn, ...]:
+        """Return the turns whose answers the run itself asked for."""
+        return self.turns[len(self.turns) - self.own_turns :]
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What decides in addition to the events.
 
-    max_turns: how many answers of the model a run may have. idempotent: names of the tools that may be called again.
+    max_turns: how many answers of the model a run may ask for. idempotent: names of the tools that may be called again.
     approvals: names of the tools whose calls a person approves. max_tokens: how many tokens the run and its delegates
     may read and write, None for no bound. max_delegations: how many runs they may start.
     """
@@ -249,6 +283,8 @@ def apply(state: RunState, event: RunEvent) -> RunState:
             return replace(state, suspended=None, awaiting_model=False)
         case RunRecovered():
             return replace(state, recovered=event)
+        case RunForked():
+            return replace(state, forked=event, inherited=state)
         case CancelRequested():
             return replace(state, cancel=state.cancel or event)
         case RunCompleted() | RunFailed() | RunCancelled():
@@ -285,7 +321,7 @@ def next_step(state: RunState, policy: Policy) -> Step:
         return _call(state, number, done, turn.answer.calls[done], policy)
     if not turn.answer.calls:
         return Complete(number, turn.answer.content)
-    if number >= policy.max_turns:
+    if state.own_turns >= policy.max_turns:
         return Fail(number, "turn_limit", f"the run did not end within {policy.max_turns} turns")
     return _ask(state, number + 1, policy)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from retain.agents.calls.answers import RunSummary
 from retain.agents.calls.report import RunResult
 from retain.agents.calls.run_request import input_text
+from retain.agents.runs.events import CancelRequested
 from retain.agents.runs.open_run import OpenRun
 from retain.errors import NotFound
 from retain.json_text import read_own_json
@@ -41,7 +42,7 @@ class Exchange:
 
 
 class RunTable:
-    """Reads and writes the rows of runs. Nothing here reaches D1."""
+    """Reads and writes the rows of runs, and the cancellations of runs that have none yet. Nothing here reaches D1."""
 
     def __init__(self, local: ObjectSql) -> None:
         self._local = local
@@ -195,8 +196,24 @@ class RunTable:
         ended = self._local.run(sql).rows[0]["ended"]
         return None if ended is None else int(ended)
 
+    def cancel_early(self, idempotency_key: str, asked_by: str, reason: str | None, at_ms: int) -> None:
+        """Keep the cancellation of a run that has not arrived yet. A second one changes nothing."""
+        values = (idempotency_key, asked_by, reason, at_ms)
+        self._local.run("INSERT OR IGNORE INTO cancel_requests VALUES (?, ?, ?, ?)", *values)
+
+    def early_cancellation(self, idempotency_key: str | None) -> CancelRequested | None:
+        """Return the cancellation that arrived before the run with this key, or None."""
+        sql = "SELECT asked_by, reason FROM cancel_requests WHERE idempotency_key = ?"
+        rows = self._local.run(sql, idempotency_key).rows
+        return CancelRequested(0, rows[0]["asked_by"], rows[0]["reason"]) if rows else None
+
+    def use_cancellation(self, idempotency_key: str | None) -> None:
+        """Remove the cancellation that the run with this key now has."""
+        self._local.run("DELETE FROM cancel_requests WHERE idempotency_key = ?", idempotency_key)
+
     def forget_ended(self, before_ms: int) -> None:
-        """Remove the row of every run that had ended by a time."""
+        """Remove the row of every run that had ended by a time, and each cancellation whose run has not arrived since."""
+        self._local.run("DELETE FROM cancel_requests WHERE at_ms <= ?", before_ms)
         self._local.run(
             "DELETE FROM turn_state WHERE status NOT IN ('running', 'waiting') AND updated_at_ms <= ?", before_ms
         )
@@ -204,6 +221,7 @@ class RunTable:
     def clear(self) -> None:
         """Remove every row."""
         self._local.run("DELETE FROM turn_state")
+        self._local.run("DELETE FROM cancel_requests")
 
     def _row(self, run_id: str) -> Row:
         rows = self._local.run("SELECT * FROM turn_state WHERE run_id = ?", run_id).rows

@@ -15,12 +15,14 @@ from retain.agents.pending_learnings import NoteLearning
 from retain.agents.runs import owed
 from retain.agents.runs.owed import (
     AppendEvent,
+    CarryEvents,
     CloseRun,
     ContinueRun,
     CountRun,
     MeetUser,
     ParkRun,
     QueueRun,
+    StartFork,
     StartRun,
     UnparkRun,
     WaitRun,
@@ -109,6 +111,7 @@ STATEMENTS = {
         NoteLearning,
         *(
             StartRun,
+            StartFork,
             QueueRun,
             MeetUser,
             WaitRun,
@@ -118,6 +121,7 @@ STATEMENTS = {
             ContinueRun,
             CloseRun,
             AppendEvent,
+            CarryEvents,
             AppendEpisode,
             BeginProcedure,
             RecordOutcome,

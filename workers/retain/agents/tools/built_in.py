@@ -36,7 +36,8 @@ _log = logging.getLogger(__name__)
 class CallContext:
     """Which step of which run makes the call, and what the run may still spend.
 
-    key: equal for every attempt of the same call. conversation: the end of what the run's model read of its conversation.
+    key: equal for every attempt of the same call; first_key: that of an attempt which another run made.
+    conversation: the end of what the run's model read of its conversation.
     """
 
     run_id: str
@@ -44,11 +45,12 @@ class CallContext:
     index: int
     budget: Budget = field(default_factory=Budget)
     conversation: str = ""
+    first_key: str | None = None
 
     @property
     def key(self) -> str:
         """The idempotency key of the call."""
-        return f"{self.run_id}.{self.turn}.{self.index}"
+        return self.first_key or f"{self.run_id}.{self.turn}.{self.index}"
 
 
 @dataclass(frozen=True, slots=True)

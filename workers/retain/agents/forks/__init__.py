@@ -1,0 +1,1 @@
+"""Forks: runs that begin with the turns of another run of their instance."""
