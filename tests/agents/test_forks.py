@@ -101,12 +101,12 @@ async def test_a_fork_counts_what_it_does_itself(deploy: Deploy, agents: Agents)
     assert [(row["run_id"], row["turn"]) for row in episodes] == [(failed["run_id"], 1), (retried["run_id"], 2)]
 
 
-async def test_a_retry_asks_for_no_second_time_what_the_user_said(deploy: Deploy, agents: Agents) -> None:
+async def test_a_retry_asks_for_no_second_time_what_the_user_wrote(deploy: Deploy, agents: Agents) -> None:
     desk = Desk(deploy, agents, REFUSED, says("hi"), says("hi again"))
     failed = await desk.run()
     retried = await desk.fork(failed["run_id"])
-    said = "SELECT role, content, run_id FROM conversation_messages ORDER BY run_id, role DESC"
-    rows = [(row["role"], row["content"], row["run_id"]) for row in await desk.deployment.rows(said)]
+    messages = "SELECT role, content, run_id FROM conversation_messages ORDER BY run_id, role DESC"
+    rows = [(row["role"], row["content"], row["run_id"]) for row in await desk.deployment.rows(messages)]
     assert rows == [("user", "hello", failed["run_id"]), ("assistant", "hi", retried["run_id"])]
     await desk.run("more")
     talk = [(message.role, message.content) for message in desk.chat.requests[-1].messages if message.role != "system"]
@@ -173,8 +173,10 @@ async def test_a_fork_keeps_the_turns_that_it_is_asked_to_keep(deploy: Deploy, a
     afresh = await desk.fork(run["run_id"], 0)
     assert desk.chat.requests[-1].messages == desk.chat.requests[0].messages
     assert (await desk.kinds(afresh["run_id"]))[0] == "run_forked"
-    said = await desk.deployment.rows("SELECT run_id FROM conversation_messages WHERE role = 'user' ORDER BY run_id")
-    assert [row["run_id"] for row in said] == [run["run_id"], forked["run_id"], afresh["run_id"]]
+    messages = await desk.deployment.rows(
+        "SELECT run_id FROM conversation_messages WHERE role = 'user' ORDER BY run_id"
+    )
+    assert [row["run_id"] for row in messages] == [run["run_id"], forked["run_id"], afresh["run_id"]]
 
 
 async def test_a_fork_reads_the_memory_that_the_run_before_it_read(deploy: Deploy, agents: Agents) -> None:

@@ -73,11 +73,13 @@ def test_a_run_whose_model_refused_is_retried_from_the_step_that_failed(steered:
     assert (begun.status_code, retried["status"], retried["steps"]) == (202, "completed", 1)
     kinds = [event["kind"] for event in timeline(steered.api, tenant_id, retried["run_id"])]
     assert kinds.count("tool_called") == 1
+    streamed = steered.api.get(f"{begun.headers['location']}/events").text
+    assert f'event: run.forked\ndata: {{"forked_from": "{failed["run_id"]}", "turns": 1}}' in streamed
     assert kinds[4:] == ["run_forked", "model_asked", "model_answered", "run_completed"]
-    refused = [steered.api.post(f"{run}/fork", json={"turns": 2}), steered.api.post(f"{path}/instances/x/runs/x/retry")]
+    refused = [steered.api.post(f"{run}/fork", json={"turns": 2}), steered.api.post(f"{run[:-1]}0/retry")]
     assert [(one.status_code, one.json()["code"]) for one in refused] == [
         (400, "invalid_turn"),
-        (404, "no_such_instance"),
+        (404, "no_such_run"),
     ]
 
 

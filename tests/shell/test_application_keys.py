@@ -303,6 +303,8 @@ async def test_a_token_opens_what_is_the_user_s_and_no_other_route(application: 
         f"GET {instance}/runs/{{run_id}}",
         f"GET {instance}/runs/{{run_id}}/events",
         f"POST {instance}/runs/{{run_id}}/cancel",
+        f"POST {instance}/runs/{{run_id}}/retry",
+        f"POST {instance}/runs/{{run_id}}/fork",
     }
     for name, route in ROUTES.items():
         refusal = await ann.refusal(route)

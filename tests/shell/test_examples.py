@@ -12,6 +12,7 @@ ELSEWHERE = {"send_gateway_message"}
 """What needs a key of the gateway: tests/gateway."""
 WRONG_STATE = {
     "resume_run": "not_waiting",
+    "fork_run": "wrong_user",
     "record_run_outcome": "no_procedure",
     "create_token": "key_required",
     "start_restore": "no_such_backup",

@@ -185,6 +185,8 @@ LEFT_BY = {
     "put_dataset": ("list_datasets", "delete_dataset"),
     "start_evaluation": ("list_evaluations", "delete_evaluation"),
     "create_run": ("list_runs", "delete_instance"),
+    "retry_run": ("list_runs", "delete_instance"),
+    "fork_run": ("list_runs", "delete_instance"),
     "run_ag_ui": ("list_runs", "delete_instance"),
     "create_chat_completion": ("list_runs", "delete_instance"),
 }

@@ -24,6 +24,7 @@ EXAMPLES: Mapping[str, object] = {
     },
     "cancel_runs": {"user_id": "ann", "status": "waiting", "reason": "the order was withdrawn"},
     "cancel_run": {"reason": "the customer called"},
+    "fork_run": {"turns": 0},
     "resume_run": {"call": "1.0", "decision": "approve", "reason": "checked by phone"},
     "rename_instance": {"title": "Refund of AB-2001"},
     "register_tenant": {"max_memories_per_user": 10_000},

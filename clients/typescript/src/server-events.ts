@@ -25,6 +25,7 @@ export interface EventData {
   "run.suspended": Called & { waiting_for: Record<string, unknown> };
   "run.resumed": { turn: number; call?: string };
   "run.recovered": { turn: number; times: number };
+  "run.forked": { forked_from: string; turns: number };
   "run.cancelling": { by: string; reason: string | null };
   "run.completed": Schemas["RunResult"];
   "run.failed": Schemas["RunResult"];

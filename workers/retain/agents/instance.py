@@ -73,8 +73,7 @@ class Instance:
     def __init__(self, identity: InstanceIdentity, ports: InstancePorts) -> None:
         self.identity = identity
         self._ports = ports
-        self._active = False
-        self._erasing = False
+        self._active = self._erasing = False
         migrate(ports.local, tables.STEPS)
         scope = identity.scope
         self.deliveries = OwedDeliveries(ports, scope.tenant_id, self._schedule)
@@ -95,13 +94,7 @@ class Instance:
             partial(declared_in, fields=ports.pii_fields),
         )
         self._procedures = ProceduralMemory(
-            scope,
-            lambda: self._definition().house,
-            identity.instance_id,
-            ports.local,
-            ports.sql,
-            self._outbox,
-            ports.clock,
+            scope, self._house, identity.instance_id, ports.local, ports.sql, self._outbox, ports.clock
         )
         delegation = Delegation(ports.instances, identity, lambda: self._definition().delegates)
         self._execution = Execution(identity, ports, self._journal, self._working, self._procedures, delegation, live)
@@ -303,6 +296,9 @@ class Instance:
 
     def _definition(self) -> AgentDefinition:
         return self._ports.catalogue.agent(self.identity.agent_type)
+
+    def _house(self) -> str | None:
+        return self._definition().house
 
     async def _arrived(self, request: RunRequest) -> str | None:
         """Return the id of the run that the request's key started or queued, or None. Raises: Conflict."""

@@ -73,7 +73,7 @@ def _sent(event: RunEvent, report: RunReport) -> Iterator[tuple[str, JsonObject]
         case RunResumed():
             yield "run.resumed", {"turn": event.turn} if event.index is None else _call_of(event)
         case RunForked():
-            yield "run.forked", {"run_id": event.run_id, "turns": event.turns}
+            yield "run.forked", {"forked_from": event.run_id, "turns": event.turns}
         case CancelRequested():
             yield "run.cancelling", {"by": event.by, "reason": event.reason}
         case RunCompleted():

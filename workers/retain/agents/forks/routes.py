@@ -17,14 +17,11 @@ from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 
-MAX_TURNS = 9_999
-"""The highest number of a turn after which a fork can be asked for. Few runs have as many."""
-
 
 class ForkBody(BodyModel):
     """From where a run is forked. turns: how many of its turns are kept, from the first."""
 
-    turns: int = Field(ge=0, le=MAX_TURNS)
+    turns: int = Field(ge=0)
 
 
 async def retry_run(context: AgentsContext, request: PathRequest) -> Response:
