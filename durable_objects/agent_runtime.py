@@ -73,6 +73,18 @@ class AgentRuntime(DurableObject):
         """Send a message to a webhook again. request: a `RedeliverRequest` as JSON."""
         return await self._enveloped("redeliver", request)
 
+    async def schedule(self, request: str) -> str:
+        """Create a schedule. request: a `NewSchedule` as JSON."""
+        return await self._enveloped("schedule", request)
+
+    async def change_schedule(self, request: str) -> str:
+        """Pause or resume a schedule, or rebuild it. request: a `NamedSchedule` as JSON."""
+        return await self._enveloped("change_schedule", request)
+
+    async def delete_schedule(self, request: str) -> str:
+        """Delete a schedule. request: a `NamedSchedule` as JSON."""
+        return await self._enveloped("delete_schedule", request)
+
     async def record_outcome(self, request: str) -> str:
         """Learn a run's outcome. request: an `OutcomeRequest` as JSON."""
         return await self._enveloped("record_outcome", request)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
@@ -113,3 +116,27 @@ def test_a_queue_survives_the_death_of_the_process(steered: Steered, puppet: Pup
     for say in outliving:
         assert asked.count(order(say=say)) == 1
     assert _ask(steered.api, tenant_id, outliving[0], outliving[0])[1]["run_id"] == queued[0]
+
+
+def test_a_schedule_begins_a_run_by_the_alarm_of_its_instance_and_its_cron_is_read_in_its_zone(
+    steered: Steered,
+) -> None:
+    tenant_id, api = steered.tenant(), steered.api
+    schedules, asked = f"/v1/tenants/{tenant_id}/schedules", {"agent_type": AGENT, "instance_id": "desk"}
+    begun_ms = int(time.time() * 1000)
+    once = api.post(schedules, json={**asked, "input": order(say="good morning"), "at_ms": begun_ms + 1_500}).json()
+    daily = {"input": order(say="never"), "cron": "30 8 * 6,12 MON-FRI", "timezone": "America/St_Johns"}
+    due_ms = api.post(schedules, json={**asked, **daily}).json()["next_at_ms"]
+    due = datetime.fromtimestamp(due_ms / 1000, ZoneInfo("America/St_Johns"))
+    assert (due.hour, due.minute, due.month in (6, 12), due.weekday() < 5) == (8, 30, True, True)
+    [run] = _ended(api, tenant_id, 1)
+    assert (run["status"], run["created_at_ms"] >= once["at_ms"]) == ("completed", True)
+    ended = eventually(
+        lambda: api.get(f"{schedules}/{once['schedule_id']}").json(), lambda known: known["state"] == "ended"
+    )
+    assert (ended["last_run_id"], ended["last_at_ms"]) == (run["run_id"], once["at_ms"])
+    for cron in ("61 8 * * *", "0 0 31 2 *"):
+        refused = api.post(schedules, json={**asked, **daily, "cron": cron})
+        assert (refused.status_code, refused.json()["code"]) == (400, "invalid_cron")
+    refused = api.post(schedules, json={**asked, **daily, "timezone": "Europe/Atlantis"})
+    assert (refused.status_code, refused.json()["code"]) == (400, "unknown_time_zone")

@@ -121,6 +121,7 @@ _DAILY_WORK = {
     "items",
     "mutations",
     "overdue_runs",
+    "overdue_schedules",
     "pruned",
     "reindexings",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from typing import Any
 
@@ -139,6 +140,26 @@ def messages(place: Place) -> Things:
     heard = Counter(event for event, _ in place.shipping.heard[place.tenant])
     log = place.counted("SELECT event, status FROM webhook_deliveries WHERE tenant_id = ?")
     return {**place.runs(), "messages": heard, "log": log}
+
+
+def planned(place: Place) -> None:
+    """Create a schedule for a moment from now and wait for its run; then one that is paused, and one that is deleted."""
+    path, asked = "/v1/tenants/{tenant}/schedules", {"agent_type": "sdr", "instance_id": "desk"}
+    body = {**asked, "input": order(("store_memory", {"content": "Stored as planned."}), say="done")}
+    made = place.request("POST", path, {**body, "at_ms": int(time.time() * 1000) + 1_000}, key="planned")
+    assert made.is_success or made.json()["code"] == "idempotency_key_reused", made.text  # repeated, at another time
+    yearly = {**asked, "input": "never", "cron": "0 0 1 1 *"}
+    paused = place.ask("POST", path, yearly, key="paused")
+    place.ask("PATCH", f"{path}/{paused['schedule_id']}", {"state": "paused"})
+    gone = place.ask("POST", path, {**yearly, "instance_id": "other"}, key="gone")
+    answer = place.request("DELETE", f"{path}/{gone['schedule_id']}")
+    assert answer.is_success or answer.status_code == 404, answer.text
+
+
+def planned_runs(place: Place) -> Things:
+    """Return what is found of schedules: the planned run began once."""
+    left = place.counted("SELECT cron, state, last_error FROM schedules WHERE tenant_id = ?")
+    return {**place.runs(), **place.memories(), "schedules": left}
 
 
 def outcomes(place: Place) -> Things:

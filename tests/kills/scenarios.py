@@ -15,6 +15,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "background": Scenario(of_runs.in_background, of_runs.of_agents),
     "learning": Scenario(of_runs.learned, of_runs.of_agents),
     "webhook": Scenario(of_runs.replayed, of_runs.messages, of_runs.with_webhook),
+    "planned": Scenario(of_runs.planned, of_runs.planned_runs),
     "approval": Scenario(of_runs.approved, of_runs.of_agents),
     "cancel": Scenario(of_runs.cancelled, of_runs.of_agents),
     "gateway": Scenario(of_runs.shipped, of_runs.shipments),

@@ -13,6 +13,7 @@ from retain.agents.identity import InstanceIdentity
 from retain.errors import Conflict
 from retain.identifiers import new_id
 from retain.lifecycle.erasure.eraser import Erasure
+from retain.lifecycle.erasure.slices import MAX_UNITED, union_of
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.outbox import Outbox
@@ -280,3 +281,10 @@ def test_a_table_s_keys_identify_its_rows(empty: World, table: TenantTable) -> N
 
 def _identity(instance: str) -> InstanceIdentity:
     return InstanceIdentity(Scope("acme", "clerk"), instance)
+
+
+@pytest.mark.parametrize("count", [1, MAX_UNITED, MAX_UNITED + 1, MAX_UNITED**2 + 1])
+async def test_queries_are_united_however_many_they_are(empty: World, count: int) -> None:
+    selects = [f"SELECT {number % 7} AS seen" for number in range(count)]
+    rows = (await empty.sql.run(f"{union_of(selects)} ORDER BY seen")).rows
+    assert [row["seen"] for row in rows] == list(range(min(count, 7)))

@@ -12,6 +12,14 @@ TESTS: Mapping[str, str] = {
     "test_lengths_have_the_limits_that_cloudflare_documents",
     "retain.agent_memory.profile.MAX_QUERY_BYTES": "tests/agent_memory/test_refusals.py::"
     "test_lengths_have_the_limits_that_cloudflare_documents",
+    "retain.agents.calls.timing.MAX_AHEAD_MS": "tests/agents/test_schedule_times.py::"
+    "test_one_time_is_in_the_next_five_years_and_has_no_second",
+    "retain.agents.calls.timing.MAX_CRON_CHARACTERS": "tests/agents/test_schedule_times.py::"
+    "test_the_longest_expression_is_read_and_one_character_more_is_refused",
+    "retain.agents.queueing.schedules.MAX_SCHEDULES": "tests/agents/test_schedules.py::"
+    "test_an_instance_has_a_bounded_number_of_schedules_that_have_not_ended",
+    "retain.lifecycle.erasure.slices.MAX_UNITED": "tests/lifecycle/test_user_erasure.py::"
+    "test_queries_are_united_however_many_they_are",
     "retain.agents.execution.asking.MAX_ANSWER_BYTES": "tests/agents/test_bad_answers.py::"
     "test_the_largest_answer_is_logged_and_reaches_d1",
     "retain.agents.execution.event_stream.MAX_FAILURES": "tests/agents/test_streams.py::"

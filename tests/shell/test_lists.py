@@ -175,6 +175,7 @@ LEFT_BY = {
     "create_key": ("list_keys", "revoke_key"),
     "rotate_key": ("list_keys", "revoke_key"),
     "create_webhook": ("list_webhooks", "delete_webhook"),
+    "create_schedule": ("list_schedules", "delete_schedule"),
     "put_user": ("list_users", "delete_user"),
     "seed_memories": ("list_memories", "delete_memory"),
     "create_memory": ("list_memories", "delete_memory"),

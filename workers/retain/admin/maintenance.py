@@ -10,6 +10,7 @@ from retain.admin.capacity import Capacity
 from retain.admin.catching_up import COPIES
 from retain.agents.execution.parked import ask_for_overdue
 from retain.agents.retention import run_rules
+from retain.agents.schedules.listed import ask_for_overdue_schedules
 from retain.contracts.stored.document_index import DocumentIndex
 from retain.errors import RetainError
 from retain.evaluation.runner import Runner
@@ -243,6 +244,10 @@ async def _overdue_runs(stores: Stores) -> object:
     return await ask_for_overdue(stores.sql, stores.instances, stores.clock)
 
 
+async def _overdue_schedules(stores: Stores) -> object:
+    return await ask_for_overdue_schedules(stores.sql, stores.instances, stores.clock)
+
+
 async def _heads(stores: Stores) -> object:
     return await keep_heads(stores)
 
@@ -261,6 +266,7 @@ KEEPING_UP: Mapping[str, Callable[[Stores], Awaitable[object]]] = {
     "reindexings": _reindexings,
     "documents": _documents,
     "overdue_runs": _overdue_runs,
+    "overdue_schedules": _overdue_schedules,
     "unlisted_writes": _unlisted_writes,
     COPIES: _earlier_copies,
     "mutations": _mutations,

@@ -20,7 +20,8 @@ from retain.admin.resources import (
     tenants,
     users,
 )
-from retain.admin.resources.access import keys, roles, webhooks
+from retain.admin.resources.access import keys, roles
+from retain.admin.resources.automation import schedules, webhooks
 from retain.routing.router import Router
 
 ROUTER: Router[AdminContext] = Router(
@@ -40,6 +41,7 @@ ROUTER: Router[AdminContext] = Router(
         evals.RESOURCE,
         namespaces.RESOURCE,
         runs.RESOURCE,
+        schedules.RESOURCE,
         procedures.RESOURCE,
         decisions.RESOURCE,
         errors.RESOURCE,

@@ -28,6 +28,7 @@ from retain.agents.calls.requests import (
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.definitions import AgentDefinition
 from retain.agents.duties.forgetting import Forgetting
+from retain.agents.duties.kv_notes import KvNotes
 from retain.agents.duties.owed_deliveries import OwedDeliveries
 from retain.agents.execution.control import Control
 from retain.agents.execution.executor import Execution
@@ -40,9 +41,9 @@ from retain.agents.execution.run_traces import RunTraces
 from retain.agents.forks.forks import Forks
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
-from retain.agents.ledgers.statements import NoteKvChange
 from retain.agents.queueing.queueing import Queueing
 from retain.agents.queueing.reports import Reports
+from retain.agents.queueing.schedules import Schedules
 from retain.agents.queueing.wakeups import IDLE_MS, Wakeups
 from retain.agents.runs import tables
 from retain.agents.runs.journal import Journal
@@ -50,7 +51,7 @@ from retain.agents.runs.open_run import OpenRun
 from retain.agents.runs.run_log import RunLog
 from retain.agents.tools.delegation import Delegation
 from retain.errors import Conflict, RetainError
-from retain.ledgers.kv_audit import AuditedKv, KvChange, KvOwner
+from retain.ledgers.kv_audit import AuditedKv
 from retain.lifecycle.terms import Term
 from retain.memory.procedures.procedural import ProceduralMemory
 from retain.memory.working import WorkingMemory
@@ -67,7 +68,7 @@ _log = logging.getLogger(__name__)
 class Instance:
     """One agent instance. Created each time the object wakes up; its state is in the object's SQLite.
 
-    deliveries: what webhooks are owed. forks: what a run may begin with.
+    deliveries: what webhooks are owed. forks: what a run may begin with. schedules: runs that begin without being asked for.
     """
 
     def __init__(self, identity: InstanceIdentity, ports: InstancePorts) -> None:
@@ -84,9 +85,10 @@ class Instance:
         notes = RunTraces(identity, LedgerNotes(identity), RunLog(ports.local), ports.exporter)
         self._journal = Journal(ports.local, self._outbox, ports.clock, identity, live.ring, notes.of)
         self.forks = Forks(self._journal)
+        changes = KvNotes(identity, self._journal, self._outbox, lambda: self._erasing)
         self._working = WorkingMemory(
             ports.local,
-            AuditedKv(ports.kv, self._owner, ports.clock, self._note),
+            AuditedKv(ports.kv, changes.owner, ports.clock, changes.note),
             ports.clock,
             scope.tenant_id,
             identity.agent_type,
@@ -102,11 +104,19 @@ class Instance:
         self._queueing = Queueing(
             identity, ports, self._journal, self._outbox, self._execution, live, self._definition, lambda: self._erasing
         )
-        self._parked = ParkedRuns(identity, ports.local, ports.sql, self._outbox, self._journal, self._queueing.restore)
+        self.schedules = Schedules(identity, ports, self._outbox, self._queueing, self._schedule)
+        self._parked = ParkedRuns(identity, ports, self._outbox, self._journal, self._queueing.restore, self._schedule)
         self._following = Following(identity, self._journal, live)
         self._reports = Reports(identity, self._journal, self._queueing.queue, ports.sleep)
         self._wakeups = Wakeups(
-            ports, self._journal, self._control, self._queueing, self._outbox, self._working, self.deliveries
+            ports,
+            self._journal,
+            self._control,
+            self._queueing,
+            self._outbox,
+            self._working,
+            self.deliveries,
+            self.schedules,
         )
         self._forgetting = Forgetting(ports.local, self._outbox, self._working, self._journal, self.deliveries)
 
@@ -192,7 +202,7 @@ class Instance:
 
         As `cancel`; None for a run that has not arrived yet.
         """
-        await self._restored_by_key(request.idempotency_key)
+        await self._parked.restore_by_key(request.idempotency_key)
         queued = self._queueing.queue.asked_with(request.idempotency_key)
         if queued is not None:
             return await self.cancel(CancelRequest(queued.run_id, request.by, request.reason))
@@ -243,6 +253,7 @@ class Instance:
         self._control.resume_due()
         await self._control.stop_overdue()
         self._queueing.expire()
+        await self.schedules.begin_due()
         interrupted = bool(self._journal.runs.running())
         if interrupted or self._queueing.queue:  # the next alarm fires only when this one's handler has returned
             self._ports.background(self._continue())
@@ -269,9 +280,12 @@ class Instance:
         text = request.term
         if request.user_id is not None and self._journal.served_user() != request.user_id:
             self._queueing.erase(user_id=request.user_id)
+            self.schedules.erase(user_id=request.user_id)
             self._ports.background(self._flush())
             return Erased(everything=False)
-        self._queueing.erase(None if text is None else Term.of(text).in_stored)
+        names = None if text is None else Term.of(text).in_stored
+        self._queueing.erase(names)
+        self.schedules.erase(names)
         if self._active or (text is not None and self._journal.runs.running()):
             raise Conflict("the instance is busy with a run; try again", code="instance_busy")
         self._active = self._erasing = True
@@ -285,15 +299,6 @@ class Instance:
         finally:
             self._active = self._erasing = False
 
-    def _owner(self) -> KvOwner:
-        identity = self.identity
-        return KvOwner(identity.scope.tenant_id, identity.agent_type, identity.instance_id, self._journal.served_user())
-
-    def _note(self, change: KvChange) -> None:
-        """Owe D1 the note of a change in KV. What an erasure removes is counted on its receipt, and noted nowhere else."""
-        if not self._erasing:
-            self._outbox.add(change.tenant_id, NoteKvChange(change))
-
     def _definition(self) -> AgentDefinition:
         return self._ports.catalogue.agent(self.identity.agent_type)
 
@@ -302,7 +307,7 @@ class Instance:
 
     async def _arrived(self, request: RunRequest) -> str | None:
         """Return the id of the run that the request's key started or queued, or None. Raises: Conflict."""
-        await self._restored_by_key(request.idempotency_key)
+        await self._parked.restore_by_key(request.idempotency_key)
         return await self._queueing.asked(request)
 
     async def _queued(self, request: RunRequest) -> RunReport:
@@ -381,13 +386,9 @@ class Instance:
         await self._execution.resume_interrupted()
 
     async def _restored(self, run_id: str) -> None:
-        """Rebuild a waiting or queued run that the object has lost, and set its alarm."""
-        if run_id not in self._queueing.queue and await self._parked.restore(run_id):
-            await self._schedule()
-
-    async def _restored_by_key(self, idempotency_key: str | None) -> None:
-        if await self._parked.restore_by_key(idempotency_key):
-            await self._schedule()
+        """Rebuild a waiting or queued run that the object has lost."""
+        if run_id not in self._queueing.queue:
+            await self._parked.restore(run_id)
 
     async def _flush(self) -> None:
         await self._outbox.flush()

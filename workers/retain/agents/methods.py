@@ -23,6 +23,7 @@ from retain.agents.calls.requests import (
     RedeliverRequest,
 )
 from retain.agents.calls.run_request import RunRequest
+from retain.agents.calls.schedule import NamedSchedule, NewSchedule
 from retain.agents.identity import identity_of
 from retain.agents.instance import Instance
 from retain.errors import Misconfigured
@@ -75,6 +76,19 @@ async def _redeliver(instance: Instance, content: JsonObject) -> JsonObject:
     return (await instance.deliveries.again(RedeliverRequest.from_json(content))).to_json()
 
 
+async def _schedule(instance: Instance, content: JsonObject) -> JsonObject:
+    return (await instance.schedules.create(NewSchedule.from_json(content))).to_json()
+
+
+async def _change_schedule(instance: Instance, content: JsonObject) -> JsonObject:
+    return (await instance.schedules.change(NamedSchedule.from_json(content))).to_json()
+
+
+async def _delete_schedule(instance: Instance, content: JsonObject) -> JsonObject:
+    await instance.schedules.delete(NamedSchedule.from_json(content))
+    return {}
+
+
 async def _wake(instance: Instance, content: JsonObject) -> JsonObject:
     await instance.wake(NamedRun.from_json(content))
     return {}
@@ -91,6 +105,9 @@ METHODS: Mapping[str, InstanceMethod] = {
     "cancel_call": InstanceMethod(_cancel_call),
     "wake": InstanceMethod(_wake, known_only=True),
     "redeliver": InstanceMethod(_redeliver),
+    "schedule": InstanceMethod(_schedule),
+    "change_schedule": InstanceMethod(_change_schedule),
+    "delete_schedule": InstanceMethod(_delete_schedule),
     "record_outcome": InstanceMethod(_typed(OutcomeRequest.from_json, Instance.record_outcome)),
     "describe": InstanceMethod(_typed(DescribeRequest.from_json, Instance.describe), known_only=True),
     "erase": InstanceMethod(_typed(EraseRequest.from_json, Instance.erase)),

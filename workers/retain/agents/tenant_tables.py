@@ -20,6 +20,12 @@ def _requested_in(request: object) -> object:
     return [request.get(name) for name in ("input", "metadata", "user")] if isinstance(request, dict) else request
 
 
+def _scheduled_in(request: object) -> object:
+    """Return what the runs of a schedule are asked, and the key of its creation, from its stored request."""
+    key = request.get("idempotency_key") if isinstance(request, dict) else None
+    return [_requested_in(request), key]
+
+
 def _read_in(context: object) -> object:
     """Return the texts that a run's model reads first, from its stored context."""
     if not isinstance(context, dict):
@@ -58,6 +64,13 @@ TENANT_TABLES = (
             "memory_episodes": Texts(("content",)),
             "conversation_messages": Texts(("content",)),
         },
+        instances=True,
+        users="instance and user",
+    ),
+    TenantTable(
+        "schedules",
+        ("schedule_id",),
+        texts=Texts(("request",), whole=("instance_id",), searched={"request": _scheduled_in}),
         instances=True,
         users="instance and user",
     ),

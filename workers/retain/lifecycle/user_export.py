@@ -1,7 +1,7 @@
 """A user's export: all that is kept of one user, page by page, as JSON lines for that user.
 
 First come the lines of a tenant's export, of the user's scopes and records alone, which can be imported; then what only a
-person reads: conversations, messages, runs, episodes, decisions and items.
+person reads: conversations, messages, runs, episodes, decisions, schedules and items.
 """
 
 from __future__ import annotations
@@ -61,6 +61,13 @@ _PHASES: Mapping[str, _Texts] = {
         "SELECT decision_id AS place, decision_id, run_id, kind, decision, confidence, decided_by, tool, agent_type,"
         " instance_id, policy, agent_version, model, at_ms"
         f" FROM decision_log WHERE {_MINE} AND decision_id > ?3 ORDER BY decision_id LIMIT ?4",
+    ),
+    "schedules": _Texts(
+        "schedule",
+        "SELECT schedule_id AS place, schedule_id, agent_type, instance_id, state, cron, timezone, at_ms, next_at_ms,"
+        " last_run_id, last_at_ms, last_error, json_extract(request, '$.input') AS input,"
+        " json_extract(request, '$.metadata') AS metadata, created_at_ms"
+        f" FROM schedules WHERE {_MINE} AND schedule_id > ?3 ORDER BY schedule_id LIMIT ?4",
     ),
     "items": _Texts(
         "item",

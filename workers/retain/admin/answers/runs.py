@@ -1,4 +1,4 @@
-"""Runs of a tenant, what was learned of workflows, decisions, changes in KV, and the error ledger."""
+"""Runs of a tenant and their schedules, what was learned of workflows, decisions, changes in KV, and the error ledger."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from retain.agents.calls.schedule import ScheduleState
 from retain.agents.calls.shown import AwaitedJson, PosteriorJson
 from retain.json_text import JsonObject
 from retain.ledgers.decisions import LoggedDecision
@@ -195,3 +196,32 @@ class ReplayJson(TypedDict):
 
     error: ParkedError
     outcome: JsonObject | None
+
+
+class ScheduleJson(TypedDict):
+    """A schedule. next_at_ms: when its next run is to begin. last_run_id: of the last run that began. last_at_ms: when the
+    last one was planned. last_error: the code with which that was refused, null when it began."""
+
+    schedule_id: str
+    agent_type: str
+    instance_id: str
+    user_id: str | None
+    state: ScheduleState
+    cron: str | None
+    timezone: str | None
+    at_ms: int | None
+    next_at_ms: int | None
+    last_run_id: str | None
+    last_at_ms: int | None
+    last_error: str | None
+    input: str | JsonObject
+    metadata: JsonObject
+    by: str | None
+    created_at_ms: int
+
+
+class SchedulesJson(TypedDict):
+    """A page of schedules, the newest first."""
+
+    schedules: list[ScheduleJson]
+    cursor: str | None

@@ -19,6 +19,7 @@ from retain.agents.calls.requests import (
     RedeliverRequest,
 )
 from retain.agents.calls.run_request import RunRequest
+from retain.agents.calls.schedule import NamedSchedule, NewSchedule
 from retain.agents.identity import InstanceIdentity
 from retain.json_text import Json, JsonObject
 from retain.ports import AgentInstances
@@ -78,6 +79,18 @@ class InstanceClient:
     async def redeliver(self, request: RedeliverRequest) -> JsonObject:
         """Send a message to a webhook again; return the delivery as JSON."""
         return await self._call("redeliver", request)
+
+    async def schedule(self, new: NewSchedule) -> JsonObject:
+        """Create a schedule; return it as JSON. See `Schedules.create`."""
+        return await self._call("schedule", new)
+
+    async def change_schedule(self, named: NamedSchedule) -> JsonObject:
+        """Pause or resume a schedule, or let the object rebuild it; return it as JSON. See `Schedules.change`."""
+        return await self._call("change_schedule", named)
+
+    async def delete_schedule(self, named: NamedSchedule) -> None:
+        """Delete a schedule. See `Schedules.delete`."""
+        await self._call("delete_schedule", named)
 
     async def erase(self) -> None:
         """Forget everything. See `Instance.erase`."""

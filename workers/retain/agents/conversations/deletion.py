@@ -63,6 +63,7 @@ async def delete_conversation(sql: Sql, instance: InstanceClient) -> None:
         [
             (_MEMORIES, values),
             *deleted,
+            (f"DELETE FROM schedules WHERE {_OF_INSTANCE} AND schedule_id <= ?4", values),  # noqa: S608
             *(
                 (f"DELETE FROM {table} WHERE {_OF_INSTANCE} AND COALESCE(run_id, '') <= ?4", values)  # noqa: S608
                 for table in _LEDGERS

@@ -8,7 +8,7 @@ continues, so a run whose calls may have been made since is never rebuilt.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from retain.agents.calls.client import InstanceClient
@@ -20,7 +20,7 @@ from retain.agents.runs.open_run import OpenRun
 from retain.errors import RetainError, Unavailable
 from retain.json_text import Json
 from retain.outbox import Outbox
-from retain.ports import AgentInstances, Clock, ObjectSql, Row, Sql
+from retain.ports import AgentInstances, Clock, Row, Sql
 
 # The rows of an erased user or tenant are gone only when the erasure reaches them.
 _OF_INSTANCE = """
@@ -52,25 +52,30 @@ class ParkedRuns:
     def __init__(
         self,
         identity: InstanceIdentity,
-        local: ObjectSql,
-        sql: Sql,
+        ports: InstancePorts,
         outbox: Outbox,
         journal: Journal,
         requeue: Requeue,
+        set_alarm: Callable[[], Awaitable[None]],
     ) -> None:
         """requeue: queues a run again that was queued at a time; returns False if the object knows it."""
         self._identity = identity
-        self._local = local
-        self._sql = sql
+        self._local = ports.local
+        self._sql = ports.sql
         self._outbox = outbox
         self._journal = journal
         self._requeue = requeue
+        self._set_alarm = set_alarm
 
-    async def restore(self, run_id: str) -> bool:
-        """Rebuild a run that waits, or is queued, and that the object does not know; return whether it was rebuilt.
+    async def restore(self, run_id: str) -> None:
+        """Rebuild a run that waits, or is queued, and that the object does not know; set its alarm.
 
         Raises: Unavailable; then nothing was written.
         """
+        if await self._rebuilt(run_id):
+            await self._set_alarm()
+
+    async def _rebuilt(self, run_id: str) -> bool:
         if self._journal.runs.knows(run_id):
             return False
         if not await self._outbox.flush():  # the object may owe D1 the run's erasure
@@ -93,12 +98,13 @@ class ParkedRuns:
         _log.warning("a waiting run was rebuilt", extra={"run_id": run_id})
         return True
 
-    async def restore_by_key(self, idempotency_key: str | None) -> bool:
+    async def restore_by_key(self, idempotency_key: str | None) -> None:
         """Rebuild the waiting run with this key, if an object without any run may have lost it. As `restore`."""
         if idempotency_key is None or self._journal.runs.newest(1):
-            return False
+            return
         found = await self._sql.run(_BY_KEY, *_place(self._identity), idempotency_key)
-        return bool(found.rows) and await self.restore(found.rows[0]["run_id"])
+        if found.rows:
+            await self.restore(found.rows[0]["run_id"])
 
     def _write(self, run: OpenRun, row: Row, events: list[Row]) -> None:
         self._journal.runs.restore(

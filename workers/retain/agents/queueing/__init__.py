@@ -1,1 +1,1 @@
-"""Runs that wait until their instance is free: who has to wait, in which order, and for how long."""
+"""Runs that wait until their instance is free, or for a time: who has to wait, in which order, and for how long."""

@@ -75,28 +75,36 @@ class Queueing:
             return True
         raise Conflict("the instance is busy with another run; try again", code="instance_busy")
 
-    async def take(self, request: RunRequest) -> str:
+    async def take(self, request: RunRequest, note: Callable[[str], None] = lambda _: None) -> str:
         """Queue a run and return its id; the id of the run that has the request's key if one came meanwhile.
 
-        What can be checked before the run begins is checked now. Raises: as `Execution.check`; as `known`; RateLimited (code
-        `queue_full`); Conflict (code `instance_busy`) during an erasure; QuotaExceeded (code `run_quota`, `token_quota`);
-        Unavailable.
+        What can be checked before the run begins is checked now. note: writes about the run with this id what is to be
+        written in the same transaction, or raises to leave the run out. Raises: as `check`; as `known`; RateLimited (code
+        `queue_full`); QuotaExceeded (code `run_quota`, `token_quota`); Unavailable.
         """
         self._check(request)
         tenant_id = self._identity.scope.tenant_id
         (await quotas_of(self._ports.sql, tenant_id, self._ports.clock())).check_run()
         known = await self.asked(request)
         if known is not None:
+            self._ports.local.atomically(partial(note, known))
             return known
         self._check(request)
         queued = QueuedRun(self.queue.next_id(), request, self._ports.clock())
-        self._ports.local.atomically(partial(self._write, queued))
+        self._ports.local.atomically(partial(self._write, queued, note))
         return queued.run_id
 
-    def _check(self, request: RunRequest) -> None:
+    def check(self, request: RunRequest) -> None:
+        """Check what can be known of a run before it begins.
+
+        Raises: as `Execution.check`; Conflict (code `instance_busy`) during an erasure.
+        """
         if self._erasing():
             raise Conflict("the instance is being erased; try again", code="instance_busy")
         self._execution.check(request, [place.user_id for place in self.queue.places()])
+
+    def _check(self, request: RunRequest) -> None:
+        self.check(request)
         most = self._definition().limits.max_queued_runs
         if len(self.queue) >= most:
             took_ms = self._journal.runs.last_took_ms() or 0
@@ -107,7 +115,8 @@ class Queueing:
                 retry_after_ms=min(max(took_ms, SOONEST_MS), LATEST_MS),
             )
 
-    def _write(self, queued: QueuedRun) -> None:
+    def _write(self, queued: QueuedRun, note: Callable[[str], None]) -> None:
+        note(queued.run_id)
         self.queue.add(queued)
         identity, request = self._identity, queued.request
         self._owe(QueueRun.of(identity, queued.run_id, request, queued.at_ms))

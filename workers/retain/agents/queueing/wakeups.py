@@ -1,4 +1,4 @@
-"""When an instance has to wake up: for a run that was interrupted, waits, or is queued, for what it owes, and to forget."""
+"""When an instance has to wake up: for a run that was interrupted, waits, is queued or planned; for what it owes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from retain.agents.execution.control import Control
 from retain.agents.execution.executor import LEASE_MS
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.queueing.queueing import Queueing
+from retain.agents.queueing.schedules import Schedules
 from retain.agents.runs.journal import Journal
 from retain.memory.working import WorkingMemory
 from retain.outbox import Outbox
@@ -27,6 +28,7 @@ class Wakeups:
         outbox: Outbox,
         working: WorkingMemory,
         deliveries: OwedDeliveries,
+        schedules: Schedules,
     ) -> None:
         self._alarm = ports.alarm
         self._clock = ports.clock
@@ -36,6 +38,7 @@ class Wakeups:
         self._outbox = outbox
         self._working = working
         self._deliveries = deliveries
+        self._schedules = schedules
 
     async def schedule(self, *, active: bool) -> None:
         """Set the alarm for the next thing that is due. active: whether a run is under way.
@@ -60,6 +63,9 @@ class Wakeups:
         ended = self._journal.runs.first_end_ms()
         if ended is not None and self._outbox.next_due_ms() is None:  # what D1 does not have yet is not forgotten
             due.append(max(ended + 2 * IDLE_MS, now + 1000))
+        planned = self._schedules.next_due_ms()
+        if planned is not None:  # however far away, it does not keep the working state
+            due.append(max(planned, now + 1000))
         if due:
             await self._alarm.set(min(due))
 

@@ -4,7 +4,7 @@
 since it last made progress. `served_user`: the user whom the instance serves, since the first run that named one.
 `cancel_requests`: cancellations of delegates' runs that arrived before the runs themselves. `queued_runs`: runs that have
 not begun, in the order of their ids; `at_ms` is when each was queued. `owed_deliveries`: runs of which webhooks may be owed
-messages.
+messages. `schedules`: when runs begin without being asked for; those that have ended stay for a day.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from retain.agents.runs.owed import (
     UnparkRun,
     WaitRun,
 )
+from retain.agents.schedules.owed import DropSchedule, KeepSchedule
+from retain.agents.schedules.schedule_table import SCHEMA as SCHEDULES_SCHEMA
 from retain.memory import episodes, working
 from retain.memory.conversations.statements import (
     AppendMessage,
@@ -101,7 +103,8 @@ _QUEUED_RUNS = (
     """,
 )
 _OWED_DELIVERIES = ("CREATE TABLE owed_deliveries (run_id TEXT PRIMARY KEY, due_at_ms INTEGER NOT NULL) WITHOUT ROWID",)
-STEPS: tuple[Step, ...] = (_FIRST, _QUEUED_RUNS, _OWED_DELIVERIES)
+_SCHEDULES = (SCHEDULES_SCHEMA,)
+STEPS: tuple[Step, ...] = (_FIRST, _QUEUED_RUNS, _OWED_DELIVERIES, _SCHEDULES)
 """What `retain.schema.object.migrate` applies. A step that was released never changes; append the next one."""
 
 STATEMENTS = {
@@ -127,6 +130,7 @@ STATEMENTS = {
             RecordOutcome,
         ),
         *(OpenConversation, MarkConversation, SummariseConversation, AppendMessage),
+        *(KeepSchedule, DropSchedule),
         *(ParkTrouble, NoteKvChange, LogDecision, LogDecisionMemories),
     ),
 }

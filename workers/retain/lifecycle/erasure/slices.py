@@ -28,6 +28,13 @@ _INSTANCES = (
 )
 
 
+MAX_UNITED = 5
+"""Most queries that D1 unites: as many as workerd lets SQLite take.
+
+Source: https://github.com/cloudflare/workerd/blob/main/src/workerd/util/sqlite.c%2B%2B
+"""
+
+
 class Slice(Enum):
     """The result of a slice: there is more, its step is done, it has to wait, or the erasure starts again."""
 
@@ -46,13 +53,23 @@ def tenant_prefix(tenant_id: str) -> str:
     return f"tenants/{tenant_id}/"
 
 
+def union_of(selects: Sequence[str]) -> str:
+    """Return the query for the distinct rows of any number of queries: D1 unites few of them in one statement."""
+    while len(selects) > MAX_UNITED:
+        selects = [
+            f"SELECT * FROM ({' UNION '.join(selects[first : first + MAX_UNITED])})"
+            for first in range(0, len(selects), MAX_UNITED)
+        ]
+    return " UNION ".join(selects)
+
+
 async def erase_instances(stores: Stores, job: ErasureJob) -> Slice:
     """Erase a page of instances in their Durable Objects: everything, or what names the request's term."""
     agent_type, instance_id = job.cursor or ("", "")
     tables = [table.name for table in stores.tables if table.instances]
     if not tables:
         return Slice.DONE
-    known = " UNION ".join(_INSTANCES.format(table=table) for table in tables)
+    known = union_of([_INSTANCES.format(table=table) for table in tables])
     page = f"{known} ORDER BY agent_type, instance_id LIMIT ?4"
     rows = (await stores.sql.run(page, job.tenant_id, agent_type, instance_id, INSTANCES)).rows
     return await erase_these(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from retain.lifecycle.erasure.receipts import ErasureJob
-from retain.lifecycle.erasure.slices import Slice
+from retain.lifecycle.erasure.slices import Slice, union_of
 from retain.lifecycle.stores import Stores
 from retain.memory.scope import OF_USER
 from retain.ports import Statement
@@ -129,4 +129,4 @@ def _named(tables: Sequence[TenantTable]) -> Iterator[_Part]:
 def _serving(tables: Sequence[TenantTable]) -> str:
     by_name = [_SERVING.replace("{table}", table.name) for table in tables if table.users == "instance and user"]
     by_key = [_OF_KEY.replace("{table}", table.name) for table in tables if table.users == "owed"]
-    return " UNION ".join([*by_name, *by_key])
+    return union_of([*by_name, *by_key])

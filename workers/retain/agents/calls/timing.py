@@ -1,0 +1,112 @@
+"""When a schedule is due: the times of a cron expression in a time zone, or one time.
+
+The expressions are those of Debian's cron, read by cronsim. Where clocks are put forward, what is due within the missing
+hour is due when it is over; where they are put back, what is due at a fixed time is due once, at the first of the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from retain.errors import InvalidInput
+from retain.ports import TimeZones
+from retain.retention import DAY_MS
+
+MAX_CRON_CHARACTERS = 100
+"""Longest cron expression."""
+MAX_AHEAD_MS = 5 * 366 * DAY_MS
+"""How far ahead the one time of a schedule may be: five years."""
+_FIELDS = 5
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a schedule is due: either `cron` in `timezone`, an IANA name, or once at `at_ms`."""
+
+    cron: str | None
+    timezone: str | None
+    at_ms: int | None
+
+    def first_ms(self, now_ms: int, zones: TimeZones) -> int:
+        """Return the first time of a new schedule.
+
+        Raises: InvalidInput (code `invalid_cron`, `unknown_time_zone`, `invalid_at_ms`).
+        """
+        if self.cron is not None:
+            return cron_after(self.cron, self.timezone or "UTC", now_ms, zones)
+        at_ms = self.at_ms
+        if at_ms is None or not now_ms < at_ms <= now_ms + MAX_AHEAD_MS:
+            raise InvalidInput("the time must be in the next five years", code="invalid_at_ms")
+        return at_ms
+
+    def following_ms(self, now_ms: int, zones: TimeZones) -> int | None:
+        """Return the first time after `now_ms`; None when there is none any more."""
+        if self.cron is None:
+            return None
+        try:
+            return cron_after(self.cron, self.timezone or "UTC", now_ms, zones)
+        except InvalidInput:  # the platform knows the zone no longer
+            return None
+
+
+def cron_after(expression: str, zone: str, after_ms: int, zones: TimeZones) -> int:
+    """Return the first time of a cron expression after `after_ms`, in epoch milliseconds.
+
+    Raises: InvalidInput (code `invalid_cron`) also for an expression that names no time in 50 years; (code
+        `unknown_time_zone`).
+    """
+    from cronsim import CronSim, CronSimError  # most isolates never read a cron expression
+
+    zones(zone, after_ms)
+    if len(expression) > MAX_CRON_CHARACTERS or len(expression.split()) != _FIELDS:
+        raise InvalidInput(
+            f"a cron expression has five fields, and {MAX_CRON_CHARACTERS} characters at most", code="invalid_cron"
+        )
+    begin = datetime.fromtimestamp(after_ms // 1000, UTC if zone == "UTC" else IanaZone(zone, zones))
+    try:
+        for due in CronSim(expression, begin):
+            # A fixed time in the hour that comes twice is the first of the two, which may have been before.
+            if (due_ms := round(due.timestamp() * 1000)) > after_ms:
+                return due_ms
+    except CronSimError as error:
+        raise InvalidInput(f"the cron expression is not valid: {error}", code="invalid_cron") from error
+    raise InvalidInput("the cron expression names no time", code="invalid_cron")
+
+
+class IanaZone(tzinfo):
+    """A time zone of the IANA database for `datetime`, on the port that knows its offsets."""
+
+    def __init__(self, name: str, zones: TimeZones) -> None:
+        self._name = name
+        self._zones = zones
+
+    def utcoffset(self, dt: datetime | None) -> timedelta:
+        """Return the offset of a local time. `fold` chooses where there are two; see PEP 495 for those that are skipped."""
+        if dt is None:
+            return timedelta(0)
+        wall = dt.replace(tzinfo=UTC)
+        before, after = self._offset(wall - _DAY), self._offset(wall + _DAY)
+        if before == after:
+            return before
+        fitting = [offset for offset in (before, after) if self._offset(wall - offset) == offset]
+        if len(fitting) == 1:
+            return fitting[0]
+        return after if dt.fold else before
+
+    def fromutc(self, dt: datetime) -> datetime:
+        """Return the local time of a time in UTC."""
+        offset = self._offset(dt.replace(tzinfo=UTC))
+        local = dt + offset
+        return local if self.utcoffset(local) == offset else local.replace(fold=1)
+
+    def dst(self, dt: datetime | None) -> None:
+        """Return None: how much of an offset is daylight saving is not known."""
+
+    def tzname(self, dt: datetime | None) -> str:  # noqa: ARG002
+        """Return the zone's name."""
+        return self._name
+
+    def _offset(self, at: datetime) -> timedelta:
+        return timedelta(seconds=self._zones(self._name, round(at.timestamp() * 1000)))

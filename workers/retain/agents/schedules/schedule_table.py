@@ -1,0 +1,94 @@
+"""The schedules of one instance: the table `schedules` in the object's SQLite. Nothing here reaches D1."""
+
+from __future__ import annotations
+
+import json
+
+from retain.agents.calls.schedule import Schedule
+from retain.ports import ObjectSql
+
+SCHEMA = """
+CREATE TABLE schedules (
+  schedule_id TEXT PRIMARY KEY,
+  idempotency_key TEXT UNIQUE,
+  request TEXT NOT NULL,
+  cron TEXT,
+  timezone TEXT,
+  at_ms INTEGER,
+  state TEXT NOT NULL,
+  next_at_ms INTEGER,
+  due_at_ms INTEGER,
+  last_run_id TEXT,
+  last_at_ms INTEGER,
+  last_error TEXT,
+  created_at_ms INTEGER NOT NULL,
+  updated_at_ms INTEGER NOT NULL
+) WITHOUT ROWID
+"""
+
+
+class ScheduleTable:
+    """Reads and writes the rows."""
+
+    def __init__(self, local: ObjectSql) -> None:
+        self._local = local
+
+    def keep(self, schedule: Schedule) -> None:
+        """Write the row of a schedule, new or changed."""
+        request, timing = schedule.request, schedule.timing
+        self._local.run(
+            "INSERT OR REPLACE INTO schedules (schedule_id, idempotency_key, request, cron, timezone, at_ms, state,"
+            " next_at_ms, due_at_ms, last_run_id, last_at_ms, last_error, created_at_ms, updated_at_ms)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            schedule.schedule_id,
+            request.idempotency_key,
+            json.dumps(request.to_json()),
+            timing.cron,
+            timing.timezone,
+            timing.at_ms,
+            schedule.state,
+            schedule.next_at_ms,
+            schedule.due_at_ms,
+            schedule.last_run_id,
+            schedule.last_at_ms,
+            schedule.last_error,
+            schedule.created_at_ms,
+            schedule.updated_at_ms,
+        )
+
+    def get(self, schedule_id: str) -> Schedule | None:
+        """Return a schedule, None when the object does not have it."""
+        rows = self._local.run("SELECT * FROM schedules WHERE schedule_id = ?", schedule_id).rows
+        return Schedule.of_row(rows[0]) if rows else None
+
+    def asked_with(self, idempotency_key: str) -> Schedule | None:
+        """Return the schedule that was created with this key, or None."""
+        rows = self._local.run("SELECT * FROM schedules WHERE idempotency_key = ?", idempotency_key).rows
+        return Schedule.of_row(rows[0]) if rows else None
+
+    def remove(self, schedule_id: str) -> None:
+        """Remove a row, if there is one."""
+        self._local.run("DELETE FROM schedules WHERE schedule_id = ?", schedule_id)
+
+    def due(self, now_ms: int) -> list[Schedule]:
+        """Return the schedules that are due or to be forgotten, those that have been for longest first."""
+        rows = self._local.run(
+            "SELECT * FROM schedules WHERE due_at_ms <= ? ORDER BY due_at_ms, schedule_id", now_ms
+        ).rows
+        return [Schedule.of_row(row) for row in rows]
+
+    def next_due_ms(self) -> int | None:
+        """Return when the next one is due, or is to be forgotten; None when there is neither."""
+        due = self._local.run("SELECT MIN(due_at_ms) AS due FROM schedules").rows[0]["due"]
+        return None if due is None else int(due)
+
+    def open(self) -> int:
+        """Return how many schedules have not ended."""
+        return int(self._local.run("SELECT COUNT(*) AS n FROM schedules WHERE state <> 'ended'").rows[0]["n"])
+
+    def texts(self) -> list[tuple[str, str | None, str]]:
+        """Return the id, the user and the request of each, as it is stored."""
+        rows = self._local.run(
+            "SELECT schedule_id, json_extract(request, '$.user.id') AS user_id, request FROM schedules"
+        ).rows
+        return [(row["schedule_id"], row["user_id"], row["request"]) for row in rows]
