@@ -34,6 +34,7 @@ from retain.agents.runs.owed import (
     UnparkRun,
     WaitRun,
 )
+from retain.agents.schedules.owed import DropSchedule, KeepSchedule
 from retain.errors import RetainError
 from retain.host.clock import ManualClock
 from retain.host.object_sql import SqliteObjectSql
@@ -72,6 +73,7 @@ OWED: list[type[OwedStatement]] = [
     *(AppendEpisode, BeginProcedure, RecordOutcome),
     *(OpenConversation, MarkConversation, SummariseConversation, AppendMessage),
     LogDecision,
+    *(KeepSchedule, DropSchedule),
 ]
 OF_LEDGERS: list[type[OwedStatement]] = [ParkTrouble, NoteKvChange, LogDecisionMemories]
 """Statements of the ledgers, whose values are not one for each column. tests/ledgers writes them to D1 and reads them."""

@@ -34,12 +34,15 @@ async def test_every_example_is_accepted(worker: Worker) -> None:
     run = await worker.run("acme", "order_triage", "From: ann@shop.example\n\nHello", instance_id="desk")
     key = (await worker.request("POST", "/admin/tenants/acme/keys", EXAMPLES["create_key"])).content
     memory = (await worker.request("POST", "/admin/tenants/acme/memories", {"content": "Ann likes tea."})).content
+    planned = EXAMPLES["create_schedule"]
+    schedule = (await worker.request("POST", "/admin/tenants/acme/schedules", planned)).content
     places = {
         "tenant": "acme",
         "agent_type": "order_triage",
         "instance_id": "desk",
         "run_id": run["run_id"],
         "key_id": key["key_id"],
+        "schedule_id": schedule["schedule_id"],
         "user": "ann",
         "subject": "email:ada@example.com",
         "name": "refunds",

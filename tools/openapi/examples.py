@@ -39,7 +39,7 @@ EXAMPLES: Mapping[str, object] = {
     "create_webhook": {"url": "https://shop.example/hooks", "events": ["run.completed", "run.failed"]},
     "create_schedule": {
         "agent_type": "order_triage",
-        "instance_id": "desk",
+        "instance_id": "morning",
         "input": "Which orders still wait for a decision?",
         "cron": "30 8 * * MON-FRI",
         "timezone": "Europe/London",

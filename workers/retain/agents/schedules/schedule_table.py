@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
 
 from retain.agents.calls.schedule import Schedule
 from retain.ports import ObjectSql
@@ -33,9 +34,16 @@ class ScheduleTable:
     def __init__(self, local: ObjectSql) -> None:
         self._local = local
 
+    @cached_property
+    def _due(self) -> dict[str, int | None]:
+        """When something is to be done for each schedule: the object reads the table once."""
+        rows = self._local.run("SELECT schedule_id, due_at_ms FROM schedules").rows
+        return {row["schedule_id"]: None if row["due_at_ms"] is None else int(row["due_at_ms"]) for row in rows}
+
     def keep(self, schedule: Schedule) -> None:
         """Write the row of a schedule, new or changed."""
         request, timing = schedule.request, schedule.timing
+        due = {**self._due, schedule.schedule_id: schedule.due_at_ms}
         self._local.run(
             "INSERT OR REPLACE INTO schedules (schedule_id, idempotency_key, request, cron, timezone, at_ms, state,"
             " next_at_ms, due_at_ms, last_run_id, last_at_ms, last_error, created_at_ms, updated_at_ms)"
@@ -55,9 +63,12 @@ class ScheduleTable:
             schedule.created_at_ms,
             schedule.updated_at_ms,
         )
+        self._due = due
 
     def get(self, schedule_id: str) -> Schedule | None:
         """Return a schedule, None when the object does not have it."""
+        if schedule_id not in self._due:
+            return None
         rows = self._local.run("SELECT * FROM schedules WHERE schedule_id = ?", schedule_id).rows
         return Schedule.of_row(rows[0]) if rows else None
 
@@ -68,19 +79,19 @@ class ScheduleTable:
 
     def remove(self, schedule_id: str) -> None:
         """Remove a row, if there is one."""
-        self._local.run("DELETE FROM schedules WHERE schedule_id = ?", schedule_id)
+        if schedule_id in self._due:
+            self._local.run("DELETE FROM schedules WHERE schedule_id = ?", schedule_id)
+            self._due = {name: due for name, due in self._due.items() if name != schedule_id}
 
     def due(self, now_ms: int) -> list[Schedule]:
         """Return the schedules that are due or to be forgotten, those that have been for longest first."""
-        rows = self._local.run(
-            "SELECT * FROM schedules WHERE due_at_ms <= ? ORDER BY due_at_ms, schedule_id", now_ms
-        ).rows
-        return [Schedule.of_row(row) for row in rows]
+        due = sorted((at_ms, name) for name, at_ms in self._due.items() if at_ms is not None and at_ms <= now_ms)
+        found = (self.get(name) for _, name in due)
+        return [schedule for schedule in found if schedule is not None]
 
     def next_due_ms(self) -> int | None:
         """Return when the next one is due, or is to be forgotten; None when there is neither."""
-        due = self._local.run("SELECT MIN(due_at_ms) AS due FROM schedules").rows[0]["due"]
-        return None if due is None else int(due)
+        return min((at_ms for at_ms in self._due.values() if at_ms is not None), default=None)
 
     def open(self) -> int:
         """Return how many schedules have not ended."""
@@ -88,6 +99,8 @@ class ScheduleTable:
 
     def texts(self) -> list[tuple[str, str | None, str]]:
         """Return the id, the user and the request of each, as it is stored."""
+        if not self._due:
+            return []
         rows = self._local.run(
             "SELECT schedule_id, json_extract(request, '$.user.id') AS user_id, request FROM schedules"
         ).rows

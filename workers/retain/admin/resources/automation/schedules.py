@@ -161,7 +161,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 Answer(
                     201,
                     "the schedule. `next_at_ms`: when its next run is to begin; `last_run_id`, `last_at_ms`, `last_error`:"
-                    " what became of the last one",
+                    " the result of the last one",
                     model=ScheduleJson,
                 ),
             ),
