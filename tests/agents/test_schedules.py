@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import Any
@@ -12,6 +13,7 @@ from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import instance_of
 from retain.agents.queueing.schedules import ENDED_KEPT_MS, MAX_SCHEDULES, RETRIED_MS, RETRY_MS
 from retain.agents.schedules.listed import LATE_MS, ask_for_overdue_schedules
+from retain.agents.tools.schedule_wakeup import MAX_WAKEUP_INPUT_BYTES
 from retain.errors import Conflict, InvalidInput, NotFound, QuotaExceeded, RetainError, Unavailable
 from retain.models.chat import ChatReply, ChatRequest, OnText
 from retain.tenants.quotas import set_numbers
@@ -261,15 +263,21 @@ async def test_a_schedule_keeps_no_working_state_alive(desk: Deployment) -> None
     assert await desk.next_alarm_ms() == desk.clock() + DAY_MS
 
 
-class Payer:
-    """A model that pays the order that it is asked for, and then says so."""
+class Caller:
+    """A model that calls a tool with what it is asked, and then says so."""
 
-    name = "payer"
+    name = "caller"
+
+    def __init__(self, tool: str, argument: str, **more: object) -> None:
+        self._tool = tool
+        self._argument = argument
+        self._more = more
 
     async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
         """Answer."""
         last = request.messages[-1]
-        return says("paid") if last.role == "tool" else calls(("pay", {"order": last.content}))
+        asked = {self._argument: last.content, **self._more}
+        return says("done") if last.role == "tool" else calls((self._tool, asked))
 
 
 def deployed() -> tuple[Deployment, Upstream]:
@@ -277,7 +285,7 @@ def deployed() -> tuple[Deployment, Upstream]:
     return Deployment(
         catalogue(agent("clerk", tools=["pay"], limits={"queue_minutes": 600, "run_minutes": 600})),
         upstreams=[pay],
-        chat=lambda _: Payer(),
+        chat=lambda _: Caller("pay", "order"),
     ), pay
 
 
@@ -379,3 +387,109 @@ async def test_a_run_that_d1_keeps_from_beginning_is_given_up_after_an_hour(desk
     await desk.fire_alarms()
     [row] = desk.local(NAME, "SELECT * FROM schedules")
     assert (row["last_error"], row["next_at_ms"]) == ("d1_unavailable", made["next_at_ms"])
+
+
+def waking(*arguments: dict[str, Any]) -> SteppedChat:
+    """Return a model that calls `schedule_wakeup` with each of these arguments, and then says "done"."""
+    return SteppedChat(*(calls(("schedule_wakeup", given)) for given in arguments))
+
+
+async def test_an_agent_wakes_itself_once_for_its_own_user(deploy: Deploy, agents: Agents) -> None:
+    chat = waking({"input": "Has Ben answered?", "in_minutes": 30})
+    desk = deploy(agents(clerk={"wakeups": True}), chat=chat)
+    ann = {"id": "ann", "timezone": "Asia/Tokyo"}
+    assert (await desk.run("clerk", "Remind me", user=ann))["output"] == "done"
+    [row] = await desk.rows("SELECT * FROM schedules")
+    assert (row["user_id"], row["at_ms"], row["state"]) == ("ann", desk.clock() + 30 * MINUTE_MS, "active")
+    assert chat.requests[-1].messages[-1].content == json.dumps(
+        {"schedule_id": row["schedule_id"], "at": "2023-11-14T22:43:20+00:00"}
+    )
+    await until(desk, row["at_ms"])
+    assert [(run["asked"], run["status"], run["started_by"]) for run in await runs(desk)] == [
+        ("Remind me", "completed", None),
+        ("Has Ben answered?", "completed", "agent:clerk"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("at", "at_ms"),
+    [
+        ("2023-11-15T09:00", 1_700_006_400_000),
+        ("2023-11-15T09:00+01:00", 1_700_035_200_000),
+        ("2023-11-15T09:00:00Z", 1_700_038_800_000),
+    ],
+)
+async def test_a_time_is_in_the_users_zone_unless_it_has_an_offset(
+    deploy: Deploy, agents: Agents, at: str, at_ms: int
+) -> None:
+    desk = deploy(agents(clerk={"wakeups": True}), chat=waking({"input": "now", "at": at}))
+    await desk.run("clerk", "Remind me", user={"id": "ann", "timezone": "Asia/Tokyo"})
+    assert [row["at_ms"] for row in await desk.rows("SELECT at_ms FROM schedules")] == [at_ms]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"input": "x"}, "invalid_arguments"),
+        ({"input": "x", "in_minutes": 1, "at": "2023-11-15T09:00"}, "invalid_arguments"),
+        ({"input": "x", "in_minutes": 0}, "invalid_arguments"),
+        ({"input": "x", "in_minutes": True}, "invalid_arguments"),
+        ({"input": "x", "in_minutes": 10**7}, "invalid_at_ms"),
+        ({"input": "x", "at": "tomorrow"}, "invalid_arguments"),
+        ({"input": "x", "at": "0001-01-01T00:00"}, "invalid_at_ms"),
+        ({"input": "x", "at": "2023-11-14T09:00"}, "invalid_at_ms"),
+        ({"input": "x" * (MAX_WAKEUP_INPUT_BYTES + 1), "in_minutes": 1}, "invalid_arguments"),
+        ({"input": "x", "in_minutes": 1, "user": "ben"}, "invalid_arguments"),
+        ({"input": "x", "in_minutes": 1, "instance_id": "other"}, "invalid_arguments"),
+    ],
+)
+async def test_a_wake_up_that_cannot_be_is_an_error_that_the_model_reads(
+    deploy: Deploy, agents: Agents, arguments: dict[str, Any], code: str
+) -> None:
+    chat = waking(arguments)
+    desk = deploy(agents(clerk={"wakeups": True}), chat=chat)
+    assert (await desk.run("clerk", "Remind me"))["status"] == "completed"
+    assert json.loads(chat.requests[-1].messages[-1].content)["error"]["code"] == code
+    assert await desk.rows("SELECT 1 FROM schedules") == []
+
+
+async def test_the_longest_input_wakes(deploy: Deploy, agents: Agents) -> None:
+    chat = waking({"input": "x" * MAX_WAKEUP_INPUT_BYTES, "in_minutes": 1})
+    desk = deploy(agents(clerk={"wakeups": True}), chat=chat)
+    await desk.run("clerk", "Remind me")
+    assert len(await desk.rows("SELECT 1 FROM schedules")) == 1
+
+
+async def test_an_agent_without_wakeups_has_no_such_tool(desk: Deployment, chat: SteppedChat) -> None:
+    await desk.run("clerk", "hello")
+    assert "schedule_wakeup" not in {tool.name for tool in chat.requests[0].tools}
+
+
+async def test_a_crash_at_any_point_of_a_wake_up_creates_one_schedule(deploy: Deploy, agents: Agents) -> None:
+    points = 0
+    while True:
+        points += 1
+        desk = deploy(agents(clerk={"wakeups": True}), chat=Caller("schedule_wakeup", "input", in_minutes=30))
+        desk.faults.plan(Fault(Crash(), points, owner=NAME))
+        with suppress(Crash):
+            await desk.run("clerk", "Remind me", key="k")
+        if desk.faults.pending:
+            assert points > 30
+            return
+        await desk.restart()
+        with suppress(RetainError):
+            await desk.run("clerk", "Remind me", key="k")
+        await until(desk, desk.clock() + 10 * MINUTE_MS)
+        assert len(await desk.rows("SELECT 1 FROM schedules")) == 1, points
+
+
+async def test_nothing_is_learned_from_what_a_schedule_asks(deploy: Deploy, agents: Agents) -> None:
+    memory = {"long_term_enabled": True, "learn": "rules"}
+    desk = deploy(agents(clerk={"memory_config": memory, "limits": LIMITS}), chat=SteppedChat())
+    made = await scheduled(desk, "I live in Lyon.", user={"id": "ann"}, at_ms=desk.clock() + MINUTE_MS)
+    await until(desk, made["at_ms"] + MINUTE_MS)
+    assert len(await runs(desk)) == 1
+    assert await desk.rows("SELECT 1 FROM memory_records") == []
+    await desk.run("clerk", "I live in Lyon.", user={"id": "ann"})
+    await desk.settled()
+    assert len(await desk.rows("SELECT 1 FROM memory_records")) == 1

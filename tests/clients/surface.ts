@@ -46,6 +46,15 @@ assert.ok(hasEnded(await retain.runs.wait("sdr", "desk", background.run_id, { po
 
 assert.ok((await retain.runs.costs({ since: "2026-01-01", limit: 1 }).all()).every((spent) => spent.runs > 0));
 
+const daily = { agent_type: "sdr", input: "Who answered?", cron: "30 8 * * MON-FRI", timezone: "Europe/Zurich" };
+const schedule = await retain.schedules.create(daily, { idempotencyKey: "daily" });
+assert.deepEqual(await retain.schedules.create(daily, { idempotencyKey: "daily" }), schedule);
+assert.equal((await retain.schedules.pause(schedule.schedule_id)).next_at_ms, null);
+assert.deepEqual((await retain.schedules.list({ state: "paused" }).all()).map((one) => one.cron), [daily.cron]);
+assert.deepEqual(await retain.schedules.resume(schedule.schedule_id), await retain.schedules.get(schedule.schedule_id));
+await retain.schedules.delete(schedule.schedule_id);
+assert.deepEqual(await retain.schedules.list().all(), []);
+
 const webhook = await retain.webhooks.create({ url: "https://shop.example/hooks", events: ["run.failed"] });
 assert.ok(webhook.secret !== (await retain.webhooks.rotate(webhook.webhook_id)).secret);
 assert.deepEqual((await retain.webhooks.list({ limit: 1 }).all()).map((one) => one.url), ["https://shop.example/hooks"]);

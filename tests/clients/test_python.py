@@ -152,6 +152,22 @@ def test_webhooks_are_created_rotated_listed_and_deleted(
         assert list(retain.webhooks.list()) == []
 
 
+def test_schedules_are_created_listed_paused_resumed_and_deleted(
+    api: httpx.Client, library: Any, application: Application
+) -> None:
+    with library.Retain(application.url, application.key, application.tenant) as retain:
+        daily = {"cron": "30 8 * * MON-FRI", "timezone": "Europe/Zurich", "user": "ann", "idempotency_key": "daily"}
+        made = retain.schedules.create("sdr", "Who answered?", **daily)
+        assert retain.schedules.create("sdr", "Who answered?", **daily).schedule_id == made.schedule_id
+        assert retain.schedules.pause(made.schedule_id).next_at_ms is None
+        assert [one.user_id for one in retain.schedules.list(user_id="ann", state="paused", limit=1)] == ["ann"]
+        assert retain.schedules.resume(made.schedule_id) == retain.schedules.get(made.schedule_id)
+        retain.schedules.delete(made.schedule_id)
+        assert list(retain.schedules.list()) == []
+        with pytest.raises(library.RetainError):
+            retain.schedules.create("sdr", "Who answered?", cron="61 * * * *")
+
+
 def test_the_open_runs_of_an_agent_are_cancelled_together(
     api: httpx.Client, library: Any, application: Application
 ) -> None:

@@ -50,6 +50,8 @@ TESTS: Mapping[str, str] = {
     "test_a_run_that_is_too_large_for_a_copy_waits_without_one",
     "retain.agents.runs.run_state.MAX_ANSWERS": "tests/agents/test_bad_answers.py::"
     "test_a_model_that_never_gives_a_usable_answer_fails_the_run",
+    "retain.agents.tools.schedule_wakeup.MAX_WAKEUP_INPUT_BYTES": "tests/agents/test_schedules.py::"
+    "test_the_longest_input_wakes",
     "retain.agents.tools.built_in.MAX_RESULT_BYTES": "tests/agents/test_tools.py::"
     "test_an_answer_is_cut_at_the_limit_and_says_so",
     "retain.agents.definitions.MAX_SERVED_NAME": "tests/mcp/test_client.py::"

@@ -10,6 +10,7 @@ import type { Api } from "./schemas.js";
 import type { paths } from "./schema.js";
 import { retrying, type Send } from "./transport.js";
 import { Tokens, Users } from "./users.js";
+import { Schedules } from "./schedules.js";
 import { Webhooks } from "./webhooks.js";
 
 export { RetainError } from "./errors.js";
@@ -46,6 +47,7 @@ export class Retain {
   readonly conversations: Conversations;
   readonly agents: Agents;
   readonly tokens: Tokens;
+  readonly schedules: Schedules;
   readonly webhooks: Webhooks;
 
   constructor(options: RetainOptions) {
@@ -64,6 +66,7 @@ export class Retain {
     this.conversations = new Conversations(this.api, tenant);
     this.agents = new Agents(this.api, tenant);
     this.tokens = new Tokens(this.api, tenant);
+    this.schedules = new Schedules(this.api, tenant);
     this.webhooks = new Webhooks(this.api, tenant);
   }
 }

@@ -16,7 +16,15 @@ from retain.memory.filters import compile_filter
 from retain.memory.recall.relevance import MIN_SCORE
 
 BUILT_IN = frozenset(
-    {"recall_memory", "store_memory", "learn_fact", "get_working_memory", "set_working_memory", "delegate"}
+    {
+        "recall_memory",
+        "store_memory",
+        "learn_fact",
+        "get_working_memory",
+        "set_working_memory",
+        "schedule_wakeup",
+        "delegate",
+    }
 )
 """Names of the runtime's own tools, which no tool of the gateway may have."""
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
@@ -204,14 +212,13 @@ class DecisionConfig(_StrictDefinition):
 class AgentDefinition(_StrictDefinition):
     """One agent.
 
-    house: the group of agents whose shared memories it sees.
-    tools: names of gateway tools of the tenant. mcp_servers: by the name of a gateway tool of the tenant that is an MCP
-    server, which of its tools the agent has. functions: names of function tools in `agents/tools/`. delegates:
-    agents it may delegate to. approval: those of its tools that a person approves before each call. working_memory:
-    offers the tools `get_working_memory` and `set_working_memory`. procedures: by task type, workflows by id with their
-    instructions, of which each run follows one; the first task type is that of runs that name none. decisions: what its
-    answers decide, for the decision log. output_schema: the JSON Schema of the object that each answer must be, unless a run
-    brings its own.
+    house: the group of agents whose shared memories it sees. tools: names of gateway tools of the tenant. mcp_servers: by
+    the name of a gateway tool of the tenant that is an MCP server, which of its tools the agent has. functions: names of
+    function tools in `agents/tools/`. delegates: agents it may delegate to. approval: those of its tools that a person
+    approves before each call. working_memory: offers the tools `get_working_memory` and `set_working_memory`. wakeups:
+    offers `schedule_wakeup`. procedures: by task type, workflows by id with their instructions, of which each run follows
+    one; the first task type is that of runs that name none. decisions: what its answers decide, for the decision log.
+    output_schema: the JSON Schema of the object that each answer must be, unless a run brings its own.
     """
 
     type: Name
@@ -225,6 +232,7 @@ class AgentDefinition(_StrictDefinition):
     approval: Names = ()
     delegates: Names = ()
     working_memory: bool = False
+    wakeups: bool = False
     memory_config: MemoryConfig = MemoryConfig()
     procedures: dict[Name, Annotated[dict[Name, Workflow], Field(min_length=1, max_length=20)]] = Field(
         default={}, max_length=20

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.definitions import AgentDefinition, served_name
 from retain.agents.identity import InstanceIdentity
@@ -21,6 +22,7 @@ from retain.agents.tools.built_in import (
 from retain.agents.tools.delegate import Delegate
 from retain.agents.tools.delegation import Delegation
 from retain.agents.tools.learn_fact import LearnFact
+from retain.agents.tools.schedule_wakeup import ScheduleWakeup
 from retain.agents.tools.served import names_of
 from retain.agents.tools.stubbed import stubbed_tools
 from retain.memory.scope import Scope, View
@@ -56,6 +58,9 @@ class Toolbox:
             tools.append(LearnFact(self.semantic(request.user_id), request.user))
         if definition.working_memory:
             tools += [GetWorkingMemory(self._working), SetWorkingMemory(self._working)]
+        if definition.wakeups:
+            own = InstanceClient(ports.instances, self._identity)
+            tools.append(ScheduleWakeup(own, request, ports.clock, ports.time_zones))
         if definition.delegates:
             agents = {name: ports.catalogue.agent(name).description for name in definition.delegates}
             tools.append(Delegate(self._delegation, agents, request))

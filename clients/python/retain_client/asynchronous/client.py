@@ -10,6 +10,7 @@ from retain_client.api import AuthenticatedClient
 from retain_client.asynchronous.conversations import AsyncAgents, AsyncConversations
 from retain_client.asynchronous.memories import AsyncMemories
 from retain_client.asynchronous.runs import AsyncRuns
+from retain_client.asynchronous.schedules import AsyncSchedules
 from retain_client.asynchronous.tokens import AsyncTokens
 from retain_client.asynchronous.transport import AsyncRetryingTransport, raise_refusal
 from retain_client.asynchronous.users import AsyncUsers
@@ -55,6 +56,7 @@ class AsyncRetain:
         self.conversations = AsyncConversations(self.api, tenant)
         self.agents = AsyncAgents(self.api, tenant)
         self.tokens = AsyncTokens(self.api, tenant)
+        self.schedules = AsyncSchedules(self.api, tenant)
         self.webhooks = AsyncWebhooks(self.api, tenant)
 
     async def __aenter__(self) -> Self:

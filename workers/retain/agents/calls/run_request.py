@@ -69,6 +69,7 @@ class RunRequest:
     in particular. by: the principal that starts the run; None for a request of an earlier version. output_schema: the JSON
     Schema of the object that the answer must be; None for what the definition says. prior: what was said before, oldest
     first, instead of the instance's own conversation; none for that. fork: what the run begins with, None for nothing.
+    schedule_id: of the schedule that begins the run.
     """
 
     input: RunInput
@@ -83,6 +84,7 @@ class RunRequest:
     output_schema: JsonObject | None = None
     prior: tuple[PriorMessage, ...] = ()
     fork: Fork | None = None
+    schedule_id: str | None = None
 
     @property
     def digest(self) -> str:
@@ -122,6 +124,8 @@ class RunRequest:
             fields["prior"] = [{"role": one.role, "content": one.content} for one in self.prior]
         if self.fork is not None:
             fields["fork"] = {"run_id": self.fork.run_id, "turns": self.fork.turns}
+        if self.schedule_id is not None:
+            fields["schedule_id"] = self.schedule_id
         return fields
 
     @classmethod
@@ -151,6 +155,7 @@ class RunRequest:
             output_schema=None if schema is None else schema.content,
             prior=tuple(map(_prior, fields.objects("prior"))) if "prior" in content else (),
             fork=None if fork is None else Fork(fork.text("run_id"), fork.integer_or_none("turns")),
+            schedule_id=fields.text_or_none("schedule_id"),
         )
 
 

@@ -71,10 +71,10 @@ class _Metered:
 def method_for(learning: Learning | None, request: RunRequest) -> Learning | None:
     """Return how is learned from a run, None for not at all.
 
-    Nothing is learned from a run that has no user, from one that another run asked for, since its input is a model's, and
-    from an object, which an application wrote.
+    Nothing is learned from a run that has no user, from one that another run asked for, since its input is a model's, from
+    one that a schedule begins, at which nobody speaks, and from an object, which an application wrote.
     """
-    own_words = isinstance(request.input, str) and request.parent is None
+    own_words = isinstance(request.input, str) and request.parent is None and request.schedule_id is None
     return learning if own_words and request.user is not None else None
 
 

@@ -236,4 +236,6 @@ class Schedules:
 
 def _run_of(schedule: Schedule) -> RunRequest:
     """Return the request for the run that is due: the same for every try of it."""
-    return replace(schedule.request, idempotency_key=f"schedule:{schedule.schedule_id}:{schedule.next_at_ms}")
+    schedule_id = schedule.schedule_id
+    key = f"schedule:{schedule_id}:{schedule.next_at_ms}"
+    return replace(schedule.request, idempotency_key=key, schedule_id=schedule_id)
