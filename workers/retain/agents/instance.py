@@ -279,13 +279,10 @@ class Instance:
         """
         text = request.term
         if request.user_id is not None and self._journal.served_user() != request.user_id:
-            self._queueing.erase(user_id=request.user_id)
-            self.schedules.erase(user_id=request.user_id)
+            self.schedules.erase_to_come(user_id=request.user_id)
             self._ports.background(self._flush())
             return Erased(everything=False)
-        names = None if text is None else Term.of(text).in_stored
-        self._queueing.erase(names)
-        self.schedules.erase(names)
+        self.schedules.erase_to_come(None if text is None else Term.of(text).in_stored)
         if self._active or (text is not None and self._journal.runs.running()):
             raise Conflict("the instance is busy with a run; try again", code="instance_busy")
         self._active = self._erasing = True

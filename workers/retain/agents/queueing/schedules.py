@@ -162,8 +162,12 @@ class Schedules:
             except RetainError as error:
                 self._refused(schedule, error)
 
-    def erase(self, names: Callable[[str], bool] | None = None, *, user_id: str | None = None) -> None:
-        """Delete every schedule, or those with a text for which `names` returns True, or those of a user. Idempotent."""
+    def erase_to_come(self, names: Callable[[str], bool] | None = None, *, user_id: str | None = None) -> None:
+        """Remove every schedule and queued run, or those with a text for which `names` returns True, or those of a user.
+
+        Idempotent.
+        """
+        self._queueing.erase(names, user_id=user_id)
         for schedule_id, of_user, text in self._table.texts():
             if user_id is not None and of_user != user_id:
                 continue
