@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, NewType
 
+from retain.errors.reported_codes import ReportedCode
+
 ForeignCode = NewType("ForeignCode", str)
 """A code outside the set: from an agent's own functions, a command of the operator, or another version of Retain."""
 
@@ -354,33 +356,6 @@ MisconfiguredCode = Literal[
     "wrong_instance",
     "wrong_scope",
 ]
-
-ReportedCode = Literal[
-    "answer_too_large",
-    "attempted_too_often",
-    "cancelled",
-    "case_not_ended",
-    "context_full",
-    "empty_answer",
-    "erased",
-    "header_mismatch",
-    "interrupted",
-    "invalid_params",
-    "malformed_tool_call",
-    "message_changed",
-    "no_such_method",
-    "outcome_unknown",
-    "queue_deadline",
-    "records_refused",
-    "rejected",
-    "resumed_too_often",
-    "run_deadline",
-    "token_budget",
-    "too_many_tool_calls",
-    "turn_limit",
-    "unsupported_version",
-]
-"""Codes that answers and run events contain, but no error is raised with."""
 
 Code = (
     Literal["internal", "constraint", "no_such_tool", "schema_mismatch", "unknown_scope"]

@@ -44,7 +44,7 @@ from retain.agents.runs.run_state import (
 from retain.agents.tools.built_in import CallContext, CallSuspended, Tool, run_tool
 from retain.agents.tools.delegation import Delegation
 from retain.errors import LimitExceeded, Unavailable
-from retain.errors.codes import ReportedCode
+from retain.errors.reported_codes import ReportedCode
 from retain.models.chat import ChatModel, ToolCall
 from retain.models.retry import OnRetry, retries_observed
 from retain.ports import Clock
