@@ -40,6 +40,20 @@ test("a side effect is one row from its beginning to its end, and two calls of a
   );
 });
 
+test("what a run took over from another one is marked", () => {
+  const steps = stepsOf([
+    event(1, "model_asked", 0),
+    event(2, "model_answered", 0),
+    event(3, "run_forked", 0, { run_id: "a", turns: 1 }),
+    event(4, "model_asked", 1),
+  ]);
+  assert.deepEqual(steps.map(({ title, carried }) => [title, carried]), [
+    ["Model, turn 1", true],
+    ["run forked", false],
+    ["Model, turn 1", false],
+  ]);
+});
+
 test("what a crash interrupted stays open, and is no part of what follows", () => {
   const steps = stepsOf([
     event(1, "tool_called", 0, { index: 0, name: "a" }),

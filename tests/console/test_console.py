@@ -65,6 +65,21 @@ def test_an_approval_is_answered_in_place(page: Page) -> None:
     expect(page.locator(".status.completed")).to_be_visible()
 
 
+def test_a_cancelled_run_is_retried_and_asked_again_in_place(page: Page) -> None:
+    page.get_by_role("link", name="clerk").click()
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Retry").click()
+    expect(page.get_by_text("Continues")).to_be_visible()
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator(".status.completed")).to_be_visible()
+    page.get_by_text("Model, turn 2", exact=True).click()
+    first = page.url
+    page.get_by_role("button", name="Ask again from here").click()
+    expect(page).not_to_have_url(first)
+    expect(page.get_by_text("run forked", exact=True)).to_be_visible()
+    expect(page.get_by_text("Model, turn 1, before", exact=True)).to_be_visible()
+
+
 def test_a_memory_is_changed_and_its_history_has_both_texts(page: Page) -> None:
     page.get_by_role("link", name="Memory").click()
     page.get_by_role("link", name=_KNOWN).click()

@@ -4,6 +4,8 @@ import type { Retain, Schemas } from "retain-client";
 import { Failure, Show } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { duration, text, time } from "../shown.ts";
+import { Context } from "./context.tsx";
+import { Continue, Continues } from "./continued.tsx";
 import { useRun } from "./follow.ts";
 import { type Step, stepsOf } from "./steps.ts";
 import { Bar, type Drawn, scale } from "./timeline.tsx";
@@ -23,8 +25,10 @@ export function RunView({ retain, runId }: { retain: Retain; runId: string }) {
           <pre>{text(run.input.input ?? run.input)}</pre>
           <h2>Answered</h2>
           <pre>{run.output ?? (run.error ? text(run.error) : "nothing yet")}</pre>
+          <h2>Read before</h2>
+          <Context run={run} />
           <h2>Timeline</h2>
-          <Timeline run={run} steps={stepsOf(events)} />
+          <Timeline retain={retain} run={run} steps={stepsOf(events)} />
         </>
       )}
     </Show>
@@ -40,6 +44,7 @@ function Facts({ run }: { run: Schemas["InspectedRun"] }) {
       {run.user_id !== null && <><dt>User</dt><dd>{run.user_id}</dd></>}
       <dt>Began</dt><dd>{time(run.created_at_ms)}{ended !== null && `, took ${duration(ended - run.created_at_ms)}`}</dd>
       <dt>Model</dt><dd>{run.model}, {run.input_tokens} tokens read, {run.output_tokens} written</dd>
+      <Continues run={run} />
       {run.parent_run_id !== null && (
         <><dt>Asked by</dt><dd><a href={addressOf(run.tenant_id, "runs", run.parent_run_id)}>{run.parent_run_id}</a></dd></>
       )}
@@ -50,11 +55,12 @@ function Facts({ run }: { run: Schemas["InspectedRun"] }) {
   );
 }
 
-/** What an operator may do now: answer the run's question, or cancel it. */
+/** What an operator may do now: answer the run's question, cancel it, or retry it. */
 function Answers({ retain, run, changed }: { retain: Retain; run: Schemas["InspectedRun"]; changed: () => void }) {
   const [error, setError] = useState<unknown>(undefined);
   const act = (action: () => Promise<unknown>) => () => action().then(changed, setError);
   const { agent_type, instance_id, run_id, waiting_for } = run;
+  if (run.status === "failed" || run.status === "cancelled") return <Continue retain={retain} run={run} />;
   if (run.completed_at_ms !== null) return null;
   return (
     <p class="actions">
@@ -71,23 +77,24 @@ function Answers({ retain, run, changed }: { retain: Retain; run: Schemas["Inspe
   );
 }
 
-function Timeline({ run, steps }: { run: Schemas["InspectedRun"]; steps: Step[] }) {
+function Timeline({ retain, run, steps }: { retain: Retain; run: Schemas["InspectedRun"]; steps: Step[] }) {
   const drawn = scale(steps, Date.now());
-  return <ol class="timeline">{steps.map((step, at) => <Row key={step.seq} run={run} step={step} drawn={drawn[at]!} />)}</ol>;
+  return <ol class="timeline">{steps.map((step, at) => <Row key={step.seq} retain={retain} run={run} step={step} drawn={drawn[at]!} />)}</ol>;
 }
 
 /** One row of the timeline. Its events are written out when it is open: a long run has thousands. */
-function Row({ run, step, drawn }: { run: Schemas["InspectedRun"]; step: Step; drawn: Drawn }) {
+function Row({ retain, run, step, drawn }: { retain: Retain; run: Schemas["InspectedRun"]; step: Step; drawn: Drawn }) {
   const [open, setOpen] = useState(false);
   return (
     <li>
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
-          <span class="title">{step.title}</span>
+          <span class={step.carried ? "title quiet" : "title"}>{step.title}{step.carried && ", before"}</span>
           <Bar step={step} {...drawn} />
           <span class="number">{step.toMs === undefined ? "…" : duration(step.toMs - step.fromMs)}</span>
         </summary>
         {open && recalled(step) && <Recalled run={run} step={step} />}
+        {open && step.kind === "model" && run.completed_at_ms !== null && <Continue retain={retain} run={run} turns={step.turn - 1} />}
         {open && <pre>{step.events.map((event) => `${event.seq} ${event.kind}\n${text(event.data)}`).join("\n\n")}</pre>}
       </details>
     </li>

@@ -14,6 +14,8 @@ export interface Step {
   /** undefined: it has not ended. */
   toMs: number | undefined;
   failed: boolean;
+  /** Taken over from the run that this one continues. */
+  carried: boolean;
   events: RunEvent[];
 }
 
@@ -36,6 +38,7 @@ const FAILS = new Set(["answer_dropped", "run_failed", "run_cancelled"]);
 export function stepsOf(events: readonly RunEvent[]): Step[] {
   const steps: Step[] = [];
   for (const event of events) {
+    if (event.kind === "run_forked") for (const step of steps) step.carried = true;
     const begun = BEGINS[event.kind];
     const open = ENDS[event.kind] && steps.findLast((step) => step.toMs === undefined && continues(step, event));
     if (open) {
@@ -51,6 +54,7 @@ export function stepsOf(events: readonly RunEvent[]): Step[] {
         fromMs: event.at_ms,
         toMs: begun === undefined ? event.at_ms : undefined,
         failed: FAILS.has(event.kind),
+        carried: false,
         events: [event],
       });
     }
