@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -135,6 +135,18 @@ def test_a_schedule_begins_a_run_by_the_alarm_of_its_instance_and_its_cron_is_re
         lambda: api.get(f"{schedules}/{once['schedule_id']}").json(), lambda known: known["state"] == "ended"
     )
     assert (ended["last_run_id"], ended["last_at_ms"]) == (run["run_id"], once["at_ms"])
+    at = datetime.fromtimestamp(time.time() + 2, UTC).isoformat()
+    waking = ("schedule_wakeup", {"input": order(say="awake"), "at": at})
+    asked_to_wake = {"input": order(waking, say="asleep"), "instance_id": "desk"}
+    assert api.post(f"/v1/agents/{tenant_id}/{AGENT}/run", json=asked_to_wake).json()["output"] == "asleep"
+    awake = _ended(api, tenant_id, 3)[-1]
+    assert (awake["status"], awake["by"]) == ("completed", f"agent:{AGENT}")
+    known = api.get(schedules, params={"agent_type": AGENT, "instance_id": "desk"}).json()["schedules"]
+    assert [(one["state"], one["last_run_id"]) for one in known] == [
+        ("ended", awake["run_id"]),
+        ("active", None),
+        ("ended", run["run_id"]),
+    ]
     for cron in ("61 8 * * *", "0 0 31 2 *"):
         refused = api.post(schedules, json={**asked, **daily, "cron": cron})
         assert (refused.status_code, refused.json()["code"]) == (400, "invalid_cron")
