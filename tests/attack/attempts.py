@@ -82,7 +82,7 @@ class Attacker:
 
     def attempt(self, among: Sequence[Route[Any]] = ROUTES) -> Attempt:
         """Return the next one. among: the routes of which it is one."""
-        route = self._rng.choice(among)
+        route = self._rng.choices(among, [_weight(route) for route in among])[0]
         self._values.listed = route.path.rpartition("/")[2]
         headers = {name: self._values.known("any") for name in route.headers if self._rng.random() < 0.15}
         if "openai-organization" in headers:
@@ -275,6 +275,13 @@ class Attacker:
         if rng.random() < 0.1:
             line = re.sub(r'"content":"', f'"content":"{rng.randrange(99)} ', line, count=1)
         return line
+
+
+@cache
+def _weight(route: Route[Any]) -> int:
+    """Return how often a route is attacked: more often if it takes conditions, of which there are more than of names."""
+    models = (route.query and route.query.model, route.body and route.body.model)
+    return 4 if any(model and "filter" in _schema(model).get("properties", {}) for model in models) else 1
 
 
 @cache

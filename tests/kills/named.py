@@ -63,6 +63,7 @@ POINTS = frozenset(
         "instance.delete_schedule",
         "instance.erase",
         "instance.follow",
+        "instance.fork",
         "instance.record_outcome",
         "instance.redeliver",
         "instance.run",

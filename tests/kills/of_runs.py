@@ -105,6 +105,16 @@ def withdrawn(place: Place) -> None:
         place.ask("POST", f"{_DESK}/runs/{run['run_id']}/cancel", {"reason": "no longer needed"})
 
 
+def forked(place: Place) -> None:
+    """Fork a run after its first turn, in which its tools were called, and ask for the fork's result."""
+    first = place.rows("SELECT run_id FROM agent_runs WHERE tenant_id = ? ORDER BY run_id")[0]
+    runs = "/v1/agents/{tenant}/sdr/instances/desk/runs"
+    begun = place.ask("POST", f"{runs}/{first['run_id']}/fork", {"turns": 1}, key="fork")
+    path = f"{runs}/{begun['run_id']}"
+    ended = eventually(lambda: place.ask("GET", path), lambda run: run["status"] == "completed", within_s=5)
+    assert ended["output"] == "done", ended
+
+
 def drafted(place: Place) -> None:
     """Run an agent that follows a workflow."""
     _run(place, "sdr", "Draft an e-mail to contact:7", "draft")

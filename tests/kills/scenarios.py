@@ -20,6 +20,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "cancel": Scenario(of_runs.cancelled, of_runs.of_agents),
     "gateway": Scenario(of_runs.shipped, of_runs.shipments),
     "passing": Scenario(of_runs.passed_on, of_runs.of_agents),
+    "fork": Scenario(of_runs.forked, of_runs.of_agents, of_runs.whole),
     "withdrawal": Scenario(of_runs.withdrawn, of_runs.of_agents),
     "outcome": Scenario(of_runs.judged, of_runs.outcomes, of_runs.drafted),
     "deletion": Scenario(of_runs.deleted, of_runs.what_is_left, of_runs.whole),

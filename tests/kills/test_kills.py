@@ -19,6 +19,7 @@ FAULTS = [
     ("run", "call.model:after", 2),
     ("stream", "d1.memory_events:after", 1),
     ("delegate", "instance.run:after", 2),
+    ("fork", "instance.fork:after", 1),
     ("approval", "kv.put:before", 1),
     ("gateway", "call.tool:after", 1),
     ("ingest", "d1.ingest_jobs:before", 1),
