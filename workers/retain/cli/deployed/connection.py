@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -22,6 +23,8 @@ from retain.json_text import read_json
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _HTTP_SERVER_ERROR = 500
+_ACCESS = ("cf-access-client-id", "cf-access-client-secret")
+_CREDENTIALS = ("authorization", *_ACCESS)
 
 Json = dict[str, Any]
 
@@ -34,8 +37,10 @@ class Deployment:
 
     def __init__(self, client: httpx.Client, tenant_id: str, *, with_key: bool) -> None:
         self._client = client
+        self.tenant_id = tenant_id
         first = "/v1" if with_key else "/admin"
-        self.memories = f"{first}/tenants/{tenant_id}/memories"
+        self.tenant = f"{first}/tenants/{tenant_id}"
+        self.memories = f"{self.tenant}/memories"
         self.runs = f"{first}/agents/{tenant_id}/runs"
         self.agents = f"/v1/agents/{tenant_id}"
 
@@ -44,19 +49,53 @@ class Deployment:
     ) -> Json:
         """Return the JSON of an answer.
 
+        Raises: as `answer`; Unavailable when what answered is not Retain.
+        """
+        found = _object(self.answer(method, path, query=query, json=body))
+        if found is None:
+            raise Unavailable("what answered is not Retain: it sent no JSON", code=ForeignCode("unreachable"))
+        return found
+
+    def answer(self, method: str, path: str, **sent: Any) -> httpx.Response:
+        """Return an answer that reports success. sent: `query`, and `json` or `content` and `headers`.
+
         Raises: Unavailable when Retain does not answer; Unauthenticated, Forbidden, NotFound, UpstreamFailed when it
         refuses.
         """
         try:
-            answer = self._client.request(method, path, params=query, json=body)
+            answer = self._client.request(method, path, params=sent.pop("query", None), **sent)
         except httpx.HTTPError as error:
-            raise Unavailable(f"the deployment did not answer: {error}", code=ForeignCode("unreachable")) from error
-        found = _object(answer)
+            raise _silent(error) from error
         if not answer.is_success:
-            raise _refusal(answer, found)
-        if found is None:
-            raise Unavailable("what answered is not Retain: it sent no JSON", code=ForeignCode("unreachable"))
-        return found
+            raise _refusal(answer, _object(answer))
+        return answer
+
+    def anonymously(self, path: str) -> httpx.Response:
+        """Return what anybody is answered, whatever it reports. Raises: Unavailable when Retain does not answer."""
+        request = self._client.build_request("GET", path)
+        for name in _CREDENTIALS:
+            request.headers.pop(name, None)
+        try:
+            return self._client.send(request)
+        except httpx.HTTPError as error:
+            raise _silent(error) from error
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the deployment is on this machine."""
+        return self._client.base_url.host in _LOOPBACK
+
+    @contextmanager
+    def streamed(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
+        """Open a stream of server-sent events. Raises: as `answer`, also for a stream that breaks off."""
+        try:
+            with self._client.stream("GET", path, headers={"accept": "text/event-stream", **headers}) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise _refusal(answer, _object(answer))
+                yield answer
+        except httpx.HTTPError as error:
+            raise _silent(error) from error
 
     def listed(self, path: str, member: str, query: Mapping[str, str], most: int) -> Iterator[Json]:
         """Yield what a list has, page by page, at most so many. Raises: as `ask`."""
@@ -69,6 +108,15 @@ class Deployment:
             if page["cursor"] is None:
                 return
             asked["cursor"] = page["cursor"]
+
+
+def _silent(error: httpx.HTTPError) -> Unavailable:
+    return Unavailable(f"the deployment did not answer: {error}", code=ForeignCode("unreachable"))
+
+
+def json_of(answer: httpx.Response) -> Json:
+    """Return the JSON object of an answer, an empty one if it has none."""
+    return _object(answer) or {}
 
 
 def _object(answer: httpx.Response) -> Json | None:
@@ -113,7 +161,7 @@ def run_deployed(options: argparse.Namespace, connect: Connect = open_client) ->
         with connect(_address(target)) as client:
             if target.key is not None:
                 # A service token of Access would make the caller somebody else.
-                for name in ("cf-access-client-id", "cf-access-client-secret"):
+                for name in _ACCESS:
                     client.headers.pop(name, None)
                 client.headers["authorization"] = f"Bearer {target.key}"
             return does(options, Deployment(client, tenant_id, with_key=target.key is not None))

@@ -42,7 +42,7 @@ def list_runs(options: argparse.Namespace, deployment: Deployment) -> int:
     query = {name: str(value) for name, value in asked.items() if value is not None}
     cells = width()
     for run in deployment.listed(deployment.runs, "runs", query, options.limit):
-        print_json(run) if options.json else print(cut(_line(run), cells))
+        print_json(run) if options.json else print(cut(line_of(run), cells))
     return 0
 
 
@@ -52,7 +52,7 @@ def show(options: argparse.Namespace, deployment: Deployment) -> int:
     if options.json:
         print_json(run)
         return 0
-    print(_line(run))
+    print(line_of(run))
     print(f"ended {moment(run['completed_at_ms'])}, {run['steps']} steps, model {one_line(run['model'])}")
     print(f"tokens {run['input_tokens']} in, {run['output_tokens']} out")
     if run["texts"] == "removed":
@@ -93,7 +93,8 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def _line(run: Json) -> str:
+def line_of(run: Json) -> str:
+    """Return a run on one line: its id, when it began, its status, where it runs, and for whom."""
     at = f"{run['agent_type']}/{run['instance_id']}"
     user = "" if run["user_id"] is None else f"  {run['user_id']}"
     return one_line(f"{run['run_id']}  {moment(run['created_at_ms'])}  {run['status']:<9}  {at}{user}")

@@ -1,0 +1,38 @@
+"""Files of JSON lines, as an export writes them and an import reads them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TextIO
+
+from retain.errors import InvalidInput
+from retain.errors.codes import ForeignCode
+from retain.json_text import read_json
+
+
+def kind_of(line: str) -> str:
+    """Return the kind of a line of an export, "" for what is none."""
+    try:
+        value = read_json(line)
+    except ValueError:
+        return ""
+    return str(value.get("kind", "")) if isinstance(value, dict) else ""
+
+
+def text_of(file: str) -> str:
+    """Return the text of a file, or of standard input for `-`. Raises: InvalidInput (code `usage`)."""
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} cannot be read: {error}", code=ForeignCode("usage")) from error
+
+
+def print_counts(counts: Mapping[str, int], stream: TextIO, *, as_json: bool) -> None:
+    """Print how much there was of what."""
+    if as_json:
+        print(json.dumps(counts), file=stream)
+    else:
+        print(", ".join(f"{name} {count}" for name, count in counts.items() if count) or "nothing", file=stream)

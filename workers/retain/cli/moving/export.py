@@ -1,0 +1,74 @@
+"""Save what a tenant remembers, or all that is kept of one user, as JSON lines.
+
+retain export acme.jsonl
+retain export ann.jsonl --user ann
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from retain.cli.administrator import Connect, open_client
+from retain.cli.deployed.connection import Deployment, add_target, run_deployed, segment
+from retain.cli.deployed.line_files import kind_of, print_counts
+from retain.errors import InvalidInput
+from retain.errors.codes import ForeignCode
+from retain.identifiers import check_user_id
+
+_NEXT = "x-next-cursor"
+
+
+def export(options: argparse.Namespace, deployment: Deployment) -> int:
+    """Write the export page by page. A file is complete or not there: it gets its name at the end."""
+    path = f"{deployment.tenant}/export"
+    if options.user is not None:
+        path = f"{deployment.tenant}/users/{segment(check_user_id(options.user))}/export"
+    target = None if options.file == "-" else Path(options.file)
+    if target is not None and target.exists():
+        raise InvalidInput(f"{target} exists: name another file", code=ForeignCode("usage"))
+    part = None if target is None else target.with_name(f"{target.name}.part")
+    written: Counter[str] = Counter()
+    try:
+        with nullcontext(sys.stdout) if part is None else part.open("w", encoding="utf-8") as file:
+            for page in _pages(deployment, path):
+                file.write(page)
+                written.update(kind_of(line) for line in page.splitlines())
+        if part is not None and target is not None:
+            part.rename(target)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise InvalidInput(f"{target} cannot be written: {error}", code=ForeignCode("usage")) from error
+    counts = {kind: count for kind, count in sorted(written.items()) if kind != "page"}
+    print_counts(counts, sys.stderr if target is None else sys.stdout, as_json=options.json)
+    return 0
+
+
+def _pages(deployment: Deployment, path: str) -> Iterator[str]:
+    cursor: str | None = None
+    while True:
+        answer = deployment.answer("GET", path, query={} if cursor is None else {"cursor": cursor})
+        yield answer.text if answer.text.endswith("\n") else f"{answer.text}\n"
+        cursor = answer.headers.get(_NEXT)
+        if cursor is None:
+            return
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of a command line."""
+    parser = argparse.ArgumentParser(prog="retain export", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("file", help="a new file; - for standard output")
+    parser.add_argument("--user", help="only what is kept of this user")
+    add_target(parser)
+    parser.set_defaults(does=export)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None, connect: Connect = open_client) -> int:
+    """Run the command; return the process's exit status."""
+    return run_deployed(parse(sys.argv[1:] if arguments is None else arguments), connect)
