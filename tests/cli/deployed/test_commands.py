@@ -6,13 +6,13 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
 from retain.cli.deployed import recall, remember, runs, terminal
+from tests.cli.answering import Answer, Run, Server
 from tools.paths import ROOT
 
 RUN = {
@@ -23,48 +23,6 @@ RUN = {
     "output": "bye \x1b]0;owned\x07\nnext", "error": None,
 }  # fmt: skip
 LINE = "01ARZ3NDEKTSV4RRFFQ69G5FAV  2023-11-14 22:13:20Z  waiting    sdr/desk  ann\n"
-
-Answer = tuple[int, object]
-Run = Callable[..., tuple[int, str, str]]
-
-
-class Server:
-    """Answers by path, and keeps what it was asked."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, list[Answer]] = {}
-        self.asked: list[httpx.Request] = []
-
-    def connect(self, url: str) -> httpx.Client:
-        headers = {"cf-access-client-id": "service"}
-        return httpx.Client(base_url=url, headers=headers, transport=httpx.MockTransport(self._answer))
-
-    def _answer(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(request)
-        if request.url.path not in self.answers:
-            raise httpx.ConnectError("refused")
-        status, body = self.answers[request.url.path].pop(0)
-        return httpx.Response(status, text=body) if isinstance(body, str) else httpx.Response(status, json=body)
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Server:
-    for name in ("RETAIN_KEY", "RETAIN_PROFILE", "RETAIN_TENANT"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("RETAIN_URL", "https://retain.example")
-    return Server()
-
-
-@pytest.fixture
-def run(server: Server, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command; return its exit status, its output and its errors."""
-
-    def command(main: Callable[..., int], *arguments: str) -> tuple[int, str, str]:
-        status = main([*arguments, "--tenant", "acme"], server.connect)
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return command
 
 
 def _body(request: httpx.Request) -> Any:
@@ -151,7 +109,7 @@ def test_the_exit_status_says_what_can_be_done(server: Server, run: Run, answer:
     ended, printed, reported = run(runs.main, "list")
     assert (ended, printed) == (status, "")
     assert reported.count("\n") == 1
-    if answer is not None and isinstance(answer[1], dict) and "code" in answer[1]:
+    if isinstance(answer, tuple) and isinstance(answer[1], dict) and "code" in answer[1]:
         assert reported == f"{answer[1]['detail']} ({answer[1]['code']})\n"
 
 

@@ -140,8 +140,8 @@ def test_what_cannot_be_stored_is_named(product: str, text: str, problem: str) -
 
 def test_all_that_cannot_be_stored_is_named_at_once_and_a_long_list_is_cut() -> None:
     entries = [{**MEM0, "id": str(number), "user_id": "a b"} for number in range(30)]
-    told = _problems("mem0", json.dumps(entries)).splitlines()
-    assert (len(told), told[0][:8], told[-1]) == (21, "entry 1:", "and 10 more")
+    named = _problems("mem0", json.dumps(entries)).splitlines()
+    assert (len(named), named[0][:8], named[-1]) == (21, "entry 1:", "and 10 more")
 
 
 async def test_equal_contents_of_a_scope_are_one_memory(world: World) -> None:

@@ -35,12 +35,12 @@ Check = Callable[[Deployment], Found]
 def doctor(options: argparse.Namespace, deployment: Deployment) -> int:
     """Print what each check found, and fail if one found something bad."""
     bad = False
-    for name, (verdict, told) in _found(deployment):
+    for name, (verdict, detail) in _found(deployment):
         bad = bad or verdict == "bad"
         if options.json:
-            print_json({"check": name, "verdict": verdict, "told": told})
+            print_json({"check": name, "verdict": verdict, "detail": detail})
         else:
-            print(f"{verdict:<7}  {name:<11}  {one_line(told)}")
+            print(f"{verdict:<7}  {name:<11}  {one_line(detail)}")
     return FAILED if bad else 0
 
 

@@ -28,7 +28,7 @@ _MOST = 500
 """Messages of one request."""
 _COUNTS = ("stored", "duplicate", "rejected", "extracted")
 _TAKEN = ("id", "speaker", "role", "content", "at_ms")
-_SAID = re.compile(r"([^\s:][^:\n]{0,63}):[ \t]+(.*)")
+_LINE = re.compile(r"([^\s:][^:\n]{0,63}):[ \t]+(.*)")
 _POLL_S = 1.0
 
 
@@ -67,11 +67,11 @@ def _messages(text: str, speakers: Mapping[str, str]) -> list[dict[str, object]]
     for number, one in enumerate(found, start=1):
         if not isinstance(one, dict):
             raise InvalidInput(f"message {number} is not an object", code=ForeignCode("usage"))
-        said = {name: one[name] for name in _TAKEN if one.get(name) is not None}
-        if "speaker" not in said:
+        message = {name: one[name] for name in _TAKEN if one.get(name) is not None}
+        if "speaker" not in message:
             role = str(one.get("role", ""))
-            said["speaker"] = one.get("name") or speakers.get(role, role)
-        messages.append(said)
+            message["speaker"] = one.get("name") or speakers.get(role, role)
+        messages.append(message)
     return messages
 
 
@@ -80,7 +80,7 @@ def _listed(text: str) -> list[object] | None:
         value = read_json(text)
     except ValueError:
         try:
-            return [read_json(line) for line in text.splitlines() if line.strip()]
+            return [read_json(line) for line in text.split("\n") if line.strip()]
         except ValueError:
             return None
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
@@ -93,13 +93,15 @@ def _transcript(text: str) -> list[dict[str, object]]:
     """Return the messages of lines `Name: text`. A line without a name continues the message before it."""
     messages: list[tuple[str, list[str]]] = []
     for number, line in enumerate(text.splitlines(), start=1):
-        said = _SAID.fullmatch(line.rstrip())
-        if said is not None:
-            messages.append((said[1], [said[2]]))
+        message = _LINE.fullmatch(line.rstrip())
+        if message is not None:
+            messages.append((message[1], [message[2]]))
         elif messages:
             messages[-1][1].append(line.rstrip())
         elif line.strip():
-            raise InvalidInput(f"line {number} is neither JSON nor `Name: what they said`", code=ForeignCode("usage"))
+            raise InvalidInput(
+                f"line {number} is neither JSON nor `Name: text`", code=ForeignCode("usage")
+            )
     return [{"speaker": who, "content": "\n".join(lines).strip()} for who, lines in messages]
 
 

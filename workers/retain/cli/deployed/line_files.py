@@ -14,7 +14,7 @@ from retain.json_text import read_json
 
 
 def kind_of(line: str) -> str:
-    """Return the kind of a line of an export, "" for what is none."""
+    """Return the kind of a line of an export, "" for any other text."""
     try:
         value = read_json(line)
     except ValueError:

@@ -39,6 +39,7 @@ _SHOWN = (
     "turns",
 )
 """What a line has of an event's data, in this order."""
+_OPEN = ("queued", "running", "waiting")
 _POLL_S = 2.0
 _OPEN_MOST = 200
 _SINCE_MS = 60_000
@@ -96,24 +97,35 @@ def _follow_all(options: argparse.Namespace, deployment: Deployment) -> int:
     wanted = {"agent_type": options.agent, "user_id": options.user}
     query = {name: value for name, value in wanted.items() if value is not None}
     begun_ms = int(time.time() * 1000)
+    failures = 0
     while True:
         since = {"since_ms": str(max(begun_ms, int(time.time() * 1000) - _SINCE_MS))}
-        found = {
-            run["run_id"]: run
-            for more in ({"status": "open"}, since)
-            for run in deployment.listed(deployment.runs, "runs", {**query, **more}, _OPEN_MOST)
-        }
-        gone = [
-            run_id
-            for run_id, status in seen.items()
-            if run_id not in found and status in ("queued", "running", "waiting")
-        ]
-        runs = [*found.values(), *(deployment.ask("GET", f"{deployment.runs}/{run_id}") for run_id in gone)]
+        try:
+            runs = _known(deployment, query, since, seen)
+            failures = 0
+        except Unavailable:
+            failures += 1
+            if failures == _TRIES:
+                raise
+            runs = []
         for run in sorted(runs, key=lambda one: str(one["run_id"])):
             if seen.get(run["run_id"]) != run["status"]:
                 seen[run["run_id"]] = run["status"]
                 print_json(run) if options.json else print(cut(line_of(run), cells), flush=True)
         time.sleep(_POLL_S)
+
+
+def _known(
+    deployment: Deployment, query: Mapping[str, str], since: Mapping[str, str], seen: Mapping[str, str]
+) -> list[Json]:
+    """Return the runs that are open or new, and those that were open when they were last seen."""
+    found = {
+        run["run_id"]: run
+        for more in ({"status": "open"}, since)
+        for run in deployment.listed(deployment.runs, "runs", {**query, **more}, _OPEN_MOST)
+    }
+    gone = [run_id for run_id, status in seen.items() if run_id not in found and status in _OPEN]
+    return [*found.values(), *(deployment.ask("GET", f"{deployment.runs}/{run_id}") for run_id in gone)]
 
 
 def _object(text: str) -> Mapping[str, object]:
@@ -127,11 +139,11 @@ def _object(text: str) -> Mapping[str, object]:
 def _line(event: ServerSentEvent, data: Mapping[str, object]) -> str:
     at = f"{datetime.now(UTC):%H:%M:%S}"
     where = "" if data.get("turn") is None else f" {data['turn']}"
-    told = "  ".join(_told(data[name]) for name in _SHOWN if data.get(name) not in (None, "", [], {}))
-    return one_line(f"{at}Z{where:>4}  {event.name:<18}  {told}".rstrip())
+    shown = "  ".join(_shown(data[name]) for name in _SHOWN if data.get(name) not in (None, "", [], {}))
+    return one_line(f"{at}Z{where:>4}  {event.name:<18}  {shown}".rstrip())
 
 
-def _told(value: object) -> str:
+def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -16,12 +16,12 @@ Entry = Mapping[str, Any]
 def read_entries(text: str, members: Sequence[str]) -> Iterator[tuple[int, Entry]]:
     """Yield the entries of a file, numbered from 1: a JSON array, an object that has one as a member, or a line each.
 
-    members: names that the member may have. Raises: InvalidInput for a text that is none of these.
+    members: names that the member may have. Raises: InvalidInput for any other text.
     """
     try:
         value = read_json(text)
     except ValueError:
-        found = [_line(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+        found = [_line(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     else:
         found = _listed(value, members)
     for number, entry in enumerate(found, start=1):
@@ -44,7 +44,7 @@ def text_in(entry: Entry, name: str) -> str | None:
 def moment_in(entry: Entry, name: str) -> int | None:
     """Return a time of ISO 8601 in epoch milliseconds, in UTC unless it says otherwise; None when there is none.
 
-    Raises: ValueError for what is no time.
+    Raises: ValueError for any other text.
     """
     value = entry.get(name)
     if value is None or value == "":

@@ -31,7 +31,11 @@ _LINES = {"content-type": "application/x-ndjson"}
 def bring(options: argparse.Namespace, deployment: Deployment) -> int:
     """Import a file in parts, each of which is imported as a whole or not at all. To repeat it changes nothing."""
     whole = text_of(options.file)
-    found = whole.split("\n") if options.product is None else list(_converted(options, deployment.tenant_id, whole))
+    found = (
+        whole.removesuffix("\n").split("\n")
+        if options.product is None
+        else list(_converted(options, deployment.tenant_id, whole))
+    )
     done: Counter[str] = Counter()
     query = {"include_erased": "true"} if options.include_erased else {}
     for first, last, part in _parts(found):

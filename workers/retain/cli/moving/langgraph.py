@@ -26,7 +26,7 @@ def memories(text: str, *, user_at: int | None = None) -> Iterator[Memory]:
         namespace, key, value = _namespace(item.get("namespace")), text_in(item, "key"), item.get("value")
         if namespace is None or key is None or not isinstance(value, dict):
             raise invalid(number, "an item of LangGraph has a namespace, a key and a value")
-        content, rest = _told(value)
+        content, rest = _text_of(value)
         try:
             yield Memory(
                 number,
@@ -53,7 +53,7 @@ def _user(namespace: Sequence[str], user_at: int | None) -> str | None:
         raise ValueError(f"its namespace has no part {user_at}, which names the user") from error
 
 
-def _told(value: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _text_of(value: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the text of a value, and what else it has. LangMem keeps the text one level below."""
     for inner in (value, value.get("content"), value.get("value")):
         name = next((one for one in _TEXTS if isinstance(inner, dict) and text_in(inner, one)), None)

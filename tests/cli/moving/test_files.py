@@ -1,0 +1,114 @@
+"""`retain export` and `import`: a file is whole or not there, and is sent in parts that are imported once."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from retain.cli.moving import export, importing
+from retain.lifecycle.transfer.lines import MAX_BYTES, MAX_LINES
+from tests.cli.answering import Run, Server
+
+EXPORT, IMPORT = "/admin/tenants/acme/export", "/admin/tenants/acme/import"
+PAGE = '{"kind":"page","version":1,"tenant":"acme","cursor":null}\n'
+RECORD = '{"kind":"record"}\n'
+DONE = {"created": 2, "unchanged": 0, "events": 2}
+
+
+def _pages(server: Server, *texts: str) -> None:
+    last = len(texts) - 1
+    server.answers[EXPORT] = [
+        httpx.Response(200, text=text, headers={} if at == last else {"x-next-cursor": f"c{at}"})
+        for at, text in enumerate(texts)
+    ]
+
+
+def test_an_export_has_all_pages_and_its_counts(server: Server, run: Run, tmp_path: Path) -> None:
+    _pages(server, RECORD + PAGE, RECORD.strip())
+    file = tmp_path / "acme.jsonl"
+    assert run(export.main, str(file)) == (0, "record 2\n", "")
+    assert file.read_text() == RECORD + PAGE + RECORD
+    assert [dict(request.url.params) for request in server.asked] == [{}, {"cursor": "c0"}]
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_an_export_to_standard_output_has_nothing_between_its_lines(server: Server, run: Run) -> None:
+    _pages(server, RECORD)
+    assert run(export.main, "-", "--json") == (0, RECORD, '{"record": 1}\n')
+
+
+def test_an_export_that_breaks_off_leaves_no_file_of_its_name(server: Server, run: Run, tmp_path: Path) -> None:
+    server.answers[EXPORT] = [httpx.Response(200, text=RECORD, headers={"x-next-cursor": "c"}), (503, {"code": "x"})]
+    assert run(export.main, str(tmp_path / "acme.jsonl"))[0] == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["acme.jsonl.part"]
+
+
+def test_an_export_never_overwrites(server: Server, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("mine")
+    assert run(export.main, str(tmp_path / "kept"))[0] == 2
+    assert run(export.main, str(tmp_path / "no" / "folder"))[0] == 2
+    assert (tmp_path / "kept").read_text() == "mine"
+
+
+def test_a_user_s_export_is_asked_for_by_the_user(server: Server, run: Run) -> None:
+    server.answers["/admin/tenants/acme/users/a|b/export"] = [httpx.Response(200, text=RECORD)]
+    assert run(export.main, "-", "--user", "a|b")[0] == 0
+    assert server.asked[0].url.raw_path.startswith(b"/admin/tenants/acme/users/a%7Cb/export")
+    assert run(export.main, "-", "--user", "a b")[0] == 2
+
+
+def test_an_import_is_sent_in_parts_of_the_allowed_size(server: Server, run: Run, tmp_path: Path) -> None:
+    long = json.dumps({"kind": "record", "content": "x" * (MAX_BYTES // 2)})
+    (tmp_path / "f").write_text(RECORD * (MAX_LINES + 1) + f"{long}\n\n{long}\n{PAGE}")
+    server.answers[IMPORT] = [(200, DONE)] * 3
+    assert run(importing.main, str(tmp_path / "f"), "--include-erased") == (0, "created 6, events 6\n", "")
+    sizes = [(len(request.content.splitlines()), len(request.content)) for request in server.asked]
+    assert [lines for lines, _ in sizes] == [MAX_LINES, 2, 2]
+    assert all(size <= MAX_BYTES for _, size in sizes)
+    assert {request.url.params["include_erased"] for request in server.asked} == {"true"}
+    assert server.asked[0].headers["content-type"] == "application/x-ndjson"
+
+
+def test_a_file_without_its_last_page_is_reported(server: Server, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.answers[IMPORT] = [(200, DONE)]
+    monkeypatch.setattr(sys, "stdin", io.StringIO(RECORD))
+    status, _, reported = run(importing.main, "-")
+    assert (status, "cut off" in reported) == (0, True)
+
+
+def test_a_part_that_is_refused_is_named_by_its_lines(server: Server, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(RECORD * (MAX_LINES + 3))
+    refusal = {"code": "invalid_line", "detail": "line 2: its kind is not one"}
+    server.answers[IMPORT] = [(200, DONE), (400, refusal)]
+    status, printed, reported = run(importing.main, str(tmp_path / "f"))
+    assert (status, printed) == (1, "")
+    assert f"lines {MAX_LINES + 1} to {MAX_LINES + 3} of" in reported
+    assert "What came before them is imported" in reported
+    assert reported.endswith("line 2: its kind is not one (invalid_line)\n")
+
+
+def test_of_another_product_s_file_nothing_is_sent_unless_all_of_it_can_be_stored(
+    server: Server, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "m").write_text('[{"id": "1", "memory": "Likes tea."}, {"id": "2"}]')
+    assert run(importing.main, str(tmp_path / "m"), "--from", "mem0")[0] == 2
+    assert server.asked == []
+    (tmp_path / "m").write_text('[{"id": "1", "memory": "Likes tea."}]')
+    server.answers[IMPORT] = [(200, DONE)]
+    assert run(importing.main, str(tmp_path / "m"), "--from", "mem0", "--user", "ann", "--agent", "sdr")[0] == 0
+    kinds = [json.loads(line) for line in server.asked[0].content.splitlines()]
+    assert [one.get("scope", {}).get("kind") for one in kinds] == ["tenant", "agent", "user", None]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--user", "ann"], ["--agent", "sdr"], ["--user-at", "0", "--from", "mem0"], ["--from", "other"]]
+)
+def test_options_that_do_not_fit_are_refused_by_the_parser(server: Server, run: Run, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(importing.main, "-", *arguments)
+    assert ended.value.code == 2
