@@ -28,7 +28,7 @@ def command(api: httpx.Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     return run
 
 
-def test_memories_of_another_product_are_recalled_here_and_go_on_to_another_tenant(
+def test_memories_of_another_product_are_recalled_here_and_can_be_moved_to_another_tenant(
     tenant: Tenant, command: Command, tmp_path: Path
 ) -> None:
     first, second, file = tenant(), tenant(), str(tmp_path / "all.jsonl")
