@@ -31,7 +31,11 @@ class Desk:
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
         self._context = AgentsContext(
-            Tenants(deployment.sql, deployment.clock), deployment.catalogue, LocalInstances(deployment), deployment.sql
+            Tenants(deployment.sql, deployment.clock),
+            deployment.catalogue,
+            LocalInstances(deployment),
+            deployment.sql,
+            deployment.clock,
         )
 
     async def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:

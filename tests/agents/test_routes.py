@@ -26,7 +26,7 @@ Agents = Callable[..., AgentCatalogue]
 async def context_of(deployment: Deployment) -> AgentsContext:
     tenants = Tenants(deployment.sql, deployment.clock)
     await tenants.register("acme")
-    return AgentsContext(tenants, deployment.catalogue, LocalInstances(deployment), deployment.sql)
+    return AgentsContext(tenants, deployment.catalogue, LocalInstances(deployment), deployment.sql, deployment.clock)
 
 
 async def asked(

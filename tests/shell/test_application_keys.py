@@ -291,6 +291,7 @@ async def test_a_token_opens_what_is_the_user_s_and_no_other_route(application: 
     assert opened == {
         "POST /v1/agents/{tenant}/{agent_type}/run",
         "POST /v1/agents/{tenant}/{agent_type}/ag-ui",
+        "POST /v1/agents/{tenant}/mcp",
         "POST /v1/chat/completions",
         "GET /v1/models",
         "GET /v1/models/{model}",

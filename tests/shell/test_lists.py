@@ -189,6 +189,7 @@ LEFT_BY = {
     "retry_run": ("list_runs", "delete_instance"),
     "fork_run": ("list_runs", "delete_instance"),
     "run_ag_ui": ("list_runs", "delete_instance"),
+    "send_agents_message": ("list_runs", "delete_instance"),
     "create_chat_completion": ("list_runs", "delete_instance"),
 }
 """By the route that creates something: those that list it and delete it."""

@@ -22,6 +22,7 @@ EXAMPLES: Mapping[str, object] = {
         "state": {},
         "forwardedProps": {"retain": {"user": {"id": "ann"}}},
     },
+    "send_agents_message": _MESSAGE,
     "cancel_runs": {"user_id": "ann", "status": "waiting", "reason": "the order was withdrawn"},
     "cancel_run": {"reason": "the customer called"},
     "fork_run": {"turns": 0},

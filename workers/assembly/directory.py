@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def agents_context(root: Assembly) -> AgentsContext:
     """Return what the agents' routes work with."""
-    return AgentsContext(root.directory.tenants, root.directory.catalogue, root.platform.instances, root.platform.sql)
+    directory, platform = root.directory, root.platform
+    return AgentsContext(directory.tenants, directory.catalogue, platform.instances, platform.sql, bindings.now_ms)
 
 
 class Directory:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
+from typing_extensions import TypedDict
 
+from retain.admin.answers.memories import MemoriesJson, MemoryJson, MemoryWithEventsJson, RecallJson, StoredMemoryJson
 from retain.admin.context import AdminContext
 from retain.admin.memory_bodies import EditBody, MemoryBody, TurnBody, texts_of
 from retain.admin.memory_desk import MemoryDesk, Owner
@@ -69,6 +72,12 @@ class ListArguments(BodyModel):
     valid_at_ms: int | None = None
     limit: int = Field(default=50, ge=1, le=200)
     cursor: str | None = None
+
+
+class DoneJson(TypedDict):
+    """That it was done."""
+
+    done: bool
 
 
 class IdArguments(BodyModel):
@@ -186,6 +195,21 @@ _TOOLS: Mapping[str, _MemoryTool] = {
 }
 
 
+_ANSWERS: Mapping[str, Any] = {
+    "remember": StoredMemoryJson,
+    "recall": RecallJson,
+    "list": MemoriesJson,
+    "get": MemoryWithEventsJson,
+    "edit": MemoryJson,
+    "forget": DoneJson,
+}
+
+
+@cache
+def _output_schema(name: str) -> Mapping[str, object]:
+    return TypeAdapter(_ANSWERS[name]).json_schema()
+
+
 class MemoryTools:
     """The tools on one owner's memory, of which a caller sees and calls those that its role includes."""
 
@@ -200,7 +224,7 @@ class MemoryTools:
             raise InvalidInput("the cursor is not valid", code="invalid_cursor")
         return McpToolPage(
             [
-                McpTool(name, tool.description, tool.arguments.model_json_schema(), tool.hints)
+                McpTool(name, tool.description, tool.arguments.model_json_schema(), tool.hints, _output_schema(name))
                 for name, tool in _TOOLS.items()
                 if includes(self._role, tool.needs)
             ]
@@ -213,7 +237,8 @@ class MemoryTools:
             raise NoSuchTool("there is no such tool")
         if not includes(self._role, tool.needs):
             raise Forbidden(f"this tool needs the role {tool.needs}", code="role_required", needs=tool.needs)
-        return McpAnswer(json.dumps(await tool.call(self._desk, self._owner, arguments), separators=(",", ":")))
+        answered = await tool.call(self._desk, self._owner, arguments)
+        return McpAnswer(json.dumps(answered, separators=(",", ":")), structured=answered)
 
 
 async def serve(context: AdminContext, request: TypedRequest[str, OwnerQuery]) -> Response:

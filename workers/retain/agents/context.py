@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from retain.agents.calls.client import InstanceClient
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import instance_of
-from retain.ports import AgentInstances, Sql
+from retain.ports import AgentInstances, Clock, Sql
 from retain.tenants.register import Tenants
 
 
@@ -20,6 +20,7 @@ class AgentsContext:
     catalogue: AgentCatalogue
     instances: AgentInstances
     sql: Sql
+    clock: Clock
 
     def instance(self, tenant_id: str, agent_type: str, instance_id: str) -> InstanceClient:
         """Return the client of an instance whose agent exists. Raises: NotFound (code `unknown_agent`); InvalidInput."""

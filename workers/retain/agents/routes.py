@@ -19,6 +19,7 @@ from retain.agents.conversations import routes as conversations
 from retain.agents.execution.event_stream import event_stream, last_event_id, nothing_follows
 from retain.agents.forks import routes as forks
 from retain.agents.front_ends.ag_ui_routes import AG_UI, ag_ui_run_stream, wants_ag_ui
+from retain.agents.front_ends.mcp_routes import RESOURCE as AGENTS_MCP
 from retain.errors.codes import Code
 from retain.http import Request, Response, idempotency_key, json_response
 from retain.memory.conversations.reading import shown_conversation
@@ -282,5 +283,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
     ),
 )
 ROUTER: Router[AgentsContext] = Router(
-    (RESOURCE, forks.RESOURCE, AG_UI, conversations.RESOURCE), guard="Access", tenants=lambda context: context.tenants
+    (RESOURCE, forks.RESOURCE, AG_UI, AGENTS_MCP, conversations.RESOURCE),
+    guard="Access",
+    tenants=lambda context: context.tenants,
 )

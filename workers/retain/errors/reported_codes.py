@@ -17,6 +17,7 @@ ReportedCode = Literal[
     "invalid_params",
     "malformed_tool_call",
     "message_changed",
+    "missing_capability",
     "no_such_method",
     "outcome_unknown",
     "queue_deadline",

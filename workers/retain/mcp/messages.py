@@ -17,18 +17,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.errors import InvalidInput
-from retain.errors.codes import Code
+from retain.errors.codes import Code, ForeignCode
 from retain.http import Request, Response
 from retain.json_text import JsonObject
 
 HANDSHAKE_VERSIONS = ("2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE_VERSIONS = ("2026-07-28",)
+_OLDEST = HANDSHAKE_VERSIONS[0]
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 _STATUS = {METHOD_NOT_FOUND: 404}
 _REASONS: Mapping[int, Code] = {
@@ -37,18 +39,23 @@ _REASONS: Mapping[int, Code] = {
     METHOD_NOT_FOUND: "no_such_method",
     INVALID_PARAMS: "invalid_params",
     HEADER_MISMATCH: "header_mismatch",
+    MISSING_CAPABILITY: "missing_capability",
     UNSUPPORTED_VERSION: "unsupported_version",
 }
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+_NAMED_BY = {"tools/call": "name", "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}
+"""The member of a method's parameters that the header mcp-name repeats."""
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
 
 
 class McpError(Exception):
     """A request that violates the protocol. code: the JSON-RPC error code. reason: Retain's, by default that of `code`."""
 
-    def __init__(self, code: int, message: str, data: JsonObject | None = None, *, reason: Code | None = None) -> None:
+    def __init__(
+        self, code: int, message: str, data: JsonObject | None = None, *, reason: Code | ForeignCode | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
@@ -57,12 +64,18 @@ class McpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RpcMessage:
-    """One message of a client. id: None for a notification. enveloped: whether it is of the era without a handshake."""
+    """One message of a client. id: None for a notification. enveloped: whether it is of the era without a handshake.
+
+    extensions: the protocol's extensions that the client has. reads_data: whether it knows structured content, which is as
+    old as the header with its version.
+    """
 
     id: str | int | None
     method: str
     params: JsonObject
     enveloped: bool
+    extensions: frozenset[str] = frozenset()
+    reads_data: bool = True
 
 
 def read_message(request: Request) -> RpcMessage | None:
@@ -89,7 +102,8 @@ def read_message(request: Request) -> RpcMessage | None:
         _check_handshake_version(request, method)
     elif number is not None:
         _check_envelope(request, method, params, envelope)
-    return RpcMessage(number, method, params, envelope is not None)
+    reads_data = envelope is not None or request.headers.get("mcp-protocol-version", _OLDEST) != _OLDEST
+    return RpcMessage(number, method, params, envelope is not None, _extensions(envelope or {}), reads_data)
 
 
 def id_of(request: Request) -> str | int | None:
@@ -137,11 +151,17 @@ def _check_envelope(request: Request, method: str, params: JsonObject, meta: Jso
         raise McpError(HEADER_MISMATCH, "the header mcp-protocol-version is not the version in params._meta")
     if headers.get("mcp-method") != method:
         raise McpError(HEADER_MISMATCH, "the header mcp-method is not the message's method")
-    name = params.get("name")
-    if method == "tools/call" and name is not None and _decoded(headers.get("mcp-name")) != name:
-        raise McpError(HEADER_MISMATCH, "the header mcp-name is not the called tool's name")
+    name = params.get(_NAMED_BY.get(method, ""))
+    if name is not None and _decoded(headers.get("mcp-name")) != name:
+        raise McpError(HEADER_MISMATCH, f"the header mcp-name is not the message's {_NAMED_BY[method]}")
     if version not in ENVELOPE_VERSIONS:
         raise _unsupported(str(version), ENVELOPE_VERSIONS)
+
+
+def _extensions(meta: JsonObject) -> frozenset[str]:
+    capabilities = meta.get(_CAPABILITIES_KEY)
+    named = capabilities.get("extensions") if isinstance(capabilities, dict) else None
+    return frozenset(named) if isinstance(named, dict) else frozenset()
 
 
 def _unsupported(requested: str, supported: Sequence[str]) -> McpError:

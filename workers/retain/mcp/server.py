@@ -20,17 +20,22 @@ from retain.mcp.messages import (
     refusal,
     result,
 )
-from retain.mcp.tools import McpTool, McpTools
+from retain.mcp.tasks import EXTENSION, McpTask, McpTasks, is_of_tasks, shown_task, takes_tasks, task_answer
+from retain.mcp.tools import McpAnswer, McpTool, McpTools
 from retain.version import __version__
 
+TWICE_CHARACTERS = 256 * 1024
+"""Longest answer that is sent as text and as data: a longer one would take twice the memory."""
 LIST_TTL_MS = 60_000
 """How long a client may treat a list of tools as current: as long as KV may lag."""
 
 
-async def answer(request: Request, tools: McpTools, name: str, instructions: str) -> Response:
+async def answer(
+    request: Request, tools: McpTools, name: str, instructions: str, tasks: McpTasks | None = None
+) -> Response:
     """Return the answer to a request's message. The caller has refused requests from pages of other origins.
 
-    name, instructions: how the server introduces itself.
+    name, instructions: how the server introduces itself. tasks: the tools once more, if their calls may become tasks.
     A violation of the protocol is answered as a JSON-RPC error, a tool's failure as a failed call.
     Raises: what listing the tools raises.
     """
@@ -41,13 +46,18 @@ async def answer(request: Request, tools: McpTools, name: str, instructions: str
     if message is None or message.id is None:
         return accepted()
     try:
-        return result(message, await _respond(message, tools, name, instructions))
+        return result(message, await _respond(message, tools, tasks, name, instructions))
     except McpError as error:
         return refusal(error, message.id, enveloped=message.enveloped)
 
 
-async def _respond(message: RpcMessage, tools: McpTools, name: str, instructions: str) -> Mapping[str, object]:
-    introduction = {"capabilities": {"tools": {}}, "instructions": instructions}
+async def _respond(
+    message: RpcMessage, tools: McpTools, tasks: McpTasks | None, name: str, instructions: str
+) -> Mapping[str, object]:
+    capabilities: dict[str, object] = {"tools": {}}
+    if tasks is not None and message.enveloped:
+        capabilities["extensions"] = {EXTENSION: {}}
+    introduction = {"capabilities": capabilities, "instructions": instructions}
     server = {"name": name, "version": __version__}
     match message.method:
         case "initialize" if not message.enveloped:
@@ -63,7 +73,10 @@ async def _respond(message: RpcMessage, tools: McpTools, name: str, instructions
         case "tools/list":
             return await _list(message, tools)
         case "tools/call":
-            return await _call(message, tools)
+            return await _call(message, tools, tasks)
+        case _ if is_of_tasks(message):
+            found = await task_answer(message, tasks)
+            return _shown_task(found, message) if isinstance(found, McpTask) else found
         case other:
             raise McpError(METHOD_NOT_FOUND, f"there is no method '{other}'")
 
@@ -84,22 +97,37 @@ async def _list(message: RpcMessage, tools: McpTools) -> Mapping[str, object]:
 
 def _shown(tool: McpTool) -> Mapping[str, object]:
     shown = {"name": tool.name, "description": tool.description, "inputSchema": dict(tool.input_schema)}
-    return {**shown, "annotations": dict(tool.hints)} if tool.hints else shown
+    more = {"outputSchema": tool.output_schema, "annotations": tool.hints}
+    return shown | {name: dict(value) for name, value in more.items() if value}
 
 
-async def _call(message: RpcMessage, tools: McpTools) -> Mapping[str, object]:
+async def _call(message: RpcMessage, tools: McpTools, tasks: McpTasks | None) -> Mapping[str, object]:
     name, arguments = message.params.get("name"), message.params.get("arguments") or {}
     if not isinstance(name, str) or not isinstance(arguments, dict):
         raise McpError(INVALID_PARAMS, "name must be a text and arguments an object")
     try:
+        if tasks is not None and takes_tasks(message):
+            return {**_shown_task(await tasks.start(name, arguments), message), "resultType": "task"}
         given = await tools.call(name, arguments)
     except NoSuchTool as error:
         raise McpError(INVALID_PARAMS, f"there is no tool '{name}'", reason="no_such_tool") from error
     except RetainError as error:
         return _failed(error)
+    return _called(given, message)
+
+
+def _called(given: McpAnswer, message: RpcMessage) -> Mapping[str, object]:
+    """Return the result of a call: as text, and as data for clients that know data; a long one only once."""
     if given.refusal is not None:
         return _failed(given.refusal, given.text)
-    return {"content": [_text(given.text)], "isError": False}
+    if given.structured is None or not message.reads_data:
+        return {"content": [_text(given.text)], "isError": False}
+    text = given.text if len(given.text) <= TWICE_CHARACTERS else "The answer is in structuredContent."
+    return {"content": [_text(text)], "structuredContent": given.structured, "isError": False}
+
+
+def _shown_task(task: McpTask, message: RpcMessage) -> dict[str, object]:
+    return shown_task(task, None if task.answer is None else _called(task.answer, message))
 
 
 def _failed(error: RetainError, own_words: str = "") -> Mapping[str, object]:

@@ -15,12 +15,14 @@ class McpTool:
     """A tool as clients see it.
 
     input_schema: JSON Schema of type object. hints: the protocol's annotations, such as `idempotentHint`.
+    output_schema: JSON Schema of the structured content of each answer that reports success; None if they have none.
     """
 
     name: str
     description: str
     input_schema: Mapping[str, object]
     hints: Mapping[str, bool] = field(default_factory=dict)
+    output_schema: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,14 @@ class McpToolPage:
 
 @dataclass(frozen=True, slots=True)
 class McpAnswer:
-    """The result of a call. refusal: what went wrong, if it did; the text is then what the tool itself answered."""
+    """The result of a call. refusal: what went wrong, if it did; the text is then what the tool itself answered.
+
+    structured: the same as data, which fits the tool's output schema.
+    """
 
     text: str
     refusal: RetainError | None = None
+    structured: Mapping[str, object] | None = None
 
 
 class McpTools(Protocol):

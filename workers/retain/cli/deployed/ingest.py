@@ -99,9 +99,7 @@ def _transcript(text: str) -> list[dict[str, object]]:
         elif messages:
             messages[-1][1].append(line.rstrip())
         elif line.strip():
-            raise InvalidInput(
-                f"line {number} is neither JSON nor `Name: text`", code=ForeignCode("usage")
-            )
+            raise InvalidInput(f"line {number} is neither JSON nor `Name: text`", code=ForeignCode("usage"))
     return [{"speaker": who, "content": "\n".join(lines).strip()} for who, lines in messages]
 
 
