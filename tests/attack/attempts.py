@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +28,7 @@ GATEWAY = tuple(route for route in ROUTES if route.guard == "API key")
 """The routes of the tool proxy."""
 _SECRET = ("cf-access-jwt-assertion", "authorization")
 _PROFILES = "/client/v4/accounts/{account}/agent-memory/namespaces/{tenant}/profiles"
+_ENVELOPE = b"io.modelcontextprotocol/protocolVersion"
 _HEXADECIMAL = re.compile(r"[0-9a-f]{32}")
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
@@ -75,6 +77,7 @@ class Attacker:
             "POST /admin/tenants/{tenant}/mcp": self._memory_message,
             "POST /admin/tenants/{tenant}/import": self._lines,
             f"POST {_PROFILES}/{{profile}}/ingest": self._conversation,
+            "POST /v1/agents/{tenant}/mcp": self._agents_message,
             "POST /v1/chat/completions": self._chat,
             "POST /v1/agents/{tenant}/{agent_type}/ag-ui": self._ag_ui,
             "POST /api/v1/tools/{tool_name}": lambda: _json({"order_id": self._values.known("id")}),
@@ -96,7 +99,10 @@ class Attacker:
                 path = applications_path(path)
         elif self._rng.random() < 0.995:
             headers |= self._token
-        return Attempt(f"{route.method} {route.path}", route.method, path, headers, self._body(route))
+        body = self._body(route)
+        if body is not None and _ENVELOPE in body:
+            headers |= _repeated(body)
+        return Attempt(f"{route.method} {route.path}", route.method, path, headers, body)
 
     def _as_application(self) -> Mapping[str, str]:
         """Return the header of an application or of its user; sometimes with something changed."""
@@ -211,6 +217,19 @@ class Attacker:
         name = self._rng.choice((TOOL, TOOL, TOOL, f"{VICTIM}:{TOOL}", self._values.hostile()))
         return self._message(name, {"order_id": self._values.known("id")})
 
+    def _agents_message(self) -> bytes:
+        """Return a call of an agent, or a message about a run as a task, of either tenant."""
+        values, rng = self._values, self._rng
+        agent_type, instance_id = values.known("agent_type"), values.known("instance_id")
+        if rng.random() < 0.5:
+            return self._message(agent_type, {"input": values.order(), "instance_id": instance_id})
+        task_id = f"{agent_type}.{instance_id}.{values.known('run_id')}" if rng.random() < 0.9 else values.hostile()
+        method = rng.choice(("tasks/get", "tasks/get", "tasks/update", "tasks/cancel"))
+        capabilities: dict[str, object] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+        meta = {_ENVELOPE.decode(): "2026-07-28", "io.modelcontextprotocol/clientCapabilities": capabilities}
+        params = {"taskId": task_id, "inputResponses": {"1.0": {"action": "accept"}}, "_meta": meta}
+        return _json({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+
     def _conversation(self) -> bytes:
         messages = [
             {"role": self._rng.choice(("user", "assistant")), "content": one["content"]}
@@ -306,6 +325,14 @@ def _sensible(content: dict[str, object], rng: Random) -> None:
         content.pop("user" if "subject" in content else "subject", None)
     if {"since_ms", "until_ms"} <= content.keys():
         content.pop("since_ms")
+
+
+def _repeated(body: bytes) -> dict[str, str]:
+    """Return the headers that repeat what a message of MCP has in its body."""
+    message = json.loads(body)
+    named = message["params"]["taskId"].encode("utf-8", "surrogatepass")
+    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": message["method"]}
+    return {**headers, "mcp-name": f"=?base64?{base64.b64encode(named).decode()}?="}
 
 
 def _text(value: object) -> str:

@@ -58,7 +58,7 @@ async def test_the_victim_has_a_canary_in_every_store_and_the_attacker_knows_non
         assert not evidence.changes(attacked.rows()), "what the attacker has of its own changes nothing"
 
 
-RUNNING = ("create_run", "run_ag_ui", "create_chat_completion")
+RUNNING = ("create_run", "run_ag_ui", "send_agents_message", "create_chat_completion")
 """The routes that run an agent."""
 
 
