@@ -157,6 +157,41 @@ def test_two_queries_are_compared(page: Page) -> None:
     expect(page.get_by_role("region").first.get_by_role("link").first).to_be_visible()
 
 
+def test_a_schedule_is_paused_resumed_and_deleted(page: Page, api: httpx.Client) -> None:
+    tenant_id = _tenant_of(page)
+    planned = {
+        "agent_type": "sdr",
+        "input": "Which contacts answered?",
+        "cron": "0 9 1 1 *",
+        "timezone": "Europe/Lisbon",
+    }
+    assert api.post(f"/admin/tenants/{tenant_id}/schedules", json=planned).status_code == 201
+    assert api.put(f"/admin/tenants/{tenant_id}/quotas", json={"memories": 1_000}).is_success
+    page.get_by_role("link", name="Operations").click()
+    row = page.locator("li").filter(has_text="0 9 1 1 * (Europe/Lisbon)")
+    expect(row).to_contain_text("next")
+    expect(page.locator("li").filter(has_text="Memories")).to_contain_text("left")
+    row.get_by_role("button", name="Pause").click()
+    expect(row).to_contain_text("paused")
+    row.get_by_role("button", name="Resume").click()
+    expect(row).to_contain_text("next")
+    page.once("dialog", lambda dialog: dialog.accept())
+    row.get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("Nothing is scheduled.")).to_be_visible()
+
+
+def test_what_is_near_a_memory_is_shown_with_it(page: Page, api: httpx.Client) -> None:
+    other = {
+        "content": "Refund declined for sara@example.com: order SO-4412, scratched mug",
+        "agent_type": "refund_decision",
+    }
+    assert api.post(f"/admin/tenants/{_tenant_of(page)}/memories", json=other).status_code == 201
+    page.get_by_role("link", name="Memory").click()
+    page.get_by_role("link", name=_KNOWN).click()
+    expect(page.get_by_role("heading", name="Near it")).to_be_visible()
+    expect(page.locator(".recalled a").first).to_have_text(other["content"])
+
+
 def test_operations_say_that_the_deployment_is_ready(page: Page) -> None:
     page.get_by_role("link", name="Operations").click()
     expect(page.get_by_text("ready, version")).to_be_visible()

@@ -5,6 +5,7 @@ import { Failure, Show, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { time } from "../shown.ts";
 import { History } from "./history.tsx";
+import { Near } from "./near.tsx";
 
 /** One memory: what it says, where it comes from, and what became of it. */
 export function MemoryView({ retain, id }: { retain: Retain; id: string }) {
@@ -27,6 +28,7 @@ export function MemoryView({ retain, id }: { retain: Retain; id: string }) {
               <><dt>Replaced by</dt><dd><a href={addressOf(memory.tenant_id, "memory", memory.superseded_by)}>{memory.superseded_by}</a></dd></>
             )}
           </dl>
+          <Near retain={retain} memory={memory} />
           <h2>History</h2>
           <History events={memory.events} />
         </>

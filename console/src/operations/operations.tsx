@@ -1,11 +1,12 @@
 import type { Retain } from "retain-client";
 
 import { Show, useLoaded } from "../loading.tsx";
-import { text } from "../shown.ts";
 import { Costs } from "./costs.tsx";
 import { GivenUp } from "./given-up.tsx";
 import { History } from "./history.tsx";
 import { Keys } from "./keys.tsx";
+import { Quotas } from "./quotas.tsx";
+import { Schedules } from "./schedules.tsx";
 import { Webhooks } from "./webhooks.tsx";
 
 const REFRESH_MS = 10_000;
@@ -20,10 +21,6 @@ interface Readiness {
 /** Whether the system is well, what it gave up, and who may reach it. */
 export function OperationsView({ retain }: { retain: Retain }) {
   const ready = useLoaded(async () => (await fetch("/readyz")).json() as Promise<Readiness>, [], REFRESH_MS);
-  const quotas = useLoaded(async () => {
-    const params = { path: { tenant: retain.tenant } };
-    return (await retain.api.GET("/v1/tenants/{tenant}/quotas", { params })).data!;
-  }, []);
   return (
     <>
       <h1>Operations</h1>
@@ -37,8 +34,8 @@ export function OperationsView({ retain }: { retain: Retain }) {
         )}
       </Show>
       <GivenUp retain={retain} />
-      <h2>Quotas</h2>
-      <Show of={quotas}>{(value) => <pre>{text(value)}</pre>}</Show>
+      <Schedules retain={retain} />
+      <Quotas retain={retain} />
       <Costs retain={retain} />
       <Keys retain={retain} />
       <Webhooks retain={retain} />
