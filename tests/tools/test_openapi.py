@@ -66,7 +66,7 @@ def test_an_operation_says_which_role_and_which_scope_it_needs() -> None:
     assert DOCUMENT["paths"]["/healthz"]["get"]["security"] == []
 
 
-UNTYPED = {"call_tool", "send_gateway_message", "send_memory_message"}
+UNTYPED = {"call_tool", "send_agents_message", "send_gateway_message", "send_memory_message"}
 """What an upstream answers, and messages of a protocol with a specification of its own."""
 
 

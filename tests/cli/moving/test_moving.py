@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.cli.moving import langgraph, mem0, zep
-from retain.cli.moving.memory import Destination, Memory, lines
+from retain.cli.moving.memory import ForeignMemory, ImportTarget, lines
 from retain.errors import InvalidInput
 from retain.lifecycle.importing import Imported, import_lines
 from retain.memory.records.limits import MAX_METADATA_BYTES, MAX_PART_BYTES
@@ -21,7 +21,7 @@ from retain.memory.semantic import RecallQuery
 from tests.lifecycle.world import World, living
 
 HERE = Path(__file__).parent
-Reader = Callable[[str], Iterator[Memory]]
+Reader = Callable[[str], Iterator[ForeignMemory]]
 READERS: dict[str, tuple[Reader, str]] = {
     "mem0": (mem0.memories, "mem0.json"),
     "zep": (zep.memories, "zep.json"),
@@ -36,8 +36,8 @@ def world() -> Iterator[World]:
         yield world
 
 
-def _to(product: str = "mem0", tenant: str = "acme", **more: Any) -> Destination:
-    return Destination(tenant, product, more.get("agent_type"), more.get("user_id"), 1_600_000_000_000)
+def _to(product: str = "mem0", tenant: str = "acme", **more: Any) -> ImportTarget:
+    return ImportTarget(tenant, product, more.get("agent_type"), more.get("user_id"), 1_600_000_000_000)
 
 
 def _text(product: str) -> str:

@@ -356,6 +356,7 @@ def test_only_the_runtime_makes_scopes() -> None:
         "agent_memory/names.py",  # from the profile of a checked path
         "agents/identity.py",
         "agents/toolbox.py",  # for a user whom several agents share
+        "cli/moving/memory.py",  # on the reader's machine, for the lines of an import, which the Worker checks
         "evaluation/case_run.py",  # for a case's scratch tenant
         "ingest/jobs.py",  # from the job's row
         "memory/writing/calls.py",  # from what another object of the tenant sent its writer

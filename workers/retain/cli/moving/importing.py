@@ -18,7 +18,7 @@ from retain.cli.deployed.connection import Deployment, add_target, run_deployed
 from retain.cli.deployed.line_files import kind_of, print_counts, text_of
 from retain.cli.deployed.terminal import one_line
 from retain.cli.moving import langgraph, mem0, zep
-from retain.cli.moving.memory import Destination, Memory, lines
+from retain.cli.moving.memory import ForeignMemory, ImportTarget, lines
 from retain.errors import RetainError
 from retain.identifiers import check_agent_type
 from retain.json_text import read_json
@@ -57,8 +57,8 @@ def bring(options: argparse.Namespace, deployment: Deployment) -> int:
 def _converted(options: argparse.Namespace, tenant_id: str, whole: str) -> Iterator[str]:
     undated_ms = 0 if options.file == "-" else int(Path(options.file).stat().st_mtime * 1000)
     agent_type = None if options.agent is None else check_agent_type(options.agent)
-    to = Destination(tenant_id, options.product, agent_type, options.user, undated_ms)
-    readers: Mapping[str, Callable[[str], Iterator[Memory]]] = {
+    to = ImportTarget(tenant_id, options.product, agent_type, options.user, undated_ms)
+    readers: Mapping[str, Callable[[str], Iterator[ForeignMemory]]] = {
         "mem0": mem0.memories,
         "zep": zep.memories,
         "langgraph": partial(langgraph.memories, user_at=options.user_at),

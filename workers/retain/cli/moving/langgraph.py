@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from retain.cli.moving.entries import invalid, moment_in, read_entries, text_in
-from retain.cli.moving.memory import Memory
+from retain.cli.moving.memory import ForeignMemory
 
 _TEXTS = ("content", "text", "memory", "data", "fact")
 """Members of a value that hold its text, in the order in which they are looked for."""
 
 
-def memories(text: str, *, user_at: int | None = None) -> Iterator[Memory]:
+def memories(text: str, *, user_at: int | None = None) -> Iterator[ForeignMemory]:
     """Yield the memories of a file. A value without a text of its own is stored as JSON.
 
     user_at: which part of a namespace, from 0 or from the end below 0, names the user. None: no part.
@@ -28,7 +28,7 @@ def memories(text: str, *, user_at: int | None = None) -> Iterator[Memory]:
             raise invalid(number, "an item of LangGraph has a namespace, a key and a value")
         content, rest = _text_of(value)
         try:
-            yield Memory(
+            yield ForeignMemory(
                 number,
                 json.dumps([*namespace, key]),
                 content,

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from retain.cli.moving.entries import invalid, moment_in, present, read_entries, text_in
-from retain.cli.moving.memory import Memory
+from retain.cli.moving.memory import ForeignMemory
 
 _KEPT = ("agent_id", "app_id", "run_id", "actor_id", "role", "categories")
 
 
-def memories(text: str) -> Iterator[Memory]:
+def memories(text: str) -> Iterator[ForeignMemory]:
     """Yield the memories of a file. What mem0 knows next to a memory becomes metadata of its own name.
 
     Raises: InvalidInput (code `invalid_export`), naming the entry.
@@ -26,7 +26,7 @@ def memories(text: str) -> Iterator[Memory]:
         if not isinstance(metadata, dict):
             raise invalid(number, "its metadata is not an object")
         try:
-            yield Memory(
+            yield ForeignMemory(
                 number,
                 source_id,
                 content,

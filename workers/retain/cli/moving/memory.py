@@ -22,7 +22,7 @@ _DRAWN_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class ForeignMemory:
     """A memory as another product has it.
 
     number: its entry in the file, from 1. source_id: its id there. user_id: whose it is, None for the whole tenant.
@@ -42,7 +42,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class ImportTarget:
     """Where memories go.
 
     agent_type: the agent that alone may know them, if any. user_id: whose those are that name no user, None for the whole
@@ -56,7 +56,7 @@ class Destination:
     undated_ms: int
 
 
-def lines(memories: Iterable[Memory], to: Destination) -> Iterator[str]:
+def lines(memories: Iterable[ForeignMemory], to: ImportTarget) -> Iterator[str]:
     """Yield the lines of an import: each scope before its first record. Of equal contents of a scope the first is kept.
 
     Raises: InvalidInput, after all were read, that names each entry which cannot be stored.
@@ -87,7 +87,7 @@ def lines(memories: Iterable[Memory], to: Destination) -> Iterator[str]:
         raise InvalidInput("\n".join(shown), code=ForeignCode("invalid_export"))
 
 
-def _record(memory: Memory, scope: Scope, to: Destination) -> Record:
+def _record(memory: ForeignMemory, scope: Scope, to: ImportTarget) -> Record:
     recorded = to.undated_ms if memory.recorded_at_ms is None else memory.recorded_at_ms
     valid_from = recorded if memory.valid_from_ms is None else memory.valid_from_ms
     valid_to = memory.valid_to_ms

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from retain.cli.moving.entries import Entry, invalid, moment_in, present, read_entries, text_in
-from retain.cli.moving.memory import Memory
+from retain.cli.moving.memory import ForeignMemory
 from retain.memory.records.object_keys import key_of
 
 _KEPT = ("attributes", "name", "episodes", "episode_uuids", "source_node_uuid", "target_node_uuid")
 
 
-def memories(text: str) -> Iterator[Memory]:
+def memories(text: str) -> Iterator[ForeignMemory]:
     """Yield the facts of a file. A fact whose nodes have no names is text alone.
 
     Its object is part of the predicate, so that facts of several objects hold side by side, as they do in the graph.
@@ -26,7 +26,7 @@ def memories(text: str) -> Iterator[Memory]:
             raise invalid(number, "an edge of Zep has a uuid and a fact")
         try:
             ends = moment_in(edge, "invalid_at")
-            yield Memory(
+            yield ForeignMemory(
                 number,
                 source_id,
                 content,
