@@ -92,8 +92,8 @@ metrics: .venv/.ready ## print the measures of the code and the graph of its imp
 metrics-page: .venv/.ready ## write the figures of docs/metrics.md and docs/testing.md again
 	@$(VENV) -m tools.metrics --write
 
-bench: setup ## measure the proxy and a run; the table goes to docs/performance.md
-	$(VENV) -m benchmarks.run
+bench: setup ## compare in one run, tables for docs/performance.md; errors only: make bench QUICK=1
+	@$(VENV) -m benchmarks.run $(if $(QUICK),--quick)
 
 bench-recall: setup ## measure recall on conversation data: make bench-recall DATA=folder
 	@test -n "$(DATA)" || { echo "give the data: make bench-recall DATA=folder-of-jsonl.gz"; exit 2; }

@@ -29,6 +29,7 @@ import httpx
 
 from benchmarks.agent import seed_records, sentence
 from benchmarks.connection import Connection
+from benchmarks.harness.processes import of_group, usage_of
 from benchmarks.stores import cpu_ms
 from retain.cli.project import Project
 from retain.cli.wrangler_kv import wrangler_of
@@ -166,12 +167,7 @@ def bursts(base_url: str) -> Iterator[tuple[str, str]]:
 
 def resident_mb(group: int) -> int:
     """Return the resident memory of the processes of a group, in MB. Linux only."""
-    pages = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has just ended
-            fields = stat.read_text().rpartition(")")[2].split()
-            pages += int(fields[21]) if int(fields[2]) == group else 0
-    return pages * 4096 // 1_000_000
+    return usage_of(of_group(group)).resident_bytes // 1_000_000
 
 
 @contextmanager

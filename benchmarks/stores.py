@@ -11,13 +11,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
-import os
 import random
 import statistics
 import tempfile
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +23,7 @@ import httpx
 
 from benchmarks.agent import sentence
 from benchmarks.connection import Connection
+from benchmarks.harness.processes import of_group, usage_of
 from tools.local_server import serving
 
 WARMING_S = 2
@@ -80,13 +79,7 @@ async def load(
 
 def cpu_ms(group: int) -> float:
     """Return the processor time that the processes of a group have used, in milliseconds. Linux only."""
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has just ended
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[2]) == group:
-                ticks += int(fields[11]) + int(fields[12])
-    return ticks * 1000 / os.sysconf("SC_CLK_TCK")
+    return usage_of(of_group(group)).cpu_ms
 
 
 def problem_of(client: httpx.Client, tenant: str) -> str | None:

@@ -105,11 +105,9 @@ class Default(WorkerEntrypoint):
     """The Worker's entrypoint."""
 
     async def fetch(self, incoming: Any) -> Any:
-        """Answer a tool call, or a constant at `/constant`."""
+        """Answer a tool call."""
         request = incoming.js_object
         path = request.url[request.url.index("/", 8) :]
-        if path == "/constant":
-            return js.Response.new("constant")
         _spare_turns()
         request_id = new_id()
         try:

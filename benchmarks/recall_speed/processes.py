@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
+
+from benchmarks.harness.processes import cpu_by_role
 
 APP = "Worker, D1 and the stand-in"
 """One workerd, one thread: the application's isolate, D1's SQLite and the vector stand-in."""
@@ -16,14 +16,7 @@ def used_ms(group: int, state: Path) -> Counter[str]:
 
     state: the server's folder; the workerd with files in it is the one that runs the Worker.
     """
-    found: Counter[str] = Counter()
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has just ended
-            fields = (process / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[2]) == group:
-                ticks = int(fields[11]) + int(fields[12])
-                found[_role(process, str(state))] += round(ticks * 1000 / os.sysconf("SC_CLK_TCK"))
-    return found
+    return cpu_by_role(group, lambda pid: _role(Path("/proc") / str(pid), str(state)))
 
 
 def _role(process: Path, state: str) -> str:

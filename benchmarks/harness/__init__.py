@@ -1,0 +1,1 @@
+"""What benchmarks that compare use: bare workerd, contestants in turn, process accounting, figures, reports."""
