@@ -139,6 +139,8 @@ def test_the_newest_episodes_and_the_best_records_are_kept_longest() -> None:
     memory: dict[str, Any] = {"records": ["r1 " + "y" * 1000, "r2 " + "y" * 1000]}
     context = made(600, **memory)
     assert ([one.record.id for one in context.records], context.cut) == (["id-1"], {"records": 1})
+    assert len(context.left_out) == 1
+    assert context.left_out[0].record.id != "id-1"
     context = made(600, episodes=["e1 " + "z" * 1000, "e2 " + "z" * 1000])
     assert ([one.turn for one in context.episodes], context.cut) == ([2], {"episodes": 1})
 

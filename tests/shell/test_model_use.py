@@ -10,6 +10,7 @@ from datetime import date
 import pytest
 
 from retain.agents.runs.owed import CloseRun
+from retain.identifiers import new_id
 from retain.retention import DAY_MS, prune
 from retain.tenants.model_use import WantedUse, model_use, use_rules
 from tests.shell.worker import Worker, serving
@@ -218,3 +219,17 @@ async def test_a_list_reads_its_own_rows_in_order(agent: str | None) -> None:
         await model_use(planned, "acme", wanted, limit=10, cursor="20000/sdr/small")
     assert len(planned.steps) == 1, "nothing is sorted"
     assert planned.steps[0].startswith("SEARCH model_use USING")
+
+
+async def test_each_answer_of_a_run_s_model_has_its_cost() -> None:
+    async with serving(MODEL_PRICES=PRICES) as worker:
+        await worker.tenant()
+        run_id = new_id()
+        await begin(worker, run_id)
+        answered = {"turn": 1, "content": "yes", "calls": [], "input_tokens": 1000, "output_tokens": 100}
+        for seq, (kind, data) in enumerate((("model_asked", {"turn": 1}), ("model_answered", answered)), start=1):
+            sql = "INSERT INTO run_events (run_id, seq, tenant_id, kind, turn, data, at_ms) VALUES (?, ?, 'acme', ?, 1, ?, 0)"
+            await worker.rows(sql, run_id, seq, kind, json.dumps(data))
+        asked, paid = (await worker.request("GET", f"/admin/agents/acme/runs/{run_id}/events")).content["events"]
+        assert "cost" not in asked
+        assert paid["cost"] == {"value": 0.003, "currency": "EUR"}

@@ -260,3 +260,22 @@ async def test_an_owner_restores_no_backup_of_a_tenant_that_they_do_not_own(guar
     refused = await ada.asks("POST", path, {"from": "other"})
     assert (refused.status, refused.content["code"], refused.content["tenant"]) == (403, "role_required", "other")
     assert (await ada.asks("POST", path, {})).content["code"] == "no_such_backup"
+
+
+async def test_what_a_caller_may_do_is_what_the_routes_let_them_do(ada: Ada) -> None:
+    path = "/admin/tenants/acme/access"
+    assert (await ada.asks("GET", path)).status == 403
+    for role in ROLES:
+        await ada.holds(role)
+        own = (await ada.asks("GET", path)).content
+        assert (own["name"], own["role"], own["everywhere"]) == ("ada@example.com", role, None)
+        allowed = set(own["operations"])
+        for route in ROUTES.values():
+            if route.tenant_in == "path" and "{tenant}" in route.path and not route.path.startswith(NAMESPACES):
+                assert (route.name in allowed) == includes(role, route.needs or "owner"), route.name
+            elif route.tenant_in == "deployment":
+                assert route.name not in allowed
+    await ada.holds("owner", "/admin")
+    own = (await ada.asks("GET", path)).content
+    assert own["everywhere"] == "owner"
+    assert {"register_tenant", "get_key_migration", "advance_key_migration"} <= set(own["operations"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import bindings
 from assembly.scheduled import continued, repeatable, restoring_of
@@ -14,6 +15,7 @@ from retain.models.prices import read_prices
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
+    from retain.routing.route import Route
 
 
 def admin_context(root: Assembly) -> AdminContext:
@@ -41,7 +43,18 @@ def admin_context(root: Assembly) -> AdminContext:
         backups=lambda: root.lifecycle.backups,
         restoring=lambda: restoring_of(root),
         prices=lambda: read_prices(root.platform.settings.model_prices),
+        routes=_routes,
     )
+
+
+def _routes() -> Iterator[Route[Any]]:
+    """Yield the routes of all areas that ask for a role."""
+    from retain.admin.routes import ROUTER as ADMIN
+    from retain.agents.front_ends.chat_routes import ROUTER as CHAT
+    from retain.agents.routes import ROUTER as AGENTS
+
+    for router in (ADMIN, AGENTS, CHAT):
+        yield from router.routes
 
 
 def replaying_of(root: Assembly) -> Replaying:

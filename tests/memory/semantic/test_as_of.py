@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from retain.memory.recall.as_of import list_known
+from retain.memory.records.listing import Listing
 from tests.memory.semantic.substrate import AGENT, PERSON, TENANT, Substrate
 
 CITY: dict[str, Any] = {"subject": "ann", "predicate": "lives_in"}
@@ -165,3 +167,30 @@ async def test_superseded_facts_do_not_crowd_out_what_was_valid_then(substrate: 
         assert await substrate.found("Ann lives in city number", AGENT, as_of_ms=at_ms, top_k=1) == [
             f"Ann lives in city number {number}."
         ]
+
+
+async def test_a_list_has_what_was_known_in_the_state_that_it_had(substrate: Substrate) -> None:
+    async def known(at_ms: int, **wanted: Any) -> list[str]:
+        found: list[str] = []
+        cursor: str | None = None
+        while True:
+            listing = Listing(known_at_ms=at_ms, limit=1, cursor=cursor, **{"held_at_ms": at_ms, **wanted})
+            page, cursor = await list_known(substrate.d1, TENANT, listing)
+            found += [record.content for record in page]
+            if cursor is None:
+                return found
+
+    start = substrate.clock()
+    edited = await substrate.store("Ann likes tea.", metadata={"checked": False})
+    await substrate.store(BERLIN, **CITY)
+    substrate.clock.advance(HOUR)
+    await substrate.store(MUNICH, **CITY)
+    await substrate.memory().edit(edited, {"content": "Ann likes coffee.", "metadata": {"checked": True}}, PERSON)
+    now = substrate.clock()
+    assert await known(start - 1) == []
+    assert await known(now - 1) == ["Ann likes tea.", BERLIN]
+    assert await known(now) == ["Ann likes coffee.", MUNICH]
+    assert await known(now, held_at_ms=None) == ["Ann likes coffee.", BERLIN, MUNICH]
+    assert await known(now - 1, filter={"checked": False}) == ["Ann likes tea."]
+    assert await known(now, filter={"checked": False}) == []
+    assert await known(now - 1, filter={"checked": True}) == []

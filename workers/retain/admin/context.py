@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from retain.admin.replaying import Replaying
 from retain.application_keys.keys import ApplicationKeys
@@ -24,6 +25,7 @@ from retain.models.prices import ModelPrices
 from retain.namespace import Namespace
 from retain.ports import Background, Clock, Sql
 from retain.roles.grants import Grants
+from retain.routing.route import Route
 from retain.tenants.register import Tenants
 from retain.webhooks.delivery_log import DeliveryLog
 from retain.webhooks.endpoints import Webhooks
@@ -48,7 +50,7 @@ class AdminContext:
     parked errors. grants: who holds which role. keys, tokens: of applications and of their users. webhooks,
     deliveries: return where applications hear of runs, and the log of it. backups, restoring: return
     what backs tenants up, and what restores them. prices: returns those of models, raising Misconfigured for an invalid
-    setting.
+    setting. routes: returns those of all areas.
     """
 
     tenants: Tenants
@@ -73,6 +75,7 @@ class AdminContext:
     backups: Callable[[], Backups]
     restoring: Callable[[], Restoring]
     prices: Callable[[], ModelPrices]
+    routes: Callable[[], Iterable[Route[Any]]]
 
     def scope(
         self, tenant_id: str, agent_type: str | None = None, house: str | None = None, user_id: str | None = None

@@ -63,7 +63,8 @@ class RecallBody(BodyModel):
 
     min_score: leave out what is less relevant, 0 to 1. as_of_ms: what was known then. valid_at_ms: what was or will be valid
     then, as far as is known now or was known at `as_of_ms`. context: the last turns of the conversation before the query,
-    oldest first.
+    oldest first. explain: with the parts of each score, and what found it. runners_up: how many of the best candidates after
+    those are shown too, 0 to 20.
     """
 
     query: str
@@ -77,3 +78,4 @@ class RecallBody(BodyModel):
     filter: dict[str, JsonValue] = Field(default_factory=dict)
     context: list[str | TurnBody] = Field(default_factory=list)
     explain: bool = False
+    runners_up: int = 0

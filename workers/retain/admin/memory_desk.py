@@ -10,9 +10,10 @@ from retain.admin.context import AdminContext
 from retain.errors import InvalidInput, NotFound, UnknownScope
 from retain.identifiers import check_id
 from retain.json_text import JsonObject
+from retain.memory.recall.as_of import list_known
 from retain.memory.recall.recall import Hit
 from retain.memory.records.events import LearningEvent
-from retain.memory.records.listing import Listing, list_records
+from retain.memory.records.listing import Listing
 from retain.memory.records.record import NewRecord, Record, RecordSource
 from retain.memory.scope import Scope, UserPlace, View, holding
 from retain.memory.semantic import EVENTS_PER_PAGE, RecallQuery, RecallResult, SemanticMemory, StoreResult
@@ -61,14 +62,21 @@ class RecordHistory:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a recall answers."""
+    """What a recall answers. min_score: below which relevance it left candidates out."""
 
     result: RecallResult
+    min_score: float = 0.0
 
     def to_json(self, *, explain: bool = False) -> Mapping[str, object]:
         """Return the hits, and what the recall did without, as JSON. explain: with the components of each score."""
         shown = [_shown(hit, explain=explain) for hit in self.result.hits]
-        return {"memories": shown, "degraded": list(self.result.degraded)}
+        answer: dict[str, object] = {"memories": shown, "degraded": list(self.result.degraded)}
+        if self.result.runners_up:
+            answer["runners_up"] = [
+                _shown(hit, explain=explain) | {"left_out": "min_score" if hit.relevance < self.min_score else "rank"}
+                for hit in self.result.runners_up
+            ]
+        return answer
 
 
 class MemoryDesk:
@@ -104,21 +112,24 @@ class MemoryDesk:
         conditions: JsonObject,
         closed_too: bool = False,
         valid_at_ms: int | None = None,
+        as_of_ms: int | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> RecordPage:
         """Return memories at or below the owner's scope, oldest first; of a user without an agent, from all their scopes.
 
         conditions: as a recall's filter. closed_too: include those that are not valid. valid_at_ms: those that were or will
-        be valid then, instead of now.
+        be valid then, instead of now. as_of_ms: what was known then, in the state that it had, and was valid then; such a
+        page may have fewer records than the limit before the last.
         Raises: InvalidInput (code `invalid_valid_at`), also for a time together with `closed_too`; NotFound (code
             `unknown_scope`) for a house with no stored memory and no agent that has run, as `recall`.
         """
         if valid_at_ms is not None and closed_too:
             raise InvalidInput("valid_at_ms asks for those that are valid then, not for all", code="invalid_valid_at")
-        held_at_ms = None if closed_too else self._context.clock() if valid_at_ms is None else valid_at_ms
-        wanted = Listing(filter=conditions, held_at_ms=held_at_ms, cursor=cursor, limit=limit)
-        page = RecordPage(*await list_records(self._context.sql, self._place(owner), wanted))
+        times = (valid_at_ms, as_of_ms, self._context.clock())
+        held_at_ms = None if closed_too else next(one for one in times if one is not None)
+        wanted = Listing(conditions, held_at_ms, cursor, limit, as_of_ms)
+        page = RecordPage(*await list_known(self._context.sql, self._place(owner), wanted))
         if not page.records and owner.house is not None:
             scope_id = self._scope(owner).scope_id
             if not (await self._context.sql.run(_KNOWN_SCOPE, self._tenant_id, scope_id)).rows:
@@ -166,10 +177,11 @@ class MemoryDesk:
         conditions: JsonObject | None = None,
         min_score: float = 0.0,
         turns: Sequence[str] = (),
+        runners_up: int = 0,
     ) -> Recalled:
         """Recall as the owner would, or over every memory of the tenant.
 
-        as_of_ms, valid_at_ms, min_score: as `RecallQuery`; turns: its `context`.
+        as_of_ms, valid_at_ms, min_score: runners_up: as `RecallQuery`; turns: its `context`.
         Of a user with an agent: what a run of the agent for that user sees. Of a user alone: all their scopes, and what is
         visible from them.
         Raises: NotFound (code `unknown_scope`) for a house with no stored memory and no agent that has run; LimitExceeded
@@ -185,11 +197,12 @@ class MemoryDesk:
             below=whole,
             min_score=min_score,
             context=turns,
+            runners_up=runners_up,
         )
         # An agent is in the catalogue and the tenant registered; a house may be misspelt.
         register = owner.house is None
         memory = self._context.semantic(await self._view(owner))
-        return Recalled(await memory.recall(wanted, register=register))
+        return Recalled(await memory.recall(wanted, register=register), min_score)
 
     async def _view(self, owner: Owner) -> View:
         return await self._context.view(self._tenant_id, owner.agent_type, owner.house, owner.user_id)
@@ -219,8 +232,13 @@ class MemoryDesk:
         return self._context.scope(self._tenant_id, owner.agent_type, owner.house, owner.user_id)
 
 
-def _shown(hit: Hit, *, explain: bool) -> Mapping[str, object]:
-    shown = {**hit.record.to_json(), "score": round(hit.score, 6), "relevance": round(hit.relevance, 6)}
+def _shown(hit: Hit, *, explain: bool) -> dict[str, object]:
+    shown: dict[str, object] = {
+        **hit.record.to_json(),
+        "score": round(hit.score, 6),
+        "relevance": round(hit.relevance, 6),
+    }
     if explain:
         shown["components"] = {name: round(value, 6) for name, value in hit.components.items()}
+        shown["found_by"] = list(hit.found_by)
     return shown

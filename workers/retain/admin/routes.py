@@ -20,7 +20,7 @@ from retain.admin.resources import (
     tenants,
     users,
 )
-from retain.admin.resources.access import keys, roles
+from retain.admin.resources.access import keys, own, roles
 from retain.admin.resources.automation import schedules, webhooks
 from retain.routing.router import Router
 
@@ -28,6 +28,7 @@ ROUTER: Router[AdminContext] = Router(
     (
         tenants.RESOURCE,
         costs.RESOURCE,
+        own.RESOURCE,
         roles.RESOURCE,
         keys.RESOURCE,
         webhooks.RESOURCE,

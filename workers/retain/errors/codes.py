@@ -71,6 +71,7 @@ InvalidInputCode = Literal[
     "invalid_session",
     "invalid_speaker",
     "invalid_role_subject",
+    "invalid_runners_up",
     "invalid_status",
     "invalid_subject",
     "invalid_tenant",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ async def permission(route: Route[Any], request: Request, path: Mapping[str, str
     """
     if route.guard != "Access":
         return Permission()
-    if request.scopes is not None and not {route.scope, "admin"} & set(request.scopes):
+    if not _in_scope(route, request):
         raise Forbidden(
             f"the key lacks the scope {route.scope}: create one that has it", code="scope_required", needs=route.scope
         )
@@ -51,6 +51,28 @@ async def permission(route: Route[Any], request: Request, path: Mapping[str, str
     if request.rates is not None and tenant_id is not None:
         await request.rates.check_tenant(tenant_id)
     return Permission(role)
+
+
+def operations_of(
+    routes: Iterable[Route[Any]], request: Request, role: Role | None, everywhere: Role | None
+) -> list[str]:
+    """Return the names of the routes that the caller may call for a tenant, and for the deployment, in the routes' order.
+
+    role: the caller's for the tenant; everywhere: for every tenant. Routes without Access are left out.
+    """
+    allowed: list[str] = []
+    for route in routes:
+        held = everywhere if route.tenant_in == "deployment" else role
+        if route.guard != "Access" or not includes(held, route.needs or "owner") or not _in_scope(route, request):
+            continue
+        if request.bound is None or route.for_users:
+            allowed.append(route.name)
+    return allowed
+
+
+def _in_scope(route: Route[Any], request: Request) -> bool:
+    """Return whether the caller is not a key, or one with the scope that the route needs."""
+    return request.scopes is None or bool({route.scope, "admin"} & set(request.scopes))
 
 
 async def require_role(authority: Authority | None, needed: Role, tenant_id: str) -> Role | None:

@@ -48,6 +48,13 @@ class ReceiptJson(TypedDict):
     completed_at_ms: int | None
 
 
+class ReceiptsJson(TypedDict):
+    """A page of receipts, the newest first."""
+
+    receipts: list[ReceiptJson]
+    cursor: str | None
+
+
 class ErasureJson(TypedDict):
     """The state of an erasure. salt: with it the digest can be recomputed. retry_after_ms: until it is complete."""
 

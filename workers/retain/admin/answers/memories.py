@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from retain.errors.codes import Code, ForeignCode
 from retain.items.tiers.item_list import ListedItem
 from retain.json_text import JsonObject
+from retain.memory.recall.evidence import Origin
 from retain.memory.records.events import EventKind
 
 
@@ -81,18 +82,26 @@ class MemoryWithEventsJson(MemoryJson):
 
 
 class RecalledMemoryJson(MemoryJson):
-    """A memory that a recall found. components: of the score, when they were asked for."""
+    """A memory that a recall found. components: of the score; found_by: what found it; both when asked to explain."""
 
     score: float
     relevance: float
     components: NotRequired[dict[str, float]]
+    found_by: NotRequired[list[Origin]]
+
+
+class RunnerUpJson(RecalledMemoryJson):
+    """A candidate that a recall left out. left_out: since others rank higher, or since it is less relevant than wanted."""
+
+    left_out: Literal["rank", "min_score"]
 
 
 class RecallJson(TypedDict):
-    """What a recall found, best first. degraded: what it did without."""
+    """What a recall found, best first. degraded: what it did without. runners_up: what follows, when it was asked for."""
 
     memories: list[RecalledMemoryJson]
     degraded: list[str]
+    runners_up: NotRequired[list[RunnerUpJson]]
 
 
 class StoredMemoryJson(TypedDict):

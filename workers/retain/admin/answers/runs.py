@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from retain.agents.calls.schedule import ScheduleState
 from retain.agents.calls.shown import AwaitedJson, PosteriorJson
 from retain.json_text import JsonObject
+from retain.ledgers.debts import Debt
 from retain.ledgers.decisions import LoggedDecision
 from retain.ledgers.errors import ErrorState, ParkedError, Stage
 from retain.ledgers.kv_audit import KvChange
@@ -107,13 +108,14 @@ class InspectedRunJson(ListedRunJson):
 
 
 class RunEventJson(TypedDict):
-    """One event of a run's timeline."""
+    """One event of a run's timeline. cost: of the tokens of a model's answer; null for a model without a price."""
 
     seq: int
     turn: int
     kind: str
     data: JsonObject
     at_ms: int
+    cost: NotRequired[CostJson | None]
 
 
 class RunEventsJson(TypedDict):
@@ -161,6 +163,12 @@ class KvChangesJson(TypedDict):
 
     changes: list[KvChange]
     cursor: str | None
+
+
+class DebtsJson(TypedDict):
+    """What is still to be done for a tenant, by kind."""
+
+    debts: list[Debt]
 
 
 class ErrorsJson(TypedDict):

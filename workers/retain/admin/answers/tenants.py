@@ -6,6 +6,7 @@ from typing_extensions import TypedDict
 
 from retain.application_keys.scope import KeyScope
 from retain.roles.grants import RoleGrant
+from retain.roles.role import Role
 from retain.webhooks.delivery_log import DeliveryStatus
 from retain.webhooks.endpoints import WebhookEvent
 
@@ -36,6 +37,15 @@ class QuotaNumbersJson(TypedDict):
     memories: int | None
     runs_a_day: int | None
     tokens_a_day: int | None
+
+
+class OwnAccessJson(TypedDict):
+    """What the caller may do. role: for the tenant. everywhere: for every tenant; null without one."""
+
+    name: str
+    role: Role | None
+    everywhere: Role | None
+    operations: list[str]
 
 
 class RolesJson(TypedDict):

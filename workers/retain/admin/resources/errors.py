@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from pydantic import Field
 
-from retain.admin.answers.runs import ErrorsJson, ReplayJson, ShownErrorJson
+from retain.admin.answers.runs import DebtsJson, ErrorsJson, ReplayJson, ShownErrorJson
 from retain.admin.context import AdminContext
 from retain.http import Response, json_response
 from retain.identifiers import check_tenant
+from retain.ledgers.debts import debts_of
 from retain.ledgers.errors import (
     ERROR_ID,
     ErrorState,
@@ -74,6 +77,11 @@ async def dismiss_error(context: AdminContext, request: PathRequest) -> Response
     return json_response((await find_error(context.sql, error_id)).to_json())
 
 
+async def list_debts(context: AdminContext, request: PathRequest) -> Response:
+    """Show what is still to be done for a tenant, and is retried without anybody's help."""
+    return json_response({"debts": [asdict(debt) for debt in await debts_of(context.sql, request.tenant_id)]})
+
+
 _ERRORS = "/admin/errors"
 _ID = {"error_id": PathParameter(ERROR_ID.pattern, check_error_id)}
 RESOURCE: Resource[AdminContext] = Resource(
@@ -133,6 +141,21 @@ RESOURCE: Resource[AdminContext] = Resource(
             parameters=_ID,
             answers=(Answer(200, "the error; one that was not parked is unchanged", model=ParkedError),),
             errors=("no_such_error", "invalid_error_id"),
+        ),
+        Route(
+            "GET",
+            "/admin/tenants/{tenant}/debts",
+            list_debts,
+            needs="viewer",
+            answers=(
+                Answer(
+                    200,
+                    '`{"debts"}`: of each `kind` the `count`, 10,000 at most, and `oldest_at_ms`, null without any.'
+                    " `vectors`: memories that the index is owed; `deliveries`: messages to webhooks; open `ingests`,"
+                    " `erasures`, `reindexing`, `backups`, `restores` and `evaluations`",
+                    model=DebtsJson,
+                ),
+            ),
         ),
     ),
     about="What Retain gave up, and what can be done about it: see [the error ledger](lifecycle.md#the-error-ledger).",

@@ -8,7 +8,14 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from retain.admin.answers.lifecycle import ErasureJson, HistoryJson, MutationsJson, ReceiptJson, VerificationJson
+from retain.admin.answers.lifecycle import (
+    ErasureJson,
+    HistoryJson,
+    MutationsJson,
+    ReceiptJson,
+    ReceiptsJson,
+    VerificationJson,
+)
 from retain.admin.context import AdminContext
 from retain.admin.erasing import erase_whole_tenant, erase_whole_user, require_tenant_or, shown_erasure
 from retain.errors import InvalidInput
@@ -21,7 +28,7 @@ from retain.lifecycle.reindexing import IndexJob, Reindexing
 from retain.lifecycle.verification import verify_page
 from retain.roles.role import EVERY_TENANT
 from retain.routing.bodies import BodyModel, JsonBody
-from retain.routing.queries import MAX_LIMIT, Cursor, Flag, PageLimit, QueryModel, QueryString
+from retain.routing.queries import MAX_LIMIT, Cursor, Flag, PageLimit, PageQuery, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TextBody, TypedRequest
 from retain.routing.route import Answer, ErrorGroup, Resource, Route
 from retain.tenants.history import ChainVerdict
@@ -143,6 +150,13 @@ async def erase(context: AdminContext, request: TypedRequest[EraseBody, None]) -
         return await erase_whole_tenant(context, tenant_id, body.confirm)
     await context.tenants.require(tenant_id)
     return shown_erasure(await Erasure(context.stores).erase_subject(tenant_id, body.subject, body.match))
+
+
+async def list_receipts(context: AdminContext, request: TypedRequest[None, PageQuery]) -> Response:
+    """List the receipts of a tenant's erasures, even of an erased one."""
+    query = request.query
+    found, cursor = await Erasure(context.stores).receipts(request.tenant_id, before=query.cursor, limit=query.limit)
+    return json_response({"receipts": [one.to_json() for one in found], "cursor": cursor})
 
 
 async def show_receipt(context: AdminContext, request: PathRequest) -> Response:
@@ -353,6 +367,21 @@ RESOURCE: Resource[AdminContext] = Resource(
                 Answer(200, "the same, then", model=ErasureJson),
             ),
             errors=("invalid_body", "invalid_term", "invalid_user", "not_confirmed", "outbox_waits", "contended"),
+        ),
+        Route(
+            "GET",
+            f"{_TENANT}/erase",
+            list_receipts,
+            name="list_erasure_receipts",
+            needs="viewer",
+            query=QueryString(PageQuery),
+            tenant="any",
+            answers=(
+                Answer(
+                    200, '`{"receipts", "cursor"}`, the newest first, even for an erased tenant', model=ReceiptsJson
+                ),
+            ),
+            errors=("invalid_limit", "invalid_cursor"),
         ),
         Route(
             "GET",

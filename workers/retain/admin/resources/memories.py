@@ -49,6 +49,12 @@ def _time(text: str) -> int:
     return int(text)
 
 
+def _past(text: str) -> int:
+    if _TIME.fullmatch(text) is None:
+        raise InvalidInput("as_of_ms must be epoch milliseconds", code="invalid_as_of")
+    return int(text)
+
+
 class ListQuery(PageQuery):
     """Which memories to list."""
 
@@ -64,6 +70,11 @@ class ListQuery(PageQuery):
     all: Flag = Field(default=False, description="`true`: include those that are not valid; not with `valid_at_ms`")
     valid_at_ms: Annotated[int | None, BeforeValidator(_time)] = Field(
         default=None, description="those that were, or will be, valid at this time, as far as is known now"
+    )
+    as_of_ms: Annotated[int | None, BeforeValidator(_past)] = Field(
+        default=None,
+        description="what was [known at this time](memory.md#two-times), in the state that it had then; a page may then have"
+        " fewer memories than were asked for, or none, before the last",
     )
 
 
@@ -99,6 +110,7 @@ async def list_memories(context: AdminContext, request: TypedRequest[None, ListQ
         conditions=query.filter,
         closed_too=query.all,
         valid_at_ms=query.valid_at_ms,
+        as_of_ms=query.as_of_ms,
         limit=query.limit,
         cursor=query.cursor,
     )
@@ -162,6 +174,7 @@ async def recall(context: AdminContext, request: TypedRequest[RecallBody, None])
         conditions=body.filter,
         min_score=body.min_score,
         turns=texts_of(body.context),
+        runners_up=body.runners_up,
     )
     return json_response(found.to_json(explain=body.explain))
 
@@ -228,6 +241,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "invalid_limit",
                 "invalid_cursor",
                 "invalid_valid_at",
+                "invalid_as_of",
                 "unknown_scope",
                 *OF_A_SCOPE,
             ),
@@ -271,6 +285,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "context_too_large",
                 "invalid_top_k",
                 "invalid_min_score",
+                "invalid_runners_up",
                 "invalid_as_of",
                 "invalid_valid_at",
                 "invalid_filter",

@@ -36,6 +36,8 @@ WHERE tenant_id = ? AND status = 'waiting' AND {IN_QUEUE} AND instance_id IN (SE
 _EVENT_CURSOR = re.compile(r"[0-9]{1,15}")
 
 
+_PAID = ("model_answered", "answer_dropped")
+"""Events of calls that cost tokens."""
 MAX_TEXT = 200
 """Longest text to search runs for, in characters."""
 MAX_CANCELLED = 50
@@ -152,9 +154,13 @@ async def get_run(context: AdminContext, request: PathRequest) -> Response:
 async def get_events(context: AdminContext, request: TypedRequest[None, EventsQuery]) -> Response:
     """Show a run's timeline, oldest first."""
     query = request.query
-    page = await list_events(
-        context.sql, request.tenant_id, request.path["run_id"], limit=query.limit, cursor=query.cursor
-    )
+    run = await run_row(context.sql, request.tenant_id, request.path["run_id"])
+    page = await events_of(context.sql, run, limit=query.limit, cursor=query.cursor)
+    prices, model = context.prices(), run["model"]
+    for event in page["events"]:
+        if event["kind"] in _PAID:
+            data = event["data"]
+            event["cost"] = prices.cost(model, data.get("input_tokens", 0), data.get("output_tokens", 0))
     return json_response(page)
 
 
@@ -216,13 +222,17 @@ SELECT seq, turn, kind, data, at_ms FROM run_events WHERE run_id = ? AND tenant_
 
 async def list_events(sql: Sql, tenant_id: str, run_id: str, *, limit: int, cursor: str | None) -> dict[str, Any]:
     """Return {"events", "cursor"}: the run's timeline, oldest first. Raises: as `show_run`."""
-    await run_row(sql, tenant_id, run_id)
+    return await events_of(sql, await run_row(sql, tenant_id, run_id), limit=limit, cursor=cursor)
+
+
+async def events_of(sql: Sql, run: Row, *, limit: int, cursor: str | None) -> dict[str, Any]:
+    """Return a page of the timeline of a run whose row is known, as `list_events` does."""
     if cursor is not None and _EVENT_CURSOR.fullmatch(cursor) is None:
         raise InvalidInput("the cursor is not valid", code="invalid_cursor")
     result = await sql.run(
         sized(_EVENTS, "seq", "data"),
-        run_id,
-        tenant_id,
+        run["run_id"],
+        run["tenant_id"],
         int(cursor or 0),
         limit + 1,
     )

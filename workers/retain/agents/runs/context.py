@@ -20,7 +20,7 @@ from retain.memory.conversations.thread import PastMessage, SummaryLine, Thread
 from retain.memory.episodes import Episode
 from retain.memory.facts import KnownFact
 from retain.memory.procedures.procedural import Choice
-from retain.memory.recall.recall import Degradation
+from retain.memory.recall.sources.meaning import Degradation
 from retain.memory.semantic import Hit
 from retain.models.chat import ChatMessage
 
@@ -34,7 +34,7 @@ class AssembledContext:
     cut: section name to the number of items that the budget left out. shortened: ids of records of which only a passage
     is in it. procedure: the workflow that the run follows. profile: what is known of the run's user. recent: the messages
     of the conversation itself. remembered: whether its text includes records or another conversation's turns. degraded: what
-    the recall of the records did without.
+    the recall of the records did without. left_out: the recalled records that did not fit.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -47,6 +47,7 @@ class AssembledContext:
     recent: tuple[PastMessage, ...] = ()
     remembered: bool = False
     degraded: tuple[Degradation, ...] = ()
+    left_out: tuple[Hit, ...] = ()
 
     def logged(self, request: RunRequest, followed: FollowedWorkflow | None) -> dict[str, Json]:
         """Return what D1 keeps of a run's beginning: its request, and references to the memory that its model read."""
@@ -68,6 +69,10 @@ class AssembledContext:
         }
         if self.profile:
             logged["profile"] = [fact.id for fact in self.profile]
+        if self.left_out:
+            logged["left_out"] = [
+                {"id": hit.record.id, "score": hit.score, "relevance": round(hit.relevance, 4)} for hit in self.left_out
+            ]
         if self.degraded:
             logged["degraded"] = list(self.degraded)
         if request.prior:
@@ -166,6 +171,7 @@ def assemble(
         remembered=bool(recalled.lines or known.lines)
         or any(episode.instance_id != instance_id for episode in episodes),
         degraded=remembered.degraded,
+        left_out=tuple(remembered.records[len(recalled.lines) :]),
     )
 
 

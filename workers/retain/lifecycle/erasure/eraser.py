@@ -117,6 +117,12 @@ class Erasure:
         """Return a receipt. Raises: InvalidInput; NotFound (code `no_such_receipt`)."""
         return await self._receipts.get(tenant_id, receipt_id)
 
+    async def receipts(
+        self, tenant_id: str, *, before: str | None, limit: int
+    ) -> tuple[list[ErasureReceipt], str | None]:
+        """Return a page of receipts, the newest first, and the next one's cursor. Raises: InvalidInput."""
+        return await self._receipts.page(tenant_id, before=before, limit=limit)
+
     async def open(self) -> list[ErasureReceipt]:
         """Return up to 100 erasures that are not complete, least recently updated first."""
         return await self._receipts.all_open()

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from retain.errors import NotFound
+from retain.errors import InvalidInput, NotFound
 from retain.errors.codes import Code, ForeignCode
-from retain.identifiers import check_id, new_id
+from retain.identifiers import ULID, check_id, new_id
 from retain.json_text import read_own_json
 from retain.ports import Row, Sql, SqlValue, Statement
 from retain.tenants.history import digest_of
@@ -26,6 +26,11 @@ _OPEN = "SELECT * FROM erasure_receipts WHERE tenant_id = ?1 AND kind = ?2 AND s
 _LAST = """
 SELECT * FROM erasure_receipts WHERE tenant_id = ? AND kind = 'tenant' ORDER BY started_at_ms DESC, receipt_id DESC LIMIT 1
 """
+_PAGE = """
+SELECT * FROM erasure_receipts WHERE tenant_id = ? AND receipt_id < ? ORDER BY receipt_id DESC LIMIT ?
+"""
+_AFTER_ALL = "8"
+"""After every id: ULIDs begin with 0 to 7."""
 _ALL_OPEN = "SELECT * FROM erasure_receipts WHERE state = 'running' ORDER BY updated_at_ms, receipt_id LIMIT 100"
 _START = f"""
 INSERT INTO erasure_receipts
@@ -129,6 +134,17 @@ class Receipts:
         if not rows:
             raise NotFound("there is no such receipt", code="no_such_receipt")
         return _receipt(rows[0])
+
+    async def page(self, tenant_id: str, *, before: str | None, limit: int) -> tuple[list[ErasureReceipt], str | None]:
+        """Return the tenant's receipts, the newest first, and the cursor of the next page. before: the one of the last page.
+
+        Raises: InvalidInput (code `invalid_cursor`) for one that is not a receipt's id.
+        """
+        if before is not None and ULID.fullmatch(before) is None:
+            raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+        rows = (await self._sql.run(_PAGE, tenant_id, before or _AFTER_ALL, limit + 1)).rows
+        receipts = [_receipt(row) for row in rows[:limit]]
+        return receipts, receipts[-1].receipt_id if len(rows) > limit else None
 
     async def job(self, receipt_id: str) -> ErasureJob | ErasureReceipt:
         """Return the job while the erasure runs, or else the receipt."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from retain.memory.recall.candidates import Visible
+from retain.memory.filters import Compiled, compile_filter
+from retain.memory.recall.candidates import Visible, meeting
 from retain.memory.recall.evidence import SearchRow
 from retain.memory.records.events import LearningEvent, fold
+from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.record import Record
 from retain.memory.records.rows import event_of, record_of
+from retain.memory.scope import Scope, UserPlace
 from retain.ports import Sql
 
 JUDGED_AT_ONCE = 100
@@ -28,7 +31,10 @@ async def read_records(sql: Sql, ids: Sequence[str], visible: Visible) -> dict[s
     rows = (await sql.run(f"{_RECORDS} WHERE {where}", json.dumps(list(ids)), *values)).rows
     records = {row["id"]: record_of(row) for row in rows}
     known_at_ms = visible.known_at_ms
-    return records if known_at_ms is None else await _as_known(sql, records, visible, known_at_ms)
+    if known_at_ms is None:
+        return records
+    condition = (visible.condition, list(visible.condition_values))
+    return await _as_known(sql, records, visible.at_ms, condition, known_at_ms)
 
 
 async def best_known(sql: Sql, ids: Sequence[str], visible: Visible, count: int) -> dict[str, Record]:
@@ -55,22 +61,39 @@ def as_then(row: SearchRow, record: Record) -> SearchRow:
     )
 
 
-async def _as_known(sql: Sql, records: Mapping[str, Record], visible: Visible, known_at_ms: int) -> dict[str, Record]:
+async def list_known(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> tuple[list[Record], str | None]:
+    """Return a page as `list_records` does; with `known_at_ms` of what was known then, in the state that it had.
+
+    Such a page may have fewer records than the limit, or none, before the last.
+    """
+    found, cursor = await list_records(sql, place, wanted)
+    if wanted.known_at_ms is None:
+        return found, cursor
+    condition = compile_filter(wanted.filter)
+    records = {record.id: record for record in found}
+    known = await _as_known(sql, records, wanted.held_at_ms, condition, wanted.known_at_ms)
+    return [known[record_id] for record_id in records if record_id in known], cursor
+
+
+async def _as_known(
+    sql: Sql, records: Mapping[str, Record], at_ms: int | None, condition: Compiled, known_at_ms: int
+) -> dict[str, Record]:
     """Return the records, by id, as they were known at a time.
 
-    Leaves out those that were not known then, that were not valid as far as known, or did not meet the condition.
+    Leaves out those that were not known then, that were not valid at `at_ms` as far as known (None: at any time), or did not
+    meet the condition.
     """
     changed = [record.id for record in records.values() if record.updated_at_ms > known_at_ms]
     earlier = await _earlier(sql, changed, known_at_ms)
     valid = {
         record_id: record
         for record_id, record in {**records, **earlier}.items()
-        if record is not None and record.recorded_at_ms <= known_at_ms and record.is_valid_at(visible.at_ms)
+        if record is not None and record.recorded_at_ms <= known_at_ms and (at_ms is None or record.is_valid_at(at_ms))
     }
     judged = [valid[record_id] for record_id in changed if record_id in valid]
     if not judged:
         return valid
-    statement, values = visible.meeting(judged)
+    statement, values = meeting(*condition, judged)
     refused = {record.id for record in judged} - {row["id"] for row in (await sql.run(statement, *values)).rows}
     return {record_id: record for record_id, record in valid.items() if record_id not in refused}
 

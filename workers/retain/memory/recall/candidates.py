@@ -139,22 +139,22 @@ class Visible:
             (*scopes, known, *values, known),
         )
 
-    def meeting(self, records: Sequence[Record]) -> Statement:
-        """Return the statement for the ids of the given records that meet the condition, in the state that is given.
 
-        D1 evaluates them like its rows, so a filter means the same for the past as for the present.
-        """
-        columns = ", ".join(f"value ->> '{name}' AS {name}" for name in ("id", *FIELDS))
-        given = [
-            {name: getattr(record, name) for name in ("id", "metadata", *FIELDS) if hasattr(record, name)}
-            | {name: getattr(record.utterance, own, None) for name, own in _PLACE_FIELDS.items()}
-            for record in records
-        ]
-        return (
-            f"SELECT r.id FROM (SELECT {columns}, value -> 'metadata' AS metadata FROM json_each(?)) r"
-            f" WHERE {self.condition}",
-            (json.dumps(given), *self.condition_values),
-        )
+def meeting(condition: str, values: Sequence[SqlValue], records: Sequence[Record]) -> Statement:
+    """Return the statement for the ids of the given records that meet a condition, in the state that is given.
+
+    D1 evaluates them like its rows, so a filter means the same for the past as for the present.
+    """
+    columns = ", ".join(f"value ->> '{name}' AS {name}" for name in ("id", *FIELDS))
+    given = [
+        {name: getattr(record, name) for name in ("id", "metadata", *FIELDS) if hasattr(record, name)}
+        | {name: getattr(record.utterance, own, None) for name, own in _PLACE_FIELDS.items()}
+        for record in records
+    ]
+    return (
+        f"SELECT r.id FROM (SELECT {columns}, value -> 'metadata' AS metadata FROM json_each(?)) r WHERE {condition}",
+        (json.dumps(given), *values),
+    )
 
 
 def earlier_then(table: str, at_ms: int) -> str:

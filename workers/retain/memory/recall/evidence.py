@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import repeat
 from operator import attrgetter, itemgetter, xor
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from retain.memory.recall.preparation import PART_CHARACTERS, SPAN, WINDOW_LIMIT
 from retain.memory.recall.query import Query, is_assistant, is_user
 from retain.memory.recall.ranking import BM25_K1, COSINES, Candidate, Place, Turns, Weights
+
+Origin = Literal["words", "vectors", "recent", "exact", "dates", "standing", "filter"]
+"""What finds a candidate. recent: the signature of a write that the index may not show yet. filter: it meets the filter."""
 
 REACH = 1
 """How many turns on either side of a candidate become candidates too."""
@@ -118,7 +121,7 @@ class Evidence:
     met: the numbers of all records that meet it, by id; None if there may be others. dated: what was found of the times that
     the query names.
     standing: the newest with a phrase of standing instructions; candidates in any case. context: as bm25, of the words of
-    the query's context.
+    the query's context. indexed: what the vector index itself returned.
     """
 
     cosine: Mapping[str, float]
@@ -132,11 +135,26 @@ class Evidence:
     dated: frozenset[str] = frozenset()
     standing: frozenset[str] = frozenset()
     context: Mapping[str, float] = field(default_factory=dict)
+    indexed: frozenset[str] = frozenset()
 
     @property
     def has_meaning(self) -> bool:
         """Whether the vector index was asked and answered: then what shares no word with the query can be judged."""
         return self.query_signature != 0 and self.floor is not None
+
+    def origins(self, record_id: str) -> tuple[Origin, ...]:
+        """Return what found a record. Nothing did if it is a candidate because it is next to another one."""
+        lately = record_id in self.fresh and record_id not in self.indexed
+        found: dict[Origin, bool] = {
+            "words": record_id in self.bm25 or record_id in self.context,
+            "vectors": record_id in self.cosine and not lately,
+            "recent": record_id in self.cosine and lately,
+            "exact": record_id in self.exact,
+            "dates": record_id in self.dated,
+            "standing": record_id in self.standing,
+            "filter": record_id in self.matching,
+        }
+        return tuple(origin for origin, there in found.items() if there)
 
     def nearness(self, row: SearchRow) -> float:
         """Return the cosine of a search row's record, estimated from its signature when no source found it.

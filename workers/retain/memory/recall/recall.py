@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
 from retain.errors import InvalidInput, Unavailable, UpstreamFailed
 from retain.memory.filters import compile_filter
@@ -16,21 +16,18 @@ from retain.memory.recall.candidates import Visible
 from retain.memory.recall.evidence import (
     MAX_STEMS,
     Evidence,
-    Found,
+    Origin,
     SearchRow,
     candidates_of,
-    closest,
-    estimated,
     first_choice,
-    nearest_fresh,
 )
 from retain.memory.recall.outdated import CONTRASTED, contrasted, demote, facts_of_messages, read_facts
-from retain.memory.recall.preparation import signature
 from retain.memory.recall.query import Query, analyse
 from retain.memory.recall.ranking import Candidate, Weights, by_origin, distinct, rank, varied
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.recall.sources.contents import Contents
 from retain.memory.recall.sources.first_trip import listed, read_first
+from retain.memory.recall.sources.meaning import Degradation, Meaning, evidence_of
 from retain.memory.recall.sources.nearest import CANDIDATES, NOTHING, Nearest, VectorSearch, too_few
 from retain.memory.recall.sources.pushed import pushed
 from retain.memory.recall.sources.statistics import read_below, visible_from
@@ -44,8 +41,7 @@ from retain.models.reranking import Reranker
 from retain.ports import Clock, MetadataFilter, Sql, SqlResult, Statement, Vector, VectorIndex
 
 MAX_TOP_K = 50
-Degradation = Literal["embedding", "vectors", "width"]
-"""What a recall can do without."""
+MAX_RUNNERS_UP = 20
 KEEP = 80
 """How many candidates' neighbours are read: the best by a first score of vectors, words and exact terms."""
 FRESH_MS = 300_000
@@ -59,12 +55,14 @@ class Hit:
     """A found record. components: the terms whose sum is the score. Its source is in `record.source`.
 
     relevance: 0 to 1, comparable between queries, which the score is not: see `retain.memory.recall.relevance`.
+    found_by: the sources that found it; none for one that became a candidate because it is next to another.
     """
 
     record: Record
     score: float
     components: Mapping[str, float] = field(default_factory=dict)
     relevance: float = 0.0
+    found_by: tuple[Origin, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +72,12 @@ class RecallResult:
     degraded: what did not answer in time or at all, so that the recall did without it: `embedding`, the query has no vector
     and only words count; `vectors`, the vector index added no candidates and cosines are estimated from signatures; `width`,
     so many of the nearest records may not be seen that the search ended before enough others were found.
+    runners_up: the best of the candidates that are not among the hits, as many as were wanted.
     """
 
     hits: list[Hit]
     degraded: tuple[Degradation, ...] = ()
+    runners_up: tuple[Hit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class RecallQuery:
     `retain.memory.filters`. below: search the scopes at and below, as an administrator does, instead of those visible.
     min_score: leave out records whose relevance is lower, 0 to 1; 0 leaves out none. context: the last turns of the
     conversation before the query, oldest first. today_ms: the time to which relative dates in the query refer; None for
-    `as_of_ms`, or now.
+    `as_of_ms`, or now. runners_up: how many of the best candidates after the hits are wanted too, 0 to 20.
 
     Raises: InvalidInput.
     """
@@ -103,6 +103,7 @@ class RecallQuery:
     min_score: float = 0.0
     context: Sequence[str] = ()
     today_ms: int | None = None
+    runners_up: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.top_k <= MAX_TOP_K:
@@ -113,6 +114,8 @@ class RecallQuery:
             raise InvalidInput("valid_at_ms must be epoch milliseconds", code="invalid_valid_at")
         if not 0 <= self.min_score <= 1:
             raise InvalidInput("min_score must be 0 to 1", code="invalid_min_score")
+        if not 0 <= self.runners_up <= MAX_RUNNERS_UP:
+            raise InvalidInput(f"runners_up must be 0 to {MAX_RUNNERS_UP}", code="invalid_runners_up")
 
 
 class ReadAlong(Protocol):
@@ -194,7 +197,7 @@ class Recall:
         if along is not None and (other := await along.wanted(read.along)) != wanted:
             return await self.search(other)
         statistics, visible = read.statistics, read.visible
-        evidence = _evidence(meant, read.found)
+        evidence = evidence_of(meant, read.found)
         degraded = meant.degraded if evidence.floor is not None else (*meant.degraded, "vectors")
         idf = statistics.idf(query)
         telling = rarity(query, idf, statistics.records)
@@ -213,12 +216,32 @@ class Recall:
             )
             _, ranked, contents = await self._rank(query, evidence, idf, visible)
             degraded = degraded if complete else (*degraded, "width")
+        return await self._result(query, ranked, contents, scale, evidence, wanted, degraded)
+
+    async def _result(
+        self,
+        query: Query,
+        ranked: Sequence[Candidate],
+        contents: Contents,
+        scale: Relevance,
+        evidence: Evidence,
+        wanted: RecallQuery,
+        degraded: tuple[Degradation, ...],
+    ) -> RecallResult:
+        """Return the best of the ranked candidates, and those after them that are wanted too."""
         count = wanted.top_k if self._reranker is None else 2 * wanted.top_k
         best = await self._hydrate(ranked, max(count, CONTRASTED), contents, scale, wanted.min_score)
-        hits = _contrasted(query, best)[:count]
+        judged = _contrasted(query, best)
+        hits = judged[:count]
         if self._reranker is not None:
             hits = await self._reranked(self._reranker, wanted.text, hits)
-        return RecallResult(hits[: wanted.top_k], degraded)
+        hits = [replace(hit, found_by=evidence.origins(hit.record.id)) for hit in hits[: wanted.top_k]]
+        if not wanted.runners_up:
+            return RecallResult(hits, degraded)
+        others = await self._hydrate(ranked, len(hits) + wanted.runners_up, contents, scale, 0.0)
+        runners_up = _others(hits, judged, others, wanted.runners_up)
+        named = [replace(hit, found_by=evidence.origins(hit.record.id)) for hit in runners_up]
+        return RecallResult(hits, degraded, tuple(named))
 
     async def _embedded(self, query: Query) -> tuple[Vector, float, tuple[Degradation, ...]]:
         """Return the query's vector, the model's cosine of unrelated texts, and that the model is away if it is."""
@@ -228,7 +251,7 @@ class Recall:
             _log.warning("a recall does without the embedding model", extra={"code": error.code})
             return (), 0.0, ("embedding",)
 
-    async def _meaning(self, query: Query, visible: Visible, wanted: RecallQuery) -> _Meaning:
+    async def _meaning(self, query: Query, visible: Visible, wanted: RecallQuery) -> Meaning:
         """Embed the query and ask the vector index."""
         vector, unrelated, degraded = await self._embedded(query)
         search = None
@@ -238,7 +261,7 @@ class Recall:
                 criteria = pushed(wanted.filter, visible.at_ms, self._index.filterable, criteria)
             search = VectorSearch(self._index, visible.tenant_id, criteria, vector)
         nearest = NOTHING if search is None else await search.nearest(visible.known_at_ms, query.dated)
-        return _Meaning(vector, unrelated, search, nearest, degraded)
+        return Meaning(vector, unrelated, search, nearest, degraded)
 
     def _is_crowded(
         self,
@@ -345,42 +368,11 @@ class Recall:
         return hits
 
 
-@dataclass(frozen=True, slots=True)
-class _Meaning:
-    """The query's vector, and what the vector index found. search: None without a vector or scopes.
-
-    unrelated: the model's cosine of unrelated texts. degraded: `embedding` if the model is away.
-    """
-
-    vector: Vector
-    unrelated: float
-    search: VectorSearch | None
-    nearest: Nearest
-    degraded: tuple[Degradation, ...]
-
-
-def _evidence(meant: _Meaning, found: Found) -> Evidence:
-    """Return what all sources found together."""
-    own = int(signature([meant.vector]), 16) if any(meant.vector) else 0
-    lately = nearest_fresh(found.fresh, own, {*found.bm25, *found.exact, *meant.nearest.cosine}) if own else {}
-    return Evidence(
-        cosine={
-            **{one: cosine for one, (cosine, _) in lately.items()},
-            **meant.nearest.cosine,
-            **{one: cosine for one, (cosine, changed) in lately.items() if changed},
-            **({one: estimated(own, bits) for one, bits in found.earlier} if own else {}),
-        },
-        fresh=frozenset([one for one, _, _ in found.fresh] if own else []),
-        floor=meant.nearest.floor,
-        query_signature=own,
-        bm25=found.bm25,
-        context=found.context,
-        exact=found.exact,
-        matching=[] if found.matching is None else closest(found.matching, own, CANDIDATES),
-        met=None if found.matching is None else found.matching.numbers,
-        dated=found.dated | meant.nearest.dated,
-        standing=found.standing,
-    )
+def _others(hits: Sequence[Hit], judged: Sequence[Hit], best: Sequence[Hit], count: int) -> list[Hit]:
+    """Return the first of the best that are not among the hits, each as it was judged, if it was."""
+    known = {hit.record.id for hit in hits}
+    scored = {hit.record.id: hit for hit in [*best, *judged] if hit.record.id not in known}
+    return sorted(scored.values(), key=lambda hit: (-hit.score, hit.record.id))[:count]
 
 
 def _contrasted(query: Query, hits: Sequence[Hit]) -> list[Hit]:

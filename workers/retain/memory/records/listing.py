@@ -18,6 +18,10 @@ from retain.ports import Row, Sql, SqlValue, Statement
 MAX_LIMIT = 200
 _TEXTS = ("r.content", "r.metadata")
 _AFTER = "r.number > ?3"
+_HELD = (
+    "r.valid_from_ms <= ?4 AND (r.valid_to_ms IS NULL OR r.valid_to_ms > ?4)"
+    f" AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?4) AND {outside_gaps('?4')}"
+)
 FEW_SCOPES, MANY_SCOPES = 8, 1000
 """A list is read scope by scope where a house or an agent has at most so many with records, and a user."""
 _OF_SCOPES = """
@@ -48,7 +52,8 @@ class Listing:
     """What to list.
 
     filter: as in recall. held_at_ms: only records that are valid at this time; None lists closed and expired ones as well.
-    cursor: from the previous page. limit: 1 to 200.
+    known_at_ms: also those that changed after this time, and none that was recorded after it; as they were known is for
+    `retain.memory.recall.as_of` to find out. cursor: from the previous page. limit: 1 to 200.
 
     Raises: InvalidInput.
     """
@@ -57,12 +62,15 @@ class Listing:
     held_at_ms: int | None = None
     cursor: str | None = None
     limit: int = 50
+    known_at_ms: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= MAX_LIMIT:
             raise InvalidInput(f"limit must be 1 to {MAX_LIMIT}", code="invalid_limit")
         if self.held_at_ms is not None and not 0 <= self.held_at_ms < END_OF_NUMBERS:
             raise InvalidInput("valid_at_ms must be epoch milliseconds", code="invalid_valid_at")
+        if self.known_at_ms is not None and not 0 <= self.known_at_ms < END_OF_NUMBERS:
+            raise InvalidInput("as_of_ms must be epoch milliseconds", code="invalid_as_of")
         if self.cursor is not None and not (
             self.cursor.isascii() and self.cursor.isdecimal() and len(self.cursor) < 17
         ):
@@ -79,16 +87,16 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
     """
     condition, values = compile_filter(wanted.filter)
     within, names = holding(place, "r.scope_id")
-    conditions = [_AFTER]
     bound: list[SqlValue] = [*names, int(wanted.cursor or 0)]
+    where = condition
     if wanted.held_at_ms is not None:
-        conditions.append(
-            "r.valid_from_ms <= ?4 AND (r.valid_to_ms IS NULL OR r.valid_to_ms > ?4)"
-            f" AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?4) AND {outside_gaps('?4')}"
-        )
+        where = f"{_HELD} AND {condition}"
         bound.append(wanted.held_at_ms)
-    where = " AND ".join([*conditions, condition])
-    found = None if _of_user(place) else single(wanted.filter)
+    if wanted.known_at_ms is not None:
+        bound += [wanted.known_at_ms] if wanted.held_at_ms is not None else [0, wanted.known_at_ms]
+        where = f"r.recorded_at_ms <= ?5 AND (({where}) OR r.updated_at_ms > ?5)"
+    where = f"{_AFTER} AND {where}"
+    found = None if _of_user(place) or wanted.known_at_ms is not None else single(wanted.filter)
     if found is not None:
         of_name = f"p.tenant_id = ?1 AND {found.condition} AND {found.value} = ?"
         met = f"r.tenant_id = ?1 AND {within} AND {where.replace(_AFTER, 'p.number > ?3')} AND {of_name}"

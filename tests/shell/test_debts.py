@@ -1,0 +1,45 @@
+"""What is owed for a tenant, and the receipts of its erasures, through the whole Worker."""
+
+from __future__ import annotations
+
+from tests.shell.worker import Worker
+
+TENANT = "/admin/tenants/acme"
+
+
+async def test_debts_are_counted_for_their_tenant_alone(worker: Worker) -> None:
+    for tenant in ("acme", "other"):
+        await worker.tenant(tenant)
+    empty = (await worker.request("GET", f"{TENANT}/debts")).content["debts"]
+    assert {debt["kind"]: (debt["count"], debt["oldest_at_ms"]) for debt in empty} == dict.fromkeys(
+        ("vectors", "deliveries", "ingests", "erasures", "reindexing", "backups", "restores", "evaluations"), (0, None)
+    )
+    for number, tenant in enumerate(("acme", "acme", "other")):
+        await worker.rows(
+            "INSERT INTO memory_outbox (record_id, tenant_id, scope_id, parts, state, at_ms, due_at_ms)"
+            " VALUES (?, ?, 'tenant', 1, 'owed', ?, 0)",
+            f"r{number}",
+            tenant,
+            1000 + number,
+        )
+    [vectors, *others] = (await worker.request("GET", f"{TENANT}/debts")).content["debts"]
+    assert vectors == {"kind": "vectors", "count": 2, "oldest_at_ms": 1000}
+    assert [debt["count"] for debt in others] == [0] * 7
+
+
+async def test_receipts_are_listed_for_their_tenant_the_newest_first(worker: Worker) -> None:
+    for tenant in ("acme", "other"):
+        await worker.tenant(tenant)
+    made = []
+    for user in ("ann", "bob"):
+        answer = await worker.request("DELETE", f"{TENANT}/users/{user}")
+        made.append(answer.content["receipt"]["receipt_id"])
+        worker.clock.advance(1000)
+    page = (await worker.request("GET", f"{TENANT}/erase?limit=1")).content
+    assert [one["receipt_id"] for one in page["receipts"]] == made[1:]
+    page = (await worker.request("GET", f"{TENANT}/erase?cursor={page['cursor']}")).content
+    assert ([one["receipt_id"] for one in page["receipts"]], page["cursor"]) == (made[:1], None)
+    assert "ann" not in str(page)
+    assert (await worker.request("GET", "/admin/tenants/other/erase")).content["receipts"] == []
+    refused = await worker.request("GET", f"{TENANT}/erase?cursor=x")
+    assert (refused.status, refused.content["code"]) == (400, "invalid_cursor")

@@ -1,0 +1,53 @@
+"""What the query means: its vector and what the vector index found, joined with what D1 found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from retain.memory.recall.evidence import Evidence, Found, closest, estimated, nearest_fresh
+from retain.memory.recall.preparation import signature
+from retain.memory.recall.sources.nearest import CANDIDATES, Nearest, VectorSearch
+from retain.ports import Vector
+
+Degradation = Literal["embedding", "vectors", "width"]
+"""What a recall can do without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The query's vector, and what the vector index found. search: None without a vector or scopes.
+
+    unrelated: the model's cosine of unrelated texts. degraded: `embedding` if the model is away.
+    """
+
+    vector: Vector
+    unrelated: float
+    search: VectorSearch | None
+    nearest: Nearest
+    degraded: tuple[Degradation, ...]
+
+
+def evidence_of(meant: Meaning, found: Found) -> Evidence:
+    """Return what all sources found together."""
+    own = int(signature([meant.vector]), 16) if any(meant.vector) else 0
+    lately = nearest_fresh(found.fresh, own, {*found.bm25, *found.exact, *meant.nearest.cosine}) if own else {}
+    return Evidence(
+        cosine={
+            **{one: cosine for one, (cosine, _) in lately.items()},
+            **meant.nearest.cosine,
+            **{one: cosine for one, (cosine, changed) in lately.items() if changed},
+            **({one: estimated(own, bits) for one, bits in found.earlier} if own else {}),
+        },
+        fresh=frozenset([one for one, _, _ in found.fresh] if own else []),
+        floor=meant.nearest.floor,
+        query_signature=own,
+        bm25=found.bm25,
+        context=found.context,
+        exact=found.exact,
+        matching=[] if found.matching is None else closest(found.matching, own, CANDIDATES),
+        met=None if found.matching is None else found.matching.numbers,
+        dated=found.dated | meant.nearest.dated,
+        standing=found.standing,
+        indexed=frozenset(meant.nearest.cosine),
+    )
