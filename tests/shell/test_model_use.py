@@ -228,7 +228,8 @@ async def test_each_answer_of_a_run_s_model_has_its_cost() -> None:
         await begin(worker, run_id)
         answered = {"turn": 1, "content": "yes", "calls": [], "input_tokens": 1000, "output_tokens": 100}
         for seq, (kind, data) in enumerate((("model_asked", {"turn": 1}), ("model_answered", answered)), start=1):
-            sql = "INSERT INTO run_events (run_id, seq, tenant_id, kind, turn, data, at_ms) VALUES (?, ?, 'acme', ?, 1, ?, 0)"
+            columns = "run_id, seq, tenant_id, kind, turn, data, at_ms"
+            sql = f"INSERT INTO run_events ({columns}) VALUES (?, ?, 'acme', ?, 1, ?, 0)"
             await worker.rows(sql, run_id, seq, kind, json.dumps(data))
         asked, paid = (await worker.request("GET", f"/admin/agents/acme/runs/{run_id}/events")).content["events"]
         assert "cost" not in asked
