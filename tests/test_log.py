@@ -235,6 +235,33 @@ def test_secrets_in_a_text_are_replaced_and_the_rest_stays(text: str, expected: 
     assert log.redact_text(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Max retries exceeded with url: /x?sig=a%2Fb&k=c (Caused by",
+            "Max retries exceeded with url: /x?[redacted] (Caused by",
+        ),
+        (
+            "GET 'https://user:hunter2@example.com/x?code=1' failed",
+            "GET 'https://[redacted]@example.com/x?[redacted]' failed",
+        ),
+        ("what? a = b", "what? a = b"),
+        ("return x if y else '?'", "return x if y else '?'"),
+    ],
+)
+def test_the_text_of_an_error_has_no_query_of_an_address(text: str, expected: str) -> None:
+    assert log.redact_failure(text) == expected
+
+
+def test_a_logged_exception_has_no_query_of_an_address(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        raise ConnectionError("no answer from https://example.com/x?sig=hunter2")
+    except ConnectionError:
+        _logger.exception("failed")
+    assert "hunter2" not in capsys.readouterr().out
+
+
 def test_a_message_is_redacted_with_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     _logger.info("called with %s and %s", f"Bearer {API_KEY}", {"password": "hunter2"})
     out = capsys.readouterr().out

@@ -53,6 +53,7 @@ __all__ = [
     "in_background",
     "now_ms",
     "platform_of",
+    "prepare_libraries",
     "staged_bytes",
     "staged_text",
     "time_zones",
@@ -83,6 +84,13 @@ def in_background(work: Coroutine[Any, Any, None]) -> None:
             _log.exception("background work failed")
 
     wait_until(asyncio.ensure_future(guarded()))
+
+
+def prepare_libraries() -> None:
+    """Make synchronous HTTP libraries usable in calls of function tools. Idempotent; imports none of them."""
+    from adapters.blocking_http import prepare_libraries  # only for agents with function tools
+
+    prepare_libraries()
 
 
 @dataclass(frozen=True, slots=True)

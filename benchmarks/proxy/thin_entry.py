@@ -85,7 +85,7 @@ async def _fetch(
     url: str,
     *,
     headers: Mapping[str, str],
-    body: str | None,
+    body: str | bytes | None,
     timeout_ms: int,
     limit_bytes: int = MAX_RESPONSE_BYTES,  # noqa: ARG001 -- the leanest client reads whole answers
 ) -> HttpResponse:

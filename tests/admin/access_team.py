@@ -78,7 +78,7 @@ class TeamFetch:
         url: str,
         *,
         headers: Mapping[str, str],
-        body: str | None,
+        body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:

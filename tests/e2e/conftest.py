@@ -15,6 +15,8 @@ from tests.e2e.puppet import MODEL, Puppet
 from tests.e2e.servers import client_of, staged
 from tools.local_server import LocalServer, start, stop
 
+SYNCHRONOUS = ("requests", "urllib3", "idna", "charset_normalizer", "certifi")
+"""`requests` with what it needs: for the function tools of the tests. All in Python."""
 _numbers = itertools.count(1)
 
 
@@ -61,7 +63,7 @@ def steered(migrated_state: Callable[[], Path], puppet: Puppet) -> Iterator[Stee
         "CHAT_MODEL": MODEL,
         "CHAT_API_KEY": puppet.api_key,
     }
-    with staged("steered", variables) as config:
+    with staged("steered", variables, SYNCHRONOUS) as config:
         state = LocalState(migrated_state())
         server = start(state.root, config=config)
         running = Steered(config, state, server, client_of(server))

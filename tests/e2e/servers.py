@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,10 +23,11 @@ from tools.stage import mirror, read_config, wanted_files
 
 
 @contextmanager
-def staged(name: str, overrides: Mapping[str, str] | None = None) -> Iterator[Path]:
+def staged(name: str, overrides: Mapping[str, str] | None = None, packages: Sequence[str] = ()) -> Iterator[Path]:
     """Stage the Worker with these variables and yield the configuration that serves it; remove both at the end.
 
-    name: part of the files' names, with the process's number, so that two test sessions do not share them.
+    name: part of the files' names, with the process's number, so that two test sessions do not share them. packages: of
+    this environment, which function tools of the tests import.
     """
     config = ROOT / f"wrangler.{name}-{os.getpid()}.local.json"
     target = ROOT / f".build-{name}-{os.getpid()}"
@@ -35,15 +37,25 @@ def staged(name: str, overrides: Mapping[str, str] | None = None) -> Iterator[Pa
         del content["build"]
         content["main"] = f"{target.name}/entry.py"
         content["assets"]["directory"] = folder_of(target).name
+        content["rules"].append({"type": "Data", "globs": ["**/*.pem"], "fallthrough": True})
         config.write_text(json.dumps(content, indent=2) + "\n")
         with tempfile.TemporaryDirectory() as folder:
-            mirror(wanted_files(content, _agents(Path(folder))), target)
+            mirror(wanted_files(content, _agents(Path(folder))) | _package_files(packages), target)
         mirror(public_files(), folder_of(target))
         yield config
     finally:
         config.unlink(missing_ok=True)
         shutil.rmtree(target, ignore_errors=True)
         shutil.rmtree(folder_of(target), ignore_errors=True)
+
+
+def _package_files(packages: Sequence[str]) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    for name in packages:
+        [folder] = importlib.import_module(name).__path__
+        kept = [path for path in Path(folder).rglob("*") if path.suffix in (".py", ".pem")]
+        files |= {f"{name}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in kept}
+    return files
 
 
 def _agents(folder: Path) -> Path:

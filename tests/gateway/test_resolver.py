@@ -187,7 +187,7 @@ async def test_the_proxy_asks_before_it_sends(
         url: str,
         *,
         headers: Mapping[str, str],
-        body: str | None,
+        body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:

@@ -25,13 +25,14 @@ def _bomb() -> list[bytes]:
 
 
 class EchoServer(ThreadingHTTPServer):
-    """Serves until it is closed. Setting `released` ends the requests that it keeps waiting."""
+    """Serves until it is closed. Setting `released` ends the requests that it keeps waiting, `silent` of them without a word."""
 
     daemon_threads = True
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.released = threading.Event()
+        self.silent = 0
 
     @property
     def origin(self) -> str:
@@ -90,6 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/cookie":
             self._answer(200, b"", Set_Cookie="session=1; Path=/")
         elif path == "/silent":
+            self.server.silent += 1
             self.server.released.wait()
         elif path == "/stalled":
             self._start_of_an_answer()

@@ -49,7 +49,7 @@ async def test_an_address_that_is_not_http_is_invalid_input(fetch: HostFetch, ur
     [pytest.param("ключ", None, id="header"), pytest.param("plain", "\ud800", id="body")],
 )
 async def test_text_that_http_cannot_carry_is_invalid_input(
-    fetch: HostFetch, origin: str, header: str, body: str | None
+    fetch: HostFetch, origin: str, header: str, body: str | bytes | None
 ) -> None:
     with pytest.raises(InvalidInput) as raised:
         await fetch("POST", f"{origin}/echo", headers={"x-contract": header}, body=body, timeout_ms=1000)

@@ -39,7 +39,7 @@ class Sent:
         url: str,
         *,
         headers: Mapping[str, str],
-        body: str | None,
+        body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:

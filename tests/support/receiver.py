@@ -57,12 +57,13 @@ class Receiver:
         url: str,
         *,
         headers: Mapping[str, str],
-        body: str | None,
+        body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = 0,
     ) -> HttpResponse:
         """Receive a message, and answer. See `Fetch`."""
         assert (method, url, timeout_ms > 0, limit_bytes > 0) == ("POST", URL, True, True)
+        assert not isinstance(body, bytes)
         self.received.append(Received(dict(headers), body or ""))
         if self.status is None:
             raise Unavailable("nobody answered", code="upstream_timeout")

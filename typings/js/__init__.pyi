@@ -22,8 +22,11 @@ class Object:
     def fromEntries(entries: object) -> JsProxy: ...
 
 class Error:
+    name: str
     @staticmethod
     def new(message: str) -> Error: ...
+
+XMLHttpRequest: type  # a Worker has none: `adapters/blocking_http.py` sets it
 
 class Promise:
     @staticmethod

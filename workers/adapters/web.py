@@ -103,7 +103,7 @@ async def fetch(
     url: str,
     *,
     headers: Mapping[str, str],
-    body: str | None,
+    body: str | bytes | None,
     timeout_ms: int,
     limit_bytes: int = MAX_RESPONSE_BYTES,
 ) -> HttpResponse:
@@ -121,7 +121,12 @@ async def fetch(
 
 
 def _sent(
-    given_up: js.AbortController, method: str, url: str, headers: Mapping[str, str], body: str | None, timeout_ms: int
+    given_up: js.AbortController,
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: str | bytes | None,
+    timeout_ms: int,
 ) -> Awaitable[js.Response]:
     """Send a request, which the controller or the time ends. Redirects are not followed. Raises: JsException."""
     options: dict[str, object] = {
@@ -131,7 +136,7 @@ def _sent(
         "signal": js.AbortSignal.any(to_js([given_up.signal, js.AbortSignal.timeout(timeout_ms)])),
     }
     if body is not None:
-        options["body"] = body
+        options["body"] = to_js(body)
     return js.fetch(url, converted(options))
 
 

@@ -10,6 +10,8 @@ from retain.agents.instance_ports import InstancePorts
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
 from retain.agents.tools.stubbed import Stubs
+from retain.gateway.guarded_fetch import GuardedFetch
+from retain.gateway.resolver import Resolver
 from retain.json_text import JsonObject
 from retain.limits.room import RECALLING_BYTES, Room
 from retain.memory.writing.remote import RemoteWriter
@@ -34,6 +36,9 @@ class InstanceParts:
     def __init__(self, root: Assembly) -> None:
         self._root = root
         self._servers: ServedTools | None = None
+        url = root.platform.settings.resolver_url
+        resolver = Resolver(url, bindings.fetch, bindings.now_ms) if url else None
+        self._fetch = GuardedFetch(bindings.fetch, resolver, allow_loopback=root.platform.settings.development)
 
     def ports(self, storage: DurableStorage) -> InstancePorts:
         """Return what one instance works with. storage: the Durable Object's."""
@@ -51,8 +56,9 @@ class InstanceParts:
             instances=platform.instances,
             gateway_tools=self._gateway_tools,
             served_tools=self._served_tools,
+            prepare_libraries=bindings.prepare_libraries,
             stubs=self._stubs,
-            fetch=bindings.fetch,
+            fetch=self._fetch,
             clock=bindings.now_ms,
             time_zones=bindings.time_zones,
             background=bindings.in_background,

@@ -43,6 +43,7 @@ _SECRET_TEXT = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_QUERY = re.compile(r"\?(?=[^\s?=]{1,200}=)[^\s'\"<>)]+")
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 _context: ContextVar[Mapping[str, object]] = ContextVar("retain_log_context", default={})  # noqa: B039 -- never mutated
@@ -72,6 +73,11 @@ def configure(level: int = logging.INFO) -> None:
         handler = _StdoutHandler()
         handler.setFormatter(JsonFormatter())
         logger.addHandler(handler)
+
+
+def redact_failure(text: str) -> str:
+    """Return the text of an error or its traceback without secrets, and without the queries of addresses."""
+    return _QUERY.sub("?" + REDACTED, redact_text(text))
 
 
 def redact_text(text: str) -> str:
@@ -121,7 +127,7 @@ class JsonFormatter(logging.Formatter):
         extra = {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
         fields: dict[str, object] = {**_context.get(), **extra}
         if record.exc_info:
-            fields["exception"] = self.formatException(record.exc_info)
+            fields["exception"] = redact_failure(self.formatException(record.exc_info))
         if record.stack_info:
             fields["stack"] = self.formatStack(record.stack_info)
         redacted = redact(fields)

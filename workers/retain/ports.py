@@ -247,7 +247,7 @@ class Fetch(Protocol):
         url: str,
         *,
         headers: Mapping[str, str],
-        body: str | None,
+        body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:

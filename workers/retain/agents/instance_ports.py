@@ -36,7 +36,8 @@ class InstancePorts:
     """What an instance works with. local, alarm: its object's. gateway_tools: the tenant's tools in the gateway, by name.
 
     served_tools: a definition's tools of one of the tenant's MCP servers.
-    fetch: the HTTP client of function tools. stubs: a tenant's stubbed tools, None for a tenant that calls its real ones.
+    fetch: the HTTP client of function tools. prepare_libraries: lets synchronous HTTP libraries use it.
+    stubs: a tenant's stubbed tools, None for a tenant that calls its real ones.
     pii_fields: the names of fields whose values stay out of KV. exporter: of spans, where telemetry is configured.
     writer: stores records, None for one of each memory's own. recalling: room for what recalls compare, of all instances in
     the isolate. sender: of messages to webhooks.
@@ -61,6 +62,7 @@ class InstancePorts:
     reranker: Callable[[], Reranker | None] = lambda: None
     served_tools: Callable[[str, str, McpServerConfig], Awaitable[list[Tool]]] = _no_servers
     stubs: Callable[[str], Awaitable[Stubs | None]] = _no_stubs
+    prepare_libraries: Callable[[], None] = lambda: None
     pii_fields: Sequence[str] = FIELDS
     exporter: SpanExporter | None = None
     writer: Writer | None = None

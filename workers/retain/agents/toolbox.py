@@ -115,7 +115,8 @@ class Toolbox:
                 _memory=memory,
             )
 
-        return [BoundFunction(ports.catalogue.function(name), context) for name in definition.functions]
+        ports.prepare_libraries()
+        return [BoundFunction(ports.catalogue.function(name), context, ports.fetch) for name in definition.functions]
 
     def semantic(self, user_id: str | None) -> SemanticMemory:
         """Return the semantic memory of a run: its user's, or its agent's when it has none.

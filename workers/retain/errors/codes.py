@@ -312,6 +312,7 @@ UpstreamFailedCode = Literal[
 MisconfiguredCode = Literal[
     "access_not_configured",
     "ambiguous_legacy_pattern",
+    "blocking_request",
     "contradictory_rules",
     "credential_missing",
     "credential_unreadable",

@@ -19,6 +19,7 @@ MAX_URL_BYTES = 16_384
 """Source: https://developers.cloudflare.com/workers/platform/limits/#request-and-response-limits"""
 
 _URL = re.compile(r"(https?)://([^/?#]*)(/[^?#]*)?(?:\?([^#]*))?")
+_ADDRESS = re.compile(r"(https?)://([\x21-\x7e]*?)(?:[/?#]|$)", re.ASCII | re.IGNORECASE)
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _PORT = r"(?::[1-9][0-9]{0,4})?"
 # The last label starts with a letter: a host that ends in a number is an IPv4 address, in decimal, octal or hex.
@@ -90,6 +91,19 @@ def check_webhook_url(url: str, *, allow_loopback: bool) -> str:
         raise InvalidInput("the address of a webhook has no placeholders", code="invalid_webhook_url")
     check_target(template.scheme, template.authority, allow_loopback=allow_loopback)
     return template.authority
+
+
+def check_url(url: str, *, allow_loopback: bool) -> str:
+    """Return the authority, in lower case, of an address that a function tool asks. Path and query are its own.
+
+    Raises: InvalidInput (code `invalid_url`); LimitExceeded (code `url_too_long`); and as `check_target`.
+    """
+    match = _ADDRESS.match(check_length(url))
+    if match is None:
+        raise InvalidInput("the address is not a valid HTTP address", code="invalid_url")
+    authority = match[2].lower()
+    check_target(match[1].lower(), authority, allow_loopback=allow_loopback)
+    return authority
 
 
 def is_loopback(authority: str) -> bool:

@@ -33,7 +33,7 @@ class HostFetch:
         url: str,
         *,
         headers: Mapping[str, str],
-        body: str | None,
+        body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:

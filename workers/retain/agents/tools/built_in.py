@@ -16,7 +16,7 @@ from retain.agents.runs.events import ToolAnswered
 from retain.agents.runs.tokens import DEFAULT_BYTES_PER_TOKEN
 from retain.errors import Forbidden, InvalidInput, NoSuchTool, RetainError
 from retain.json_text import Json, JsonObject
-from retain.log import redact_text
+from retain.log import redact_failure
 from retain.memory.recalled import store_unrecalled
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.semantic import SemanticMemory
@@ -129,7 +129,7 @@ async def run_tool(tools: Mapping[str, Tool], name: str, arguments: JsonObject, 
 
 def _traceback(error: Exception) -> str:
     """Return the end of the error's traceback, which names the error, without secrets."""
-    return valid_text(redact_text("".join(format_exception(error))[-MAX_TRACEBACK_CHARACTERS:]))
+    return valid_text(redact_failure("".join(format_exception(error))[-MAX_TRACEBACK_CHARACTERS:]))
 
 
 def _refused(name: str, error: RetainError, context: CallContext) -> ToolAnswered:

@@ -29,6 +29,7 @@ import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 
 from retain.agents.calls.user import User
+from retain.agents.tools.blocking import blocking_requests
 from retain.agents.tools.built_in import CallContext, ToolResult
 from retain.agents.tools.guarded import guarded
 from retain.errors import Forbidden, InvalidInput, Misconfigured, UpstreamFailed
@@ -235,10 +236,11 @@ class FunctionTool:
 
 @dataclass(frozen=True)
 class BoundFunction:
-    """A function tool of one instance. Implements `Tool`."""
+    """A function tool of one instance. Implements `Tool`. client: sends what synchronous libraries ask for."""
 
     declared: FunctionTool
     context: Callable[[CallContext], ToolContext]
+    client: Fetch
 
     @property
     def spec(self) -> ToolSpec:
@@ -252,7 +254,8 @@ class BoundFunction:
 
     async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Call the function. Raises: as `FunctionTool.call`."""
-        return await self.declared.call(arguments, lambda: self.context(context))
+        with blocking_requests(self.client):
+            return await self.declared.call(arguments, lambda: self.context(context))
 
 
 def _without_titles(schema: Any) -> Any:
