@@ -25,7 +25,7 @@ def _bomb() -> list[bytes]:
 
 
 class EchoServer(ThreadingHTTPServer):
-    """Serves until it is closed. Setting `released` ends the requests that it keeps waiting, `silent` of them without a word."""
+    """Serves until it is closed. Setting `released` ends the requests that it keeps waiting; `silent` counts some."""
 
     daemon_threads = True
 
