@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Mapping
 from typing import Any, NotRequired, Protocol, TypedDict
 
+from js import ReadableStream
 from pyodide.ffi import JsNull, JsProxy, PyProxy
 
 class D1Meta(TypedDict):
@@ -47,6 +48,7 @@ class KvNamespace(Protocol):
 
 class R2Object(Protocol):
     key: str
+    body: ReadableStream
     def arrayBuffer(self) -> Awaitable[memoryview]: ...
 
 class R2Page(TypedDict):
@@ -57,7 +59,7 @@ class R2Page(TypedDict):
 class R2Bucket(Protocol):
     def get(self, key: str) -> Awaitable[R2Object | None]: ...
     def put(
-        self, key: str, value: bytes, *, httpMetadata: Mapping[str, str], onlyIf: Mapping[str, str] = ...
+        self, key: str, value: bytes | ReadableStream, *, httpMetadata: Mapping[str, str], onlyIf: Mapping[str, str] = ...
     ) -> Awaitable[R2Object | JsNull | None]: ...
     def delete(self, key: str) -> Awaitable[None]: ...
     def list(self, *, prefix: str, limit: int, cursor: str = ...) -> Awaitable[R2Page]: ...

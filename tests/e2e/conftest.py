@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.local_state import LocalState
 from tests.e2e.puppet import MODEL, Puppet
 from tests.e2e.servers import client_of, staged
+from tests.support.anthropic_server import AnthropicServer
 from tools.local_server import LocalServer, start, stop
 
 SYNCHRONOUS = ("requests", "urllib3", "idna", "charset_normalizer", "certifi")
@@ -55,13 +56,23 @@ def puppet() -> Iterator[Puppet]:
 
 
 @pytest.fixture(scope="session")
-def steered(migrated_state: Callable[[], Path], puppet: Puppet) -> Iterator[Steered]:
+def anthropic() -> Iterator[AnthropicServer]:
+    """A model of Anthropic, which answers what a test lines up."""
+    model = AnthropicServer()
+    with model:
+        yield model
+
+
+@pytest.fixture(scope="session")
+def steered(migrated_state: Callable[[], Path], puppet: Puppet, anthropic: AnthropicServer) -> Iterator[Steered]:
     """The server that asks the puppet."""
     variables = {
         "CHAT_PROVIDER": "openai",
         "CHAT_BASE_URL": puppet.base_url,
         "CHAT_MODEL": MODEL,
         "CHAT_API_KEY": puppet.api_key,
+        "ANTHROPIC_BASE_URL": anthropic.base_url,
+        "ANTHROPIC_API_KEY": anthropic.api_key,
     }
     with staged("steered", variables, SYNCHRONOUS) as config:
         state = LocalState(migrated_state())

@@ -269,7 +269,7 @@ def chat_request_from_wire(body: Mapping[str, Any]) -> ChatRequest:
         messages=[
             ChatMessage(
                 role=message["role"],
-                content=message["content"] or "",
+                content=_text_of(message["content"]),
                 tool_calls=tuple(
                     ToolCall(call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
                     for call in message.get("tool_calls", ())
@@ -285,6 +285,13 @@ def chat_request_from_wire(body: Mapping[str, Any]) -> ChatRequest:
         max_output_tokens=body.get("max_completion_tokens", body.get("max_tokens", 1024)),
         temperature=body.get("temperature"),
     )
+
+
+def _text_of(content: str | list[dict[str, Any]] | None) -> str:
+    """Return the last text of a message: before it, parts are files."""
+    if isinstance(content, list):
+        return next((part["text"] for part in reversed(content) if part["type"] == "text"), "")
+    return content or ""
 
 
 def chat_reply_to_wire(reply: ChatReply, model: str) -> dict[str, Any]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from pyodide.ffi import JsException, jsnull
+import js
+from pyodide.ffi import JsException, jsnull, to_js
 
 from adapters.deadline import within
 from adapters.failures import unavailable
+from retain.errors import RetainError
 from retain.limits.deadlines import KV_MS, OBJECTS_MS, object_write_ms
-from retain.limits.storage import check_kv_key, check_kv_write, check_object_key, check_page, utf8_bytes
+from retain.limits.storage import check_kv_key, check_kv_write, check_object_key, check_page, utf8_bytes, wrong_size
 from retain.ports import KeyPage
 
 if TYPE_CHECKING:
@@ -93,6 +97,33 @@ class R2:
             raise unavailable("R2", error, "r2_unavailable") from error
         return put is not None and put is not jsnull
 
+    async def put_stream(
+        self, key: str, pieces: AsyncIterator[bytes], *, size_bytes: int, content_type: str = "application/octet-stream"
+    ) -> None:
+        check_object_key(key)
+        # R2 takes a stream whose length is known before it begins.
+        # Source: https://developers.cloudflare.com/r2/api/workers/workers-api-reference/#bucket-method-definitions
+        pipe = js.FixedLengthStream.new(size_bytes)
+        writer = pipe.writable.getWriter()
+        feeding = asyncio.ensure_future(_feed(writer, pieces, size_bytes))
+        try:
+            await self._bucket.put(key, pipe.readable, httpMetadata={"contentType": content_type})
+        except JsException as error:
+            failed = (await asyncio.gather(feeding, return_exceptions=True))[0]
+            if isinstance(failed, RetainError):
+                raise failed from None
+            raise unavailable("R2", error, "r2_unavailable") from error
+        await feeding
+
+    async def stream(self, key: str) -> AsyncIterator[bytes] | None:
+        check_object_key(key)
+        try:
+            async with within(OBJECTS_MS, "R2", "r2_unavailable"):
+                found = await self._bucket.get(key)
+        except JsException as error:
+            raise unavailable("R2", error, "r2_unavailable") from error
+        return None if found is None else _pieces(found.body.getReader())
+
     async def delete(self, key: str) -> None:
         check_object_key(key)
         try:
@@ -112,3 +143,34 @@ class R2:
         except JsException as error:
             raise unavailable("R2", error, "r2_unavailable") from error
         return KeyPage([found.key for found in page["objects"]], page["cursor"] if page["truncated"] else None)
+
+
+async def _feed(writer: js.StreamWriter, pieces: AsyncIterator[bytes], size_bytes: int) -> None:
+    """Write the pieces; if they are not as announced, or raise, end the stream so that nothing is stored."""
+    written = 0
+    try:
+        async for piece in pieces:
+            written += len(piece)
+            if written > size_bytes:
+                raise wrong_size(size_bytes)
+            await writer.write(to_js(piece))
+        if written != size_bytes:
+            raise wrong_size(size_bytes)
+    except RetainError as error:
+        await writer.abort(error.code)
+        raise
+    await writer.close()
+
+
+async def _pieces(reader: js.StreamReader) -> AsyncIterator[bytes]:
+    try:
+        while True:
+            async with within(OBJECTS_MS, "R2", "r2_unavailable"):
+                piece = await reader.read()
+            if piece.done:
+                return
+            yield piece.value.to_bytes()
+    except JsException as error:
+        raise unavailable("R2", error, "r2_unavailable") from error
+    finally:
+        reader.releaseLock()

@@ -74,7 +74,7 @@ def platform_response(answer: Response, request_id: str, more: Mapping[str, str]
     return js.Response.new(body, status=answer.status, headers=headers)
 
 
-def _streamed(pieces: AsyncIterator[str]) -> js.ReadableStream:
+def _streamed(pieces: AsyncIterator[str] | AsyncIterator[bytes]) -> js.ReadableStream:
     """Return a readable stream of the pieces. It is fed after the response was returned.
 
     A client that disconnects ends the stream, which is not an error.
@@ -86,7 +86,7 @@ def _streamed(pieces: AsyncIterator[str]) -> js.ReadableStream:
     async def feed() -> None:
         try:
             async for piece in pieces:
-                await writer.write(encoder.encode(piece))
+                await writer.write(encoder.encode(piece) if isinstance(piece, str) else to_js(piece))
             await writer.close()
         except JsException:
             _log.info("a client went away from a stream")

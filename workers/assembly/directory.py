@@ -9,6 +9,7 @@ import bindings
 from bindings import Platform
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.context import AgentsContext
+from retain.attachments.store import Attachments
 from retain.tenants.register import Tenants
 
 if TYPE_CHECKING:
@@ -18,7 +19,14 @@ if TYPE_CHECKING:
 def agents_context(root: Assembly) -> AgentsContext:
     """Return what the agents' routes work with."""
     directory, platform = root.directory, root.platform
-    return AgentsContext(directory.tenants, directory.catalogue, platform.instances, platform.sql, bindings.now_ms)
+    return AgentsContext(
+        directory.tenants,
+        directory.catalogue,
+        platform.instances,
+        platform.sql,
+        bindings.now_ms,
+        directory.attachments,
+    )
 
 
 class Directory:
@@ -36,6 +44,11 @@ class Directory:
     def tenants(self) -> Tenants:
         """The register of tenants."""
         return Tenants(self._platform.sql, bindings.now_ms)
+
+    @cached_property
+    def attachments(self) -> Attachments:
+        """The files that messages bring."""
+        return Attachments(self._platform.sql, self._platform.objects, bindings.now_ms)
 
     def house_of(self, agent_type: str) -> str | None:
         """Return an agent's house. Raises: NotFound for an agent that does not exist."""

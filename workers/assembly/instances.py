@@ -10,6 +10,7 @@ from retain.agents.instance_ports import InstancePorts
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
 from retain.agents.tools.stubbed import Stubs
+from retain.attachments.attachment import MAX_SENT_BYTES
 from retain.gateway.guarded_fetch import GuardedFetch
 from retain.gateway.resolver import Resolver
 from retain.json_text import JsonObject
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _recalling = Room(RECALLING_BYTES, bindings.now_ms)
+_sending = Room(MAX_SENT_BYTES, bindings.now_ms)
 
 
 class InstanceParts:
@@ -67,6 +69,8 @@ class InstanceParts:
             exporter=root.exporter,
             writer=RemoteWriter(platform.writers),
             sender=root.webhooks.sender,
+            attachments=root.directory.attachments,
+            sending=_sending,
         )
 
     async def _stubs(self, tenant_id: str) -> Stubs | None:

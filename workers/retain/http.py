@@ -112,12 +112,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One response. body: text, or bytes sent unchanged. stream: pieces of text sent after the body, in time."""
+    """One response. body: text, or bytes sent unchanged. stream: pieces sent after the body, in time."""
 
     status: int
     body: str | bytes
     headers: Mapping[str, str] = field(default_factory=dict)
-    stream: AsyncIterator[str] | None = None
+    stream: AsyncIterator[str] | AsyncIterator[bytes] | None = None
 
 
 def response_too_large(limit_bytes: int) -> errors.UpstreamFailed:

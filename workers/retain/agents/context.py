@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from retain.agents.calls.client import InstanceClient
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import instance_of
+from retain.attachments.store import Attachments
 from retain.ports import AgentInstances, Clock, Sql
 from retain.tenants.register import Tenants
 
@@ -21,6 +22,7 @@ class AgentsContext:
     instances: AgentInstances
     sql: Sql
     clock: Clock
+    attachments: Attachments
 
     def instance(self, tenant_id: str, agent_type: str, instance_id: str) -> InstanceClient:
         """Return the client of an instance whose agent exists. Raises: NotFound (code `unknown_agent`); InvalidInput."""

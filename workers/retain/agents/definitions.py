@@ -14,6 +14,7 @@ from retain.json_schema import compile_schema
 from retain.memory.episodes import EpisodeSource
 from retain.memory.filters import compile_filter
 from retain.memory.recall.relevance import MIN_SCORE
+from retain.models.attached import FileKind
 
 BUILT_IN = frozenset(
     {
@@ -54,12 +55,14 @@ class ConversationConfig(_StrictDefinition):
     """How much of its own conversation a run reads.
 
     messages, tokens: bounds of the newest messages, which come as messages; none with `messages: 0`. When one is exceeded,
-    the older ones go into the summary until half of each is left. summary_tokens: the bound of the summary.
+    the older ones go into the summary until half of each is left. summary_tokens: the bound of the summary. attachments:
+    how many files of these messages are sent again with their content, the newest; of the others the model reads the name.
     """
 
     messages: int = Field(default=40, ge=0, le=200)
     tokens: int = Field(default=4_000, ge=200, le=200_000)
     summary_tokens: int = Field(default=600, ge=0, le=10_000)
+    attachments: int = Field(default=4, ge=0, le=20)
 
 
 class MemoryConfig(_StrictDefinition):
@@ -120,6 +123,7 @@ class ModelConfig(_StrictDefinition):
 
     name: required for a provider other than the deployment's, except `scripted`.
     script: the script in `agents/scripts/` that answers when the provider is `scripted`.
+    accepts: which attachments the agent takes. Every model reads text; whether it takes images and PDFs, its author knows.
     """
 
     provider: Literal["openai", "anthropic", "workers-ai", "scripted"] | None = None
@@ -127,6 +131,13 @@ class ModelConfig(_StrictDefinition):
     script: Name | None = None
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_output_tokens: int = Field(default=1024, ge=1, le=32_768)
+    accepts: Annotated[tuple[FileKind, ...], Field(strict=False)] = ("text",)
+
+    @model_validator(mode="after")
+    def _provider_takes_them(self) -> ModelConfig:
+        if self.provider == "workers-ai" and "pdf" in self.accepts:
+            raise ValueError("models of Workers AI take no PDF")
+        return self
 
 
 class Limits(_StrictDefinition):

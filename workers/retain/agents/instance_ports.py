@@ -10,6 +10,7 @@ from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition, McpServerConfig
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.stubbed import Stubs
+from retain.attachments.store import Attachments
 from retain.limits.room import Room
 from retain.memory.writing.calls import Writer
 from retain.models.chat import ChatModel
@@ -40,7 +41,8 @@ class InstancePorts:
     stubs: a tenant's stubbed tools, None for a tenant that calls its real ones.
     pii_fields: the names of fields whose values stay out of KV. exporter: of spans, where telemetry is configured.
     writer: stores records, None for one of each memory's own. recalling: room for what recalls compare, of all instances in
-    the isolate. sender: of messages to webhooks.
+    the isolate. sender: of messages to webhooks. attachments: what messages bring, None for a deployment without them.
+    sending: room for their content while models are asked, of all instances in the isolate.
     """
 
     local: ObjectSql
@@ -67,3 +69,5 @@ class InstancePorts:
     exporter: SpanExporter | None = None
     writer: Writer | None = None
     sender: Sender | None = None
+    attachments: Attachments | None = None
+    sending: Room | None = None

@@ -9,7 +9,10 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from retain.agents.calls.asked import REFUSALS, AskedRun, UserBody, principal_of
+from retain.agents.attachments import routes as attachments
+from retain.agents.attachments.routes import with_files
+from retain.agents.calls.asked import FILE_REFUSALS, REFUSALS, AskedRun, UserBody, principal_of
+from retain.agents.calls.asked_files import FileBody, asked_files
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
 from retain.agents.calls.responses import pollable, reported
@@ -33,6 +36,8 @@ from retain.routing.router import Router
 class RunBody(BodyModel):
     """The body of a run request. background: whether to answer when the run has begun, and not when it ends.
 
+    attachments: files that the input brings, each the id of one that was uploaded, or a small one itself.
+
     output_schema: the JSON Schema of the object that the answer must be, instead of the definition's.
     """
 
@@ -43,6 +48,7 @@ class RunBody(BodyModel):
     background: bool = False
     output_schema: dict[str, JsonValue] | None = None
     user: UserBody | None = None
+    attachments: list[FileBody] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _answered_in_one_way(self) -> RunBody:
@@ -80,7 +86,7 @@ async def list_agents(context: AgentsContext, request: TypedRequest[None, PageQu
 async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]) -> Response:
     """Run an agent in an instance, a new one unless the body names one."""
     body, path = request.body, request.path
-    instance_id, asked = AskedRun(
+    wanted = AskedRun(
         body.input,
         body.metadata,
         body.instance_id,
@@ -88,7 +94,10 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
         body.stream,
         None if body.user is None else body.user.to_user(),
         body.output_schema,
-    ).checked(request.http)
+        files=asked_files(body.attachments),
+    )
+    instance_id, asked = wanted.checked(request.http)
+    asked = await with_files(context, request.http, request.tenant_id, path["agent_type"], asked, wanted.files)
     instance = context.instance(request.tenant_id, path["agent_type"], instance_id)
     if body.stream:
         after = last_event_id(request.http.headers)
@@ -201,6 +210,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             ),
             errors=(
                 *REFUSALS,
+                *FILE_REFUSALS,
                 "invalid_agent_type",
                 "invalid_idempotency_key",
                 "invalid_last_event_id",
@@ -283,7 +293,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
     ),
 )
 ROUTER: Router[AgentsContext] = Router(
-    (RESOURCE, forks.RESOURCE, AG_UI, AGENTS_MCP, conversations.RESOURCE),
+    (RESOURCE, attachments.RESOURCE, forks.RESOURCE, AG_UI, AGENTS_MCP, conversations.RESOURCE),
     guard="Access",
     tenants=lambda context: context.tenants,
 )

@@ -12,12 +12,16 @@ def _asked_in(logged: object) -> object:
     if not isinstance(logged, dict):
         return logged
     seen = [episode.get("content") for episode in logged.get("episodes", [])]
-    return [logged.get("input"), logged.get("metadata"), seen]
+    return [logged.get("input"), logged.get("metadata"), logged.get("attachments"), seen]
 
 
 def _requested_in(request: object) -> object:
     """Return what a run was asked, by whom and for whom, from its stored request."""
-    return [request.get(name) for name in ("input", "metadata", "user")] if isinstance(request, dict) else request
+    return (
+        [request.get(name) for name in ("input", "metadata", "user", "attachments")]
+        if isinstance(request, dict)
+        else request
+    )
 
 
 def _scheduled_in(request: object) -> object:
@@ -30,7 +34,10 @@ def _read_in(context: object) -> object:
     """Return the texts that a run's model reads first, from its stored context."""
     if not isinstance(context, dict):
         return context
-    return [[message.get("content"), _arguments_in(message)] for message in context.get("messages", [])]
+    return [
+        [message.get("content"), message.get("attachments"), _arguments_in(message)]
+        for message in context.get("messages", [])
+    ]
 
 
 def _arguments_in(message: dict[str, object]) -> object:
@@ -62,7 +69,8 @@ TENANT_TABLES = (
             "parked_runs": _PARKED,
             "webhook_deliveries": Texts(("error",)),
             "memory_episodes": Texts(("content",)),
-            "conversation_messages": Texts(("content",)),
+            "conversation_messages": Texts(("content", "attachments")),
+            "attachment_uses": Texts(("attachment_id",)),
         },
         instances=True,
         users="instance and user",

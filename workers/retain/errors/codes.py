@@ -13,12 +13,15 @@ ForeignCode = NewType("ForeignCode", str)
 """A code outside the set: from an agent's own functions, a command of the operator, or another version of Retain."""
 
 InvalidInputCode = Literal[
+    "attachments_not_accepted",
     "empty_content",
     "empty_query",
     "forbidden_upstream",
     "invalid_agent_type",
     "invalid_arguments",
     "invalid_as_of",
+    "invalid_attachment",
+    "invalid_attachment_name",
     "invalid_at_ms",
     "invalid_baseline",
     "invalid_body",
@@ -88,7 +91,9 @@ InvalidInputCode = Literal[
     "invalid_webhook_url",
     "invalid_working_key",
     "invalid_working_value",
+    "length_required",
     "malformed_json",
+    "media_type_mismatch",
     "no_messages",
     "no_user_message",
     "not_confirmed",
@@ -103,6 +108,7 @@ InvalidInputCode = Literal[
     "unknown_task_type",
     "unknown_time_zone",
     "unsupported_content",
+    "unsupported_media_type",
     "unsupported_parameter",
     "unsupported_value",
     "user_not_findable",
@@ -120,6 +126,7 @@ InvalidInputCode = Literal[
 MethodNotAllowedCode = Literal["method_not_allowed",]
 
 LimitExceededCode = Literal[
+    "attachment_too_large",
     "body_too_large",
     "chat_message_too_large",
     "chat_session_too_large",
@@ -138,6 +145,7 @@ LimitExceededCode = Literal[
     "schema_too_large",
     "query_too_large",
     "statement_too_long",
+    "too_many_attachments",
     "too_many_lines",
     "too_many_messages",
     "too_many_parameters",
@@ -186,6 +194,7 @@ ForbiddenCode = Literal[
 NotFoundCode = Literal[
     "case_erased",
     "no_stubbed_answer",
+    "no_such_attachment",
     "no_such_backup",
     "no_such_dataset",
     "no_such_delivery",

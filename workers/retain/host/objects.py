@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from retain.host.connection import open_connection, query
 from retain.host.pages import page_of, prefix_range
-from retain.limits.storage import check_object_key, check_page
+from retain.limits.storage import check_object_key, check_page, wrong_size
 from retain.ports import KeyPage
 
 _SCHEMA = """
@@ -50,6 +51,21 @@ class SqliteObjects:
         sql = "INSERT OR IGNORE INTO objects (key, value, content_type) VALUES (?, ?, ?) RETURNING 1"
         return bool(query(self._connection, sql, check_object_key(key).encode(), value, content_type))
 
+    async def put_stream(
+        self, key: str, pieces: AsyncIterator[bytes], *, size_bytes: int, content_type: str = "application/octet-stream"
+    ) -> None:
+        """Write the object from pieces. See the port."""
+        check_object_key(key)
+        content = b"".join([piece async for piece in pieces])
+        if len(content) != size_bytes:
+            raise wrong_size(size_bytes)
+        await self.put(key, content, content_type=content_type)
+
+    async def stream(self, key: str) -> AsyncIterator[bytes] | None:
+        """Return the object's content, or None. See the port."""
+        content = await self.get(key)
+        return None if content is None else _one_piece(content)
+
     async def delete(self, key: str) -> None:
         """Remove the object. See the port."""
         query(self._connection, "DELETE FROM objects WHERE key = ?", check_object_key(key).encode())
@@ -63,3 +79,8 @@ class SqliteObjects:
         sql = "SELECT key FROM objects WHERE key >= ? AND key > ? AND key < ? ORDER BY key LIMIT ?"
         rows = query(self._connection, sql, *prefix_range(prefix, cursor), limit + 1)
         return page_of([row[0] for row in rows], limit)
+
+
+async def _one_piece(content: bytes) -> AsyncIterator[bytes]:
+    if content:
+        yield content

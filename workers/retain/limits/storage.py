@@ -150,6 +150,11 @@ def check_object_key(key: str) -> str:
     return _checked_key(key, MAX_OBJECT_KEY_BYTES)
 
 
+def wrong_size(size_bytes: int) -> InvalidInput:
+    """Return the error for an object whose pieces are not as many bytes as were announced."""
+    return InvalidInput(f"the content is not the {size_bytes} bytes that were announced", code="invalid_content")
+
+
 def check_page(limit: int) -> int:
     """Return the page size if it is valid.
 

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from retain.errors import RetainError
 from retain.json_text import JsonObject
+from retain.models.attached import Attached
 
 Role = Literal["system", "user", "assistant", "tool"]
 Cut = Literal["length", "content_filter"]
@@ -45,7 +46,7 @@ class ChatMessage:
     """One message of the conversation.
 
     tool_calls: only in the assistant's messages. tool_call_id, failed: only in a tool's; the call that it answers, and
-    whether the tool reported an error.
+    whether the tool reported an error. attachments: files that the user brought; their content is in the request.
     """
 
     role: Role
@@ -53,6 +54,7 @@ class ChatMessage:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     failed: bool = False
+    attachments: tuple[Attached, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class ChatRequest:
     """What to complete. temperature: None leaves the server's default.
 
     schema: the JSON Schema of the object that an answer without tool calls must hold as JSON; None for free text.
+    contents: of the messages' attachments, by their ids; one that is missing was deleted.
     """
 
     messages: Sequence[ChatMessage]
@@ -89,6 +92,7 @@ class ChatRequest:
     max_output_tokens: int = 1024
     temperature: float | None = None
     schema: Mapping[str, object] | None = None
+    contents: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ BY_NAME: Mapping[str, PathParameter] = {
     "key_id": _ID,
     "webhook_id": _ID,
     "schedule_id": _ID,
+    "attachment_id": _ID,
     "message_id": PathParameter(identifiers.MESSAGE.pattern, identifiers.check_message_id),
 }
 """The kind of a parameter by its name, unless the route says otherwise."""

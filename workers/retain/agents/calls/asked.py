@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from retain.agents.calls.asked_files import AskedFile
 from retain.agents.calls.run_request import PriorMessage, RunInput, RunRequest
 from retain.agents.calls.user import User
 from retain.application_keys.tokens import BoundUser
@@ -44,6 +45,18 @@ REFUSALS: tuple[Code, ...] = (
     "unknown_task_type",
 )
 """Why a run does not begin, whatever the form of the request."""
+FILE_REFUSALS: tuple[Code, ...] = (
+    "attachment_too_large",
+    "attachments_not_accepted",
+    "empty_content",
+    "invalid_attachment",
+    "invalid_attachment_name",
+    "media_type_mismatch",
+    "no_such_attachment",
+    "too_many_attachments",
+    "unsupported_media_type",
+)
+"""Why it does not begin because of the files that the request names or brings."""
 
 
 @with_fields_of(User)
@@ -59,7 +72,8 @@ class UserBody(BodyModel):
 class AskedRun:
     """A run as it is asked for. instance_id: None for a new instance. key: the request's idempotency key.
 
-    prior: what was said before, for a new instance only: one that is named has its own conversation.
+    prior: what was said before, for a new instance only: one that is named has its own conversation. files: those that the
+    input names or brings.
     """
 
     input: RunInput
@@ -70,6 +84,7 @@ class AskedRun:
     user: User | None = None
     output_schema: JsonObject | None = None
     prior: Sequence[PriorMessage] = ()
+    files: Sequence[AskedFile] = ()
 
     def checked(self, http: Request) -> tuple[str, RunRequest]:
         """Return the instance's id, and what it is asked for the request's caller.

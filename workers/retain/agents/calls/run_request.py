@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from retain.agents.calls.fields import Fields
 from retain.agents.calls.user import User
 from retain.json_text import Json, JsonObject
+from retain.models.attached import Attached
 
 RunInput: TypeAlias = str | JsonObject
 """What an agent is asked: a text, or an object that its model reads as JSON."""
@@ -69,7 +70,7 @@ class RunRequest:
     in particular. by: the principal that starts the run; None for a request of an earlier version. output_schema: the JSON
     Schema of the object that the answer must be; None for what the definition says. prior: what was said before, oldest
     first, instead of the instance's own conversation; none for that. fork: what the run begins with, None for nothing.
-    schedule_id: of the schedule that begins the run.
+    schedule_id: of the schedule that begins the run. attachments: the files that its input brings.
     """
 
     input: RunInput
@@ -85,6 +86,7 @@ class RunRequest:
     prior: tuple[PriorMessage, ...] = ()
     fork: Fork | None = None
     schedule_id: str | None = None
+    attachments: tuple[Attached, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -93,7 +95,13 @@ class RunRequest:
         asked += [] if self.output_schema is None else [{"output_schema": self.output_schema}]
         asked += [{"prior": [[one.role, one.content] for one in self.prior]}] if self.prior else []
         asked += [] if self.fork is None else [{"fork": [self.fork.run_id, self.fork.turns]}]
+        asked += [{"attachments": [one.id for one in self.attachments]}] if self.attachments else []
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+    def logged(self) -> dict[str, Json]:
+        """Return what D1 keeps of what the run is asked."""
+        files: list[Json] = [file.to_json() for file in self.attachments]
+        return {"input": self.input, "metadata": self.metadata, **({"attachments": files} if files else {})}
 
     @property
     def user_id(self) -> str | None:
@@ -126,6 +134,8 @@ class RunRequest:
             fields["fork"] = {"run_id": self.fork.run_id, "turns": self.fork.turns}
         if self.schedule_id is not None:
             fields["schedule_id"] = self.schedule_id
+        if self.attachments:
+            fields["attachments"] = [one.to_json() for one in self.attachments]
         return fields
 
     @classmethod
@@ -156,7 +166,14 @@ class RunRequest:
             prior=tuple(map(_prior, fields.objects("prior"))) if "prior" in content else (),
             fork=None if fork is None else Fork(fork.text("run_id"), fork.integer_or_none("turns")),
             schedule_id=fields.text_or_none("schedule_id"),
+            attachments=tuple(map(_attached, fields.objects("attachments"))) if "attachments" in content else (),
         )
+
+
+def _attached(fields: Fields) -> Attached:
+    return Attached(
+        fields.text("id"), fields.text("name"), fields.text("media_type"), fields.integer("bytes", default=0)
+    )
 
 
 def _prior(fields: Fields) -> PriorMessage:

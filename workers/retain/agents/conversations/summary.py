@@ -15,6 +15,7 @@ from retain.ingest.speech.sentences import statements
 from retain.memory.conversations.thread import PastMessage, SummaryLine, Thread, ThreadQuery, ThreadSummary
 from retain.memory.recall.wording import normalised
 from retain.memory.recalled import without_recalled
+from retain.models.attached import with_lines
 from retain.ports import Sql
 
 LINE = 200
@@ -120,7 +121,7 @@ def lines_of(message: PastMessage) -> Iterator[SummaryLine]:
     """Yield what is kept of one message, `LINES_PER_MESSAGE` lines at most."""
     if message.role == "assistant" and message.recalled:
         return
-    text = without_recalled(message.content)
+    text = with_lines(without_recalled(message.content), message.attachments)
     sentences = [sentence for part in _SENTENCE.split(text) if (sentence := " ".join(part.split()))]
     stated = [one.whole.text for one in statements(text) if one.whole.text] if message.role == "user" else []
     weighed = [(STATED, sentence) for sentence in stated]

@@ -12,6 +12,7 @@ from retain.agents.calls.report import UNREPORTED, ServerReport
 from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.outage import outage_of
+from retain.agents.files.sent_files import SentFiles
 from retain.agents.runs.compaction import NoRoom, compacted, history
 from retain.agents.runs.events import AnswerDropped, CallRetried, ModelAnswered, ModelAsked, RunFailed, to_json
 from retain.agents.runs.journal import Journal
@@ -55,6 +56,7 @@ class Asking:
         tools: Mapping[str, Tool],
         live: LiveText,
         clock: Clock,
+        files: SentFiles,
     ) -> None:
         self._definition = definition
         self._journal = journal
@@ -62,6 +64,7 @@ class Asking:
         self._specs = [tool.spec for tool in tools.values()]
         self._live = live
         self._clock = clock
+        self._files = files
         self._estimate = Estimate.of(model.name)
 
     async def ask(self, run: OpenRun, turn: int) -> OpenRun:
@@ -84,7 +87,8 @@ class Asking:
         request = ChatRequest(messages, self._specs, settings.max_output_tokens, settings.temperature, schema)
         try:
             with retries_observed(self._on_retry(run, turn)):
-                reply = await self._complete(run, turn, request)
+                async with self._files.of(request) as whole:
+                    reply = await self._complete(run, turn, whole)
         except _Stopped:
             return self._broken(run, turn, request, Usage(), "cancelled", "the run was cancelled")
         except StreamInterrupted as error:

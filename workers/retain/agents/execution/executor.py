@@ -16,6 +16,7 @@ from retain.agents.execution.deadline import deadline_ms
 from retain.agents.execution.ledger_notes import basis_now, basis_of
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
+from retain.agents.files.sent_files import SentFiles
 from retain.agents.forks.forks import Forks
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
@@ -226,6 +227,7 @@ class Execution:
             procedure=procedure,
             estimate=estimate,
             tools_tokens=tools_tokens,
+            attached=request.attachments,
         )
         return context, past.new_summary
 
@@ -259,7 +261,9 @@ class Execution:
             max_tokens=_least(limits.run_tokens, budget.tokens),
             max_delegations=_least(limits.max_delegations, budget.delegations) or 0,
         )
-        loop = RunLoop(definition, policy, self._journal, model, tools, self._delegation, self._live, self._ports.clock)
+        ports = self._ports
+        sent = SentFiles(ports.attachments, self._identity.scope.tenant_id, request.user_id, ports.sending)
+        loop = RunLoop(definition, policy, self._journal, model, tools, self._delegation, self._live, ports.clock, sent)
         return loop, model, [tool.spec for tool in tools.values()]
 
     def _most_resumptions(self, run: OpenRun) -> int:

@@ -12,6 +12,7 @@ from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.asking import Asking
 from retain.agents.execution.deadline import DEADLINE, deadline_ms, is_overdue, overdue
 from retain.agents.execution.live_text import LiveText
+from retain.agents.files.sent_files import SentFiles
 from retain.agents.learning.own_words import method_for
 from retain.agents.recollection import conversation_of
 from retain.agents.runs.events import (
@@ -66,6 +67,7 @@ class RunLoop:
         delegation: Delegation,
         live: LiveText,
         clock: Clock,
+        files: SentFiles,
     ) -> None:
         self._definition = definition
         self._policy = policy
@@ -74,7 +76,7 @@ class RunLoop:
         self._delegation = delegation
         self._live = live
         self._clock = clock
-        self._asking = Asking(definition, journal, model, tools, live, clock)
+        self._asking = Asking(definition, journal, model, tools, live, clock, files)
 
     async def finish(self, run: OpenRun) -> OpenRun:
         """Execute the run from its last step until it ends or waits.

@@ -17,6 +17,7 @@ from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.executor import Execution
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
+from retain.agents.files.owed import uses_of
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.queueing.run_queue import QueuedRun, RunQueue
@@ -119,7 +120,11 @@ class Queueing:
         note(queued.run_id)
         self.queue.add(queued)
         identity, request = self._identity, queued.request
-        self._owe(QueueRun.of(identity, queued.run_id, request, queued.at_ms))
+        for owed in (
+            QueueRun.of(identity, queued.run_id, request, queued.at_ms),
+            *uses_of(identity, queued.run_id, request, queued.at_ms),
+        ):
+            self._owe(owed)
         due_ms = self._latest_ms(queued.at_ms)
         never = OpenRun(queued.run_id, request, (), 0, 0)
         copy = ParkRun.of(identity, never, seq=0, due_at_ms=due_ms, now_ms=queued.at_ms)

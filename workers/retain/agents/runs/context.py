@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from retain.agents.calls.report import FollowedWorkflow
 from retain.agents.calls.run_request import RunInput, RunRequest, input_text
 from retain.agents.definitions import AgentDefinition
+from retain.agents.files.past_files import past_messages, sent_again
 from retain.agents.occasion import Occasion
 from retain.agents.recollection import FENCE, recollected
 from retain.agents.runs.episode_text import beyond
@@ -22,6 +23,7 @@ from retain.memory.facts import KnownFact
 from retain.memory.procedures.procedural import Choice
 from retain.memory.recall.sources.meaning import Degradation
 from retain.memory.semantic import Hit
+from retain.models.attached import Attached, with_lines
 from retain.models.chat import ChatMessage
 
 _ESTIMATE = Estimate()
@@ -52,8 +54,7 @@ class AssembledContext:
     def logged(self, request: RunRequest, followed: FollowedWorkflow | None) -> dict[str, Json]:
         """Return what D1 keeps of a run's beginning: its request, and references to the memory that its model read."""
         logged: dict[str, Json] = {
-            "input": request.input,
-            "metadata": request.metadata,
+            **request.logged(),
             "messages": [message.message_id for message in self.recent if message.message_id],
             "episodes": [{"episode_id": episode.episode_id} for episode in self.episodes],
             "records": [
@@ -117,6 +118,7 @@ def assemble(
     procedure: Choice | None = None,
     estimate: Estimate = _ESTIMATE,
     tools_tokens: int = 0,
+    attached: Sequence[Attached] = (),
 ) -> AssembledContext:
     """Return the context of a new run.
 
@@ -124,14 +126,15 @@ def assemble(
     procedure (the author wrote both; they are not remembered data), the conversation's summary and its messages. Then what
     changes: one message with remembered text, and the input. Instructions, occasion, procedure and input are always in it.
     The newest messages of the conversation get up to half of what is left of `limits.context_tokens`, minus what the model
-    may write and what the description of its tools takes (`tools_tokens`); then come the summary, the profile (within a
-    bound of its own), working memory, records and episodes.
+    may write and what the description of its tools takes (`tools_tokens`); then come the files of these messages, the
+    summary, the profile (within a bound of its own), working memory, records and episodes. attached: the input's files.
 
     Raises: LimitExceeded (code `input_too_large`) when instructions, procedure and input alone do not fit.
     """
     user, instructions = input_text(run_input), _instructions(definition, occasion, procedure)
     room = definition.limits.context_tokens - definition.model.max_output_tokens
-    room -= estimate.text(instructions) + estimate.text(user) + tools_tokens
+    asked = ChatMessage("user", user, attachments=tuple(attached))
+    room -= estimate.text(instructions) + estimate.message(asked) + tools_tokens
     if room < 0:
         raise LimitExceeded(
             "the input does not fit the agent's context",
@@ -139,7 +142,11 @@ def assemble(
             limit_tokens=definition.limits.context_tokens,
         )
     recent = _newest(remembered.thread.messages, room // 2, estimate)
-    room -= sum(estimate.text(message.content) for message in recent)
+    files = sent_again(
+        recent, attached, definition.memory_config.conversation.attachments, room // 2, estimate.bytes_per_token
+    )
+    said = past_messages(recent, files)
+    room -= estimate.messages(said)
     summary = [summary_line(line) for line in reversed(remembered.thread.summary.lines)]
     notes = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in remembered.working.items()]
     turns = _turns(remembered.episodes, recent, definition, instance_id)
@@ -154,12 +161,12 @@ def assemble(
     sections = (before, known, noted, recalled, past)
     volatile = "\n\n".join(filter(None, [known.text(), noted.text(), recalled.text(), past.text(newest_last=True)]))
     talk = [ChatMessage("user", text) for text in (before.text(newest_last=True),) if text]
-    talk += [ChatMessage(message.role, message.content) for message in recent if message.content.strip()]
+    talk += [message for message in said if message.content.strip() or message.attachments]
     talk += [ChatMessage("user", text) for text in (volatile,) if text]
     episodes = tuple(episode for episode, _ in reversed(turns[: len(past.lines)]))
     unsaid = len(remembered.thread.messages) - len(recent)
     return AssembledContext(
-        messages=(ChatMessage("system", instructions), *talk, ChatMessage("user", user)),
+        messages=(ChatMessage("system", instructions), *talk, asked),
         episodes=episodes,
         records=tuple(remembered.records[: len(recalled.lines)]),
         cut={section.name: section.cut for section in sections if section.cut}
@@ -184,7 +191,7 @@ def _newest(messages: Sequence[PastMessage], room: int, estimate: Estimate) -> t
     """Return the newest messages that fit, beginning with one of the user."""
     taken, tokens = 0, 0
     for number, message in enumerate(reversed(messages), start=1):
-        tokens += estimate.text(message.content)
+        tokens += estimate.text(with_lines(message.content, message.attachments))
         if tokens > room:
             break
         if message.role == "user":

@@ -15,6 +15,7 @@ from functools import partial
 from retain.agents.calls.report import FollowedWorkflow, RunReport
 from retain.agents.calls.run_request import RunRequest, input_text
 from retain.agents.calls.user import User
+from retain.agents.files.owed import brought_by, uses_of
 from retain.agents.identity import InstanceIdentity
 from retain.agents.ledgers.statements import parked
 from retain.agents.pending_learnings import NoteLearning, PendingLearnings
@@ -143,7 +144,7 @@ class Journal:
     ) -> None:
         """Write a fork. A retry answers the message that the run before it left unanswered, and adds none."""
         now, request, source = self._clock(), run.request, forked.run_id
-        logged = {"input": request.input, "metadata": request.metadata, "fork": to_json(forked)}
+        logged = {**request.logged(), "fork": to_json(forked)}
         model = "" if run.basis is None else run.basis.model
         start = StartFork.of(self._identity, run, logged, model, now)
         self._write_begun(run, replace(start, forked_from=source), now)
@@ -163,7 +164,7 @@ class Journal:
         self._owe(
             OpenConversation(*self._names, request.user_id, int(request.parent is not None), run.run_id, now, now)
         )
-        self._owe(start)
+        self._owe(start, *uses_of(self._identity, run.run_id, request, now))
         if request.user is not None:
             self._meet(request.user, run.run_id, now)
 
@@ -253,8 +254,7 @@ class Journal:
                 at_ms=now,
             )
         )
-        for owed in self._ledgers(run, event, now):
-            self._owe(owed)
+        self._owe(*self._ledgers(run, event, now))
         waits_for = awaited(after)
         if waits_for is not None:
             due_ms = due_of(event, now)
@@ -389,9 +389,11 @@ class Journal:
         message = message_id(run.run_id, role)
         owner, recalled = run.request.user_id, int(role == "assistant" and run.recalled)
         self._owe(AppendMessage(message, *self._names, run.run_id, role, valid_unicode(content), now, owner, recalled))
+        self._owe(*(brought_by(message, run.request) if role == "user" else ()))
 
-    def _owe(self, owed: OwedStatement) -> None:
-        self._outbox.add(self._identity.scope.tenant_id, owed)
+    def _owe(self, *owed: OwedStatement) -> None:
+        for one in owed:
+            self._outbox.add(self._identity.scope.tenant_id, one)
 
 
 def _followed(chosen: Choice | None) -> FollowedWorkflow | None:

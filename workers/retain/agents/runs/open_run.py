@@ -11,6 +11,7 @@ from retain.agents.calls.run_request import RunRequest
 from retain.agents.runs.events import RunEvent
 from retain.agents.runs.run_state import RunState, apply
 from retain.json_text import read_own_json
+from retain.models.attached import attached_in
 from retain.models.chat import ChatMessage, ToolCall
 
 
@@ -93,6 +94,7 @@ class OpenRun:
                     message["content"],
                     tuple(ToolCall(**call) for call in message["tool_calls"]),
                     message["tool_call_id"],
+                    attachments=attached_in(message.get("attachments")),
                 )
                 for message in first["messages"]
             ),

@@ -173,7 +173,7 @@ class QueueRun(OwedStatement):
             agent_type=identity.agent_type,
             instance_id=identity.instance_id,
             parent_run_id=None if request.parent is None else request.parent.run_id,
-            input=json.dumps({"input": request.input, "metadata": request.metadata}),
+            input=json.dumps(request.logged()),
             created_at_ms=at_ms,
             user_id=request.user_id,
             started_by=request.by,

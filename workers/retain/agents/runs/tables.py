@@ -9,6 +9,7 @@ messages. `schedules`: when runs begin without being asked for; those that have 
 
 from __future__ import annotations
 
+from retain.agents.files.owed import AttachToMessage, UseAttachments
 from retain.agents.ledgers.statements import LogDecision, LogDecisionMemories, NoteKvChange, ParkTrouble
 from retain.agents.pending_learnings import SCHEMA as LEARNING_SCHEMA
 from retain.agents.pending_learnings import NoteLearning
@@ -131,6 +132,7 @@ STATEMENTS = {
         ),
         *(OpenConversation, MarkConversation, SummariseConversation, AppendMessage),
         *(KeepSchedule, DropSchedule),
+        *(UseAttachments, AttachToMessage),
         *(ParkTrouble, NoteKvChange, LogDecision, LogDecisionMemories),
     ),
 }

@@ -35,9 +35,10 @@ class Estimate:
         return math.ceil(len(text.encode("utf-8", "surrogatepass")) / self.bytes_per_token)
 
     def message(self, message: ChatMessage) -> int:
-        """Return about how many tokens a message has, with the calls in it."""
+        """Return about how many tokens a message has, with the calls in it and its attachments."""
         calls = sum(self.text(call.name) + self.text(json.dumps(dict(call.arguments))) for call in message.tool_calls)
-        return self.text(message.content) + calls
+        files = sum(file.tokens(self.bytes_per_token) for file in message.attachments)
+        return self.text(message.content) + calls + files
 
     def messages(self, messages: Iterable[ChatMessage]) -> int:
         """Return about how many tokens the messages have together."""

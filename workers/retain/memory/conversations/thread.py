@@ -11,13 +11,14 @@ from retain.json_text import read_own_json
 from retain.memory.conversations.statements import MessageRole
 from retain.memory.episodes import Episode, Turns, episode_queries, episodes_in
 from retain.memory.scope import Scope
+from retain.models.attached import Attached, attached_in
 from retain.ports import Row, Sql, SqlResult, Statement
 from retain.tenants.quotas import asking, quotas_in
 
 OLDER = 100
 """How many older messages one run takes into the summary."""
 _OF_INSTANCE = "tenant_id = ? AND agent_type = ? AND instance_id = ? AND (user_id IS NULL OR user_id = ?)"
-_COLUMNS = "message_id, run_id, role, substr(content, 1, ?) AS content, at_ms, recalled"
+_COLUMNS = "message_id, run_id, role, substr(content, 1, ?) AS content, at_ms, recalled, attachments"
 _SUMMARY = (
     "SELECT summary, summary_through FROM conversations WHERE tenant_id = ? AND agent_type = ? AND instance_id = ?"
 )
@@ -35,7 +36,10 @@ ORDER BY message_id LIMIT ?
 
 @dataclass(frozen=True, slots=True)
 class PastMessage:
-    """A message of the conversation. recalled: whether the run had remembered text in its context, which it may repeat."""
+    """A message of the conversation. recalled: whether the run had remembered text in its context, which it may repeat.
+
+    attachments: the files that the user brought with it.
+    """
 
     message_id: str
     run_id: str
@@ -43,6 +47,7 @@ class PastMessage:
     content: str
     at_ms: int
     recalled: bool = False
+    attachments: tuple[Attached, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,4 +170,5 @@ class PastQuery:
 
 def _message(row: Row) -> PastMessage:
     names = ("message_id", "run_id", "role", "content", "at_ms")
-    return PastMessage(**{name: row[name] for name in names}, recalled=bool(row["recalled"]))
+    files = attached_in(read_own_json(row["attachments"] or "[]"))
+    return PastMessage(**{name: row[name] for name in names}, recalled=bool(row["recalled"]), attachments=files)

@@ -6,6 +6,7 @@ Source: https://docs.claude.com/en/api/messages
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from retain.errors import UnusableAnswer
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, Usage, spent
@@ -13,6 +14,7 @@ from retain.models.endpoint import Endpoint, WireObject, read_object
 from retain.models.providers.anthropic_stream import assembled
 from retain.models.providers.arrival import arrival
 from retain.models.providers.delivery import Delivery, deliver
+from retain.models.providers.files import anthropic_blocks
 from retain.models.providers.openai import counted, cut_by, cut_off
 from retain.models.providers.sse import read_events
 from retain.models.providers.tool_calls import read_call
@@ -110,7 +112,7 @@ def _turns(request: ChatRequest) -> list[dict[str, object]]:
         if message.role == "system":
             continue
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _blocks(message)
+        blocks = _blocks(message, request.contents)
         if not blocks:
             continue
         if turns and turns[-1][0] == role:
@@ -122,7 +124,7 @@ def _turns(request: ChatRequest) -> list[dict[str, object]]:
     return [{"role": role, "content": blocks} for role, blocks in turns]
 
 
-def _blocks(message: ChatMessage) -> list[dict[str, object]]:
+def _blocks(message: ChatMessage, contents: Mapping[str, bytes]) -> list[dict[str, object]]:
     if message.role == "tool":
         result: dict[str, object] = {
             "type": "tool_result",
@@ -132,7 +134,7 @@ def _blocks(message: ChatMessage) -> list[dict[str, object]]:
         return [{**result, "is_error": True} if message.failed else result]
     # The server refuses blank texts.
     texts: list[dict[str, object]] = [{"type": "text", "text": message.content}] if message.content.strip() else []
-    return texts + [
+    return [*anthropic_blocks(message, contents), *texts] + [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]

@@ -12,6 +12,7 @@ from retain.models.endpoint import read_object
 from retain.models.openai_endpoint import OpenAiEndpoint, WireObject
 from retain.models.providers.arrival import arrival
 from retain.models.providers.delivery import Delivery, deliver
+from retain.models.providers.files import openai_content
 from retain.models.providers.openai_stream import assembled
 from retain.models.providers.sse import read_events
 from retain.models.providers.tool_calls import not_a_call, read_call
@@ -71,7 +72,7 @@ def to_wire(request: ChatRequest, *, model: str, limit_field: LimitField) -> dic
     """Return the body of the request."""
     payload: dict[str, object] = {
         "model": model,
-        "messages": [message_to_wire(message) for message in request.messages],
+        "messages": [message_to_wire(message, request.contents) for message in request.messages],
         limit_field: request.max_output_tokens,
     }
     if request.tools:
@@ -99,9 +100,9 @@ def tools_to_wire(request: ChatRequest) -> list[dict[str, object]]:
     ]
 
 
-def message_to_wire(message: ChatMessage) -> dict[str, object]:
-    """Return one message as the request holds it."""
-    wire: dict[str, object] = {"role": message.role, "content": message.content}
+def message_to_wire(message: ChatMessage, contents: Mapping[str, bytes]) -> dict[str, object]:
+    """Return one message as the request holds it. contents: of its attachments."""
+    wire: dict[str, object] = {"role": message.role, "content": openai_content(message, contents)}
     if message.tool_calls:
         wire["content"] = message.content or None
         wire["tool_calls"] = [

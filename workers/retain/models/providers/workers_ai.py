@@ -16,6 +16,7 @@ from retain.errors import Unavailable, UnusableAnswer
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText
 from retain.models.endpoint import WireObject, read_object
 from retain.models.providers.delivery import Delivery, deliver
+from retain.models.providers.files import openai_content, shown
 from retain.models.providers.openai import cut_by, message_to_wire, reply_of, tools_to_wire, usage_from_wire
 from retain.models.providers.openai import from_wire as from_openai
 from retain.models.providers.openai_stream import DONE, OpenAiStreamAnswer, broken_off
@@ -115,9 +116,20 @@ def _messages(request: ChatRequest) -> list[dict[str, object]]:
 
     def wire(message: ChatMessage) -> dict[str, object]:
         named = {"name": called[message.tool_call_id]} if message.tool_call_id in called else {}
-        return {**message_to_wire(message), "content": message.content, **named}
+        return {**message_to_wire(message, request.contents), "content": _content(message, request.contents), **named}
 
     return [wire(message) for message in request.messages]
+
+
+def _content(message: ChatMessage, contents: Mapping[str, bytes]) -> object:
+    """Return a message's content: images as OpenAI's format has them, and text alone where there is none.
+
+    A model of Workers AI takes no PDF, and many take no parts.
+    Source: https://developers.cloudflare.com/workers-ai/models/llama-4-scout-17b-16e-instruct/
+    """
+    if any(file.kind == "image" for file in message.attachments):
+        return openai_content(message, contents)
+    return shown(message, contents)
 
 
 def from_wire(answer: WireObject, turn: int) -> ChatReply:

@@ -1,0 +1,87 @@
+"""Attachments over HTTP on workerd: what is uploaded reaches the model on the wire, whole and unchanged."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import httpx
+import pytest
+
+from retain.models.chat import ChatReply
+from tests.e2e.calls import run
+from tests.e2e.conftest import Steered
+from tests.e2e.puppet import Puppet, order
+from tests.support.anthropic_server import AnthropicServer
+from tests.support.files import PDF, data_url, png
+
+pytestmark = pytest.mark.workerd
+
+
+def upload(api: httpx.Client, tenant_id: str, content: bytes, media_type: str, **query: str) -> dict[str, Any]:
+    """Upload a file and return the attachment."""
+    headers = {"content-type": media_type}
+    answer = api.post(f"/v1/agents/{tenant_id}/attachments", content=content, headers=headers, params=query)
+    assert answer.status_code in (200, 201), answer.text
+    attachment: dict[str, Any] = answer.json()
+    return attachment
+
+
+def test_an_openai_model_is_sent_an_uploaded_image_a_pdf_and_a_text(steered: Steered, puppet: Puppet) -> None:
+    tenant_id, picture = steered.tenant(), png(padding=200_000)
+    image = upload(steered.api, tenant_id, picture, "image/png", name="café.png")
+    pdf = upload(steered.api, tenant_id, PDF, "application/octet-stream")
+    text = upload(steered.api, tenant_id, "Grüße: 3 apples".encode(), "text/plain", name="list.txt")
+    assert (image["name"], pdf["name"], pdf["media_type"]) == ("café.png", "file.pdf", "application/pdf")
+    said = order(say="seen")
+    named = [{"id": one["id"]} for one in (image, pdf, text)]
+    assert run(steered.api, tenant_id, "viewer", said, attachments=named)["output"] == "seen"
+    [message] = puppet.received[-1].body["messages"][1:]
+    assert message["content"] == [
+        {"type": "image_url", "image_url": {"url": data_url(picture)}},
+        {"type": "file", "file": {"filename": "file.pdf", "file_data": data_url(PDF, "application/pdf")}},
+        {"type": "text", "text": '<file name="list.txt">\nGrüße: 3 apples\n</file>'},
+        {"type": "text", "text": said},
+    ]
+
+
+def test_a_model_of_anthropic_is_sent_blocks(steered: Steered, anthropic: AnthropicServer) -> None:
+    tenant_id, picture = steered.tenant(), png()
+    pdf = upload(steered.api, tenant_id, PDF, "application/pdf", name="bill.pdf")
+    anthropic.say(ChatReply("a picture and a bill"))
+    inline = {"data": base64.b64encode(picture).decode(), "media_type": "image/png", "name": "a.png"}
+    answered = run(steered.api, tenant_id, "reader", "What is it?", attachments=[inline, {"id": pdf["id"]}])
+    assert answered["output"] == "a picture and a bill"
+    [message] = anthropic.received[-1].body["messages"]
+    assert message["content"] == [
+        {
+            "type": "image",
+            "source": {"type": "base64", "media_type": "image/png", "data": base64.b64encode(picture).decode()},
+        },
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": base64.b64encode(PDF).decode()},
+            "title": "bill.pdf",
+        },
+        {"type": "text", "text": "What is it?"},
+    ]
+
+
+def test_what_is_uploaded_is_downloaded_unchanged_and_cannot_be_run_by_a_browser(steered: Steered) -> None:
+    tenant_id, page = steered.tenant(), b"<script>alert(1)</script>"
+    path = f"/v1/agents/{tenant_id}/attachments"
+    made = upload(steered.api, tenant_id, page, "text/html; charset=utf-8", name='a"b;c.html')
+    served = steered.api.get(f"{path}/{made['id']}/content")
+    assert served.content == page
+    assert served.headers["content-type"] == "text/plain; charset=utf-8"
+    assert served.headers["content-disposition"] == "attachment; filename*=UTF-8''a%22b%3Bc.html"
+    assert served.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in served.headers["content-security-policy"]
+    large = png(padding=4 * 1_048_576)
+    big = upload(steered.api, tenant_id, large, "image/png")
+    assert steered.api.get(f"{path}/{big['id']}/content").content == large
+    listed = steered.api.get(path).json()["attachments"]
+    assert [one["id"] for one in listed] == [big["id"], made["id"]]
+    assert steered.api.delete(f"{path}/{made['id']}").status_code == 204
+    gone = steered.api.get(f"{path}/{made['id']}/content")
+    assert (gone.status_code, gone.json()["code"]) == (404, "no_such_attachment")

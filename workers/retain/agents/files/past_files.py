@@ -1,0 +1,50 @@
+"""Files of earlier messages: which of them a run's model reads again, and how the others are named.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from retain.attachments.attachment import MAX_SENT_BYTES
+from retain.memory.conversations.thread import PastMessage
+from retain.models.attached import Attached, with_lines
+from retain.models.chat import ChatMessage
+
+Place = tuple[int, str]
+"""A file of a message: the message's position, and the file's id."""
+
+
+def sent_again(
+    messages: Sequence[PastMessage], attached: Sequence[Attached], most: int, room: int, bytes_per_token: float
+) -> Collection[Place]:
+    """Return the files of earlier messages whose content is sent again: the newest that fit, each once.
+
+    attached: the files of the input, which are sent in any case. most: how many. room: in tokens. bytes_per_token: of text.
+    """
+    known, left = {file.id for file in attached}, MAX_SENT_BYTES - sum(file.bytes for file in attached)
+    chosen: list[Place] = []
+    for position, message in reversed(list(enumerate(messages))):
+        for file in reversed(message.attachments):
+            tokens = file.tokens(bytes_per_token)
+            if len(chosen) == most:
+                return chosen
+            if file.id not in known and file.bytes <= left and tokens <= room:
+                chosen.append((position, file.id))
+                known.add(file.id)
+                left, room = left - file.bytes, room - tokens
+    return chosen
+
+
+def past_messages(messages: Sequence[PastMessage], files: Collection[Place]) -> list[ChatMessage]:
+    """Return earlier messages as the model reads them. files: those whose content is sent again."""
+    return [
+        _read_again(message, {one for at, one in files if at == position}) for position, message in enumerate(messages)
+    ]
+
+
+def _read_again(message: PastMessage, files: Collection[str]) -> ChatMessage:
+    again = tuple(file for file in message.attachments if file.id in files)
+    named = [file for file in message.attachments if file.id not in files]
+    return ChatMessage(message.role, with_lines(message.content, named), attachments=again)

@@ -1,0 +1,1 @@
+"""Attachments: files that messages to agents bring, as rows in D1 and objects in R2."""

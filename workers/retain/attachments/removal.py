@@ -1,0 +1,41 @@
+"""Objects of attachments that have no row any more: a debt in D1 for each, until R2 has removed it."""
+
+from __future__ import annotations
+
+import json
+
+from retain.attachments.attachment import object_key
+from retain.ports import Objects, Sql
+
+ARRIVING_MS = 600_000
+"""How long an object may still arrive after its row was deleted: its debt is due after that (migrations/0051)."""
+REMOVED_AT_ONCE = 40
+"""Most objects that one call removes: each is a call of R2."""
+_OF_TENANT = """
+SELECT tenant_id, attachment_id FROM attachment_objects WHERE tenant_id = ?1 AND due_at_ms <= ?2
+ORDER BY attachment_id LIMIT ?3
+"""
+_ANY = "SELECT tenant_id, attachment_id FROM attachment_objects WHERE due_at_ms <= ?2 AND ?1 = '' LIMIT ?3"
+_REMOVED = """
+DELETE FROM attachment_objects WHERE (tenant_id, attachment_id) IN
+  (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
+"""
+
+
+async def remove_owed(
+    sql: Sql, objects: Objects, now_ms: int, *, tenant_id: str = "", limit: int = REMOVED_AT_ONCE
+) -> int:
+    """Remove objects without a row, `limit` at most; return how many. Idempotent. tenant_id: "" for every tenant.
+
+    Raises: Unavailable; then those before are removed, and the next call continues.
+    """
+    rows = (await sql.run(_OF_TENANT if tenant_id else _ANY, tenant_id, now_ms, limit)).rows
+    removed: list[tuple[str, str]] = []
+    try:
+        for row in rows:
+            await objects.delete(object_key(row["tenant_id"], row["attachment_id"]))
+            removed.append((row["tenant_id"], row["attachment_id"]))
+    finally:
+        if removed:
+            await sql.run(_REMOVED, json.dumps(removed))
+    return len(removed)
