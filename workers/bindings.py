@@ -26,7 +26,7 @@ from adapters.web import WebCrypto, fetch, fetch_stream, time_zones
 from retain import errors
 from retain.limits.rates import Rates, Unlimited
 from retain.limits.vector_filter import declared
-from retain.ports import AgentInstances, Crypto, Kv, Objects, RateLimiter, Sql, TenantWriters, VectorIndex
+from retain.ports import AgentInstances, Crypto, Kv, RateLimiter, Sql, StreamedObjects, TenantWriters, VectorIndex
 from retain.schema.database import KnownSchemaSql
 from retain.settings import NAMES as SETTING_NAMES
 from retain.settings import Settings, read_settings
@@ -99,7 +99,7 @@ class Platform:
 
     kv: Kv
     sql: Sql
-    objects: Objects
+    objects: StreamedObjects
     index: VectorIndex
     instances: AgentInstances
     writers: TenantWriters

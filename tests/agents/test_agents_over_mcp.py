@@ -35,7 +35,8 @@ class Server:
         self.bound = bound
         tenants = Tenants(deployment.sql, deployment.clock)
         instances = LocalInstances(deployment)
-        self.context = AgentsContext(tenants, deployment.catalogue, instances, deployment.sql, deployment.clock)
+        sql, files = deployment.sql, deployment.attachments
+        self.context = AgentsContext(tenants, deployment.catalogue, instances, sql, deployment.clock, files)
 
     async def handle(self, request: Request) -> Any:
         await self.context.tenants.register("acme")

@@ -36,6 +36,7 @@ class Desk:
             LocalInstances(deployment),
             deployment.sql,
             deployment.clock,
+            deployment.attachments,
         )
 
     async def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:

@@ -26,7 +26,9 @@ Agents = Callable[..., AgentCatalogue]
 async def context_of(deployment: Deployment) -> AgentsContext:
     tenants = Tenants(deployment.sql, deployment.clock)
     await tenants.register("acme")
-    return AgentsContext(tenants, deployment.catalogue, LocalInstances(deployment), deployment.sql, deployment.clock)
+    instances = LocalInstances(deployment)
+    sql, files = deployment.sql, deployment.attachments
+    return AgentsContext(tenants, deployment.catalogue, instances, sql, deployment.clock, files)
 
 
 async def asked(

@@ -14,7 +14,6 @@ from retain.agents.definitions import AgentDefinition
 from retain.agents.identity import identity_of
 from retain.agents.methods import METHODS
 from retain.errors import RetainError
-from retain.host.objects import SqliteObjects
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.verification import verify_page
 from retain.memory.records.record import NewRecord, RecordSource
@@ -43,13 +42,7 @@ class World(Deployment):
         self, agents: AgentCatalogue | None = None, chat: Callable[[AgentDefinition], ChatModel] | None = None
     ) -> None:
         super().__init__(agents, chat=chat)
-        self.objects_store = SqliteObjects.open()
         self.embedder: Embedder = shipped_embedder()
-
-    def close(self) -> None:
-        """Close every database."""
-        super().close()
-        self.objects_store.close()
 
     def stores(self) -> Stores:
         """Return every store; each call of a store may fail."""

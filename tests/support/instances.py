@@ -29,12 +29,15 @@ from retain.agents.instance_ports import InstancePorts
 from retain.agents.methods import METHODS
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
+from retain.attachments.attachment import MAX_SENT_BYTES
+from retain.attachments.store import Attachments
 from retain.errors import NoSuchTool, RetainError, Unavailable
 from retain.host.background import TaskBackground
 from retain.host.clock import ManualClock, system_time_zones
 from retain.host.connection import open_database
 from retain.host.fetch import HostFetch
 from retain.host.kv import SqliteKv
+from retain.host.objects import SqliteObjects
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.json_text import JsonObject
@@ -147,6 +150,8 @@ class Deployment:
         self.background = TaskBackground()
         self.sql = migrated_d1()
         self.kv = SqliteKv.open(self.clock)
+        self.objects_store = SqliteObjects.open()
+        self.attachments = Attachments(self.sql, self.objects_store, self.clock)
         self.index = SqliteVectorIndex.open(shipped_embedder().dimensions)
         self.storages: dict[str, ObjectStorage] = {}
         self.alarm_failures: list[RetainError] = []
@@ -154,6 +159,7 @@ class Deployment:
         self.naps: list[float] = []
         self.receiver = Receiver()
         self.recalling = Room(RECALLING_BYTES, self.clock)
+        self.sending = Room(MAX_SENT_BYTES, self.clock)
         self._turns = turns
         self._living: dict[str, Instance] = {}
         self._calls: set[asyncio.Task[str]] = set()
@@ -168,6 +174,7 @@ class Deployment:
         """Close every database."""
         self.sql.close()
         self.kv.close()
+        self.objects_store.close()
         self.index.close()
         for storage in self.storages.values():
             storage.close()
@@ -263,6 +270,10 @@ class Deployment:
             sleep=self._nap,
             exporter=self.exporter,
             sender=self._sender(outside("sql", self.shared()[0]), outside("hook", self.receiver)),
+            attachments=Attachments(
+                outside("sql", self.shared()[0]), outside("objects", self.objects_store), self.clock
+            ),
+            sending=self.sending,
         )
 
     def _sender(self, sql: Sql, receiver: Receiver) -> Sender:

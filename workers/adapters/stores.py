@@ -64,7 +64,7 @@ class WorkersKv:
 
 
 class R2:
-    """`Objects` on an R2 bucket."""
+    """`StreamedObjects` on an R2 bucket."""
 
     def __init__(self, binding: R2Bucket) -> None:
         self._bucket = binding

@@ -69,8 +69,9 @@ def platform_response(answer: Response, request_id: str, more: Mapping[str, str]
     body: object = to_js(answer.body) if isinstance(answer.body, bytes) else answer.body
     if answer.status == 204:
         body = None
-    if answer.stream is not None:
-        body = _streamed(answer.stream)
+    pieces = answer.content or answer.stream
+    if pieces is not None:
+        body = _streamed(pieces)
     return js.Response.new(body, status=answer.status, headers=headers)
 
 

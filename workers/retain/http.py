@@ -112,12 +112,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One response. body: text, or bytes sent unchanged. stream: pieces sent after the body, in time."""
+    """One response. body: text, or bytes sent unchanged. stream: pieces of text sent after the body, in time.
+
+    content: the body instead, piece by piece, so that it need not be in memory.
+    """
 
     status: int
     body: str | bytes
     headers: Mapping[str, str] = field(default_factory=dict)
-    stream: AsyncIterator[str] | AsyncIterator[bytes] | None = None
+    stream: AsyncIterator[str] | None = None
+    content: AsyncIterator[bytes] | None = None
 
 
 def response_too_large(limit_bytes: int) -> errors.UpstreamFailed:

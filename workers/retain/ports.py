@@ -126,6 +126,18 @@ class Objects(Protocol):
         """
         ...
 
+    async def delete(self, key: str) -> None:
+        """Remove the object. Removing an absent object is not an error."""
+        ...
+
+    async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
+        """Return up to `limit` (at most 1000) keys that start with `prefix`, in lexicographic order."""
+        ...
+
+
+class StreamedObjects(Objects, Protocol):
+    """An object store whose objects need not be in memory whole."""
+
     async def put_stream(
         self, key: str, pieces: AsyncIterator[bytes], *, size_bytes: int, content_type: str = "application/octet-stream"
     ) -> None:
@@ -138,14 +150,6 @@ class Objects(Protocol):
 
     async def stream(self, key: str) -> AsyncIterator[bytes] | None:
         """Return the object's content piece by piece, to be read once, or None when there is no object."""
-        ...
-
-    async def delete(self, key: str) -> None:
-        """Remove the object. Removing an absent object is not an error."""
-        ...
-
-    async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
-        """Return up to `limit` (at most 1000) keys that start with `prefix`, in lexicographic order."""
         ...
 
 

@@ -6,6 +6,7 @@ An erasure empties them in this order. Tables without an index by tenant come la
 from __future__ import annotations
 
 from retain.agents.tenant_tables import TENANT_TABLES as OF_AGENTS
+from retain.attachments.tenant_tables import TENANT_TABLES as OF_ATTACHMENTS
 from retain.contracts.stored.tenant_tables import TENANT_TABLES as OF_CONTRACTS
 from retain.evaluation.tenant_tables import TENANT_TABLES as OF_EVALUATION
 from retain.ingest.tenant_tables import TENANT_TABLES as OF_INGEST
@@ -17,6 +18,7 @@ from retain.webhooks.tenant_tables import TENANT_TABLES as OF_WEBHOOKS
 
 TENANT_TABLES = (
     *OF_AGENTS,
+    *OF_ATTACHMENTS,
     *OF_WEBHOOKS,
     *OF_EVALUATION,
     *OF_LIFECYCLE,

@@ -1,5 +1,5 @@
-"""What is done every few minutes: the debts of the vector index are settled, copies of earlier users' items removed, and
-failed steps of the daily brief repeated.
+"""What is done every few minutes: the debts of the vector index are settled, copies of earlier users' items and objects of
+deleted attachments removed, and failed steps of the daily brief repeated.
 
 A debt has a pause of its own, which doubles with each failure (`retain.memory.index_debts`); so has a step. When nothing is
 due, this is three requests to D1.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
+from retain.attachments.removal import OWED as OWED_OBJECTS
 from retain.items.earlier_copies import OWED
 from retain.limits.d1_calls import budget
 from retain.memory.indexer import Indexer
@@ -26,7 +27,9 @@ SETTLING_CALLS = 300
 STEP_CALLS = 500
 """Calls of D1 that repeated steps may make. An invocation has 1,000."""
 COPIES = "earlier_copies"
-"""The step of the brief that is also done here, when it is owed."""
+"""The step of the brief that is also done here, when it is owed …"""
+FILES = "attachment_objects"
+"""… and this one."""
 _PARKED = (
     "SELECT concerns, attempts, last_at_ms FROM error_ledger"
     " WHERE tenant_id = '' AND stage = 'cron' AND state = 'parked'"
@@ -35,6 +38,7 @@ _DUE = f"""
 SELECT concerns, last_at_ms FROM ({_PARKED})
 WHERE last_at_ms <= ?1 - MIN({FIRST_PAUSE_MS} << MIN(attempts - 1, 16), {LONGEST_PAUSE_MS})
 UNION ALL SELECT '{COPIES}', ?1 WHERE EXISTS ({OWED}) AND '{COPIES}' NOT IN (SELECT concerns FROM ({_PARKED}))
+UNION ALL SELECT '{FILES}', ?1 WHERE EXISTS ({OWED_OBJECTS}) AND '{FILES}' NOT IN (SELECT concerns FROM ({_PARKED}))
 ORDER BY last_at_ms, concerns
 """  # noqa: S608
 

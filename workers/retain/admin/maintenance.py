@@ -7,10 +7,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from retain.admin.capacity import Capacity
-from retain.admin.catching_up import COPIES
+from retain.admin.catching_up import COPIES, FILES
 from retain.agents.execution.parked import ask_for_overdue
 from retain.agents.retention import run_rules
 from retain.agents.schedules.listed import ask_for_overdue_schedules
+from retain.attachments.removal import remove_owed
+from retain.attachments.retention import attachment_rules
 from retain.contracts.stored.document_index import DocumentIndex
 from retain.errors import RetainError
 from retain.evaluation.runner import Runner
@@ -67,6 +69,8 @@ TENANTS_A_DAY = 100
 """Most tenants that one brief begins to back up."""
 WRITES_A_DAY = 200
 """Writes of instances that one brief parks in the error ledger, where they are missing."""
+OBJECTS_A_DAY = 300
+"""Most objects of attachments that one call removes: each is a call of R2."""
 JOBS_A_DAY = 10
 """Open jobs of each kind that one brief continues."""
 
@@ -85,7 +89,15 @@ def retention_rules(runs_kept_days: int) -> tuple[RetentionRule, ...]:
     """Return every rule of a deployment. runs_kept_days: how long the row of a run is kept."""
     kept_ms = runs_kept_days * DAY_MS
     runs = (*run_rules(kept_ms), *ledger_rules(kept_ms), *use_rules(kept_ms))
-    return (*EPISODE_RULES, *CONVERSATION_RULES, *runs, *DELIVERY_RULES, *JOB_RULES, *USER_RULES)
+    return (
+        *EPISODE_RULES,
+        *CONVERSATION_RULES,
+        *attachment_rules(kept_ms),
+        *runs,
+        *DELIVERY_RULES,
+        *JOB_RULES,
+        *USER_RULES,
+    )
 
 
 async def prune(sql: Sql, clock: Clock, runs_kept_days: int) -> Pruned:
@@ -260,6 +272,12 @@ async def _earlier_copies(stores: Stores) -> object:
     return {"removed": await copies_of(stores).remove_due()}
 
 
+async def _attachment_objects(stores: Stores) -> object:
+    """Remove objects of attachments that have no row any more; return how many."""
+    removed = await remove_owed(stores.sql, stores.objects, stores.clock(), limit=OBJECTS_A_DAY)
+    return {"removed": removed}
+
+
 KEEPING_UP: Mapping[str, Callable[[Stores], Awaitable[object]]] = {
     "consolidation": _consolidated,
     "erasures": _erasures,
@@ -269,6 +287,7 @@ KEEPING_UP: Mapping[str, Callable[[Stores], Awaitable[object]]] = {
     "overdue_schedules": _overdue_schedules,
     "unlisted_writes": _unlisted_writes,
     COPIES: _earlier_copies,
+    FILES: _attachment_objects,
     "mutations": _mutations,
     "histories_that_lost_their_head": _heads,
 }

@@ -11,12 +11,14 @@ ARRIVING_MS = 600_000
 """How long an object may still arrive after its row was deleted: its debt is due after that (migrations/0051)."""
 REMOVED_AT_ONCE = 40
 """Most objects that one call removes: each is a call of R2."""
-_OF_TENANT = """
+OWED = "SELECT 1 FROM attachment_objects WHERE due_at_ms <= ?1"
+"""Whether an object is to be removed by a time."""
+OWED_OF_TENANT = """
 SELECT tenant_id, attachment_id FROM attachment_objects WHERE tenant_id = ?1 AND due_at_ms <= ?2
 ORDER BY attachment_id LIMIT ?3
 """
 _ANY = "SELECT tenant_id, attachment_id FROM attachment_objects WHERE due_at_ms <= ?2 AND ?1 = '' LIMIT ?3"
-_REMOVED = """
+REMOVED = """
 DELETE FROM attachment_objects WHERE (tenant_id, attachment_id) IN
   (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
 """
@@ -29,7 +31,7 @@ async def remove_owed(
 
     Raises: Unavailable; then those before are removed, and the next call continues.
     """
-    rows = (await sql.run(_OF_TENANT if tenant_id else _ANY, tenant_id, now_ms, limit)).rows
+    rows = (await sql.run(OWED_OF_TENANT if tenant_id else _ANY, tenant_id, now_ms, limit)).rows
     removed: list[tuple[str, str]] = []
     try:
         for row in rows:
@@ -37,5 +39,5 @@ async def remove_owed(
             removed.append((row["tenant_id"], row["attachment_id"]))
     finally:
         if removed:
-            await sql.run(_REMOVED, json.dumps(removed))
+            await sql.run(REMOVED, json.dumps(removed))
     return len(removed)

@@ -18,7 +18,7 @@ from retain.attachments.removal import remove_owed
 from retain.errors import ConstraintViolated, InvalidInput, LimitExceeded, NotFound, Unavailable
 from retain.identifiers import new_id
 from retain.models.attached import Attached
-from retain.ports import Clock, Objects, Sql, SqlValue
+from retain.ports import Clock, Sql, SqlValue, StreamedObjects
 
 _OF_ONE = "tenant_id = ?2 AND attachment_id = ?3 AND sha256 IS NOT NULL"
 _BEGIN = """
@@ -61,7 +61,7 @@ class AttachmentPage:
 class Attachments:
     """The attachments of all tenants."""
 
-    def __init__(self, sql: Sql, objects: Objects, clock: Clock) -> None:
+    def __init__(self, sql: Sql, objects: StreamedObjects, clock: Clock) -> None:
         self._sql = sql
         self._objects = objects
         self._clock = clock

@@ -1,7 +1,7 @@
 """A user's export: all that is kept of one user, page by page, as JSON lines for that user.
 
 First come the lines of a tenant's export, of the user's scopes and records alone, which can be imported; then what only a
-person reads: conversations, messages, runs, episodes, decisions, schedules and items.
+person reads: conversations, messages, runs, episodes, decisions, schedules, what is known of attachments, and items.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PHASES: Mapping[str, _Texts] = {
     ),
     "messages": _Texts(
         "message",
-        "SELECT message_id AS place, message_id, agent_type, instance_id, run_id, role, content, at_ms"
+        "SELECT message_id AS place, message_id, agent_type, instance_id, run_id, role, content, at_ms, attachments"
         f" FROM conversation_messages WHERE {_MINE} AND message_id > ?3 ORDER BY message_id LIMIT ?4",
     ),
     "runs": _Texts(
@@ -68,6 +68,12 @@ _PHASES: Mapping[str, _Texts] = {
         " last_run_id, last_at_ms, last_error, json_extract(request, '$.input') AS input,"
         " json_extract(request, '$.metadata') AS metadata, created_at_ms"
         f" FROM schedules WHERE {_MINE} AND schedule_id > ?3 ORDER BY schedule_id LIMIT ?4",
+    ),
+    "attachments": _Texts(
+        "attachment",
+        "SELECT attachment_id AS place, attachment_id, name, media_type, bytes, sha256, created_at_ms FROM attachments"
+        " WHERE tenant_id = ?1 AND user_id = ?2 AND sha256 IS NOT NULL AND attachment_id > ?3 ORDER BY attachment_id"
+        " LIMIT ?4",
     ),
     "items": _Texts(
         "item",

@@ -11,7 +11,10 @@ TENANT_TABLES = (
     TenantTable("memory_events", ("event_id",)),
     TenantTable("memory_episodes", ("episode_id",), texts=Texts(("content", "instance_id")), users="instance and user"),
     TenantTable(
-        "conversation_messages", ("message_id",), texts=Texts(("content", "instance_id")), users="instance and user"
+        "conversation_messages",
+        ("message_id",),
+        texts=Texts(("content", "attachments", "instance_id")),
+        users="instance and user",
     ),
     TenantTable(
         "conversations",

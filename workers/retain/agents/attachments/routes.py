@@ -93,7 +93,7 @@ async def download_attachment(context: AgentsContext, request: PathRequest) -> R
         "content-length": str(found.bytes),
         "content-disposition": f"attachment; filename*=UTF-8''{quote(found.name, safe='')}",
     }
-    return Response(200, b"", headers, content)
+    return Response(200, b"", headers, content=content)
 
 
 async def delete_attachment(context: AgentsContext, request: PathRequest) -> Response:

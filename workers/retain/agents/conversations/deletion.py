@@ -25,11 +25,19 @@ _MEMORIES = f"""
 DELETE FROM decision_memories WHERE decision_id IN
   (SELECT decision_id FROM decision_log WHERE {_OF_INSTANCE} AND run_id <= ?4)
 """  # noqa: S608
+_THEIRS = f"SELECT attachment_id FROM attachment_uses WHERE {_OF_INSTANCE} AND run_id <= ?4"  # noqa: S608
+_FILES = f"""
+DELETE FROM attachments WHERE tenant_id = ?1 AND attachment_id IN ({_THEIRS}) AND NOT EXISTS (
+  SELECT 1 FROM attachment_uses other WHERE other.attachment_id = attachments.attachment_id
+    AND NOT (other.agent_type = ?2 AND other.instance_id = ?3 AND other.run_id <= ?4))
+"""  # noqa: S608
+"""The files that no run of another conversation names."""
 _LEDGERS = ("error_ledger", "kv_audit")
 _BY_RUN = (
     "decision_log",
     "memory_episodes",
     "conversation_messages",
+    "attachment_uses",
     "procedure_outcomes",
     "parked_runs",
     "agent_runs",
@@ -38,6 +46,8 @@ _BY_RUN = (
 
 async def delete_conversation(sql: Sql, instance: InstanceClient) -> None:
     """Delete what the instance holds, and its messages, episodes, runs with their events and ledgers' rows in D1.
+
+    So are the attachments of its runs that no run of another conversation names.
 
     Records that its runs stored in semantic memory stay: they belong to the agent. A run that waits ends without an answer.
     A run that starts meanwhile is kept. What an interrupted call left is deleted by the next one.
@@ -62,6 +72,7 @@ async def delete_conversation(sql: Sql, instance: InstanceClient) -> None:
     await sql.batch(
         [
             (_MEMORIES, values),
+            (_FILES, values),
             *deleted,
             (f"DELETE FROM schedules WHERE {_OF_INSTANCE} AND schedule_id <= ?4", values),  # noqa: S608
             *(

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from retain.json_text import read_own_json
+from retain.lifecycle.erasure.attachments import erase_files_that_mention, remove_their_objects
 from retain.lifecycle.erasure.backups import erase_from_backups
 from retain.lifecycle.erasure.contracts import erase_conversations, forget_vectors
 from retain.lifecycle.erasure.earlier_copies import (
@@ -144,7 +145,9 @@ BY_MENTION: Mapping[str, Step] = {
     "instances": erase_instances,
     "working": _working,
     "runs": erase_with_parts,
+    "files": erase_files_that_mention,
     "texts": erase_texts,
+    "attachments": remove_their_objects,
     "conversations": erase_conversations,
     "vectors": forget_vectors,
     "objects": _objects,

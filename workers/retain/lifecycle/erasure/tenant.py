@@ -14,6 +14,7 @@ from typing import Any
 from retain.contracts.stored.document_index import index_namespace
 from retain.identifiers import new_id
 from retain.json_text import read_json
+from retain.lifecycle.erasure.attachments import erase_all_objects, remove_their_objects
 from retain.lifecycle.erasure.backups import erase_backups
 from retain.lifecycle.erasure.contracts import erase_conversations, erase_documents
 from retain.lifecycle.erasure.earlier_copies import remove_copies, remove_copies_again
@@ -208,6 +209,8 @@ STEPS: Mapping[str, Step] = {
     "legacy_values": erase_legacy_values,
     "legacy_objects": erase_legacy_objects,
     "rows": erase_rows,
+    "attachments": remove_their_objects,
+    "attachment_objects": erase_all_objects,
     "working": _working,
     "conversations": erase_conversations,
     "objects": erase_objects,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from retain.identifiers import new_id
+from retain.lifecycle.erasure.attachments import remove_their_objects
 from retain.lifecycle.erasure.backups import erase_from_backups
 from retain.lifecycle.erasure.earlier_copies import OF_USER as COPIES_OF_USER
 from retain.lifecycle.erasure.earlier_copies import remove_copies_again, remove_copies_of_user
@@ -136,6 +137,7 @@ STEPS: Mapping[str, Step] = {
     "instances": erase_instances_of_user,
     "records": erase_records_of_user,
     "rows": erase_rows_of_user,
+    "attachments": remove_their_objects,
     "scopes": erase_scopes_of_user,
     "finish": finish,
 }

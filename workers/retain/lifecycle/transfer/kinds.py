@@ -106,6 +106,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
                 "at_ms": "time",
                 "user_id": "text?",
                 "recalled": "whole",
+                "attachments": "json?",
             },
             "t.at_ms",
             _OF_INSTANCE,

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from retain.errors import InvalidInput, NotFound
-from retain.json_text import Json
+from retain.json_text import Json, read_own_json
 from retain.limits.pages import cut, sized
 from retain.memory.conversations.statements import MessageRole
 from retain.memory.conversations.thread import ThreadSummary
+from retain.models.attached import Attached, attached_in
 from retain.ports import Row, Sql, SqlValue
 
 STATUSES = ("running", "waiting", "completed", "failed", "cancelled")
@@ -57,17 +58,19 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What was asked in a run, or the run's answer."""
+    """What was asked in a run, or the run's answer. attachments: the files that the user brought with it."""
 
     message_id: str
     run_id: str
     role: MessageRole
     content: str
     at_ms: int
+    attachments: tuple[Attached, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
         """Return the message as shown."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        shown = {name: getattr(self, name) for name in self.__slots__}
+        return {**shown, "attachments": [file.to_json() for file in self.attachments]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +207,7 @@ async def list_messages(
             ("SELECT 1 FROM conversations WHERE tenant_id = ? AND agent_type = ? AND instance_id = ?", names),
             (
                 sized(
-                    "SELECT message_id, run_id, role, content, at_ms FROM conversation_messages"
+                    "SELECT message_id, run_id, role, content, at_ms, attachments FROM conversation_messages"
                     f" WHERE tenant_id = ? AND agent_type = ? AND instance_id = ? {beyond}"
                     f" ORDER BY message_id {order} LIMIT ?",
                     f"message_id {order}",
@@ -223,7 +226,8 @@ async def list_messages(
 
 def message_of(row: Row) -> Message:
     """Return the message in a row with its columns."""
-    return Message(row["message_id"], row["run_id"], row["role"], row["content"], int(row["at_ms"]))
+    files = attached_in(read_own_json(row["attachments"] or "[]"))
+    return Message(row["message_id"], row["run_id"], row["role"], row["content"], int(row["at_ms"]), files)
 
 
 def _conversation(row: Row) -> Conversation:
