@@ -8,7 +8,7 @@ from retain.attachments.attachment import object_key
 from retain.ports import Objects, Sql
 
 ARRIVING_MS = 600_000
-"""How long an object may still arrive after its row was deleted: its debt is due after that (migrations/0051)."""
+"""How long an object may still arrive after its row was deleted: its debt is due after that (migrations/0052)."""
 REMOVED_AT_ONCE = 40
 """Most objects that one call removes: each is a call of R2."""
 OWED = "SELECT 1 FROM attachment_objects WHERE due_at_ms <= ?1"

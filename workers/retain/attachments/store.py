@@ -1,7 +1,7 @@
 """The attachments of a deployment: their rows in D1, their content in R2.
 
 The row is written before the object, and an object is removed after its row. A row that is deleted, by whatever statement,
-leaves a debt (migrations/0051_attachments.sql), so no object is without a row or a debt, whenever a call is interrupted.
+leaves a debt (migrations/0052_attachments.sql), so no object is without a row or a debt, whenever a call is interrupted.
 """
 
 from __future__ import annotations

@@ -76,4 +76,4 @@ END;
 -- What a message of a conversation brought: as JSON, a list of id, name, media_type and bytes.
 ALTER TABLE conversation_messages ADD COLUMN attachments TEXT;
 
-INSERT INTO schema_versions (version, usable_from) VALUES (51, 42);
+INSERT INTO schema_versions (version, usable_from) VALUES (52, 42);
