@@ -50,10 +50,10 @@ CREATE TRIGGER attachments_leave_objects AFTER DELETE ON attachments BEGIN
   VALUES (old.tenant_id, old.attachment_id, CASE WHEN old.sha256 IS NULL THEN old.created_at_ms + 600000 ELSE 0 END);
 END;
 
-CREATE TRIGGER attachments_created AFTER UPDATE OF sha256 ON attachments WHEN old.sha256 IS NULL BEGIN
+CREATE TRIGGER attachments_created AFTER INSERT ON attachments BEGIN
   INSERT INTO mutations VALUES (new.tenant_id, 'attachment_created', 'attachment', new.attachment_id, NULL, new.media_type);
 END;
-CREATE TRIGGER attachments_removed AFTER DELETE ON attachments WHEN old.sha256 IS NOT NULL BEGIN
+CREATE TRIGGER attachments_removed AFTER DELETE ON attachments BEGIN
   INSERT INTO mutations VALUES (old.tenant_id, 'attachment_removed', 'attachment', old.attachment_id, NULL, NULL);
   DELETE FROM mutation_subjects WHERE tenant_id = old.tenant_id AND thing = 'attachment' AND key = old.attachment_id;
 END;

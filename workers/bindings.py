@@ -24,9 +24,10 @@ from adapters.stores import R2, WorkersKv
 from adapters.vectorize import Vectorize
 from adapters.web import WebCrypto, fetch, fetch_stream, time_zones
 from retain import errors
+from retain.attachments.objects import StreamedObjects
 from retain.limits.rates import Rates, Unlimited
 from retain.limits.vector_filter import declared
-from retain.ports import AgentInstances, Crypto, Kv, RateLimiter, Sql, StreamedObjects, TenantWriters, VectorIndex
+from retain.ports import AgentInstances, Crypto, Kv, RateLimiter, Sql, TenantWriters, VectorIndex
 from retain.schema.database import KnownSchemaSql
 from retain.settings import NAMES as SETTING_NAMES
 from retain.settings import Settings, read_settings

@@ -51,6 +51,8 @@ EXEMPT = {
     "parked_runs": "a copy of a run",
     "memory_episodes": "the turns of runs, as run_events has them",
     "conversation_messages": "what runs were asked and answered, as run_events has them",
+    "attachment_uses": "what runs were asked; the attachment's row decides",
+    "attachment_objects": "what is owed to the object store; the attachment's row decides",
     "outbox_failures": "writes that did not happen",
     "refused_episodes": "writes that did not happen",
     "episode_counts": "counts",

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 from retain.attachments.attachment import EVERYONE, MAX_ATTACHED, MAX_BYTES, Attachment, Readers, object_key
 from retain.attachments.media_types import HEAD_BYTES, ContentCheck, check_name, checked, media_type_of, recognised
+from retain.attachments.objects import StreamedObjects
 from retain.attachments.removal import remove_owed
 from retain.errors import ConstraintViolated, InvalidInput, LimitExceeded, NotFound, Unavailable
 from retain.identifiers import new_id
 from retain.models.attached import Attached
-from retain.ports import Clock, Sql, SqlValue, StreamedObjects
+from retain.ports import Clock, Sql, SqlValue
 
 _OF_ONE = "tenant_id = ?2 AND attachment_id = ?3 AND sha256 IS NOT NULL"
 _BEGIN = """

@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS objects (key BLOB PRIMARY KEY, value BLOB NOT NULL, c
 
 
 class SqliteObjects:
-    """Implements `retain.ports.StreamedObjects`. An object is held in memory while it is read or written."""
+    """Implements `retain.attachments.objects.StreamedObjects`. An object is held in memory while it is read or written."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -46,7 +46,7 @@ class ChatMessage:
     """One message of the conversation.
 
     tool_calls: only in the assistant's messages. tool_call_id, failed: only in a tool's; the call that it answers, and
-    whether the tool reported an error. attachments: files that the user brought; their content is in the request.
+    whether the tool reported an error.
     """
 
     role: Role
@@ -54,7 +54,23 @@ class ChatMessage:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     failed: bool = False
+
+    @property
+    def attachments(self) -> tuple[Attached, ...]:
+        """The files that the user brought with it."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWithFiles(ChatMessage):
+    """A message of the user that brings files; their content is in the request."""
+
     attachments: tuple[Attached, ...] = ()
+
+
+def message_with(role: Role, content: str, files: Sequence[Attached]) -> ChatMessage:
+    """Return a message, with files if there are any."""
+    return MessageWithFiles(role, content, attachments=tuple(files)) if files else ChatMessage(role, content)
 
 
 @dataclass(frozen=True, slots=True)

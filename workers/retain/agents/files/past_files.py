@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from retain.attachments.attachment import MAX_SENT_BYTES
 from retain.memory.conversations.thread import PastMessage
 from retain.models.attached import Attached, with_lines
-from retain.models.chat import ChatMessage
+from retain.models.chat import ChatMessage, message_with
 
 Place = tuple[int, str]
 """A file of a message: the message's position, and the file's id."""
@@ -37,8 +37,11 @@ def sent_again(
     return chosen
 
 
-def past_messages(messages: Sequence[PastMessage], files: Collection[Place]) -> list[ChatMessage]:
-    """Return earlier messages as the model reads them. files: those whose content is sent again."""
+def past_messages(
+    messages: Sequence[PastMessage], attached: Sequence[Attached], most: int, room: int, bytes_per_token: float
+) -> list[ChatMessage]:
+    """Return earlier messages as the model reads them, the newest files with their content. The rest as `sent_again`."""
+    files = sent_again(messages, attached, most, room, bytes_per_token)
     return [
         _read_again(message, {one for at, one in files if at == position}) for position, message in enumerate(messages)
     ]
@@ -47,4 +50,4 @@ def past_messages(messages: Sequence[PastMessage], files: Collection[Place]) -> 
 def _read_again(message: PastMessage, files: Collection[str]) -> ChatMessage:
     again = tuple(file for file in message.attachments if file.id in files)
     named = [file for file in message.attachments if file.id not in files]
-    return ChatMessage(message.role, with_lines(message.content, named), attachments=again)
+    return message_with(message.role, with_lines(message.content, named), again)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from retain.agents.calls.report import FollowedWorkflow
 from retain.agents.calls.run_request import RunInput, RunRequest, input_text
 from retain.agents.definitions import AgentDefinition
-from retain.agents.files.past_files import past_messages, sent_again
+from retain.agents.files.past_files import past_messages
 from retain.agents.occasion import Occasion
 from retain.agents.recollection import FENCE, recollected
 from retain.agents.runs.episode_text import beyond
@@ -24,7 +24,7 @@ from retain.memory.procedures.procedural import Choice
 from retain.memory.recall.sources.meaning import Degradation
 from retain.memory.semantic import Hit
 from retain.models.attached import Attached, with_lines
-from retain.models.chat import ChatMessage
+from retain.models.chat import ChatMessage, message_with
 
 _ESTIMATE = Estimate()
 
@@ -133,7 +133,7 @@ def assemble(
     """
     user, instructions = input_text(run_input), _instructions(definition, occasion, procedure)
     room = definition.limits.context_tokens - definition.model.max_output_tokens
-    asked = ChatMessage("user", user, attachments=tuple(attached))
+    asked = message_with("user", user, attached)
     room -= estimate.text(instructions) + estimate.message(asked) + tools_tokens
     if room < 0:
         raise LimitExceeded(
@@ -142,11 +142,9 @@ def assemble(
             limit_tokens=definition.limits.context_tokens,
         )
     recent = _newest(remembered.thread.messages, room // 2, estimate)
-    files = sent_again(
-        recent, attached, definition.memory_config.conversation.attachments, room // 2, estimate.bytes_per_token
-    )
-    said = past_messages(recent, files)
-    room -= estimate.messages(said)
+    most = definition.memory_config.conversation.attachments
+    before_it = past_messages(recent, attached, most, room // 2, estimate.bytes_per_token)
+    room -= estimate.messages(before_it)
     summary = [summary_line(line) for line in reversed(remembered.thread.summary.lines)]
     notes = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in remembered.working.items()]
     turns = _turns(remembered.episodes, recent, definition, instance_id)
@@ -161,16 +159,15 @@ def assemble(
     sections = (before, known, noted, recalled, past)
     volatile = "\n\n".join(filter(None, [known.text(), noted.text(), recalled.text(), past.text(newest_last=True)]))
     talk = [ChatMessage("user", text) for text in (before.text(newest_last=True),) if text]
-    talk += [message for message in said if message.content.strip() or message.attachments]
+    talk += [message for message in before_it if message.content.strip() or message.attachments]
     talk += [ChatMessage("user", text) for text in (volatile,) if text]
     episodes = tuple(episode for episode, _ in reversed(turns[: len(past.lines)]))
-    unsaid = len(remembered.thread.messages) - len(recent)
     return AssembledContext(
         messages=(ChatMessage("system", instructions), *talk, asked),
         episodes=episodes,
         records=tuple(remembered.records[: len(recalled.lines)]),
         cut={section.name: section.cut for section in sections if section.cut}
-        | ({"messages": unsaid} if unsaid else {}),
+        | _left_out(remembered.thread.messages, recent),
         procedure=procedure,
         profile=tuple(remembered.profile[: len(known.lines)]),
         shortened=shortened,
@@ -180,6 +177,10 @@ def assemble(
         degraded=remembered.degraded,
         left_out=tuple(remembered.records[len(recalled.lines) :]),
     )
+
+
+def _left_out(messages: Sequence[PastMessage], recent: Sequence[PastMessage]) -> dict[str, int]:
+    return {"messages": len(messages) - len(recent)} if len(recent) < len(messages) else {}
 
 
 def summary_line(line: SummaryLine) -> str:

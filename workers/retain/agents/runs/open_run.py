@@ -12,7 +12,7 @@ from retain.agents.runs.events import RunEvent
 from retain.agents.runs.run_state import RunState, apply
 from retain.json_text import read_own_json
 from retain.models.attached import attached_in
-from retain.models.chat import ChatMessage, ToolCall
+from retain.models.chat import ChatMessage, ToolCall, message_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,7 @@ class OpenRun:
         return cls(
             run_id,
             RunRequest.from_json(read_own_json(request)),
-            tuple(
-                ChatMessage(
-                    message["role"],
-                    message["content"],
-                    tuple(ToolCall(**call) for call in message["tool_calls"]),
-                    message["tool_call_id"],
-                    attachments=attached_in(message.get("attachments")),
-                )
-                for message in first["messages"]
-            ),
+            tuple(map(_message, first["messages"])),
             first["episodes_used"],
             first["records_used"],
             None if first["procedure"] is None else FollowedWorkflow.from_json(first["procedure"]),
@@ -105,6 +96,13 @@ class OpenRun:
             first.get("remembered", True),
             None if basis is None else Basis(**{name: _frozen(value) for name, value in basis.items()}),
         )
+
+
+def _message(stored: dict[str, Any]) -> ChatMessage:
+    calls = tuple(ToolCall(**call) for call in stored["tool_calls"])
+    message = ChatMessage(stored["role"], stored["content"], calls, stored["tool_call_id"])
+    files = attached_in(stored.get("attachments"))
+    return message_with(message.role, message.content, files) if files else message
 
 
 def _frozen(value: Any) -> Any:

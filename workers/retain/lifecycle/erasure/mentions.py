@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
+from retain.attachments.attachment import object_key
 from retain.json_text import read_json
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice
@@ -19,6 +20,13 @@ from retain.tenants.tables import TenantTable, Texts
 OWNERS = 5
 """Rows with parts per slice: a run has thousands of events."""
 ROWS = 100
+FILES = 5
+"""Text files per slice: each is read whole, one after the other."""
+_TEXTS = """
+SELECT attachment_id FROM attachments WHERE tenant_id = ? AND attachment_id > ? AND sha256 IS NOT NULL
+  AND media_type NOT LIKE 'image/%' AND media_type <> 'application/pdf' ORDER BY attachment_id LIMIT ?
+"""
+_GONE = "DELETE FROM attachments WHERE attachment_id IN (SELECT value FROM json_each(?))"
 
 _LISTED = "{key} IN (SELECT value FROM json_each({ids}))"
 
@@ -88,6 +96,22 @@ async def erase_texts(stores: Stores, job: ErasureJob) -> Slice:
             gone.append((erased, tuple(row[column] for column in keys)))
     cursor = [name, *(rows[-1][column] for column in keys)] if len(rows) == ROWS else _following(name, list(tables))
     await stores.sql.batch([*job.moved(stores.clock(), {f"d1.{name}": len(gone)}, cursor=cursor), *gone])
+    return Slice.MORE
+
+
+async def erase_files_that_mention(stores: Stores, job: ErasureJob) -> Slice:
+    """Erase the text files whose content names the term. What an image or a PDF shows is not read; their names are."""
+    rows = (await stores.sql.run(_TEXTS, job.tenant_id, job.cursor or "", FILES)).rows
+    if not rows:
+        return Slice.DONE
+    term, named = Term.of(job.request["subject"]), list[str]()
+    for row in rows:
+        content = await stores.objects.get(object_key(job.tenant_id, row["attachment_id"]))
+        if content is not None and term.in_text(content.decode("utf-8", "replace")):
+            named.append(row["attachment_id"])
+    counts = {"d1.attachments": len(named)}
+    moved = job.moved(stores.clock(), counts, cursor=rows[-1]["attachment_id"])
+    await stores.sql.batch([*moved, (_GONE, (json.dumps(named),))])
     return Slice.MORE
 
 

@@ -6,9 +6,12 @@ that was counted is left.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 
+from retain.attachments.attachment import object_key, objects_prefix
+from retain.attachments.removal import OWED_OF_TENANT, REMOVED
 from retain.errors import Conflict
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.stores import Stores
@@ -23,6 +26,7 @@ INSTANCES = 20
 _END = 0
 """The cursor after the last page. Cursors of listings are text, so it is not one of them."""
 
+_LEFT = "SELECT 1 FROM attachment_objects WHERE tenant_id = ? LIMIT 1"
 _INSTANCES = (
     "SELECT DISTINCT agent_type, instance_id FROM {table} WHERE tenant_id = ?1 AND (agent_type, instance_id) > (?2, ?3)"
 )
@@ -133,3 +137,24 @@ async def erase_objects(
     cursor = page.cursor or _END
     await stores.sql.batch(job.moved(stores.clock(), {"r2": len(keys)}, cursor=cursor, pending=keys or None))
     return Slice.MORE
+
+
+async def remove_attached_objects(stores: Stores, job: ErasureJob) -> Slice:
+    """Remove a page of the objects of attachments that have no row any more; wait for those that may still be arriving."""
+    if job.pending is not None:
+        for attachment_id in job.pending:
+            await stores.objects.delete(object_key(job.tenant_id, attachment_id))
+        removed = json.dumps([[job.tenant_id, attachment_id] for attachment_id in job.pending])
+        await stores.sql.batch([*job.moved(stores.clock(), {}), (REMOVED, (removed,))])
+        return Slice.MORE
+    found = (await stores.sql.run(OWED_OF_TENANT, job.tenant_id, stores.clock(), KEYS)).rows
+    ids = [row["attachment_id"] for row in found]
+    if ids:
+        await stores.sql.batch(job.moved(stores.clock(), {"r2": len(ids)}, pending=ids))
+        return Slice.MORE
+    return Slice.WAIT if (await stores.sql.run(_LEFT, job.tenant_id)).rows else Slice.DONE
+
+
+async def erase_attached_objects(stores: Stores, job: ErasureJob) -> Slice:
+    """Erase a page of the tenant's objects of attachments, whatever D1 knows of them."""
+    return await erase_objects(stores, job, prefix=objects_prefix(job.tenant_id))

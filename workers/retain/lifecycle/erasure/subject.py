@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 from retain.json_text import read_own_json
-from retain.lifecycle.erasure.attachments import erase_files_that_mention, remove_their_objects
 from retain.lifecycle.erasure.backups import erase_from_backups
 from retain.lifecycle.erasure.contracts import erase_conversations, forget_vectors
 from retain.lifecycle.erasure.earlier_copies import (
@@ -28,7 +27,7 @@ from retain.lifecycle.erasure.items import (
     remove_loose_objects,
 )
 from retain.lifecycle.erasure.legacy import erase_legacy_objects, erase_legacy_values
-from retain.lifecycle.erasure.mentions import erase_texts, erase_with_parts
+from retain.lifecycle.erasure.mentions import erase_files_that_mention, erase_texts, erase_with_parts
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.records import erase_records_by_id, settle_erased
 from retain.lifecycle.erasure.slices import (
@@ -37,6 +36,7 @@ from retain.lifecycle.erasure.slices import (
     erase_instances,
     erase_keys,
     erase_objects,
+    remove_attached_objects,
     tenant_prefix,
 )
 from retain.lifecycle.stores import Stores
@@ -147,7 +147,7 @@ BY_MENTION: Mapping[str, Step] = {
     "runs": erase_with_parts,
     "files": erase_files_that_mention,
     "texts": erase_texts,
-    "attachments": remove_their_objects,
+    "attachments": remove_attached_objects,
     "conversations": erase_conversations,
     "vectors": forget_vectors,
     "objects": _objects,

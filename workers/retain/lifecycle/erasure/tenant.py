@@ -14,14 +14,21 @@ from typing import Any
 from retain.contracts.stored.document_index import index_namespace
 from retain.identifiers import new_id
 from retain.json_text import read_json
-from retain.lifecycle.erasure.attachments import erase_all_objects, remove_their_objects
 from retain.lifecycle.erasure.backups import erase_backups
 from retain.lifecycle.erasure.contracts import erase_conversations, erase_documents
 from retain.lifecycle.erasure.earlier_copies import remove_copies, remove_copies_again
 from retain.lifecycle.erasure.items import bury_items, remove_items, remove_objects
 from retain.lifecycle.erasure.legacy import erase_legacy_objects, erase_legacy_values
 from retain.lifecycle.erasure.receipts import ErasureJob
-from retain.lifecycle.erasure.slices import Slice, Step, erase_instances, erase_keys, erase_objects
+from retain.lifecycle.erasure.slices import (
+    Slice,
+    Step,
+    erase_attached_objects,
+    erase_instances,
+    erase_keys,
+    erase_objects,
+    remove_attached_objects,
+)
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.surplus import purge_words, remove_surplus
 from retain.limits.vectorize import GRACE_MS
@@ -209,8 +216,8 @@ STEPS: Mapping[str, Step] = {
     "legacy_values": erase_legacy_values,
     "legacy_objects": erase_legacy_objects,
     "rows": erase_rows,
-    "attachments": remove_their_objects,
-    "attachment_objects": erase_all_objects,
+    "attachments": remove_attached_objects,
+    "attachment_objects": erase_attached_objects,
     "working": _working,
     "conversations": erase_conversations,
     "objects": erase_objects,

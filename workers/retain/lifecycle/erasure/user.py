@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from retain.identifiers import new_id
-from retain.lifecycle.erasure.attachments import remove_their_objects
 from retain.lifecycle.erasure.backups import erase_from_backups
 from retain.lifecycle.erasure.earlier_copies import OF_USER as COPIES_OF_USER
 from retain.lifecycle.erasure.earlier_copies import remove_copies_again, remove_copies_of_user
 from retain.lifecycle.erasure.items import bury_items_of_user, remove_items, remove_loose_objects
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.records import erase_records_by_id, settle_erased
-from retain.lifecycle.erasure.slices import INSTANCES, Slice, Step, erase_these
+from retain.lifecycle.erasure.slices import INSTANCES, Slice, Step, erase_these, remove_attached_objects
 from retain.lifecycle.erasure.user_rows import await_arriving, erase_rows_of_user, is_clear, serving
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.surplus import purge_words
@@ -137,7 +136,7 @@ STEPS: Mapping[str, Step] = {
     "instances": erase_instances_of_user,
     "records": erase_records_of_user,
     "rows": erase_rows_of_user,
-    "attachments": remove_their_objects,
+    "attachments": remove_attached_objects,
     "scopes": erase_scopes_of_user,
     "finish": finish,
 }
