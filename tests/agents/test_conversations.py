@@ -92,6 +92,7 @@ async def test_a_conversation_is_read_as_its_messages_oldest_first(desk: Callabl
         "role": "user",
         "content": "I am Ann.",
         "at_ms": now - 1000,
+        "attachments": [],
     }
     assert page["cursor"] is None
 

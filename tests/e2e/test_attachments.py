@@ -33,15 +33,15 @@ def test_an_openai_model_is_sent_an_uploaded_image_a_pdf_and_a_text(steered: Ste
     pdf = upload(steered.api, tenant_id, PDF, "application/octet-stream")
     text = upload(steered.api, tenant_id, "Grüße: 3 apples".encode(), "text/plain", name="list.txt")
     assert (image["name"], pdf["name"], pdf["media_type"]) == ("café.png", "file.pdf", "application/pdf")
-    said = order(say="seen")
+    asked = order(say="seen")
     named = [{"id": one["id"]} for one in (image, pdf, text)]
-    assert run(steered.api, tenant_id, "viewer", said, attachments=named)["output"] == "seen"
+    assert run(steered.api, tenant_id, "viewer", asked, attachments=named)["output"] == "seen"
     [message] = puppet.received[-1].body["messages"][1:]
     assert message["content"] == [
         {"type": "image_url", "image_url": {"url": data_url(picture)}},
         {"type": "file", "file": {"filename": "file.pdf", "file_data": data_url(PDF, "application/pdf")}},
         {"type": "text", "text": '<file name="list.txt">\nGrüße: 3 apples\n</file>'},
-        {"type": "text", "text": said},
+        {"type": "text", "text": asked},
     ]
 
 
