@@ -27,14 +27,18 @@ class Server:
     def __init__(self, **answers: Any) -> None:
         self.answers: dict[str, Any] = answers
         self.seen: list[tuple[str, Mapping[str, str], str | None]] = []
+        self.messages: list[Any] = []
 
     async def __call__(self, message: JsonObject, headers: Mapping[str, str], key: str | None) -> HttpResponse:
         method = str(message["method"])
         self.seen.append((method, headers, key))
+        self.messages.append(message)
         if method == "initialize" and "initialize" not in self.answers:
             return answered(message, {"protocolVersion": "2025-11-25"}, **{"mcp-session-id": f"s{len(self.seen)}"})
         if "id" not in message:
             return HttpResponse(202, {}, b"")
+        if method == "server/discover" and "discover" not in self.answers:
+            return HttpResponse(400, {}, b"unsupported version")
         planned = self.answers[method.partition("/")[2] or method]
         given = planned(message) if callable(planned) else planned
         if isinstance(given, RetainError):
@@ -112,7 +116,7 @@ async def test_an_answer_that_violates_the_protocol_is_an_error(given: object) -
 )
 async def test_a_status_that_is_not_success_is_an_error(status: int, kind: type[RetainError]) -> None:
     with pytest.raises(kind) as raised:
-        await McpClient(Server(call=HttpResponse(status, {}, b""))).call("search", {}, "key")
+        await McpClient(Server(call=HttpResponse(status, {}, b""))).call("search", {}, "key", OBJECT)
     assert raised.value.code == "upstream_status"
 
 
@@ -134,10 +138,10 @@ async def test_a_session_that_ended_is_begun_again_once_and_the_call_keeps_its_k
     ended = iter([{"content": []}, HttpResponse(404, {}, b""), {"content": [{"type": "text", "text": "yes"}]}])
     server = Server(call=lambda message: next(ended))
     client = McpClient(server)
-    await client.call("search", {}, "one")
-    assert await client.call("search", {}, "two") == "yes"
+    await client.call("search", {}, "one", OBJECT)
+    assert await client.call("search", {}, "two", OBJECT) == "yes"
     calls = [(headers["mcp-session-id"], key) for method, headers, key in server.seen if method == "tools/call"]
-    assert calls == [("s1", "one"), ("s1", "two"), ("s5", "two")]
+    assert calls == [("s2", "one"), ("s2", "two"), ("s7", "two")]
 
 
 async def test_a_server_that_is_away_leaves_what_is_known(caplog: pytest.LogCaptureFixture) -> None:
@@ -209,3 +213,160 @@ async def test_a_definition_has_only_the_tools_that_it_names() -> None:
         [tool] = await served.tools("acme", "shop", McpServerConfig(tools=(name,)), McpClient(server))
         assert tool.spec.name == f"shop__{name}"
     assert server.methods().count("tools/list") == 2
+
+
+MODERN = {"supportedVersions": ["2026-07-28"]}
+
+
+async def test_a_server_of_2026_07_28_is_asked_once_what_it_speaks_and_needs_no_session() -> None:
+    server = Server(discover=MODERN, list=listed(), call={"content": [], "resultType": "complete"})
+    client = McpClient(server)
+    await client.tools({"search"})
+    await client.call("search", {"words": "a"}, "key", OBJECT)
+    assert server.methods() == ["server/discover", "tools/list", "tools/call"]
+    for method, headers, _ in server.seen:
+        assert (headers["mcp-protocol-version"], headers["mcp-method"]) == ("2026-07-28", method)
+    assert server.seen[-1][1]["mcp-name"] == "search"
+    assert all(
+        message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+        for message in server.messages
+    )
+
+
+@pytest.mark.parametrize(
+    "discover",
+    [
+        HttpResponse(404, {}, b""),
+        HttpResponse(500, {}, b"oops"),
+        HttpResponse(200, {}, b"<html>"),
+        {"supportedVersions": ["2025-11-25"]},
+        {"supportedVersions": "all"},
+        lambda message: refused(message, -32601, status=404),
+        lambda message: refused(message, -32022, {"supported": ["2025-11-25"]}),
+        lambda message: refused(message, -32022),
+    ],
+    ids=["404", "500", "not JSON", "handshake", "not a list", "no such method", "unsupported", "unsupported, bare"],
+)
+async def test_a_server_that_does_not_say_that_it_speaks_2026_07_28_is_greeted(discover: object) -> None:
+    server = Server(discover=discover, list=listed())
+    assert len(await McpClient(server).tools({"search"})) == 1
+    assert server.methods() == ["server/discover", "initialize", "notifications/initialized", "tools/list"]
+
+
+async def test_a_server_that_speaks_only_later_versions_is_refused() -> None:
+    server = Server(discover=lambda message: refused(message, -32022, {"supported": ["2027-01-01"]}))
+    with pytest.raises(UpstreamFailed, match="speaks no version"):
+        await McpClient(server).tools({"search"})
+    assert server.methods() == ["server/discover"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 503])
+async def test_a_server_that_refuses_the_caller_or_is_away_says_nothing_of_what_it_speaks(status: int) -> None:
+    server = Server(discover=HttpResponse(status, {}, b""), list=listed())
+    client = McpClient(server)
+    with pytest.raises(RetainError) as raised:
+        await client.tools({"search"})
+    assert raised.value.details["upstream_status"] == status
+    server.answers["discover"] = MODERN
+    await client.tools({"search"})
+    assert server.methods() == ["server/discover", "server/discover", "tools/list"]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        HttpResponse(400, {}, b"no session"),
+        lambda message: refused(message, -32022),
+        lambda m: refused(m, -32601, status=404),
+    ],
+    ids=["400", "unsupported", "no such method"],
+)
+async def test_a_server_that_became_an_earlier_one_is_agreed_with_again_and_the_call_keeps_its_key(
+    refusal: object,
+) -> None:
+    yes = {"content": [{"type": "text", "text": "yes"}]}
+    calls = iter([yes, refusal, yes])
+
+    def call(message: JsonObject) -> object:
+        planned = next(calls)
+        return planned(message) if callable(planned) else planned
+
+    server = Server(discover=MODERN, call=call)
+    client = McpClient(server)
+    await client.call("search", {}, "one", OBJECT)
+    server.answers["discover"] = HttpResponse(400, {}, b"")
+    assert await client.call("search", {}, "two", OBJECT) == "yes"
+    assert [key for method, _, key in server.seen if method == "tools/call"] == ["one", "two", "two"]
+    assert server.seen[-1][1]["mcp-protocol-version"] == "2025-11-25"
+
+
+async def test_a_server_that_became_a_later_one_is_agreed_with_again() -> None:
+    calls = iter([{"content": []}, HttpResponse(400, {}, b"no version"), {"content": []}])
+    server = Server(call=lambda message: next(calls))
+    client = McpClient(server)
+    await client.call("search", {}, "one", OBJECT)
+    server.answers["discover"] = MODERN
+    await client.call("search", {}, "two", OBJECT)
+    assert server.seen[-1][1]["mcp-protocol-version"] == "2026-07-28"
+
+
+async def test_a_call_that_is_refused_for_its_arguments_is_not_repeated() -> None:
+    server = Server(discover=MODERN, list=listed(), call=lambda message: refused(message, -32602))
+    client = McpClient(server)
+    await client.tools({"search"})
+    with pytest.raises(UpstreamFailed, match="it refused the request: no"):
+        await client.call("search", {}, "one", OBJECT)
+    assert server.methods().count("tools/call") == 1
+
+
+async def test_a_result_that_asks_for_input_is_a_failed_call() -> None:
+    server = Server(discover=MODERN, call={"resultType": "input_required", "inputRequests": {}})
+    with pytest.raises(UpstreamFailed, match="asks for input"):
+        await McpClient(server).call("search", {}, "one", OBJECT)
+
+
+SCHEMA = {
+    **OBJECT,
+    "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "deep": {"type": "object", "properties": {"dry": {"type": "boolean", "x-mcp-header": "Dry-Run"}}},
+        "count": {"type": "integer", "default": {"x-mcp-header": "no mark"}},
+    },
+}
+
+
+async def test_marked_arguments_are_repeated_as_headers() -> None:
+    server = Server(discover=MODERN, call={"content": []})
+    client = McpClient(server)
+    for arguments in ({"region": "eu", "deep": {"dry": True}}, {"region": "", "deep": 3}, {"region": None}, {}):
+        await client.call("search", arguments, "key", SCHEMA)  # type: ignore[arg-type]
+    sent = [{n: v for n, v in headers.items() if n.startswith("mcp-param-")} for _, headers, _ in server.seen[1:]]
+    assert sent == [
+        {"mcp-param-region": "eu", "mcp-param-dry-run": "true"},
+        {"mcp-param-region": "=?base64??="},
+        {},
+        {},
+    ]
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"a": {"type": "string", "x-mcp-header": "not a token"}},
+        {"a": {"type": "string", "x-mcp-header": 1}},
+        {"a": {"type": "object", "x-mcp-header": "A"}},
+        {"a": {"type": "string", "x-mcp-header": "A"}, "b": {"type": "string", "x-mcp-header": "a"}},
+        {"a": {"anyOf": [{"type": "string", "x-mcp-header": "A"}]}},
+    ],
+    ids=["not a token", "not a text", "not a scalar", "twice", "not by properties alone"],
+)
+async def test_a_tool_with_marks_that_cannot_be_followed_is_not_offered(properties: object) -> None:
+    marked = {**OBJECT, "properties": properties}
+    assert await McpClient(Server(discover=MODERN, list=listed(inputSchema=marked))).tools({"search"}) == []
+    assert await McpClient(Server(list=listed(inputSchema=marked))).tools({"search"}) != []
+
+
+def refused(message: JsonObject, code: int, data: object = None, *, status: int = 400) -> HttpResponse:
+    error = {"code": code, "message": "no", "data": data}
+    body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
+    return HttpResponse(status, {"content-type": "application/json"}, body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import pytest
 
@@ -20,9 +21,13 @@ _CONTEXT = CallContext("run", 1, 0)
 
 
 @pytest.mark.parametrize("json_response", [True, False], ids=["JSON", "events"])
-@pytest.mark.parametrize("stateless", [True, False], ids=["stateless", "session"])
-async def test_tools_of_a_server_are_listed_and_called(worker: Worker, *, json_response: bool, stateless: bool) -> None:
-    with shop(json_response=json_response, stateless=stateless) as (url, seen):
+@pytest.mark.parametrize(
+    ("stateless", "modern"), [(True, True), (True, False), (False, False)], ids=["2026-07-28", "stateless", "session"]
+)
+async def test_tools_of_a_server_are_listed_and_called(
+    worker: Worker, *, json_response: bool, stateless: bool, modern: bool
+) -> None:
+    with shop(json_response=json_response, stateless=stateless, modern=modern) as (url, seen):
         settings = config(url, parameters={"type": "object"}, max_response_bytes=50_000)
         tool = tool_entry("acme", "shop", settings, allow_loopback=True)
         credential = await credential_entry(HostCrypto(), base64.b64decode(KEY), "acme", "shop", "secret")
@@ -36,7 +41,8 @@ async def test_tools_of_a_server_are_listed_and_called(worker: Worker, *, json_r
         assert (search.spec.description, search.idempotent) == ("Find an article.", True)
         assert search.spec.parameters["required"] == ["words"]
         assert not tools["shop__refuse"].idempotent
-        assert '"found": "hats"' in (await search.call({"words": "hats"}, _CONTEXT)).content
+        for words in ("hats", "größe 7", " =?base64?YQ==?= "):
+            assert json.loads((await search.call({"words": words}, _CONTEXT)).content) == {"found": words}
         with pytest.raises(UpstreamFailed, match="sold out") as raised:
             await tools["shop__refuse"].call({}, _CONTEXT)
         assert raised.value.code == "upstream_failed"
@@ -44,4 +50,5 @@ async def test_tools_of_a_server_are_listed_and_called(worker: Worker, *, json_r
             await tools["shop__large"].call({}, _CONTEXT)
         assert raised.value.code == "response_too_large"
         assert set(seen) == {"Bearer secret"}
+        assert len(seen) == (7 if modern else 9)  # one or three messages to agree, a list and five calls
         assert await ports.served_tools("other", "shop", wanted) == []

@@ -6,21 +6,26 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
+from pydantic import Field
+from starlette.responses import PlainTextResponse
 
 
 @contextmanager
-def shop(*, json_response: bool, stateless: bool) -> Iterator[tuple[str, list[str]]]:
-    """Serve some tools on loopback; give the address and the authorization of each request."""
+def shop(*, json_response: bool, stateless: bool, modern: bool = True) -> Iterator[tuple[str, list[str]]]:
+    """Serve some tools on loopback; give the address and the authorization of each request.
+
+    modern: whether it speaks 2026-07-28 as well, which servers made earlier refuse by its header.
+    """
     server = MCPServer("shop")
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
-    def search(words: str) -> dict[str, str]:
+    def search(words: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Words"})]) -> dict[str, str]:
         """Find an article."""
         return {"found": words}
 
@@ -38,7 +43,11 @@ def shop(*, json_response: bool, stateless: bool) -> Iterator[tuple[str, list[st
 
     async def noting(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            seen.append(dict(scope["headers"]).get(b"authorization", b"").decode())
+            headers = dict(scope["headers"])
+            seen.append(headers.get(b"authorization", b"").decode())
+            if not modern and headers.get(b"mcp-protocol-version") == b"2026-07-28":
+                await PlainTextResponse("Bad Request: Unsupported protocol version", 400)(scope, receive, send)
+                return
         await app(scope, receive, send)
 
     with socket.socket() as listening:

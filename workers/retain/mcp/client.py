@@ -1,6 +1,9 @@
 """The client's side of the protocol: the tools of somebody else's server, whose every answer is distrusted and bounded.
 
-Source: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
+Both eras are spoken (`retain.mcp.messages`): a server is first asked by a request of 2026-07-28 what it speaks, and one that
+does not understand is greeted with `initialize`.
+Source: https://modelcontextprotocol.io/specification/2026-07-28/basic/transports and
+https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
 """
 
 from __future__ import annotations
@@ -8,11 +11,13 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from retain.errors import Unavailable, UpstreamFailed
 from retain.json_text import JsonObject, read_json
-from retain.mcp.messages import HANDSHAKE_VERSIONS
+from retain.mcp.messages import ENVELOPE_VERSIONS, HANDSHAKE_VERSIONS, envelope_of
+from retain.mcp.parameter_headers import header_value, headers_of, is_valid
 from retain.mcp.tools import McpTool
 from retain.ports import HttpResponse
 from retain.version import __version__
@@ -23,10 +28,14 @@ MAX_DESCRIPTION_CHARACTERS = 4096
 """How much of a tool's description the model reads."""
 MAX_SCHEMA_BYTES = 16 * 1024
 """Longest schema of a tool's arguments, as JSON; a tool with a longer one is not offered."""
+_SELF = {"name": "retain", "version": __version__}
 _ACCEPT = "application/json, text/event-stream"
 _SESSION = "mcp-session-id"
 _VERSION = "mcp-protocol-version"
 _MAX_SESSION_CHARACTERS = 1024
+_UNSUPPORTED, _NO_METHOD, _NOT_A_REQUEST = -32022, -32601, -32600
+_NO_VERDICT = (401, 403, 429, 502, 503, 504)
+"""Statuses that say nothing about what a server speaks."""
 _HINTS = ("readOnlyHint", "idempotentHint", "destructiveHint", "openWorldHint")
 
 
@@ -41,12 +50,24 @@ class SendMessage(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Agreement:
+    """What a server and Retain speak. headers: of each message. enveloped: whether each carries version and capabilities."""
+
+    headers: Mapping[str, str]
+    enveloped: bool = False
+
+
+_STATELESS = _Agreement({_VERSION: ENVELOPE_VERSIONS[-1]}, enveloped=True)
+_UNKNOWN = _Agreement({})
+
+
 class McpClient:
-    """One server of one tenant. Keeps the session that the server gave, and begins another when it has ended."""
+    """One server of one tenant. Keeps what was agreed with it, and agrees again when the server no longer accepts that."""
 
     def __init__(self, deliver: SendMessage) -> None:
         self._deliver = deliver
-        self._headers: dict[str, str] | None = None
+        self._agreed: _Agreement | None = None
         self._sent = 0
 
     async def tools(self, names: Collection[str]) -> list[McpTool]:
@@ -65,44 +86,65 @@ class McpClient:
             for entry in listed:
                 if isinstance(entry, dict) and entry.get("name") in names and entry["name"] not in found:
                     tool = _tool(entry)
-                    if tool is not None:
+                    if tool is not None and (self._agreed is not _STATELESS or is_valid(tool.input_schema)):
                         found[tool.name] = tool
             if not isinstance(following, str) or following == cursor or len(found) == len(names):
                 break
             cursor = following
         return list(found.values())
 
-    async def call(self, name: str, arguments: JsonObject, key: str) -> str:
-        """Call a tool once and return its answer as text.
+    async def call(self, name: str, arguments: JsonObject, key: str, schema: Mapping[str, object]) -> str:
+        """Call a tool once and return its answer as text. schema: of its arguments, as the server lists it.
 
         Raises: as `tools`; UpstreamFailed (code `upstream_failed`) also for a call that the server reports as failed.
         """
-        answer = await self._ask("tools/call", {"name": name, "arguments": dict(arguments)}, key)
+        answer = await self._ask("tools/call", {"name": name, "arguments": dict(arguments)}, key, schema)
+        if answer.get("resultType", "complete") != "complete":
+            raise _failed("it asks for input, which Retain does not give")
         text = _text(answer)
         if answer.get("isError") is True:
             raise UpstreamFailed(f"the tool's server reports: {text[:2_000]}", code="upstream_failed")
         return text
 
-    async def _ask(self, method: str, params: JsonObject, key: str | None = None) -> JsonObject:
-        """Return a method's result. A session that the server no longer knows (404) is begun again, once."""
-        again = self._headers is not None
-        headers = self._headers or await self._begin()
-        response, number = await self._send(method, params, headers, key)
-        if response.status == 404 and again and _SESSION in headers:
+    async def _ask(
+        self, method: str, params: JsonObject, key: str | None = None, schema: Mapping[str, object] | None = None
+    ) -> JsonObject:
+        """Return a method's result. What was agreed earlier and is refused now is agreed again, once."""
+        is_known = self._agreed is not None
+        agreed = self._agreed or await self._agree()
+        response, number = await self._send(agreed, method, params, key, schema)
+        if is_known and _is_outdated(agreed, response, number):
             # The server refused the message before it looked at it: asking again repeats nothing.
-            self._headers = None
-            response, number = await self._send(method, params, await self._begin(), key)
+            self._agreed = None
+            response, number = await self._send(await self._agree(), method, params, key, schema)
         return _result(response, number)
 
-    async def _begin(self) -> dict[str, str]:
-        client = {"name": "retain", "version": __version__}
-        version = HANDSHAKE_VERSIONS[-1]
-        introduction: JsonObject = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
-        response, number = await self._send("initialize", introduction, {}, None)
-        agreed = _result(response, number).get("protocolVersion")
-        if not isinstance(agreed, str) or agreed not in HANDSHAKE_VERSIONS:
+    async def _agree(self) -> _Agreement:
+        """Find out what the server speaks. Raises: as `tools`."""
+        response, number = await self._send(_STATELESS, "server/discover", {})
+        if response.status in _NO_VERDICT:
+            _check_status(response.status)
+        answer = _answer(response, number) or {}
+        found, refused = answer.get("result"), answer.get("error")
+        versions = found.get("supportedVersions") if isinstance(found, dict) else None
+        if isinstance(versions, list) and ENVELOPE_VERSIONS[-1] in versions:
+            self._agreed = _STATELESS
+            return self._agreed
+        if isinstance(refused, dict) and refused.get("code") == _UNSUPPORTED:
+            more = refused.get("data")
+            versions = more.get("supported") if isinstance(more, dict) else None
+            if isinstance(versions, list) and not any(version in versions for version in HANDSHAKE_VERSIONS):
+                raise _failed("it speaks no version of the protocol that Retain speaks")
+        self._agreed = await self._introduced()
+        return self._agreed
+
+    async def _introduced(self) -> _Agreement:
+        introduction: JsonObject = {"protocolVersion": HANDSHAKE_VERSIONS[-1], "capabilities": {}, "clientInfo": _SELF}
+        response, number = await self._send(_UNKNOWN, "initialize", introduction)
+        version = _result(response, number).get("protocolVersion")
+        if not isinstance(version, str) or version not in HANDSHAKE_VERSIONS:
             raise _failed("it speaks no version of the protocol that Retain speaks")
-        headers = {_VERSION: agreed}
+        headers = {_VERSION: version}
         session = response.headers.get(_SESSION)
         if session is not None:
             if not (session.isascii() and session.isprintable() and 0 < len(session) <= _MAX_SESSION_CHARACTERS):
@@ -112,15 +154,37 @@ class McpClient:
             {"jsonrpc": "2.0", "method": "notifications/initialized"}, {"accept": _ACCEPT, **headers}, None
         )
         _check_status(noted.status)
-        self._headers = headers
-        return headers
+        return _Agreement(headers)
 
     async def _send(
-        self, method: str, params: JsonObject, headers: Mapping[str, str], key: str | None
+        self,
+        agreed: _Agreement,
+        method: str,
+        params: JsonObject,
+        key: str | None = None,
+        schema: Mapping[str, object] | None = None,
     ) -> tuple[HttpResponse, int]:
+        """Send a request. schema: of the arguments of a call. Return the response and the request's id."""
         self._sent = number = self._sent + 1
+        headers = {"accept": _ACCEPT, **agreed.headers}
+        if agreed.enveloped:
+            headers["mcp-method"] = method
+            params = {**params, "_meta": envelope_of(ENVELOPE_VERSIONS[-1], _SELF)}
+            arguments = params.get("arguments")
+            if isinstance(arguments, dict):  # of a call
+                headers |= {"mcp-name": header_value(str(params["name"])), **headers_of(schema or {}, arguments)}
         message: JsonObject = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        return await self._deliver(message, {"accept": _ACCEPT, **headers}, key), number
+        return await self._deliver(message, headers, key), number
+
+
+def _is_outdated(agreed: _Agreement, response: HttpResponse, number: int) -> bool:
+    """Return whether a server refuses what it agreed to: it forgot the session, or speaks something else by now."""
+    if response.status not in (400, 404):
+        return False
+    refused = (_answer(response, number) or {}).get("error")
+    code = refused.get("code") if isinstance(refused, dict) else None
+    # Before 2026-07-28 a method's own errors have status 200.
+    return not agreed.enveloped or code in (_UNSUPPORTED, _NO_METHOD, _NOT_A_REQUEST, None)
 
 
 def _check_status(status: int) -> None:
@@ -131,23 +195,40 @@ def _check_status(status: int) -> None:
 
 
 def _result(response: HttpResponse, number: int) -> JsonObject:
-    """Return the result in a response: one JSON message, or the one of a stream that has this id."""
-    _check_status(response.status)
-    kind = response.headers.get("content-type") or ""
+    """Return the result in a response. Raises: as `McpClient.tools`."""
+    refused = _answer(response, number) if 400 <= response.status < 500 and response.status != 429 else None
+    if refused is None or not isinstance(refused.get("error"), dict):
+        _check_status(response.status)
     try:
-        text = response.body.decode()
-        texts = _events(text) if kind.startswith("text/event-stream") else [text]
-        messages = [read_json(each) for each in texts if each]
+        message = refused or _read(response, number)
     except ValueError as error:
         raise _failed("it did not answer JSON") from error
-    for message in messages:
+    if message is None:
+        raise _failed("it did not answer the request")
+    result, refusal = message.get("result"), message.get("error")
+    if isinstance(result, dict):
+        return result
+    reason = refusal.get("message") if isinstance(refusal, dict) else None
+    raise _failed(f"it refused the request: {str(reason)[:500]}")
+
+
+def _answer(response: HttpResponse, number: int) -> JsonObject | None:
+    """Return the message that answers the request, None where there is none that can be read."""
+    try:
+        return _read(response, number)
+    except ValueError:
+        return None
+
+
+def _read(response: HttpResponse, number: int) -> JsonObject | None:
+    """Return the one JSON message, or the one of a stream, with the request's id. Raises: ValueError if it is not JSON."""
+    kind = response.headers.get("content-type") or ""
+    text = response.body.decode()
+    texts = _events(text) if kind.startswith("text/event-stream") else [text]
+    for message in [read_json(each) for each in texts if each]:
         if isinstance(message, dict) and message.get("id") == number and "method" not in message:
-            result, refused = message.get("result"), message.get("error")
-            if isinstance(result, dict):
-                return result
-            reason = refused.get("message") if isinstance(refused, dict) else None
-            raise _failed(f"it refused the request: {str(reason)[:500]}")
-    raise _failed("it did not answer the request")
+            return message
+    return None
 
 
 def _events(text: str) -> Sequence[str]:

@@ -78,6 +78,11 @@ class RpcMessage:
     reads_data: bool = True
 
 
+def envelope_of(version: str, client: JsonObject) -> JsonObject:
+    """Return what a request of a client carries in `_meta`, since 2026-07-28. It offers the server nothing."""
+    return {_VERSION_KEY: version, "io.modelcontextprotocol/clientInfo": client, _CAPABILITIES_KEY: {}}
+
+
 def read_message(request: Request) -> RpcMessage | None:
     """Return the message, or None for one that needs no answer because it is itself an answer.
 

@@ -33,7 +33,7 @@ class ServedTool:
 
     async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Return what the server answers. Raises: as `McpClient.call`."""
-        return ToolResult(await self.client.call(self.name, arguments, context.key))
+        return ToolResult(await self.client.call(self.name, arguments, context.key, self.spec.parameters))
 
 
 @dataclass
