@@ -54,3 +54,23 @@ def test_a_run_calls_tools_of_a_server_until_it_is_away_and_a_person_approves(st
     away = steered.api.post(path, json={"input": order(("market__search", {"words": "hats"})), "instance_id": "main"})
     assert away.json()["status"] == "completed"
     assert "upstream_unreachable" in away.text
+
+
+def test_a_waiting_run_keeps_its_tools_when_its_isolate_has_ended_and_the_server_is_away(
+    steered: Steered, tmp_path: Path
+) -> None:
+    tenant_id = steered.tenant()
+    with shop(json_response=True, stateless=True) as (url, _):
+        _provide(steered, tenant_id, url, tmp_path / "entries.json")
+        calls = order(("market__refuse", {}), ("market__search", {"words": "hats"}))
+        body = {"input": calls, "instance_id": "main"}
+        waiting = steered.api.post(f"/v1/agents/{tenant_id}/buyer/run", json=body).json()
+        assert waiting["status"] == "waiting"
+    steered.crash()
+    steered.restart()
+    place = f"/v1/agents/{tenant_id}/buyer/instances/main/runs/{waiting['run_id']}"
+    answer = {"call": waiting["waiting_for"]["call"], "decision": "approve"}
+    assert steered.api.post(f"{place}/resume", json=answer).status_code in (200, 202)
+    result = eventually(lambda: steered.api.get(place).json(), lambda shown: shown["status"] == "completed")
+    refused, found = json.loads(result["output"])
+    assert refused["error"]["code"] == found["error"]["code"] == "upstream_unreachable"

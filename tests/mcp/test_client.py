@@ -10,12 +10,16 @@ import pytest
 from pydantic import ValidationError
 
 from retain.agents.definitions import MAX_SERVED_NAME, AgentDefinition, McpServerConfig
+from retain.agents.runs.tables import STEPS
 from retain.agents.tools.built_in import CallContext
+from retain.agents.tools.kept_lists import KeptLists
 from retain.agents.tools.served import LISTED_MS, ServedTools, names_of
-from retain.errors import RetainError, Unavailable, UpstreamFailed
+from retain.errors import NoSuchTool, RetainError, Unavailable, UpstreamFailed
+from retain.host.object_sql import SqliteObjectSql
 from retain.json_text import JsonObject
 from retain.mcp.client import MAX_DESCRIPTION_CHARACTERS, MAX_PAGES, MAX_SCHEMA_BYTES, McpClient
 from retain.ports import HttpResponse
+from retain.schema.object import migrate
 
 OBJECT = {"type": "object"}
 Answer = Callable[[str, JsonObject], Any]
@@ -56,6 +60,12 @@ def answered(message: JsonObject, result: object, **headers: str) -> HttpRespons
 
 def listed(**changes: Any) -> dict[str, Any]:
     return {"tools": [{"name": "search", "description": "Find.", "inputSchema": OBJECT, **changes}]}
+
+
+def kept() -> KeptLists:
+    local = SqliteObjectSql.open()
+    migrate(local, STEPS)
+    return KeptLists(local)
 
 
 async def test_a_list_without_end_is_read_within_a_bound() -> None:
@@ -148,16 +158,39 @@ async def test_a_server_that_is_away_leaves_what_is_known(caplog: pytest.LogCapt
     now = [0]
     config, server = McpServerConfig(tools=("search",)), Server(list=listed())
     served = ServedTools(lambda: now[0])
-    assert len(await served.tools("acme", "shop", config, McpClient(server))) == 1
+    assert len(await served.tools("acme", "shop", config, McpClient(server), kept())) == 1
     server.answers["list"] = Unavailable("away", code="upstream_unreachable")
-    assert len(await served.tools("acme", "shop", config, McpClient(server))) == 1
+    assert len(await served.tools("acme", "shop", config, McpClient(server), kept())) == 1
     assert caplog.records == []
     now[0] = LISTED_MS
-    [tool] = await served.tools("acme", "shop", config, McpClient(server))
+    [tool] = await served.tools("acme", "shop", config, McpClient(server), kept())
     assert tool.spec.name == "shop__search"
-    assert await served.tools("other", "shop", config, McpClient(server)) == []
+    assert await served.tools("other", "shop", config, McpClient(server), kept()) == []
     assert [record.message for record in caplog.records] == ["an MCP server did not list its tools"] * 2
     assert server.methods().count("tools/list") == 3
+
+
+async def test_an_instance_keeps_its_tools_when_the_isolate_has_ended_and_the_server_is_away(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    config, server, lists = McpServerConfig(tools=("search", "refund")), Server(list=listed(inputSchema=SCHEMA)), kept()
+    [first] = await ServedTools(lambda: 0).tools("acme", "shop", config, McpClient(server), lists)
+    server.answers["list"] = server.answers["call"] = Unavailable("away", code="upstream_unreachable")
+    [tool] = await ServedTools(lambda: 0).tools("acme", "shop", config, McpClient(server), lists)
+    assert tool.spec == first.spec
+    assert caplog.records[-1].__dict__["known"] == 1
+    with pytest.raises(Unavailable):
+        await tool.call({}, CallContext("run", 1, 0))
+    narrower = McpServerConfig(tools=("refund",))
+    assert await ServedTools(lambda: 0).tools("acme", "shop", narrower, McpClient(server), lists) == []
+    server.answers["list"] = NoSuchTool("the tenant has no such tool")
+    assert await ServedTools(lambda: 0).tools("acme", "shop", config, McpClient(server), lists) == []
+    assert lists.tools("shop") == []
+    server.answers["list"] = listed()
+    assert await ServedTools(lambda: 0).tools("acme", "shop", config, McpClient(server), lists) != []
+    server.answers["list"] = {"tools": []}
+    assert await ServedTools(lambda: 0).tools("acme", "shop", config, McpClient(server), lists) == []
+    assert lists.tools("shop") == []
 
 
 @pytest.mark.parametrize(
@@ -176,7 +209,7 @@ async def test_a_call_may_be_repeated_as_the_definition_says_or_else_the_server(
 ) -> None:
     config = McpServerConfig(tools=("search",), idempotent=idempotent)
     server = Server(list=listed(annotations=hints), call={"content": [], "structuredContent": {"a": 1}})
-    [tool] = await ServedTools(lambda: 0).tools("acme", "shop", config, McpClient(server))
+    [tool] = await ServedTools(lambda: 0).tools("acme", "shop", config, McpClient(server), kept())
     assert tool.idempotent is expected
     assert (await tool.call({}, CallContext("run", 1, 0))).content == '{"a": 1}'
     assert server.seen[-1][2] == "run.1.0"
@@ -210,7 +243,7 @@ async def test_a_definition_has_only_the_tools_that_it_names() -> None:
     server = Server(list={"tools": [{"name": name, "inputSchema": OBJECT} for name in ("search", "refund")]})
     served = ServedTools(lambda: 0)
     for name in ("search", "refund", "search"):
-        [tool] = await served.tools("acme", "shop", McpServerConfig(tools=(name,)), McpClient(server))
+        [tool] = await served.tools("acme", "shop", McpServerConfig(tools=(name,)), McpClient(server), kept())
         assert tool.spec.name == f"shop__{name}"
     assert server.methods().count("tools/list") == 2
 

@@ -8,10 +8,13 @@ import json
 import pytest
 
 from retain.agents.definitions import McpServerConfig
+from retain.agents.runs.tables import STEPS
 from retain.agents.tools.built_in import CallContext
+from retain.agents.tools.kept_lists import KeptLists
 from retain.errors import UpstreamFailed
 from retain.gateway.provisioning import credential_entry, tool_entry
 from retain.host.crypto import HostCrypto
+from retain.schema.object import migrate
 from tests.gateway.setting import config
 from tests.shell.platform.objects import Storage
 from tests.shell.worker import KEY, Worker, root
@@ -34,8 +37,10 @@ async def test_tools_of_a_server_are_listed_and_called(
         for stored in (tool, credential):
             await stored.write(worker.kv.store)
         ports = root.assembly_of(worker.env).instances.ports(Storage())
+        migrate(ports.local, STEPS)
+        kept = KeptLists(ports.local)
         wanted = McpServerConfig(tools=("search", "refuse", "large", "absent"))
-        tools = {tool.spec.name: tool for tool in await ports.served_tools("acme", "shop", wanted)}
+        tools = {tool.spec.name: tool for tool in await ports.served_tools("acme", "shop", wanted, kept)}
         assert sorted(tools) == ["shop__large", "shop__refuse", "shop__search"]
         search = tools["shop__search"]
         assert (search.spec.description, search.idempotent) == ("Find an article.", True)
@@ -51,4 +56,4 @@ async def test_tools_of_a_server_are_listed_and_called(
         assert raised.value.code == "response_too_large"
         assert set(seen) == {"Bearer secret"}
         assert len(seen) == (7 if modern else 9)  # one or three messages to agree, a list and five calls
-        assert await ports.served_tools("other", "shop", wanted) == []
+        assert await ports.served_tools("other", "shop", wanted, kept) == []

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from assembly.root import Assembly
     from retain.agents.definitions import McpServerConfig
+    from retain.agents.tools.kept_lists import KeptLists
     from retain.agents.tools.served import ServedTools
 
 
@@ -92,7 +93,7 @@ class InstanceParts:
         spec = ToolSpec(name, described.description, described.parameters)
         return ProxiedTool(spec, described.idempotent, upstream)
 
-    async def _served_tools(self, tenant_id: str, server: str, config: McpServerConfig) -> list[Tool]:
+    async def _served_tools(self, tenant_id: str, server: str, config: McpServerConfig, kept: KeptLists) -> list[Tool]:
         from retain.agents.tools.served import ServedTools  # only for agents that name MCP servers
         from retain.mcp.client import McpClient
 
@@ -105,4 +106,4 @@ class InstanceParts:
 
         if self._servers is None:
             self._servers = ServedTools(bindings.now_ms)
-        return await self._servers.tools(tenant_id, server, config, McpClient(exchange))
+        return await self._servers.tools(tenant_id, server, config, McpClient(exchange), kept)

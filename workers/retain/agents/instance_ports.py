@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition, McpServerConfig
 from retain.agents.tools.built_in import Tool
+from retain.agents.tools.kept_lists import KeptLists
 from retain.agents.tools.stubbed import Stubs
 from retain.attachments.store import Attachments
 from retain.limits.room import Room
@@ -27,7 +28,12 @@ async def _no_stubs(tenant_id: str) -> None:
     """Return None: the tenant calls its real tools."""
 
 
-async def _no_servers(tenant_id: str, server: str, config: McpServerConfig) -> list[Tool]:  # noqa: ARG001
+async def _no_servers(
+    tenant_id: str,  # noqa: ARG001
+    server: str,  # noqa: ARG001
+    config: McpServerConfig,  # noqa: ARG001
+    kept: KeptLists,  # noqa: ARG001
+) -> list[Tool]:
     """Return no tools: the deployment reaches no MCP servers."""
     return []
 
@@ -36,7 +42,7 @@ async def _no_servers(tenant_id: str, server: str, config: McpServerConfig) -> l
 class InstancePorts:
     """What an instance works with. local, alarm: its object's. gateway_tools: the tenant's tools in the gateway, by name.
 
-    served_tools: a definition's tools of one of the tenant's MCP servers.
+    served_tools: a definition's tools of one of the tenant's MCP servers, with the lists that the instance keeps.
     fetch: the HTTP client of function tools. prepare_libraries: lets synchronous HTTP libraries use it.
     stubs: a tenant's stubbed tools, None for a tenant that calls its real ones.
     pii_fields: the names of fields whose values stay out of KV. exporter: of spans, where telemetry is configured.
@@ -62,7 +68,7 @@ class InstancePorts:
     recalling: Room
     sleep: Sleep = asyncio.sleep
     reranker: Callable[[], Reranker | None] = lambda: None
-    served_tools: Callable[[str, str, McpServerConfig], Awaitable[list[Tool]]] = _no_servers
+    served_tools: Callable[[str, str, McpServerConfig, KeptLists], Awaitable[list[Tool]]] = _no_servers
     stubs: Callable[[str], Awaitable[Stubs | None]] = _no_stubs
     prepare_libraries: Callable[[], None] = lambda: None
     pii_fields: Sequence[str] = FIELDS

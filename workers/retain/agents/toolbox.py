@@ -21,6 +21,7 @@ from retain.agents.tools.built_in import (
 )
 from retain.agents.tools.delegate import Delegate
 from retain.agents.tools.delegation import Delegation
+from retain.agents.tools.kept_lists import KeptLists
 from retain.agents.tools.learn_fact import LearnFact
 from retain.agents.tools.schedule_wakeup import ScheduleWakeup
 from retain.agents.tools.served import names_of
@@ -90,7 +91,7 @@ class Toolbox:
         if definition.tools:
             tools += await ports.gateway_tools(tenant_id, definition.tools)
         for server, config in definition.mcp_servers.items():
-            tools += await ports.served_tools(tenant_id, server, config)
+            tools += await ports.served_tools(tenant_id, server, config, KeptLists(ports.local))
         return tools
 
     def _functions(self, definition: AgentDefinition, request: RunRequest) -> list[Tool]:

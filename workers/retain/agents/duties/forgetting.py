@@ -5,6 +5,7 @@ from __future__ import annotations
 from retain.agents.calls.answers import Erased
 from retain.agents.duties.owed_deliveries import OwedDeliveries
 from retain.agents.runs.journal import Journal
+from retain.agents.tools.kept_lists import KeptLists
 from retain.errors import Unavailable
 from retain.lifecycle.terms import Term
 from retain.memory.working import WorkingMemory
@@ -29,6 +30,7 @@ class Forgetting:
         await self._working.clear()
         await self._outbox.discard()
         self._deliveries.clear()
+        KeptLists(self._local).forget()
         self._journal.erase(None)
         self._local.run("DELETE FROM identity")
         return Erased(everything=True)
@@ -42,5 +44,6 @@ class Forgetting:
         if not await self._outbox.flush():
             raise Unavailable("the instance has not written everything to D1 yet; try again", code="outbox_waits")
         await self._working.erase(names)
+        KeptLists(self._local).forget()
         self._journal.erase(names)
         return Erased(everything=False)

@@ -4,7 +4,8 @@
 since it last made progress. `served_user`: the user whom the instance serves, since the first run that named one.
 `cancel_requests`: cancellations of delegates' runs that arrived before the runs themselves. `queued_runs`: runs that have
 not begun, in the order of their ids; `at_ms` is when each was queued. `owed_deliveries`: runs of which webhooks may be owed
-messages. `schedules`: when runs begin without being asked for; those that have ended stay for a day.
+messages. `schedules`: when runs begin without being asked for; those that have ended stay for a day. `served_lists`: what
+each MCP server listed last.
 """
 
 from __future__ import annotations
@@ -105,7 +106,8 @@ _QUEUED_RUNS = (
 )
 _OWED_DELIVERIES = ("CREATE TABLE owed_deliveries (run_id TEXT PRIMARY KEY, due_at_ms INTEGER NOT NULL) WITHOUT ROWID",)
 _SCHEDULES = (SCHEDULES_SCHEMA,)
-STEPS: tuple[Step, ...] = (_FIRST, _QUEUED_RUNS, _OWED_DELIVERIES, _SCHEDULES)
+_SERVED_LISTS = ("CREATE TABLE served_lists (server TEXT PRIMARY KEY, tools TEXT NOT NULL) WITHOUT ROWID",)
+STEPS: tuple[Step, ...] = (_FIRST, _QUEUED_RUNS, _OWED_DELIVERIES, _SCHEDULES, _SERVED_LISTS)
 """What `retain.schema.object.migrate` applies. A step that was released never changes; append the next one."""
 
 STATEMENTS = {

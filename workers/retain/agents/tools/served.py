@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from retain.agents.definitions import McpServerConfig, served_name
 from retain.agents.tools.built_in import CallContext, Tool, ToolResult
-from retain.errors import RetainError
+from retain.agents.tools.kept_lists import KeptLists
+from retain.errors import NotFound, RetainError
 from retain.json_text import JsonObject
 from retain.mcp.client import McpClient
 from retain.mcp.tools import McpTool
@@ -51,11 +52,13 @@ class ServedTools:
         self._clock = clock
         self._known: dict[tuple[str, str], _Known] = {}
 
-    async def tools(self, tenant_id: str, server: str, config: McpServerConfig, client: McpClient) -> list[Tool]:
+    async def tools(
+        self, tenant_id: str, server: str, config: McpServerConfig, client: McpClient, kept: KeptLists
+    ) -> list[Tool]:
         """Return the tools that the definition names and the server has.
 
-        A server that does not answer leaves what it last listed in this isolate, or nothing; the log says so.
-        client: used where this isolate knows none for the server.
+        A server that does not answer leaves what it last listed in this isolate or for this instance, or nothing; the log
+        says so. client: used where this isolate knows none for the server. kept: the instance's.
         """
         known = self._known.get((tenant_id, server))
         if known is None:
@@ -63,15 +66,23 @@ class ServedTools:
                 self._known.pop(next(iter(self._known)))
             known = self._known[tenant_id, server] = _Known(client)
         wanted = frozenset(config.tools) | known.names
+        earlier: list[McpTool] = []
         if known.until_ms <= self._clock() or not frozenset(config.tools) <= known.names:
             try:
                 known.tools = await known.client.tools(wanted)
+            except NotFound:  # the tenant's gateway has no such server any more
+                known.names, known.tools = frozenset(), []
             except RetainError as error:
+                listed = {tool.name for tool in known.tools}
+                earlier = [tool for tool in kept.tools(server) if tool.name not in listed]
                 place = {"tenant_id": tenant_id, "server": server, "code": error.code}
-                _log.warning("an MCP server did not list its tools", extra={**place, "known": len(known.tools)})
+                number = len(known.tools) + len(earlier)
+                _log.warning("an MCP server did not list its tools", extra={**place, "known": number})
             else:
                 known.names, known.until_ms = wanted, self._clock() + LISTED_MS
-        return [_served(server, config, tool, known.client) for tool in known.tools if tool.name in config.tools]
+        tools = [tool for tool in (*known.tools, *earlier) if tool.name in config.tools]
+        kept.keep(server, tools)
+        return [_served(server, config, tool, known.client) for tool in tools]
 
 
 def _served(server: str, config: McpServerConfig, tool: McpTool, client: McpClient) -> ServedTool:
