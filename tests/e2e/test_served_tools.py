@@ -23,7 +23,9 @@ pytestmark = pytest.mark.workerd
 
 def _provide(steered: Steered, tenant_id: str, url: str, file: Path) -> None:
     """Write the server into the tenant's gateway."""
-    settings = config(url, auth={"kind": "none"}, parameters={"type": "object"}, max_response_bytes=50_000)
+    settings = config(
+        url, auth={"kind": "none"}, parameters={"type": "object"}, max_response_bytes=50_000, agents_only=True
+    )
     entry = tool_entry(tenant_id, "market", settings, allow_loopback=True)
     file.write_text(json.dumps([{"key": entry.key, "value": entry.value}]))
     where = ["--binding", "KV", "--config", str(PRODUCTION_CONFIG), "--local", "--persist-to", str(steered.state.root)]

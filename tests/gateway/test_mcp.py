@@ -9,9 +9,10 @@ import pytest
 from mcp import MCPError
 from mcp_types import TextContent
 
+from retain.errors import Misconfigured, NoSuchTool
 from retain.gateway.mcp import PAGE
 from retain.http import Request, Response
-from tests.gateway.setting import PARAMETERS, SECRET, TOOL, Setting
+from tests.gateway.setting import PARAMETERS, SECRET, TENANT, TOOL, Setting, request
 from tests.support.mcp_client import HERE, MODES, Mode, connected
 
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
@@ -226,3 +227,29 @@ async def test_who_may_not_call_gets_a_problem(
     with pytest.raises(RetainError) as refused:
         await setting.gateway().handle(asked)
     assert (problem(refused.value, "request-1").status, refused.value.code) == (status, code)
+
+
+@pytest.mark.parametrize("scopes", [("*",), ("server",)], ids=["all", "named"])
+async def test_a_tool_for_agents_alone_is_reached_by_no_key(
+    setting: Setting, mode: Mode, scopes: tuple[str, ...]
+) -> None:
+    await setting.add_tool(name="server", agents_only=True)
+    key = await setting.add_key(*scopes)
+    headers = {"authorization": f"Bearer {key}"}
+    async with connected(HERE, mode=mode, headers=headers, handle=setting.gateway().handle) as client:
+        assert (await client.list_tools()).tools == []
+        with pytest.raises(MCPError):
+            await client.call_tool("server", {"order_id": "A-7"})
+    with pytest.raises(NoSuchTool):
+        await setting.gateway().handle(request(key, tool="server"))
+
+
+async def test_a_server_that_keys_could_reach_is_not_used_as_one(setting: Setting) -> None:
+    await setting.add_tool()
+    await setting.add_tool(name="server", agents_only=True)
+    tools, arguments = setting.gateway().tools, {"order_id": "A-7"}
+    with pytest.raises(Misconfigured) as refused:
+        await tools.call(TENANT, TOOL, arguments, audience="agents alone")
+    assert refused.value.code == "invalid_tool_configuration"
+    assert (await tools.call(TENANT, TOOL, arguments, audience="agents")).status == 200
+    assert (await tools.call(TENANT, "server", arguments, audience="agents alone")).status == 200

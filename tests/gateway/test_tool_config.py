@@ -38,6 +38,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "idempotent as a text": {"idempotent": "no"},
     "no timeout": {"timeout_ms": 0},
     "a timeout that is too long": {"timeout_ms": 60_001},
+    "agents_only as a text": {"agents_only": "yes"},
     "a response that is too large": {"max_response_bytes": 10 * 1_048_576 + 1},
     "auth as a text": {"auth": "bearer"},
     "an unknown kind of auth": {"auth": {"kind": "basic"}},

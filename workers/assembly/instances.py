@@ -87,7 +87,7 @@ class InstanceParts:
         described = await proxy.describe(tenant_id, name)
 
         async def upstream(arguments: JsonObject, idempotency_key: str) -> tuple[int, bytes]:
-            answer = await proxy.call(tenant_id, name, arguments, idempotency_key=idempotency_key)
+            answer = await proxy.call(tenant_id, name, arguments, idempotency_key=idempotency_key, audience="agents")
             return answer.status, answer.body
 
         spec = ToolSpec(name, described.description, described.parameters)
@@ -101,7 +101,15 @@ class InstanceParts:
 
         async def exchange(message: JsonObject, headers: Mapping[str, str], key: str | None) -> HttpResponse:
             passed = ("content-type", "mcp-session-id")
-            answer = await proxy.call(tenant_id, server, message, idempotency_key=key, headers=headers, passed=passed)
+            answer = await proxy.call(
+                tenant_id,
+                server,
+                message,
+                idempotency_key=key,
+                headers=headers,
+                passed=passed,
+                audience="agents alone",
+            )
             return HttpResponse(answer.status, answer.headers, answer.body)
 
         if self._servers is None:

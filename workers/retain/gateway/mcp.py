@@ -82,6 +82,8 @@ class GrantedTools:
         except (NotFound, Misconfigured) as error:
             _log.warning("tool not listed", extra={"tool": name, "code": error.code})
             return None
+        if described.agents_only:
+            return None
         hints = {"idempotentHint": described.idempotent}
         return McpTool(name, described.description, described.parameters, hints)
 

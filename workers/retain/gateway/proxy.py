@@ -7,7 +7,7 @@ import sys
 from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from retain.errors import InvalidInput, Misconfigured, NoSuchTool, Unavailable, UpstreamFailed
 from retain.gateway.arguments import Check, compile_check
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 PASSED_HEADERS = ("content-type", "cache-control", "retry-after")
 """Headers of the upstream that reach the caller."""
 _PREPARED_TOOLS = 256
+Audience = Literal["keys", "agents", "agents alone"]
+"""Who calls a tool: the holder of an API key, an agent, or the client of an MCP server, which no key may reach."""
 
 Result = TypeVar("Result")
 
@@ -54,6 +56,7 @@ class ToolDescription:
     description: str
     parameters: Mapping[str, object]
     idempotent: bool
+    agents_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +92,14 @@ class ToolProxy:
         idempotency_key: str | None = None,
         headers: Mapping[str, str] | None = None,
         passed: Collection[str] = PASSED_HEADERS,
+        audience: Audience = "keys",
     ) -> ToolAnswer:
         """Call the tool once and return its upstream's answer, even if that is an error.
 
         Reads KV twice, concurrently. Nothing is retried here: whether a second call is safe is for the caller to
         decide, by the tool's `idempotent`. idempotency_key: sent to the upstream, which may ignore it. headers: of a
         protocol, which replace the configuration's. passed: headers of the upstream that the answer keeps.
+        audience: who calls.
 
         Raises: NotFound (code `no_such_tool`); InvalidInput (code `invalid_tenant`, `invalid_tool_name`,
             `invalid_arguments`, `invalid_idempotency_key`); LimitExceeded (code `url_too_long`); Unavailable (codes of
@@ -107,6 +112,7 @@ class ToolProxy:
         text, sealed = await _both(self._kv.get(tool_name_in_kv(tenant_id, tool_name)), self._kv.get(place))
         read_ms = self._clock()
         tool = self._prepared(tool_name, text)
+        _check_audience(tool_name, tool.config, audience)
         tool.check_arguments(arguments)
         credential = None
         if tool.config.auth.kind != "none":
@@ -132,7 +138,8 @@ class ToolProxy:
         """
         text = await self._kv.get(tool_name_in_kv(check_tenant(tenant_id), check_tool_name(tool_name)))
         config = self._prepared(tool_name, text).config
-        return ToolDescription(tool_name, config.version, config.description, config.parameters, config.idempotent)
+        about = (config.version, config.description, config.parameters, config.idempotent, config.agents_only)
+        return ToolDescription(tool_name, *about)
 
     async def _check_addresses(self, authority: str, tool_name: str) -> None:
         """Refuse an upstream of which an address is private. Raises: as `Resolver.check`."""
@@ -184,6 +191,18 @@ class ToolProxy:
                 upstream_status=response.status,
             )
         return response
+
+
+def _check_audience(tool_name: str, config: ToolConfig, audience: Audience) -> None:
+    """Refuse a tool that is for agents to a key, and as an MCP server one that is for keys as well."""
+    if audience == "keys" and config.agents_only:
+        raise NoSuchTool("the tenant has no such tool", tool=tool_name)
+    if audience == "agents alone" and not config.agents_only:
+        raise Misconfigured(
+            "an MCP server's configuration must say agents_only: true, or holders of API keys could send it any message",
+            code="invalid_tool_configuration",
+            tool=tool_name,
+        )
 
 
 @lru_cache(maxsize=_PREPARED_TOOLS)

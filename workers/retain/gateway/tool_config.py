@@ -43,7 +43,7 @@ _OWN_HEADERS = frozenset(
 """Headers that the proxy or the connection sets."""
 _SECRET_HEADERS = frozenset(("authorization", "x-api-key"))
 _REQUIRED = frozenset(("version", "description", "url", "method", "host", "auth", "parameters", "idempotent"))
-_OPTIONAL = frozenset(("headers", "timeout_ms", "max_response_bytes"))
+_OPTIONAL = frozenset(("headers", "timeout_ms", "max_response_bytes", "agents_only"))
 
 
 def tool_name_in_kv(tenant_id: str, tool_name: str) -> str:
@@ -66,6 +66,7 @@ class ToolConfig:
     version: raised by its owner with each change. host: must equal the authority of the url; stated separately so that
     changing one without the other is noticed. headers: sent with each call, never secrets. parameters: JSON
     Schema of the arguments. idempotent: calling it twice does no more than calling it once.
+    agents_only: the tenant's agents may call it, and holders of API keys may not, whatever their scopes.
     """
 
     version: int
@@ -79,6 +80,7 @@ class ToolConfig:
     idempotent: bool
     timeout_ms: int
     max_response_bytes: int
+    agents_only: bool = False
 
 
 def parse_tool_config(text: str) -> ToolConfig:
@@ -112,6 +114,7 @@ def parse_tool_config(text: str) -> ToolConfig:
         max_response_bytes=_integer(
             {"max_response_bytes": _DEFAULT_RESPONSE_BYTES, **value}, "max_response_bytes", 1, MAX_RESPONSE_BYTES
         ),
+        agents_only=_boolean({"agents_only": False, **value}, "agents_only"),
     )
     _check_together(config)
     return config
