@@ -12,7 +12,7 @@ export WRANGLER_SEND_METRICS := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chromium demo dev test test-host test-workerd soak attack kills endurance coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run clients lock clean
+.PHONY: help setup chromium demo dev cluster cluster-kills test test-host test-workerd soak attack kills endurance coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run clients lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ demo: setup ## run the order-triage scenario end to end on the real workerd
 dev: setup ## serve on $PORT (8787) in the foreground; GET /healthz answers when ready
 	@$(VENV) -m retain.cli dev --port $(PORT)
 
+cluster: setup ## serve by three nodes on this machine that share a bucket: PORT, PORT+1, PORT+2
+	@$(VENV) -m tools.cluster --port $(PORT)
+
 test: setup chromium ## run all tests, on the host and on the real workerd
 	$(VENV) -m pytest -n 3 --dist loadscope
 
@@ -67,6 +70,9 @@ attack: setup ## try to cross from one tenant to another: make attack [ATTEMPTS=
 
 kills: setup ## kill workerd at every fault point: make kills [MINUTES=60] [SEED=1]
 	@$(VENV) -m tests.kills --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+cluster-kills: setup ## kill and stop nodes of a cluster while others write: make cluster-kills [MINUTES=60] [SEED=1]
+	@$(VENV) -m tests.cluster --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 endurance: setup ## soak, attack and kill for so long, with one summary: make endurance [MINUTES=60] [SEED=1]
 	@$(VENV) -m tests.endurance --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

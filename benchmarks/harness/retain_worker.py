@@ -27,22 +27,13 @@ from retain.json_text import read_own_json
 from tools.local_config import local_config
 from tools.paths import PRODUCTION_CONFIG, ROOT, STAND_IN_CONFIG
 from tools.stage import read_config, wanted_files
+from tools.worker_modules import python_packages
 
 HERE = Path(__file__).parent
-PACKAGES = ROOT / "python_modules"
 OBJECTS = {"AGENT_RUNTIME": "AgentRuntime", "TENANT_WRITER": "TenantWriter"}
 """Bindings of Durable Objects, and their classes."""
 _STATEMENTS = 50
 """Statements of a migration in one request."""
-
-
-def python_packages() -> dict[str, bytes]:
-    """Return the vendored packages of Python Workers, by module name."""
-    return {
-        f"python_modules/{path.relative_to(PACKAGES).as_posix()}": path.read_bytes()
-        for path in sorted(PACKAGES.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    }
 
 
 def configuration(overrides: Mapping[str, str] | None = None) -> dict[str, Any]:

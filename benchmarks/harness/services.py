@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tools.worker_modules import module_kind
+
 JAVASCRIPT_DATE = "2026-11-01"
 """The compatibility date of Workers in JavaScript, which is also that of wrangler.toml."""
 DATABASE = KV_NAMESPACE = "bench"
@@ -120,8 +122,4 @@ def _bundled(name: str, class_name: str, bindings: Sequence[str]) -> Service:
 
 
 def _module(path: str, name: str) -> str:
-    kinds = {".js": "esModule", ".mjs": "esModule", ".py": "pythonModule", ".wasm": "wasm"}
-    kind = kinds.get(Path(path).suffix, "data")
-    if path.startswith("python_modules/") and kind != "esModule":
-        kind = "data"
-    return f"(name = {json.dumps(name)}, {kind} = embed {json.dumps(path)})"
+    return f"(name = {json.dumps(name)}, {module_kind(path)} = embed {json.dumps(path)})"

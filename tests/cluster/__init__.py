@@ -1,0 +1,1 @@
+"""A cluster on this machine: whole nodes are killed while others write."""

@@ -1,0 +1,1 @@
+"""Tests of the tool that writes and serves the nodes of a cluster."""

@@ -1,0 +1,97 @@
+"""A node's configuration has every binding that the Worker reads, and nothing of a secret."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools.cluster.capnp_text import Embedded, text_of
+from tools.cluster.configuration import SECRETS, Bucket, Cluster, node_files
+from tools.cluster.migrations import migration_list
+from tools.cluster.write import cluster_config, main
+from tools.paths import NODE_BIN, PRODUCTION_CONFIG, ROOT
+from tools.stage import read_config
+
+_CLUSTER = Cluster(Bucket("s3://retain/cluster", ("aws_region=auto",)), "k" * 64)
+_NOT_ON_NODES = {"AI", "CALLER_RATE", "TENANT_RATE"}
+"""Bindings that workerd does not have; the Worker works without each of them."""
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, bytes]:
+    """The content of a node's folder."""
+    return node_files(cluster_config(read_config(PRODUCTION_CONFIG), {}), _CLUSTER)
+
+
+def test_every_binding_and_variable_of_production_is_bound_on_a_node(files: dict[str, bytes]) -> None:
+    production = read_config(PRODUCTION_CONFIG)
+    names = set(production["vars"]) | {each["name"] for each in production["durable_objects"]["bindings"]}
+    for kind in ("kv_namespaces", "d1_databases", "r2_buckets", "vectorize"):
+        names |= {each["binding"] for each in production[kind]}
+    bound = set(re.findall(r'\(name = "([A-Z0-9_]+)"', files["config.capnp"].decode()))
+    assert names - bound == set()
+    assert not _NOT_ON_NODES & bound
+    assert set(SECRETS) <= bound
+
+
+def test_every_secret_that_wrangler_toml_names_is_read_from_the_environment() -> None:
+    listed = PRODUCTION_CONFIG.read_text().partition("# Secrets, set with")[2].partition("\n\n")[0]
+    assert set(re.findall(r"[A-Z][A-Z_]+_(?:KEY|HEADERS)", listed)) == set(SECRETS)
+
+
+def test_workerd_reads_the_configuration_and_all_that_it_embeds(files: dict[str, bytes], tmp_path: Path) -> None:
+    for name, content in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    command = [str((NODE_BIN / "workerd").resolve()), "compile", "--config-only", "config.capnp"]
+    compiled = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert compiled.returncode == 0, compiled.stderr.decode()
+    assert b"AgentRuntime" in compiled.stdout
+
+
+def test_a_migration_is_the_statements_that_sqlite_itself_would_execute() -> None:
+    whole, split = sqlite3.connect(":memory:"), sqlite3.connect(":memory:")
+    for migration in migration_list(ROOT / "migrations"):
+        whole.executescript((ROOT / "migrations" / str(migration["name"])).read_text())
+        statements = migration["statements"]
+        assert isinstance(statements, list)
+        for statement in statements:
+            split.execute(statement)
+    schema = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
+    assert split.execute(schema).fetchall() == whole.execute(schema).fetchall()
+
+
+def test_text_escapes_what_is_in_a_value() -> None:
+    assert text_of({"name": 'a"b', "is": True, "list": [1, Embedded("x.py")]}) == (
+        '(name = "a\\"b", is = true, list = [1,\nembed "x.py"])'
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "settings", "problem"),
+    [
+        pytest.param("short", "", "needs 32", id="a short key"),
+        pytest.param("k" * 64, "CHAT_MODELL=x", "no variable CHAT_MODELL", id="an unknown setting"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_is_written(
+    tmp_path: Path, key: str, settings: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "key").write_text(key)
+    (tmp_path / "settings").write_text(settings)
+    options = ["--bucket", "s3://b/p", "--key-file", str(tmp_path / "key"), "--settings", str(tmp_path / "settings")]
+    with pytest.raises(SystemExit) as refused:
+        main([str(tmp_path / "node"), *options])
+    assert problem in str(refused.value) + capsys.readouterr().err
+    assert not (tmp_path / "node").exists()
+
+
+def test_the_folder_with_the_key_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("k" * 64)
+    assert main([str(tmp_path / "node"), "--bucket", "s3://b/p", "--key-file", str(tmp_path / "key")]) == 0
+    assert (tmp_path / "node" / "config.capnp").stat().st_mode & 0o077 == 0
