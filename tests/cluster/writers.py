@@ -21,7 +21,7 @@ _MAIL = "From: {customer}@example.com. The vase of order SO-{number} is broken. 
 
 @dataclass
 class Acknowledged:
-    """What one writer was told is stored. longest_s: how long one request was repeated until a node took it."""
+    """What one writer got an acknowledgement for. longest_s: how long one request was repeated until a node took it."""
 
     tenant: str
     memories: list[str] = field(default_factory=list)

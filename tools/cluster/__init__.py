@@ -1,1 +1,1 @@
-"""A cluster of one's own machines: the same Worker on several workerd processes that share a bucket."""
+"""A cluster of your own machines: the same Worker on several workerd processes that share a bucket."""

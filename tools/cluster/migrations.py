@@ -1,4 +1,4 @@
-"""The migrations as lists of statements, which a node of a cluster applies by itself."""
+"""The migrations as lists of statements, which the nodes of a cluster apply."""
 
 from __future__ import annotations
 
