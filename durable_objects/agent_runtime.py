@@ -104,7 +104,8 @@ class AgentRuntime(DurableObject):
         identity = claimed(assembly_of(self.env).instances.ports(self.ctx.storage).local)
         if identity is not None:
             scope = identity.scope
-            with bind(tenant_id=scope.tenant_id, agent_type=scope.agent_type, instance_id=identity.instance_id):
+            named = {"tenant_id": scope.tenant_id, "agent_type": scope.agent_type, "instance_id": identity.instance_id}
+            with bind(**named), assembly_of(self.env).located(scope.tenant_id):
                 try:
                     await self._living(identity).on_alarm()
                 except Exception as failure:  # the platform repeats the alarm
@@ -116,7 +117,7 @@ class AgentRuntime(DurableObject):
         """Call a method of the instance and return the envelope of its answer."""
         content = read_own_json(request)
         named = {name: content[name] for name in _NAMED if content.get(name) is not None}
-        with bind(**named):
+        with bind(**named), assembly_of(self.env).located(content.get("tenant_id")):
             try:
                 return answer(await self._called(method, content))
             except errors.RetainError as error:

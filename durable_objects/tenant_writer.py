@@ -35,7 +35,11 @@ class TenantWriter(DurableObject):
 
         content = read_own_json(request)
         request_id = content.pop("request_id", None)
-        with bind(tenant_id=content["scope"]["tenant_id"]):  # not the request: several are stored together
+        tenant_id = content["scope"]["tenant_id"]
+        with (
+            bind(tenant_id=tenant_id),
+            assembly_of(self.env).located(tenant_id),
+        ):  # not the request: several are stored together
             try:
                 return answer(await answered(self._grouping(), content))
             except errors.RetainError as error:

@@ -19,6 +19,8 @@ from tools.offline_runtime import COMPATIBILITY_FLAG
 from tools.paths import LOCAL_CONFIG, PRODUCTION_CONFIG, ROOT
 from tools.stage import read_config
 
+MAX_LOCAL_SHARDS = 8
+"""As many indexes as the stand-in has (vectorize/stand_in/worker.js)."""
 _VARS = {
     "RETAIN_ENVIRONMENT": "development",
     "APPLICATION_KEYS": "true",
@@ -31,24 +33,57 @@ _VARS = {
 }
 
 
-def local_config(production: dict[str, Any], overrides: dict[str, str] | None = None) -> dict[str, Any]:
-    """Return the local configuration. overrides: variables that replace the local ones."""
+def local_config(
+    production: dict[str, Any], overrides: dict[str, str] | None = None, shards: int | None = None
+) -> dict[str, Any]:
+    """Return the local configuration. overrides: variables that replace the local ones.
+
+    shards: how many databases there are, each with a vector index; None for as many as $RETAIN_SHARDS says, or one.
+    """
+    shards = shards_wanted() if shards is None else shards
     config = {**production}
     config["compatibility_flags"] = [*production["compatibility_flags"], COMPATIBILITY_FLAG]
     config["vars"] = {**production["vars"], **_VARS, **(overrides or {})}
-    config["services"] = [{"binding": "VECTORIZE", "service": "retain-vectorize"}]
+    config["services"] = [
+        {"binding": "VECTORIZE", "service": "retain-vectorize"},
+        *(
+            {"binding": f"VECTORIZE_{number}", "service": "retain-vectorize", "entrypoint": f"Vectorize{number}"}
+            for number in range(1, shards)
+        ),
+    ]
+    config["d1_databases"] = [*production["d1_databases"], *map(_shard, range(1, shards))]
     config.pop("vectorize", None)
     config.pop("ai", None)
     config.pop("ratelimits", None)
     return config
 
 
-def write_local_config(path: Path = LOCAL_CONFIG, *, overrides: dict[str, str] | None = None) -> Path:
+def shards_wanted() -> int:
+    """Return how many databases the local server has. Raises: SystemExit for a number that is not possible."""
+    given = os.environ.get("RETAIN_SHARDS", "1")
+    if not given.isdecimal() or not 1 <= int(given) <= MAX_LOCAL_SHARDS:
+        raise SystemExit(f"RETAIN_SHARDS must be a number from 1 to {MAX_LOCAL_SHARDS}")
+    return int(given)
+
+
+def _shard(number: int) -> dict[str, str]:
+    """Return a further database of the local server."""
+    return {
+        "binding": f"DB_{number}",
+        "database_name": f"retain-{number}",
+        "database_id": f"00000000-0000-0000-0000-{number:012}",
+        "migrations_dir": "migrations",
+    }
+
+
+def write_local_config(
+    path: Path = LOCAL_CONFIG, *, overrides: dict[str, str] | None = None, shards: int | None = None
+) -> Path:
     """Write the local configuration next to wrangler.toml, and development secrets if there are none yet.
 
     Only the owner may read the secrets (`.dev.vars`), even if somebody wrote the file with other permissions.
     """
-    config = local_config(read_config(PRODUCTION_CONFIG), overrides)
+    config = local_config(read_config(PRODUCTION_CONFIG), overrides, shards)
     build = path.with_suffix("").name.replace("wrangler.local", ".build-local").replace("wrangler.", ".build-")
     config["main"] = f"{build}/entry.py"
     config["assets"] = {**config["assets"], "directory": f"{build}-public"}

@@ -18,6 +18,7 @@ import httpx
 from tools.local_config import write_local_config
 from tools.offline_runtime import environment
 from tools.paths import AGENT_MEMORY_CONFIG, LOCAL_CONFIG, NODE_BIN, ROOT, STAND_IN_CONFIG
+from tools.stage import read_config
 
 START_TIMEOUT_S = 120
 START_ATTEMPTS = 3
@@ -50,17 +51,24 @@ class LocalServer:
 
 
 def migrate(state: Path, config: Path = LOCAL_CONFIG) -> None:
-    """Apply the D1 migrations that the local database lacks. Raises: SystemExit with wrangler's output.
+    """Apply the D1 migrations that the local databases lack. Raises: SystemExit with wrangler's output.
 
     A new database gets all of them in one command: `wrangler d1 migrations apply` starts workerd again for each.
     """
-    if any((state / "v3" / "d1").rglob("*.sqlite")):
-        _wrangler_d1("migrations", "apply", "DB", state=state, config=config)
-        return
+    known = len([path for path in (state / "v3" / "d1").rglob("*.sqlite") if path.stem != "metadata"])
     with tempfile.TemporaryDirectory(prefix="retain-migrations-") as folder:
         every = Path(folder) / "every.sql"
         every.write_text(_every_migration(ROOT / "migrations"))
-        _wrangler_d1("execute", "DB", "--yes", "--file", str(every), state=state, config=config)
+        for number, name in enumerate(databases(config)):
+            if number < known:
+                _wrangler_d1("migrations", "apply", name, state=state, config=config)
+            else:
+                _wrangler_d1("execute", name, "--yes", "--file", str(every), state=state, config=config)
+
+
+def databases(config: Path) -> list[str]:
+    """Return the names of the bindings of the databases in a configuration, in order."""
+    return [database["binding"] for database in read_config(config)["d1_databases"]]
 
 
 def _every_migration(folder: Path) -> str:
@@ -111,13 +119,18 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def serving(
-    state: Path, *, overrides: dict[str, str] | None = None, config: Path = LOCAL_CONFIG, port: int | None = None
+    state: Path,
+    *,
+    overrides: dict[str, str] | None = None,
+    config: Path = LOCAL_CONFIG,
+    port: int | None = None,
+    shards: int | None = None,
 ) -> Iterator[LocalServer]:
     """Serve in the background until the block ends. overrides: variables that replace the local configuration's.
 
     Raises: SystemExit with the end of the log when the server does not become ready.
     """
-    write_local_config(config, overrides=overrides)
+    write_local_config(config, overrides=overrides, shards=shards)
     state.mkdir(parents=True, exist_ok=True)
     migrate(state, config)
     server = start(state, config=config, port=port)

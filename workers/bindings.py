@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,16 @@ from retain import errors
 from retain.attachments.objects import StreamedObjects
 from retain.limits.rates import Rates, Unlimited
 from retain.limits.vector_filter import declared
-from retain.ports import AgentInstances, Crypto, Kv, RateLimiter, Sql, TenantWriters, VectorIndex
+from retain.ports import (
+    AgentInstances,
+    Crypto,
+    Kv,
+    PropertyType,
+    RateLimiter,
+    Sql,
+    TenantWriters,
+    VectorIndex,
+)
 from retain.schema.database import KnownSchemaSql
 from retain.settings import NAMES as SETTING_NAMES
 from retain.settings import Settings, read_settings
@@ -36,6 +45,8 @@ from workers import wait_until
 
 if TYPE_CHECKING:
     from cloudflare_bindings import Env, RateLimit
+
+    from retain.shards.shards import Shards
 
 __all__ = [
     "D1",
@@ -96,7 +107,10 @@ def prepare_libraries() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """Everything that a request may use, as ports. Made once per isolate; the settings hold the secrets."""
+    """Everything that a request may use, as ports. Made once per isolate; the settings hold the secrets.
+
+    shards: the databases, where there are several: then `sql` and `index` are those of the place (`retain.shards.place`).
+    """
 
     kv: Kv
     sql: Sql
@@ -108,24 +122,52 @@ class Platform:
     crypto: Crypto
     settings: Settings
     rates: Rates
+    shards: Shards | None = None
 
 
 def platform_of(env: Env) -> Platform:
     """Unpack `env`. Raises: Misconfigured for an invalid setting."""
     variables = {name: value for name in SETTING_NAMES if isinstance(value := getattr(env, name, None), str)}
     settings = read_settings(variables)
+    kv = WorkersKv(env.KV)
+    filters = declared(settings.vector_filters)
+    sql: Sql = KnownSchemaSql(D1(env.DB))
+    index: VectorIndex = Vectorize(env.VECTORIZE, filters)
+    shards = None
+    if getattr(env, "DB_1", None) is not None:
+        from retain.shards.shards import Shards
+
+        shards = Shards.of(_shards_of(env, sql, index, filters), kv, now_ms)
+        sql, index = shards.sql, shards.index
     return Platform(
-        kv=WorkersKv(env.KV),
-        sql=AttributedSql(KnownSchemaSql(D1(env.DB))),
+        kv=kv,
+        sql=AttributedSql(sql),
         objects=R2(env.COLD),
-        index=Vectorize(env.VECTORIZE, declared(settings.vector_filters)),
+        index=index,
         instances=DurableInstances(env.AGENT_RUNTIME),
         writers=DurableWriters(env.TENANT_WRITER),
         ai=WorkersAi(env),
         crypto=WebCrypto(),
         settings=settings,
         rates=Rates(*(_limiter(getattr(env, name, None)) for name in ("CALLER_RATE", "TENANT_RATE"))),
+        shards=shards,
     )
+
+
+def _shards_of(
+    env: Env, sql: Sql, index: VectorIndex, filters: Mapping[str, PropertyType]
+) -> dict[str, tuple[Sql, VectorIndex]]:
+    """Return the databases with their indexes: DB and VECTORIZE, DB_1 and VECTORIZE_1, … without a gap.
+
+    Raises: Misconfigured (code `invalid_setting`) for a database without its index.
+    """
+    shards = {"DB": (sql, index)}
+    while (database := getattr(env, name := f"DB_{len(shards)}", None)) is not None:
+        vectors = getattr(env, f"VECTORIZE_{len(shards)}", None)
+        if vectors is None:
+            raise errors.Misconfigured(f"the database {name} has no vector index of its own", code="invalid_setting")
+        shards[name] = (KnownSchemaSql(D1(database)), Vectorize(vectors, filters))
+    return shards
 
 
 def _limiter(binding: RateLimit | None) -> RateLimiter:

@@ -7,6 +7,7 @@ Thin: it converts the platform's request into a value, checks who may ask, and c
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
@@ -62,14 +63,13 @@ class Default(WorkerEntrypoint):
 
     async def scheduled(self, controller: Any, env: Any = None, ctx: Any = None) -> None:  # noqa: ARG002
         """Do the work of the cron expression. An expression without work is an error."""
-        from assembly.scheduled import catch_up, daily_brief
+        from assembly.scheduled import catch_up, daily_brief, weekly_pruning
         from retain.admin import catching_up, maintenance
 
         assembly = assembly_of(self.env)
-        platform = assembly.platform
         match controller.cron:
             case maintenance.PRUNE | maintenance.PRUNE_IN_CRON:
-                await maintenance.prune(platform.sql, now_ms, platform.settings.runs_retention_days)
+                await weekly_pruning(assembly)
             case maintenance.BRIEF:
                 await daily_brief(assembly)
             case catching_up.CATCH_UP:
@@ -85,7 +85,8 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str, lease: Lea
         headers = Headers(incoming.js_object.headers)
         page.arrive(headers.get("origin"))
         if method == "OPTIONS" and page.origin is not None and "access-control-request-method" in headers:
-            await assembly.access.preflights.answer(page, page.origin)
+            with assembly.reading_everywhere():
+                await assembly.access.preflights.answer(page, page.origin)
             return Response(204, "")
     match = _match(assembly, method, url.path)
     parameters = parse_qsl(url.query, keep_blank_values=True)
@@ -105,7 +106,8 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str, lease: Lea
         repeated=() if len(query) == len(parameters) else _repeated([name for name, _ in parameters]),
     )
     try:
-        return await assembly.observed(match.route, request, _guarded(assembly, match, request))
+        with _place_of(assembly, match):
+            return await assembly.observed(match.route, request, _guarded(assembly, match, request))
     except errors.RetainError:
         raise
     except Exception as failure:
@@ -115,6 +117,13 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str, lease: Lea
     finally:
         if body is not None:
             await body.discard_rest()
+
+
+def _place_of(assembly: Assembly, match: Match) -> AbstractContextManager[None]:
+    """Return where a request is answered, if there are several databases: where its tenant is, or in all that it may see."""
+    if match.tenant is None and match.tenant_in == "own" and match.route.startswith("GET "):
+        return assembly.reading_everywhere()
+    return assembly.located(match.tenant)
 
 
 def _repeated(names: list[str]) -> list[str]:

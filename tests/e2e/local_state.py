@@ -120,6 +120,11 @@ class LocalState:
         for path in folder.glob(f"{actor_id}.sqlite*"):
             path.unlink()
 
+    def databases_with(self, sql: str, *values: object) -> list[Rows]:
+        """Return the rows of each database of D1 in which a query finds some, where a deployment has several."""
+        found = (_rows(path, sql, *values) for path in self._databases("d1/miniflare-D1DatabaseObject"))
+        return [rows for rows in found if rows]
+
     def _database(self, folder: str) -> Path:
         [path] = self._databases(folder)
         return path

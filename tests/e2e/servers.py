@@ -23,16 +23,18 @@ from tools.stage import mirror, read_config, wanted_files
 
 
 @contextmanager
-def staged(name: str, overrides: Mapping[str, str] | None = None, packages: Sequence[str] = ()) -> Iterator[Path]:
+def staged(
+    name: str, overrides: Mapping[str, str] | None = None, packages: Sequence[str] = (), shards: int = 1
+) -> Iterator[Path]:
     """Stage the Worker with these variables and yield the configuration that serves it; remove both at the end.
 
     name: part of the files' names, with the process's number, so that two test sessions do not share them. packages: of
-    this environment, which function tools of the tests import.
+    this environment, which function tools of the tests import. shards: how many databases it has.
     """
     config = ROOT / f"wrangler.{name}-{os.getpid()}.local.json"
     target = ROOT / f".build-{name}-{os.getpid()}"
     try:
-        write_local_config(config, overrides={"ALLOW_MODEL_REQUESTS": "false", **(overrides or {})})
+        write_local_config(config, overrides={"ALLOW_MODEL_REQUESTS": "false", **(overrides or {})}, shards=shards)
         content = read_config(config)
         del content["build"]
         content["main"] = f"{target.name}/entry.py"

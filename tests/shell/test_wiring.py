@@ -37,7 +37,8 @@ def parts_of(worker: Worker) -> Any:
 
 async def test_the_platform_has_a_port_on_each_binding(worker: Worker) -> None:
     platform = parts_of(worker).platform
-    assert {field.name for field in fields(platform)} == {*BINDINGS, "crypto", "settings", "rates"}
+    assert {field.name for field in fields(platform)} == {*BINDINGS, "crypto", "settings", "rates", "shards"}
+    assert platform.shards is None
     uses = [
         (worker.kv, platform.kv.get("key")),
         (worker.db, platform.sql.run("SELECT 1 AS n")),

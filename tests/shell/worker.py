@@ -71,7 +71,7 @@ class Answer:
 class Worker:
     """One deployment. variables: of `env`, besides the bindings. agents: what staging wrote."""
 
-    def __init__(self, folder: Path, variables: Mapping[str, str], agents: str) -> None:
+    def __init__(self, folder: Path, variables: Mapping[str, str], agents: str, shards: int = 1) -> None:
         self.clock: ManualClock = js.clock
         self.clock.set(1_700_000_000_000)
         (folder / "agents.json").write_text(agents)
@@ -94,6 +94,13 @@ class Worker:
             AI=self.ai,
             **variables,
         )
+        self.shards = {"DB": self.db}
+        self.indexes = {"DB": self.vectors}
+        for number in range(1, shards):
+            self.shards[f"DB_{number}"] = D1(migrated_d1())
+            self.indexes[f"DB_{number}"] = Vectorize(SqliteVectorIndex.open(256))
+            setattr(self.env, f"DB_{number}", self.shards[f"DB_{number}"])
+            setattr(self.env, f"VECTORIZE_{number}", self.indexes[f"DB_{number}"])
         self.restart()
 
     def restart(self) -> None:
@@ -153,8 +160,8 @@ class Worker:
         return answer.content
 
     async def rows(self, sql: str, *values: str | int) -> list[Mapping[str, Any]]:
-        """Return the rows of a query to D1."""
-        return (await self.db.store.run(sql, *values)).rows
+        """Return the rows of a query to D1: those of each database, where there are several."""
+        return [row for db in self.shards.values() for row in (await db.store.run(sql, *values)).rows]
 
     async def tenant(self, tenant_id: str = "acme") -> str:
         """Register a tenant."""
@@ -163,17 +170,20 @@ class Worker:
 
     def close(self) -> None:
         """Close the stores."""
-        for store in (self.kv.store, self.db.store, self.cold.store, self.vectors.store):
+        for store in (self.kv.store, self.cold.store):
             store.close()
+        for shard, database in self.shards.items():
+            database.store.close()
+            self.indexes[shard].store.close()
         for storage in self.agents.storages.values():
             storage.connection.close()
 
 
 @asynccontextmanager
-async def serving(*, agents: str | None = None, **variables: str) -> AsyncIterator[Worker]:
-    """Serve. variables: those that differ from the local ones."""
+async def serving(*, agents: str | None = None, shards: str = "1", **variables: str) -> AsyncIterator[Worker]:
+    """Serve. shards: how many databases there are. variables: those that differ from the local ones."""
     with tempfile.TemporaryDirectory() as folder:
-        worker = Worker(Path(folder), {**VARIABLES, **variables}, agents or staged_agents())
+        worker = Worker(Path(folder), {**VARIABLES, **variables}, agents or staged_agents(), int(shards))
         try:
             yield worker
             await worker.settled()

@@ -53,9 +53,30 @@ export default class Vectorize extends WorkerEntrypoint {
   }
 
   #object() {
-    return this.env.INDEX.getByName(configuration(this.env).name);
+    return this.env.INDEX.getByName(configuration(this.env).name + this.suffix);
+  }
+
+  /** What the index's name has in addition, where a deployment has several. */
+  get suffix() {
+    return "";
   }
 }
+
+/** Return the binding of a further index: each database of a deployment has its own. */
+const further = (number) =>
+  class extends Vectorize {
+    get suffix() {
+      return `-${number}`;
+    }
+  };
+
+export const Vectorize1 = further(1);
+export const Vectorize2 = further(2);
+export const Vectorize3 = further(3);
+export const Vectorize4 = further(4);
+export const Vectorize5 = further(5);
+export const Vectorize6 = further(6);
+export const Vectorize7 = further(7);
 
 /** One index. Loaded on its first call; every call is synchronous after that, so none sees another half-done. */
 export class StandInIndex extends DurableObject {

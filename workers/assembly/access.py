@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import bindings
-from bindings import Platform
 from retain.admin.access import AccessIdentity, AccessSettings, AccessVerifier, authorise
-from retain.application_keys.keys import ApplicationKeys, presented_key
+from retain.application_keys.keys import ApplicationKeys, presented_key, tenant_of_key
 from retain.application_keys.origins import check_origin
 from retain.application_keys.preflights import Preflights
 from retain.application_keys.scope import KeyScope, OwnTenant
@@ -19,6 +19,9 @@ from retain.roles.grants import GrantedAuthority, Grants
 from retain.roles.principals import key_with_id, person_named, user_with_id
 from retain.roles.role import Authority, OwnerOfAll
 from retain.roles.subjects import read_subjects
+
+if TYPE_CHECKING:
+    from assembly.root import Assembly
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +41,14 @@ class KnownCaller:
 class AccessParts:
     """Decides who may call the routes that Cloudflare Access protects, and what they may do there."""
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, root: Assembly) -> None:
         """Raises: Misconfigured (code `invalid_setting`) for owners that are not subjects."""
+        self._root = root
+        platform = root.platform
         settings = platform.settings
         self.settings = AccessSettings(settings.access_team_domain, settings.access_audience, settings.environment)
         self.verifier = AccessVerifier(bindings.fetch, platform.crypto, bindings.now_ms, self.settings)
-        self.grants = Grants(platform.sql, bindings.now_ms)
+        self.grants = _grants_of(root)
         self.keys = ApplicationKeys(platform.sql, bindings.now_ms, bindings.in_background)
         self.tokens = UserTokens(platform.crypto, bindings.now_ms, settings.token_key)
         self.preflights = Preflights(platform.sql, bindings.now_ms)
@@ -65,7 +70,8 @@ class AccessParts:
                 identity = await authorise(request, self.settings, self.verifier)
                 return KnownCaller(identity.name, person_named(identity.name), self.authority_of(identity))
         except (Unauthenticated, Forbidden):
-            await self.preflights.open_refusal(request.page)
+            with self._root.reading_everywhere():
+                await self.preflights.open_refusal(request.page)
             raise
         if check_origin(request.headers.get("origin"), request.host, known.origins or ()):
             request.page.open()
@@ -74,14 +80,16 @@ class AccessParts:
     async def _application_of(self, request: Request) -> KnownCaller | None:
         text = presented_key(request.headers)
         if text is not None:
-            key = await self.keys.authenticate(text)
+            with self._root.located(tenant_of_key(text)):
+                key = await self.keys.authenticate(text)
             principal = key_with_id(key.key_id)
             return KnownCaller(principal, principal, OwnTenant(key.tenant_id), key.scopes, origins=key.origins)
         text = presented_token(request.headers) if self.tokens.enabled else None
         if text is None:
             return None
         token = await self.tokens.read(text)
-        key = await self.keys.require(token.key_id)
+        with self._root.located(token.tenant_id):
+            key = await self.keys.require(token.key_id)
         principal = user_with_id(token.bound.user_id)
         own = OwnTenant(token.tenant_id if token.tenant_id == key.tenant_id else "")
         scopes = tuple(scope for scope in key.scopes if scope in ("runs", "admin"))
@@ -92,3 +100,11 @@ class AccessParts:
         if identity.kind == "development":
             return OwnerOfAll()
         return GrantedAuthority(self.grants, identity.subjects, self._owners)
+
+
+def _grants_of(root: Assembly) -> Grants:
+    if root.platform.shards is None:
+        return Grants(root.platform.sql, bindings.now_ms)
+    from retain.shards.everywhere import ShardedGrants
+
+    return ShardedGrants(root.platform.sql, bindings.now_ms)

@@ -44,6 +44,7 @@ def admin_context(root: Assembly) -> AdminContext:
         restoring=lambda: restoring_of(root),
         prices=lambda: read_prices(root.platform.settings.model_prices),
         routes=_routes,
+        shards=root.platform.shards,
     )
 
 

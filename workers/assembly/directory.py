@@ -43,7 +43,12 @@ class Directory:
     @cached_property
     def tenants(self) -> Tenants:
         """The register of tenants."""
-        return Tenants(self._platform.sql, bindings.now_ms)
+        shards = self._platform.shards
+        if shards is None:
+            return Tenants(self._platform.sql, bindings.now_ms)
+        from retain.shards.everywhere import ShardedTenants
+
+        return ShardedTenants(self._platform.sql, bindings.now_ms, shards.placement)
 
     @cached_property
     def attachments(self) -> Attachments:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from retain.gateway.routes import Gateway
     from retain.ledgers.failures import Failures
     from retain.ledgers.kv_audit import KvChange
+    from retain.ports import VectorIndex
     from retain.routing.health import Readiness
     from retain.telemetry.exporter import SpanExporter
 
@@ -63,22 +64,53 @@ class Assembly:
         from retain.routing.health import Readiness
 
         platform = self.platform
+        databases = {"DB": platform.sql} if platform.shards is None else platform.shards.databases
         return Readiness(
             {
-                "d1": partial(platform.sql.run, "SELECT 1"),
+                **{
+                    f"d1{name.removeprefix('DB').lower()}": partial(sql.run, "SELECT 1")
+                    for name, sql in databases.items()
+                },
                 "kv": partial(platform.kv.get, "readyz"),
                 "r2": partial(platform.objects.get, "readyz"),
-                "vectorize": partial(platform.index.get_by_ids, ("readyz",)),
+                **{store: partial(index.get_by_ids, ("readyz",)) for store, index in self._indexes.items()},
             },
             bindings.now_ms,
         )
+
+    @property
+    def _indexes(self) -> dict[str, VectorIndex]:
+        """The vector indexes by the names that readiness has for them."""
+        shards = self.platform.shards
+        if shards is None:
+            return {"vectorize": self.platform.index}
+        return {f"vectorize{name.removeprefix('DB').lower()}": index for name, index in shards.indexes.items()}
+
+    def located(self, tenant_id: str | None) -> AbstractContextManager[None]:
+        """Let what is done meanwhile be asked of the database of a tenant; None: of that of the deployment.
+
+        Where there is one database, this does nothing.
+        """
+        if self.platform.shards is None:
+            return nullcontext()
+        from retain.shards.place import at_home, in_tenant
+
+        return at_home() if tenant_id is None else in_tenant(tenant_id)
+
+    def reading_everywhere(self) -> AbstractContextManager[None]:
+        """Let what is read meanwhile be that of all databases. Where there is one, this does nothing."""
+        if self.platform.shards is None:
+            return nullcontext()
+        from retain.shards.place import everywhere
+
+        return everywhere()
 
     @cached_property
     def access(self) -> AccessParts:
         """Decides who may call the routes that Cloudflare Access protects."""
         from assembly.access import AccessParts
 
-        return AccessParts(self.platform)
+        return AccessParts(self)
 
     @contextmanager
     def changes_of(self, principal: str) -> Iterator[None]:
@@ -111,7 +143,8 @@ class Assembly:
 
         trouble = self.failures.noted(route, failure)
         if trouble is not None:
-            bindings.in_background(park(self.platform.sql, trouble))
+            with self.located(trouble.tenant_id or None):
+                bindings.in_background(park(self.platform.sql, trouble))
 
     @cached_property
     def admin(self) -> AdminContext:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,16 +31,44 @@ async def continued(root: Assembly, tenant_id: str, job_id: str) -> BackupJob:
 Step = Callable[[], Awaitable[object]]
 
 
+async def weekly_pruning(root: Assembly) -> None:
+    """Remove what is too old."""
+    platform = root.platform
+
+    async def prune() -> None:
+        await maintenance.prune(platform.sql, bindings.now_ms, platform.settings.runs_retention_days)
+
+    await _on_each_database(root, prune)
+
+
 async def daily_brief(root: Assembly) -> None:
     """Do the steps and write the brief. What fails stops nothing else, and is repeated within minutes."""
-    with budget(maintenance.WORK_CALLS):
-        kept_up = {name: await step() for name, step in steps_of(root).items()}
-    await _brief(root, kept_up)
+
+    async def do() -> None:
+        with budget(maintenance.WORK_CALLS):
+            kept_up = {name: await step() for name, step in steps_of(root).items()}
+        await _brief(root, kept_up)
+
+    await _on_each_database(root, do, owed=tuple(repeatable(root)))
 
 
 async def catch_up(root: Assembly) -> None:
     """Settle the debts of the vector index that are due, and repeat what failed in the daily brief."""
-    await catching_up.catch_up(root.platform.sql, bindings.now_ms, root.memory.indexer(), repeatable(root))
+
+    async def do() -> None:
+        await catching_up.catch_up(root.platform.sql, bindings.now_ms, root.memory.indexer(), repeatable(root))
+
+    await _on_each_database(root, do)
+
+
+async def _on_each_database(root: Assembly, work: Callable[[], Awaitable[None]], owed: Sequence[str] = ()) -> None:
+    """Do the work; where there are several databases, on each. owed: the steps to repeat where it has to wait."""
+    if root.platform.shards is None:
+        await work()
+        return
+    from retain.shards.working import on_each_database
+
+    await on_each_database(root.platform.shards, work, bindings.now_ms, owed)
 
 
 def repeatable(root: Assembly) -> Mapping[str, Step]:

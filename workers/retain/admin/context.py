@@ -26,6 +26,7 @@ from retain.namespace import Namespace
 from retain.ports import Background, Clock, Sql
 from retain.roles.grants import Grants
 from retain.routing.route import Route
+from retain.shards.shards import Shards
 from retain.tenants.register import Tenants
 from retain.webhooks.delivery_log import DeliveryLog
 from retain.webhooks.endpoints import Webhooks
@@ -50,7 +51,7 @@ class AdminContext:
     parked errors. grants: who holds which role. keys, tokens: of applications and of their users. webhooks,
     deliveries: return where applications hear of runs, and the log of it. backups, restoring: return
     what backs tenants up, and what restores them. prices: returns those of models, raising Misconfigured for an invalid
-    setting. routes: returns those of all areas.
+    setting. routes: returns those of all areas. shards: the databases, where there are several.
     """
 
     tenants: Tenants
@@ -76,6 +77,7 @@ class AdminContext:
     restoring: Callable[[], Restoring]
     prices: Callable[[], ModelPrices]
     routes: Callable[[], Iterable[Route[Any]]]
+    shards: Shards | None = None
 
     def scope(
         self, tenant_id: str, agent_type: str | None = None, house: str | None = None, user_id: str | None = None

@@ -42,6 +42,7 @@ from retain.memory.scope import Scope
 from retain.ports import Clock, Objects, Sql
 from retain.retention import DAY_MS, Pruned, RetentionRule
 from retain.retention import prune as remove_old
+from retain.shards.place import HOME, shard_here, without_waiting
 from retain.tenants.model_use import use_rules
 from retain.tenants.mutation_log import MutationLog
 from retain.tenants.retention import ledger_rules
@@ -210,9 +211,11 @@ async def _done(step: str, work: Awaitable[object], sql: Sql, clock: Clock) -> o
     except Exception as error:  # noqa: BLE001 -- whatever fails, the other steps are not its fault
         code = error.code if isinstance(error, RetainError) else "internal"
         _log.error("%s failed", step, extra={"code": code}, exc_info=None if isinstance(error, RetainError) else error)
-        await park(sql, Trouble("cron", step, code, clock()))
+        with without_waiting():
+            await park(sql, Trouble("cron", step, code, clock()))
         return {"error": code}
-    await settle(sql, clock(), ("", "cron", step))
+    with without_waiting():
+        await settle(sql, clock(), ("", "cron", step))
     return done
 
 
@@ -307,7 +310,8 @@ async def brief(
     """Settle what the vector index is owed, count the tables, warn of what is nearly full, and store the brief in R2.
 
     kept_up: what `keep_up` returned, included in the brief.
-    The object is `briefs/{epoch day}.json`; a second brief on the same day replaces the first.
+    The object is `briefs/{epoch day}.json`, for another database than the first with its name before `.json`; a
+    second brief on the same day replaces the first.
     """
     with budget(SETTLING_CALLS):
         settled = await indexer.reconcile()
@@ -346,5 +350,8 @@ async def brief(
     if rows["outbox_failures"] or settled.failed:
         _log.error("outbox entries failed", extra={"report": report})
     _log.info("daily brief", extra={"report": report})
-    await objects.put(f"briefs/{now // 86_400_000}.json", json.dumps(report).encode(), content_type="application/json")
+    where = "" if shard_here() == HOME else f".{shard_here()}"
+    await objects.put(
+        f"briefs/{now // 86_400_000}{where}.json", json.dumps(report).encode(), content_type="application/json"
+    )
     return report

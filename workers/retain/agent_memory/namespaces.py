@@ -12,6 +12,7 @@ from retain.errors import Conflict, NotFound
 from retain.lifecycle.erasure.eraser import SLICES_TO_COMPLETE, Erasure
 from retain.lifecycle.stores import Stores
 from retain.ports import Row, Sql
+from retain.shards.place import in_tenant
 from retain.tenants.register import Tenants
 
 Direction = Literal["asc", "desc"]
@@ -45,7 +46,8 @@ class Namespaces:
             raise _taken("the namespace is being deleted; its name is free after that") from error
         if not created:
             raise _taken("the namespace's name is taken")
-        return await self.get(name)
+        with in_tenant(name):
+            return await self.get(name)
 
     async def get(self, name: str) -> Row:
         """Return a namespace. Raises: NotFound (code `unknown_tenant`)."""
@@ -58,7 +60,8 @@ class Namespaces:
         self, direction: Direction, *, after: str | None, limit: int, only: str | None
     ) -> tuple[Sequence[Row], str | None]:
         """Return namespaces by name, and the next page's cursor. only: a JSON list of the tenants to choose from."""
-        rows = (await self.sql.run(_PAGES[direction], after or _FIRST[direction], only, limit + 1)).rows
+        found = (await self.sql.run(_PAGES[direction], after or _FIRST[direction], only, limit + 1)).rows
+        rows = sorted(found, key=_by_name, reverse=direction == "desc")  # of several databases, each in order
         return rows[:limit], str(rows[limit - 1]["tenant_id"]) if len(rows) > limit else None
 
     async def delete(self, name: str) -> bool:
@@ -67,6 +70,10 @@ class Namespaces:
         outcome = await Erasure(self.stores, slices=SLICES_TO_COMPLETE).erase_tenant(name)
         self.tenants.forget(name)
         return outcome.retry_after_ms is None
+
+
+def _by_name(row: Row) -> str:
+    return str(row["tenant_id"])
 
 
 def namespace_json(row: Row, account: str) -> dict[str, object]:

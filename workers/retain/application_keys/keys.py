@@ -20,6 +20,7 @@ from retain.json_text import read_own_json
 from retain.ports import Background, Clock, Sql, SqlValue
 
 PREFIX = "retainapp_"
+RANDOM_CHARACTERS = 43
 MAX_CHARACTERS = 160
 MAX_KEYS = 100
 """Most keys of a tenant that are neither revoked nor expired."""
@@ -107,6 +108,11 @@ def presented_key(headers: Mapping[str, str]) -> str | None:
     scheme, _, token = headers.get("authorization", "").partition(" ")
     key = token.strip()
     return key if scheme.lower() == "bearer" and key.startswith(PREFIX) else None
+
+
+def tenant_of_key(text: str) -> str:
+    """Return the tenant that the text of a key names. It is to be found in D1, which says whose it is."""
+    return text.removeprefix(PREFIX)[: -RANDOM_CHARACTERS - 1][:40]
 
 
 class ApplicationKeys:

@@ -164,6 +164,18 @@ class Contended(Unavailable):
     code: UnavailableCode | ForeignCode = "contended"
 
 
+class TenantMoving(Unavailable):
+    """Retry after a second: the tenant moves to another database, and is not written meanwhile."""
+
+    code: UnavailableCode | ForeignCode = "tenant_moving"
+
+
+class TenantElsewhere(Unavailable):
+    """Ask another database: the tenant has left this one. Callers of Retain never see it."""
+
+    code: UnavailableCode | ForeignCode = "tenant_moving"
+
+
 class StreamInterrupted(Unavailable):
     """Ask again, and drop the text that was delivered: the model's answer broke off after it."""
 

@@ -289,6 +289,7 @@ UnavailableCode = Literal[
     "schema_outdated",
     "schema_unknown",
     "stream_interrupted",
+    "tenant_moving",
     "unavailable",
     "upstream_status",
     "upstream_timeout",

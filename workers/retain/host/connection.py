@@ -17,6 +17,7 @@ from retain.limits.storage import (
     check_statement,
     database_full,
     memory_quota,
+    refused_place,
 )
 from retain.ports import Row, SqlResult, SqlValue
 
@@ -97,6 +98,9 @@ def refusal(error: Exception) -> RetainError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
     if MEMORY_QUOTA in str(error):
         return memory_quota()
+    moved = refused_place(str(error))
+    if moved is not None:
+        return moved
     if code == sqlite3.SQLITE_CONSTRAINT:
         return ConstraintViolated("a constraint of the database forbids it")
     if code == sqlite3.SQLITE_TOOBIG:

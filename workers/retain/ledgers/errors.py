@@ -56,7 +56,8 @@ WHERE excluded.last_at_ms > last_at_ms
 _SETTLE = """
 UPDATE error_ledger SET state = ?, settled_at_ms = ?, settled_by = ? WHERE error_id = ? AND state = 'parked'
 """
-_FIND = "SELECT * FROM error_ledger WHERE error_id = ?"
+FIND = "SELECT * FROM error_ledger WHERE error_id = ?"
+"""Finds an error by its id."""
 
 _log = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ async def find_error(sql: Sql, error_id: str, tenants: Sequence[str] | None = No
 
     Raises: NotFound (code `no_such_error`).
     """
-    rows = (await sql.run(_FIND, error_id)).rows
+    rows = (await sql.run(FIND, error_id)).rows
     if not rows or (tenants is not None and rows[0]["tenant_id"] not in tenants):
         raise NotFound("there is no such error in the ledger", code="no_such_error")
     return _parked_error(rows[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -41,6 +41,10 @@ class Look:
         look = self if since_ms is None else self.where(f"{column} >= ?", since_ms)
         return look if until_ms is None else look.where(f"{column} < ?", until_ms)
 
+    def in_order(self, rows: Sequence[Row]) -> list[Row]:
+        """Return rows in the order."""
+        return sorted(rows, key=lambda row: [row[column] for column in self.order], reverse=self.newest_first)
+
     def statement(self, limit: int, after: tuple[SqlValue, ...] | None) -> Statement:
         """Return the statement for up to `limit` rows after the one with these values in the columns of the order."""
         look, step, way = self, *(("<", " DESC") if self.newest_first else (">", ""))
@@ -65,7 +69,7 @@ async def entry_page(
     """Return a page. Raises: InvalidInput (code `invalid_cursor`); Unavailable."""
     after = None if cursor is None else _position(cursor, len(look.order))
     statement, values = look.statement(limit + 1, after)
-    rows = (await sql.run(statement, *values)).rows
+    rows = look.in_order((await sql.run(statement, *values)).rows)  # of several databases, each in order
     more = len(rows) > limit
     following = json.dumps([rows[limit - 1][column] for column in look.order]) if more else None
     return EntryPage([read(row) for row in rows[:limit]], following)

@@ -14,6 +14,7 @@ from typing import Any
 from retain.json_text import read_own_json
 from retain.lifecycle.stores import Stores
 from retain.ports import Objects, Sql
+from retain.shards.place import HOME, shard_here
 from retain.tenants.history import ChainVerdict
 from retain.tenants.mutation_log import MutationLog, seals_cursor, with_log
 
@@ -30,7 +31,8 @@ ORDER BY k.tenant_id
 _LOST = """
 SELECT k.value ->> 0 AS tenant_id FROM json_each(?) k
 LEFT JOIN world_history h ON h.tenant_id = k.value ->> 0 AND h.seq = k.value ->> 1
-WHERE h.hash IS NOT k.value ->> 2
+WHERE h.hash IS NOT k.value ->> 2 AND COALESCE((SELECT p.state FROM tenant_places p WHERE p.tenant_id = k.value ->> 0),
+  CASE ? WHEN 1 THEN 'here' ELSE 'gone' END) IN ('here', 'leaving', 'frozen')
 """
 _AT = "SELECT hash FROM world_history WHERE tenant_id = ? AND seq = ?"
 
@@ -98,7 +100,7 @@ async def _lost(sql: Sql, kept: Mapping[str, Head]) -> list[str]:
     lost: list[str] = []
     for start in range(0, len(tenants), PAGE):
         page = [[tenant, kept[tenant].seq, kept[tenant].hash] for tenant in tenants[start : start + PAGE]]
-        lost += [row["tenant_id"] for row in (await sql.run(_LOST, json.dumps(page))).rows]
+        lost += [row["tenant_id"] for row in (await sql.run(_LOST, json.dumps(page), int(shard_here() == HOME))).rows]
     return lost
 
 

@@ -15,17 +15,28 @@ from contextvars import ContextVar
 
 from retain.errors import Unavailable
 
+_sharers: ContextVar[int] = ContextVar("d1_calls_sharers", default=1)
 _left: ContextVar[list[int] | None] = ContextVar("d1_calls_left", default=None)
 
 
 @contextmanager
 def budget(calls: int) -> Iterator[None]:
     """Allow this many calls inside the block, in all its tasks together. An inner budget counts on its own."""
-    token = _left.set([calls])
+    token = _left.set([max(1, calls // _sharers.get())])
     try:
         yield
     finally:
         _left.reset(token)
+
+
+@contextmanager
+def shared_among(parts: int) -> Iterator[None]:
+    """Let each budget inside the block be the part of one that does the same so many times in one invocation."""
+    token = _sharers.set(parts)
+    try:
+        yield
+    finally:
+        _sharers.reset(token)
 
 
 def spend() -> None:

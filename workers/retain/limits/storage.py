@@ -10,7 +10,16 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from retain.errors import ConstraintViolated, InvalidInput, LimitExceeded, QuotaExceeded, RetainError, Unavailable
+from retain.errors import (
+    ConstraintViolated,
+    InvalidInput,
+    LimitExceeded,
+    QuotaExceeded,
+    RetainError,
+    TenantElsewhere,
+    TenantMoving,
+    Unavailable,
+)
 from retain.errors.codes import UnavailableCode
 from retain.ports import SqlValue
 
@@ -84,11 +93,23 @@ def statement_error(what: str, text: str, code: UnavailableCode) -> RetainError:
     """
     if MEMORY_QUOTA in text:
         return memory_quota()
+    moved = refused_place(text)
+    if moved is not None:
+        return moved
     if "constraint failed" in text or "SQLITE_CONSTRAINT" in text:
         return ConstraintViolated("a constraint of the database forbids it")
     if "Exceeded maximum" in text or "SQLITE_FULL" in text:
         return database_full(what)
     return Unavailable(f"{what} failed; try again", code=code)
+
+
+def refused_place(text: str) -> TenantElsewhere | TenantMoving | None:
+    """Return the error of a transaction that is refused for where a tenant is, or None (migrations/0053_shards.sql)."""
+    if "tenant_elsewhere" in text:
+        return TenantElsewhere("the tenant is not on this database")
+    if "tenant_frozen" in text or "shard_moving" in text:
+        return TenantMoving("a tenant moves to another database; ask again", retry_after_s=1)
+    return None
 
 
 def memory_quota() -> QuotaExceeded:

@@ -88,7 +88,7 @@ class Grants:
         """
         enough = [role for role in ROLES if includes(role, needed)]
         rows = (await self._sql.run(_TENANTS, json.dumps(subjects), json.dumps(enough), MAX_TENANTS)).rows
-        tenants = [str(row["tenant_id"]) for row in rows]
+        tenants = sorted({str(row["tenant_id"]) for row in rows})[:MAX_TENANTS]  # of several databases, each in order
         return None if EVERY_TENANT in tenants else tenants
 
     async def grant(self, tenant_id: str, subject: str, role: Role, granted_by: str) -> RoleGrant:

@@ -12,7 +12,7 @@ from retain.http import MAX_BODY_BYTES, Request, Response
 from retain.roles.role import OwnerOfAll
 from retain.routing.permission import permission
 from retain.routing.requests import TypedRequest
-from retain.routing.route import Guard, Resource, Route
+from retain.routing.route import Guard, Place, Resource, Route
 
 Context = TypeVar("Context")
 
@@ -44,13 +44,15 @@ class Match:
 
     guard: who may ask. route: the method and the path of the route, "" for none. max_body_bytes: largest body that is read.
     answer: to be called after "Access" was checked; raises why the request is refused, even for an unknown route,
-    so that only those who may ask learn which routes exist.
+    so that only those who may ask learn which routes exist. tenant: as the path has it, unchecked.
     """
 
     guard: Guard
     max_body_bytes: int
     answer: Callable[[Request], Awaitable[Response]]
     route: str = ""
+    tenant: str | None = None
+    tenant_in: Place = "deployment"
 
 
 class Router(Generic[Context]):
@@ -82,7 +84,8 @@ class Router(Generic[Context]):
         async def answer(request: Request) -> Response:
             return await self._answer(route, given, request, admit)
 
-        return Match(route.guard, route.max_body_bytes, answer, f"{route.method} {route.path}")
+        named = f"{route.method} {route.path}"
+        return Match(route.guard, route.max_body_bytes, answer, named, given.get("tenant"), route.tenant_in)
 
     async def handle(self, context: Context, request: Request) -> Response:
         """Answer a request whose caller has been admitted; one without an authority is an owner of every tenant.

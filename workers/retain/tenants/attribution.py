@@ -55,18 +55,18 @@ class AttributedSql:
 
     async def run(self, sql: str, *values: SqlValue) -> SqlResult:
         """See the port."""
-        if _acting.get() is None or _reads(sql):
+        if _acting.get() is None or reads(sql):
             return await self._sql.run(sql, *values)
         return (await self.batch([(sql, values)]))[0]
 
     async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
         """See the port."""
         name = _acting.get()
-        if name is None or all(_reads(sql) for sql, _ in statements):
+        if name is None or all(reads(sql) for sql, _ in statements):
             return await self._sql.batch(statements)
         return (await self._sql.batch(attributed(name, statements)))[1:-1]
 
 
-def _reads(sql: str) -> bool:
+def reads(sql: str) -> bool:
     """Return whether a statement reads. No write of Retain begins with one of these words; a test checks that."""
     return sql.lstrip().startswith(_READS)

@@ -72,7 +72,7 @@ class Tenants:
         else:
             among = " AND tenant_id IN (SELECT value FROM json_each(?))"
             rows = (await self._sql.run(_PAGE.format(among), cursor or "", json.dumps(list(only)), limit + 1)).rows
-        tenants = [_shown(row) for row in rows[:limit]]
+        tenants = [_shown(row) for row in sorted(rows, key=_by_id)[:limit]]  # of several databases, each in order
         return TenantPage(tenants, tenants[-1].tenant if len(rows) > limit else None)
 
     async def show(self, tenant_id: str) -> RegisteredTenant:
@@ -107,6 +107,10 @@ class Tenants:
             self._clock(),
         )
         return bool(done.rows)
+
+
+def _by_id(row: Row) -> str:
+    return str(row["tenant_id"])
 
 
 def _shown(row: Row) -> RegisteredTenant:

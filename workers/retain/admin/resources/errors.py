@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 
 from pydantic import Field
@@ -13,6 +14,7 @@ from retain.identifiers import check_tenant
 from retain.ledgers.debts import debts_of
 from retain.ledgers.errors import (
     ERROR_ID,
+    FIND,
     ErrorState,
     ParkedError,
     Stage,
@@ -26,6 +28,7 @@ from retain.routing.parameters import PathParameter
 from retain.routing.queries import AgentType, PageQuery, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
+from retain.shards.place import at, at_home, everywhere, in_tenant
 
 
 class ErrorsQuery(PageQuery):
@@ -64,17 +67,31 @@ async def get_error(context: AdminContext, request: PathRequest) -> Response:
 
 async def replay_error(context: AdminContext, request: PathRequest) -> Response:
     """Do the work of a parked error again, by the part that owns it. Idempotent."""
-    found = await find_error(context.sql, request.path["error_id"], request.tenants)
-    replay = await context.replaying().replay(found.error_id, request.http.caller)
+    with everywhere():
+        found = await find_error(context.sql, request.path["error_id"], request.tenants)
+    with await _place_of(context, found):
+        replay = await context.replaying().replay(found.error_id, request.http.caller)
     return json_response(replay.to_json())
 
 
 async def dismiss_error(context: AdminContext, request: PathRequest) -> Response:
     """Note that nothing is to be done about a parked error, and drop the write that it owes. Idempotent."""
     error_id = request.path["error_id"]
-    error = await find_error(context.sql, error_id, request.tenants)
-    await dismiss(context.sql, context.clock(), error_id, request.http.caller, dropping(error))
-    return json_response((await find_error(context.sql, error_id)).to_json())
+    with everywhere():
+        error = await find_error(context.sql, error_id, request.tenants)
+    with await _place_of(context, error):
+        await dismiss(context.sql, context.clock(), error_id, request.http.caller, dropping(error))
+        return json_response((await find_error(context.sql, error_id)).to_json())
+
+
+async def _place_of(context: AdminContext, error: ParkedError) -> AbstractContextManager[None]:
+    """Return where an error is to be dealt with: where its tenant is, or on the database whose work failed."""
+    if error.tenant_id or context.shards is None:
+        return in_tenant(error.tenant_id)
+    for place in context.shards.each():
+        if (await context.shards.databases[place.shard].run(FIND, error.error_id)).rows:
+            return at(place)
+    return at_home()
 
 
 async def list_debts(context: AdminContext, request: PathRequest) -> Response:

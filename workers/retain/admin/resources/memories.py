@@ -29,6 +29,7 @@ from retain.routing.bodies import JsonBody
 from retain.routing.queries import MAX_LIMIT, Flag, Id, PageLimit, PageQuery, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, ErrorGroup, Resource, Route
+from retain.shards.place import in_tenant
 
 _TIME = re.compile(r"[0-9]{1,16}")
 
@@ -82,7 +83,8 @@ async def seed(context: AdminContext, request: TypedRequest[SeedBody, None]) -> 
     """Store memories in an agent's scope, all or none. Idempotent by content."""
     body = request.body
     desk = MemoryDesk(context, await context.tenants.require(body.tenant), request.http.caller)
-    stored = await desk.store_all(Owner(body.agent_type), [memory.to_record() for memory in body.memories])
+    with in_tenant(body.tenant):
+        stored = await desk.store_all(Owner(body.agent_type), [memory.to_record() for memory in body.memories])
     return json_response(
         {
             "ids": [result.id for result in stored],

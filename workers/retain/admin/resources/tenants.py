@@ -17,6 +17,7 @@ from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.queries import PageQuery, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
+from retain.shards.place import at
 from retain.tenants.quotas import EVERY_TENANT, TenantQuotas, numbers_of, quotas_of, set_numbers
 
 
@@ -89,7 +90,13 @@ async def show_default(context: AdminContext, _: PathRequest) -> Response:
 
 async def set_default(context: AdminContext, request: TypedRequest[QuotasBody, None]) -> Response:
     """Set the numbers of every tenant that has none of its own. Idempotent."""
-    await set_numbers(context.sql, EVERY_TENANT, request.body.model_dump(exclude_unset=True))
+    numbers = request.body.model_dump(exclude_unset=True)
+    if context.shards is None:
+        await set_numbers(context.sql, EVERY_TENANT, numbers)
+    else:  # the triggers of each database look for them there
+        for place in context.shards.each():
+            with at(place):
+                await set_numbers(context.sql, EVERY_TENANT, numbers)
     return json_response(await numbers_of(context.sql, EVERY_TENANT))
 
 

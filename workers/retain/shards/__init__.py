@@ -1,0 +1,1 @@
+"""Several databases: where each tenant lives, and how what is asked for it gets there."""
