@@ -50,7 +50,7 @@ from retain.memory.procedures.procedural import BeginProcedure, RecordOutcome
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, OnText
 from retain.outbox import SCHEMA as OUTBOX_SCHEMA
 from retain.outbox import Outbox, OwedStatement
-from retain.ports import SqlResult, SqlValue
+from retain.ports import SqlRows, SqlValue
 from retain.schema.object import migrate
 from tests.agents.stepped_chat import SteppedChat, says
 from tests.support.instances import Deployment, migrated_d1
@@ -88,7 +88,7 @@ class CountedSql:
         self.statements: list[str] = []
         self._sql = SqliteObjectSql.open()
 
-    def run(self, sql: str, *values: SqlValue) -> SqlResult:
+    def run(self, sql: str, *values: SqlValue) -> SqlRows:
         self.statements.append(" ".join(sql.split()[:3]))
         return self._sql.run(sql, *values)
 

@@ -9,7 +9,7 @@ from copy import copy
 from retain.host.alarm import MemoryAlarm
 from retain.host.connection import open_database
 from retain.host.object_sql import SqliteObjectSql
-from retain.ports import SqlResult, SqlValue
+from retain.ports import SqlRows, SqlValue
 
 
 class ObjectStorage:
@@ -35,7 +35,7 @@ class ObjectStorage:
         """The alarm as this turn sees it."""
         return self._timer
 
-    def run(self, sql: str, *values: SqlValue) -> SqlResult:
+    def run(self, sql: str, *values: SqlValue) -> SqlRows:
         """Run one statement inside the turn's transaction."""
         self.begin()
         return self._sql.run(sql, *values)

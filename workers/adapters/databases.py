@@ -6,6 +6,7 @@ BLOBs come from D1 as lists of integers and from a Durable Object's SQLite as me
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyodide.ffi import JsException, create_proxy, jsnull, to_js
@@ -15,7 +16,7 @@ from adapters.failures import sql_error
 from retain.limits.d1_calls import spend
 from retain.limits.deadlines import SQL_MS
 from retain.limits.storage import check_statement
-from retain.ports import Row, SqlResult, SqlValue, Statement
+from retain.ports import Row, SqlResult, SqlRows, SqlValue, Statement
 
 if TYPE_CHECKING:
     from cloudflare_bindings import D1Database, D1Result, DirectD1Statement, DurableStorage
@@ -52,7 +53,7 @@ class D1:
         return [_d1_result(result) for result in results]
 
     def _prepare(self, sql: str, values: Sequence[SqlValue]) -> DirectD1Statement:
-        bound = [_platform_value(value) for value in check_statement(sql, values)]
+        bound = _platform_values(check_statement(sql, values))
         statement = self._db.prepare(sql)
         return statement.bind(*bound) if bound else statement
 
@@ -83,17 +84,14 @@ class DurableSql:
         self._sql = storage.sql._binding
         self._storage = storage._binding
 
-    def run(self, sql: str, *values: SqlValue) -> SqlResult:
-        bound = [_platform_value(value) for value in check_statement(sql, values)]
-        reads_only = sql.lstrip()[:6].upper() == "SELECT"
+    def run(self, sql: str, *values: SqlValue) -> SqlRows:
+        bound = _platform_values(check_statement(sql, values))
         try:
-            before = 0 if reads_only else self._total_changes()
-            found = self._sql.exec(sql, *bound).toArray().to_py()
-            changes = 0 if reads_only else self._total_changes() - before
+            cursor = self._sql.exec(sql, *bound)
+            found = cursor.toArray().to_py() if _answers(sql) else ()
         except JsException as error:
             raise sql_error("object storage", error, "object_storage_unavailable") from error
-        rows: list[Row] = [{name: _python_value(value) for name, value in row.items()} for row in found]
-        return SqlResult(rows, changes)
+        return SqlRows([{name: _python_value(value) for name, value in row.items()} for row in found])
 
     def atomically(self, work: Callable[[], None]) -> None:
         raised: list[Exception] = []
@@ -116,9 +114,18 @@ class DurableSql:
         if raised:
             raise raised[0]
 
-    def _total_changes(self) -> int:
-        """Return how many rows this connection has changed. The cursor's `rowsWritten` counts rows of indexes as well."""
-        return int(self._sql.exec("SELECT total_changes() AS n").one().n)
+
+@lru_cache(maxsize=512)
+def _answers(sql: str) -> bool:
+    """Return whether a statement may have rows. The rest has ended when it was executed, and its cursor is not asked."""
+    return (
+        not sql.lstrip()[:6].upper().startswith(("INSERT", "UPDATE", "DELETE", "CREATE")) or "RETURNING" in sql.upper()
+    )
+
+
+def _platform_values(values: Sequence[SqlValue]) -> Sequence[object]:
+    """Return checked values as the platform takes them; most are so already."""
+    return [_platform_value(value) if value is None or isinstance(value, bytes) else value for value in values]
 
 
 def _platform_value(value: SqlValue) -> object:

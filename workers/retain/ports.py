@@ -62,13 +62,19 @@ Statement = tuple[str, tuple[SqlValue, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class SqlResult:
+class SqlRows:
+    """The rows of one statement."""
+
+    rows: list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class SqlResult(SqlRows):
     """What one statement did: its rows, how many rows it changed, and the size of the database after it.
 
     database_bytes: None where only the platform knows it.
     """
 
-    rows: list[Row]
     changes: int
     database_bytes: int | None = None
 
@@ -99,8 +105,8 @@ class ObjectSql(Protocol):
     Source: https://developers.cloudflare.com/durable-objects/api/sqlite-storage-api/
     """
 
-    def run(self, sql: str, *values: SqlValue) -> SqlResult:
-        """Run one statement and return all its rows."""
+    def run(self, sql: str, *values: SqlValue) -> SqlRows:
+        """Run one statement and return all its rows. How many it changed is not counted: it would take two more."""
         ...
 
     def atomically(self, work: Callable[[], None]) -> None:

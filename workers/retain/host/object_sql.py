@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from retain.host.connection import execute, open_database
-from retain.ports import SqlResult, SqlValue
+from retain.ports import SqlRows, SqlValue
 
 
 class SqliteObjectSql:
@@ -31,7 +31,7 @@ class SqliteObjectSql:
         """Close the connection. A database in memory is lost."""
         self._connection.close()
 
-    def run(self, sql: str, *values: SqlValue) -> SqlResult:
+    def run(self, sql: str, *values: SqlValue) -> SqlRows:
         """Run one statement. See `retain.host.connection.execute` for its errors."""
         return execute(self._connection, sql, values)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from retain.errors import (
@@ -75,13 +76,19 @@ def check_statement(sql: str, values: Sequence[SqlValue]) -> list[str | float | 
         `unsupported_value` for another type, a number that is not finite or not exact, or text that is not Unicode;
         `statement_not_allowed` for transactions, which only `batch` creates).
     """
+    _check_text(sql)
+    if len(values) > MAX_PARAMETERS:
+        raise LimitExceeded("too many values for one statement", code="too_many_parameters", limit=MAX_PARAMETERS)
+    return [_checked_value(value) for value in values]
+
+
+@lru_cache(maxsize=1024)
+def _check_text(sql: str) -> None:
+    """Check a statement's text, once for each: there are few texts, and most are constants."""
     if utf8_bytes(sql) > MAX_STATEMENT_BYTES:
         raise LimitExceeded("the SQL statement is too long", code="statement_too_long", limit_bytes=MAX_STATEMENT_BYTES)
     if _NOT_ALLOWED.match(sql):
         raise InvalidInput("this kind of SQL statement is not allowed", code="statement_not_allowed")
-    if len(values) > MAX_PARAMETERS:
-        raise LimitExceeded("too many values for one statement", code="too_many_parameters", limit=MAX_PARAMETERS)
-    return [_checked_value(value) for value in values]
 
 
 def statement_error(what: str, text: str, code: UnavailableCode) -> RetainError:
@@ -125,6 +132,8 @@ def database_full(what: str) -> Unavailable:
 
 
 def _checked_value(value: SqlValue) -> str | float | bytes | None:
+    if isinstance(value, str) and value.isascii() and len(value) <= MAX_VALUE_BYTES:  # most are so
+        return value
     if value is None:
         return None
     if isinstance(value, str | bytes):
