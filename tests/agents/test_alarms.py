@@ -223,11 +223,11 @@ async def test_a_working_value_that_kv_did_not_take_is_copied_by_the_alarm(deplo
     assert await deployment.next_alarm_ms() == deployment.clock() + DAY_MS - 6000
 
 
-async def test_what_is_owed_after_a_run_is_due_in_a_second(deploy: Deploy) -> None:
+async def test_what_is_owed_after_a_run_is_due_with_its_lease_until_it_was_tried(deploy: Deploy) -> None:
     deployment = deploy(chat=SteppedChat())
     await deployment.run("sdr", "hello")
     assert len(deployment.local(DESK, "SELECT 1 FROM outbox")) > 0, "it is written in the background"
-    assert await deployment.next_alarm_ms() == deployment.clock() + 1000
+    assert await deployment.next_alarm_ms() == deployment.clock() + LEASE_MS
     await deployment.settled()
     assert await deployment.next_alarm_ms() == deployment.clock() + DAY_MS
 

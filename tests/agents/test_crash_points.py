@@ -139,7 +139,7 @@ async def test_a_host_that_commits_each_statement_loses_nothing_that_a_retry_doe
     scenario = Scenario(deploy_triage_without_turns, TRIAGE.request)
     expected = await undisturbed(scenario)
     writes = [(n, point) for n, point in enumerate(expected.trace, start=1) if _writer(point)]
-    assert len(writes) > 100
+    assert len(writes) > 60
     for number, point in writes[::2]:
         async with after(Fault(Crash(), number), scenario) as deployment:
             await deployment.restart()

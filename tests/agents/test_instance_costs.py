@@ -70,20 +70,20 @@ async def cost_of(deployment: Deployment, work: Callable[[], Awaitable[object]])
             "answer",
             "waiting",
             {**BY_ANN, "call": "2.0", "approved": True},
-            {"local.run": 31, "local.atomically": 1, "alarm.set": 1},
+            {"local.run": 17, "local.atomically": 1, "alarm.set": 1},
             id="answer",
         ),
-        pytest.param("cancel", "completed", BY_ANN, {"local.run": 26, "alarm.set": 2}, id="cancel what has ended"),
+        pytest.param("cancel", "completed", BY_ANN, {"local.run": 8}, id="cancel what has ended"),
         pytest.param(
             "cancel_call",
             None,
             {**BY_ANN, "idempotency_key": "ended"},
-            {"local.run": 25, "alarm.set": 2},
+            {"local.run": 7},
             id="cancel by key",
         ),
-        pytest.param("wake", "waiting", {}, {"local.run": 13, "alarm.set": 1}, id="wake"),
+        pytest.param("wake", "waiting", {}, {"local.run": 6}, id="wake"),
         pytest.param("describe", None, {}, {"local.run": 6}, id="describe"),
-        pytest.param("erase", None, {"term": "nowhere"}, {"local.run": 7}, id="erase a term"),
+        pytest.param("erase", None, {"term": "nowhere"}, {"local.run": 6}, id="erase a term"),
         pytest.param("erase", None, {}, {"local.run": 12, "kv.delete": 1}, id="erase everything"),
     ],
 )
@@ -103,7 +103,7 @@ async def test_an_outcome_costs(desk: Deployment) -> None:
         "score": 1,
     }
     assert await cost_of(desk, lambda: desk.ask("clerk", "record_outcome", **fields)) == {
-        "local.run": 12,
+        "local.run": 5,
         "local.atomically": 1,
         "sql.run": 1,
         "alarm.set": 1,
@@ -114,9 +114,9 @@ async def test_an_outcome_costs(desk: Deployment) -> None:
 @pytest.mark.parametrize(
     ("after_ms", "expected"),
     [
-        pytest.param(0, {"local.run": 18, "alarm.set": 1}, id="nothing is due"),
-        pytest.param(23 * HOUR_MS, {"local.run": 18, "alarm.set": 1}, id="before idleness"),
-        pytest.param(24 * HOUR_MS, {"local.run": 25, "kv.delete": 1, "sql.batch": 1}, id="idle"),
+        pytest.param(0, {"local.run": 7, "alarm.set": 1}, id="nothing is due"),
+        pytest.param(23 * HOUR_MS, {"local.run": 7, "alarm.set": 1}, id="before idleness"),
+        pytest.param(24 * HOUR_MS, {"local.run": 13, "kv.delete": 1, "sql.batch": 1}, id="idle"),
     ],
 )
 async def test_an_alarm_costs(desk: Deployment, after_ms: int, expected: dict[str, int]) -> None:
@@ -134,9 +134,9 @@ async def test_a_run_costs(desk: Deployment) -> None:
 
     found = await cost_of(desk, whole)
     assert {name: found[name] for name in ("local.run", "sql.batch", "alarm.set")} == {
-        "local.run": 69,
+        "local.run": 22,
         "sql.batch": 3,
-        "alarm.set": 4,
+        "alarm.set": 2,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import fields
 from itertools import count
@@ -12,6 +12,7 @@ import pytest
 
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.catalogue import AgentCatalogue
+from retain.agents.files.owed import AttachToMessage, UseAttachments
 from retain.agents.identity import instance_of
 from retain.agents.ledgers.statements import LogDecision, LogDecisionMemories, NoteKvChange, ParkTrouble
 from retain.agents.pending_learnings import NoteLearning
@@ -79,6 +80,8 @@ OF_LEDGERS: list[type[OwedStatement]] = [ParkTrouble, NoteKvChange, LogDecisionM
 """Statements of the ledgers, whose values are not one for each column. tests/ledgers writes them to D1 and reads them."""
 OF_FORKS: list[type[OwedStatement]] = [StartFork, CarryEvents]
 """Statements that copy what D1 has of another run. tests/agents/test_forks.py compares D1 with the objects after them."""
+OF_FILES: list[type[OwedStatement]] = [UseAttachments, AttachToMessage]
+"""Statements of attachments, whose tests write them to D1 and read them."""
 
 
 class CountedSql:
@@ -91,6 +94,9 @@ class CountedSql:
     def run(self, sql: str, *values: SqlValue) -> SqlRows:
         self.statements.append(" ".join(sql.split()[:3]))
         return self._sql.run(sql, *values)
+
+    def script(self, statements: Sequence[str]) -> None:
+        self._sql.script(statements)
 
     def atomically(self, work: Callable[[], None]) -> None:
         self._sql.atomically(work)
@@ -124,7 +130,7 @@ def desk() -> Iterator[Desk]:
         yield opened
 
 
-WRITTEN = ["INSERT INTO run_log", "UPDATE turn_state SET", "INSERT INTO outbox"]
+WRITTEN = ["INSERT INTO happened"]
 
 
 def test_an_event_is_written_without_reading_the_log(desk: Desk) -> None:
@@ -216,4 +222,7 @@ def test_an_owed_statement_has_a_field_for_each_parameter_by_the_name_of_its_col
 
 def test_every_owed_statement_is_known_to_an_instance_s_outbox() -> None:
     earlier = {**owed.EARLIER, **episodes.EARLIER}
-    assert {**earlier, **{kind.NAME: kind.SQL for kind in (*OWED, *OF_LEDGERS, *OF_FORKS)}} == tables.STATEMENTS
+    assert {
+        **earlier,
+        **{kind.NAME: kind.SQL for kind in (*OWED, *OF_LEDGERS, *OF_FORKS, *OF_FILES)},
+    } == tables.STATEMENTS

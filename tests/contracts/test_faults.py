@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,9 @@ class FailingObjectSql:
         if self.left == 0:
             raise Unavailable("planned")
         return self.inner.run(sql, *values)
+
+    def script(self, statements: Sequence[str]) -> None:
+        self.inner.script(statements)
 
     def atomically(self, work: Callable[[], None]) -> None:
         self.inner.atomically(work)

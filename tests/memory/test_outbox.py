@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from retain.errors import Unavailable
 from retain.host.clock import ManualClock
-from retain.outbox import BATCH, MAX_REFUSALS, SCHEMA, Outbox, OwedStatement, statements_of
-from retain.ports import Row
+from retain.host.sql import SqliteSql
+from retain.outbox import BATCH, MAX_REFUSALS, MOST_CHARACTERS, SCHEMA, Outbox, OwedStatement, grouped_of, statements_of
+from retain.ports import Row, SqlResult, SqlValue, Statement
 from tests.support.faults import Crash, Fault, Faults
 from tests.support.instances import migrated_d1
 from tests.support.object_storage import ObjectStorage
@@ -46,8 +47,21 @@ class OfTheFuture(OwedStatement):
     n: int
 
 
-STATEMENTS = statements_of(Put, Strict)
-DELIVERED = "CREATE TABLE delivered (place INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER UNIQUE CHECK (n >= 0))"
+@dataclass(frozen=True, slots=True)
+class Several(OwedStatement):
+    """Of which one statement writes several. text: with its number in a place that is not the first."""
+
+    NAME: ClassVar[str] = "several"
+    ALONE: ClassVar[bool] = False
+    SQL: ClassVar[str] = "INSERT OR IGNORE INTO delivered (text, n) VALUES (?2, ?1)"
+
+    n: int | None
+    text: str | None = None
+
+
+STATEMENTS = statements_of(Put, Strict, Several)
+GROUPED = grouped_of(Put, Several)
+DELIVERED = "CREATE TABLE delivered (place INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER UNIQUE CHECK (n >= 0), text)"
 REFUSED = -1
 """A number that the table's constraint refuses."""
 
@@ -68,9 +82,9 @@ class Office:
         local = self.faults.wrap("local", self.storage, life)
         remote = self.faults.wrap("sql", self.sql, life, before=self.storage.commit)
         local.run(SCHEMA)
-        return Outbox(local, remote, STATEMENTS, self.clock, "sdr:acme:main")
+        return Outbox(local, remote, STATEMENTS, self.clock, "sdr:acme:main", grouped=GROUPED)
 
-    def add(self, *numbers: int, kind: type[Put | Strict | OfTheFuture] = Put) -> None:
+    def add(self, *numbers: int, kind: type[Put | Strict | OfTheFuture | Several] = Put) -> None:
         for number in numbers:
             self.outbox.add("acme", kind(number))
 
@@ -253,6 +267,71 @@ async def test_the_fifth_refusal_sets_an_entry_aside_with_one_call_for_each_writ
     ]
 
 
+class Statements:
+    """Implements `Sql.batch`: keeps what it is given, and passes it on."""
+
+    def __init__(self, sql: SqliteSql) -> None:
+        self.batches: list[Sequence[Statement]] = []
+        self._sql = sql
+
+    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        return await self._sql.run(sql, *values)
+
+    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
+        self.batches.append(statements)
+        return await self._sql.batch(statements)
+
+
+async def test_entries_of_one_kind_that_may_be_grouped_are_one_statement_with_the_same_values(office: Office) -> None:
+    remote = Statements(office.sql)
+    texts = ["plain", None, 'é 🦀 " \\ ?1', "[1]"]
+    outbox = Outbox(office.storage, remote, STATEMENTS, office.clock, "sdr:acme:main", grouped=GROUPED)
+    outbox.add("acme", *(Several(number, text) for number, text in enumerate(texts)))
+    outbox.add("acme", Put(10), Several(11, "alone"), Several(12, "a\0b"), Several(13))
+    assert await outbox.flush() is True
+    assert [len(statements) for statements in remote.batches] == [5]
+    rows = (await office.sql.run("SELECT n, text, typeof(n) AS kind FROM delivered ORDER BY place")).rows
+    assert [(row["n"], row["text"]) for row in rows] == [
+        *enumerate(texts),
+        (10, None),
+        (11, "alone"),
+        (12, "a\0b"),
+        (13, None),
+    ]
+    assert {row["kind"] for row in rows} == {"integer"}
+
+
+async def test_a_group_is_no_longer_than_a_value_may_be(office: Office) -> None:
+    remote = Statements(office.sql)
+    outbox = Outbox(office.storage, remote, STATEMENTS, office.clock, "sdr:acme:main", grouped=GROUPED)
+    outbox.add("acme", *(Several(number, "x" * (MOST_CHARACTERS // 3)) for number in range(5)))
+    outbox.add("acme", Several(5, "y" * 1_900_000))
+    assert await outbox.flush() is True
+    assert [len(statements) for statements in remote.batches] == [4], "two, two, one, and the longest"
+    assert await office.delivered() == [0, 1, 2, 3, 4, 5]
+
+
+async def test_an_entry_of_a_group_that_d1_refuses_is_set_aside_alone(office: Office) -> None:
+    await office.sql.run(
+        "CREATE TRIGGER refuses BEFORE INSERT ON delivered WHEN new.n = 2 BEGIN SELECT RAISE(ABORT, 'no'); END"
+    )
+    office.add(1, 2, 3, kind=Several)
+    for _ in range(MAX_REFUSALS):
+        await office.outbox.flush()
+    assert await office.outbox.flush() is True
+    assert await office.delivered() == [1, 3]
+    assert [row["entry_id"] for row in await office.failures()] == [2]
+
+
+async def test_a_row_of_a_group_that_a_trigger_leaves_out_leaves_out_no_other(office: Office) -> None:
+    await office.sql.run(
+        "CREATE TRIGGER leaves BEFORE INSERT ON delivered WHEN new.n = 2 BEGIN SELECT RAISE(IGNORE); END"
+    )
+    office.add(1, 2, 3, kind=Several)
+    assert await office.outbox.flush() is True
+    assert await office.delivered() == [1, 3]
+
+
 async def test_what_is_discarded_is_not_delivered_and_a_write_under_way_ends_first(office: Office) -> None:
     office.add(1)
     flush = asyncio.create_task(office.outbox.flush())
@@ -296,7 +375,7 @@ async def test_invariant_4_whatever_fails_everything_arrives_once_and_in_order(s
         for step, amount in steps:
             match step:
                 case "add":
-                    office.add(*range(added, added + amount))
+                    office.add(*range(added, added + amount), kind=Several if amount % 2 else Put)
                     added += amount
                 case "refused":
                     office.add(REFUSED, kind=Strict)

@@ -131,3 +131,19 @@ async def check_work_that_returns_keeps_all_of_its_statements(sql: ObjectSql) ->
 
     sql.atomically(work)
     assert sql.run("SELECT count(*) AS n FROM contract_atomic_end").rows[0]["n"] == 2
+
+
+async def check_a_script_runs_its_statements_in_order(sql: ObjectSql) -> None:
+    sql.run("DROP TABLE IF EXISTS contract_script")
+    sql.script(["CREATE TABLE contract_script (v)", "INSERT INTO contract_script VALUES (1)"])
+    sql.script(["UPDATE contract_script SET v = 2 -- not the last line", "INSERT INTO contract_script VALUES (3)"])
+    assert [row["v"] for row in sql.run("SELECT v FROM contract_script ORDER BY v").rows] == [2, 3]
+    with raises(InvalidInput, code="statement_not_allowed"):
+        sql.script(["COMMIT"])
+
+    def work() -> None:
+        sql.script(["INSERT INTO contract_script VALUES (4)", "INSERT INTO contract_no_such_table VALUES (5)"])
+
+    with raises(Unavailable):
+        sql.atomically(work)
+    assert sql.run("SELECT count(*) AS n FROM contract_script").rows[0]["n"] == 2

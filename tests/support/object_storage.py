@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 
 from retain.host.alarm import MemoryAlarm
@@ -39,6 +39,11 @@ class ObjectStorage:
         """Run one statement inside the turn's transaction."""
         self.begin()
         return self._sql.run(sql, *values)
+
+    def script(self, statements: Sequence[str]) -> None:
+        """Run statements inside the turn's transaction."""
+        self.begin()
+        self._sql.script(statements)
 
     def atomically(self, work: Callable[[], None]) -> None:
         """Run the work inside the turn's transaction, all of it or nothing."""

@@ -93,6 +93,14 @@ class DurableSql:
             raise sql_error("object storage", error, "object_storage_unavailable") from error
         return SqlRows([{name: _python_value(value) for name, value in row.items()} for row in found])
 
+    def script(self, statements: Sequence[str]) -> None:
+        for statement in statements:
+            check_statement(statement, ())
+        try:
+            self._sql.exec("\n;".join(statements))
+        except JsException as error:
+            raise sql_error("object storage", error, "object_storage_unavailable") from error
+
     def atomically(self, work: Callable[[], None]) -> None:
         raised: list[Exception] = []
 

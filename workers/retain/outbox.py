@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import takewhile
+from itertools import count, takewhile
+from types import MappingProxyType
 from typing import ClassVar
 
 from retain.errors import Misconfigured, RetainError, Unavailable
@@ -31,6 +33,12 @@ CREATE TABLE IF NOT EXISTS outbox (
 )
 """
 BATCH = 50
+ROWS = 24
+"""How many entries one statement adds: a statement takes 100 values."""
+MOST_CHARACTERS = 500_000
+"""How much text of entries one statement for several rows of D1 takes."""
+_NUL = "\\u0000"
+"""SQLite ends a text that it takes out of JSON at this character, but keeps it in a value that is bound."""
 MAX_REFUSALS = 5
 """How often D1 may refuse an entry sent alone before it is put aside as failed."""
 
@@ -44,10 +52,13 @@ class OwedStatement:
     NAME: what an entry is stored under. Deployed outboxes hold entries, so a statement's name and fields must
         not change.
     SQL: the statement, which is idempotent.
+    ALONE: False for a statement that inserts one row and neither needs another such row nor is needed by one: entries of
+        such kinds that follow each other are written by one statement for each kind.
     """
 
     NAME: ClassVar[str]
     SQL: ClassVar[str]
+    ALONE: ClassVar[bool] = True
 
     def values(self) -> tuple[SqlValue, ...]:
         """Return the statement's values in order."""
@@ -59,10 +70,23 @@ def statements_of(*kinds: type[OwedStatement]) -> dict[str, str]:
     return {kind.NAME: kind.SQL for kind in kinds}
 
 
+def grouped_of(*kinds: type[OwedStatement]) -> dict[str, str]:
+    """Return by name the SQL that inserts several rows at once, of the kinds that have one: from a JSON array of arrays."""
+    return {kind.NAME: _for_several(kind.SQL) for kind in kinds if not kind.ALONE}
+
+
+def _for_several(sql: str) -> str:
+    """Return an INSERT of one row of VALUES as an INSERT of the rows of a JSON array."""
+    head, _, values = sql.partition("VALUES")
+    places = count()
+    named = re.sub(r"\?(\d*)", lambda mark: f"(one.value ->> {int(mark[1]) - 1 if mark[1] else next(places)})", values)
+    return f"{head}SELECT {named.strip()[1:-1]} FROM json_each(?) one"  # noqa: S608
+
+
 class Outbox:
     """Entries of one instance on their way to D1.
 
-    statements: SQL by name; every one idempotent.
+    statements: SQL by name; every one idempotent. grouped: as `grouped_of`.
     instance_key: the namespace key of the instance, for entries that are put aside.
     """
 
@@ -74,6 +98,7 @@ class Outbox:
         clock: Clock,
         instance_key: str,
         answered: Callable[[Sequence[Row]], None] = lambda _: None,
+        grouped: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """answered: called with what D1 returned to an entry, in the event loop turn in which the entry is removed."""
         self._local = local
@@ -82,20 +107,30 @@ class Outbox:
         self._clock = clock
         self._instance_key = instance_key
         self._answered = answered
+        self._grouped = grouped
         self._one_at_a_time = asyncio.Lock()
+        self._additions = 0
+        self._empty_at: int | None = None
 
-    def add(self, tenant_id: str, owed: OwedStatement) -> None:
-        """Append an entry. It commits with the other writes of the same event loop turn."""
-        self._local.run(
-            "INSERT INTO outbox (tenant_id, statement, parameters, due_at_ms) VALUES (?, ?, ?, ?)",
-            tenant_id,
-            owed.NAME,
-            json.dumps(owed.values()),
-            self._clock(),
-        )
+    def add(self, tenant_id: str, *owed: OwedStatement) -> None:
+        """Append entries. They commit with the other writes of the same event loop turn."""
+        self._additions += 1
+        now = self._clock()
+        for start in range(0, len(owed), ROWS):
+            some = owed[start : start + ROWS]
+            values = [value for one in some for value in (tenant_id, one.NAME, json.dumps(one.values()), now)]
+            rows = ", ".join(["(?, ?, ?, ?)"] * len(some))
+            self._local.run(f"INSERT INTO outbox (tenant_id, statement, parameters, due_at_ms) VALUES {rows}", *values)  # noqa: S608
+
+    @property
+    def _is_empty(self) -> bool:
+        """Whether it is known without a query that there is no entry: it had none, and none was added since."""
+        return self._empty_at == self._additions
 
     def next_due_ms(self) -> int | None:
         """Return when the oldest entry is due, or None when there is no entry."""
+        if self._is_empty:
+            return None
         row = self._local.run("SELECT due_at_ms FROM outbox ORDER BY entry_id LIMIT 1").rows
         return int(row[0]["due_at_ms"]) if row else None
 
@@ -106,9 +141,11 @@ class Outbox:
         waits for it, so that what was owed before the call is in D1 when it returns True.
         """
         async with self._one_at_a_time:
-            while True:
+            while not self._is_empty:
+                additions = self._additions
                 rows = self._local.run("SELECT * FROM outbox ORDER BY entry_id LIMIT ?", BATCH).rows
                 if not rows:
+                    self._empty_at = additions
                     return True
                 known = list(takewhile(lambda row: row["statement"] in self._statements, rows))
                 if not known:  # written by a newer version of the code, before a rollback to this one
@@ -116,33 +153,64 @@ class Outbox:
                         int(rows[0]["entry_id"]), Misconfigured("no such statement", code="unknown_statement")
                     )
                     return False
-                entries = [
-                    (int(row["entry_id"]), self._statement(row["statement"], row["parameters"])) for row in known
-                ]
+                first, last = int(known[0]["entry_id"]), int(known[-1]["entry_id"])
                 try:
-                    results = await self._remote.batch([statement for _, statement in entries])
+                    results = await self._remote.batch(self._together(known))
                 except Unavailable as error:
-                    self._postpone(entries[0][0], error)
+                    self._postpone(first, error)
                     return False
                 except RetainError:
-                    if not await self._flush_singly(entries):
+                    if not await self._flush_singly(known):
                         return False
                     continue
                 for result in results:
-                    self._answered(result.rows)
-                self._cross_out(entries[0][0], entries[-1][0])
+                    if result.rows:
+                        self._answered(result.rows)
+                self._cross_out(first, last)
+                if last == int(rows[-1]["entry_id"]) and len(rows) < BATCH:
+                    self._empty_at = additions
+            return True
 
     async def discard(self) -> None:
         """Drop what is owed, after any write under way, so that nothing arrives once this has returned."""
         async with self._one_at_a_time:
             self._local.run("DELETE FROM outbox")
+            self._empty_at = self._additions
+
+    def _together(self, rows: Sequence[Row]) -> list[Statement]:
+        """Return the statements of entries: one for each, and one for the entries of each kind that may be grouped."""
+        statements: list[Statement] = []
+        groups: dict[str, list[str]] = {}
+        characters = 0
+        for row in rows:
+            name, parameters = row["statement"], row["parameters"]
+            may_be_grouped = name in self._grouped and _NUL not in parameters
+            if not may_be_grouped or characters + len(parameters) > MOST_CHARACTERS:
+                statements += self._groups(groups)
+                groups, characters = {}, 0
+            if may_be_grouped:
+                groups.setdefault(name, []).append(parameters)
+                characters += len(parameters)
+            else:
+                statements.append(self._statement(name, parameters))
+        return statements + self._groups(groups)
+
+    def _groups(self, groups: Mapping[str, Sequence[str]]) -> list[Statement]:
+        return [
+            (self._grouped[name], (f"[{','.join(several)}]",))
+            if len(several) > 1
+            else self._statement(name, several[0])
+            for name, several in groups.items()
+        ]
 
     def _statement(self, name: str, parameters: str) -> Statement:
         return self._statements[name], tuple(read_own_json(parameters))
 
-    async def _flush_singly(self, entries: list[tuple[int, Statement]]) -> bool:
+    async def _flush_singly(self, rows: Sequence[Row]) -> bool:
         """Find the entry that D1 refuses; put it aside after `MAX_REFUSALS` so that it does not block the others."""
-        for entry_id, (sql, values) in entries:
+        for entry in rows:
+            entry_id = int(entry["entry_id"])
+            sql, values = self._statement(entry["statement"], entry["parameters"])
             try:
                 self._answered((await self._remote.run(sql, *values)).rows)
             except RetainError as error:

@@ -70,10 +70,7 @@ class SqlRows:
 
 @dataclass(frozen=True, slots=True)
 class SqlResult(SqlRows):
-    """What one statement did: its rows, how many rows it changed, and the size of the database after it.
-
-    database_bytes: None where only the platform knows it.
-    """
+    """The rows of one statement, how many rows it changed, and the size of the database after it, None if not known."""
 
     changes: int
     database_bytes: int | None = None
@@ -100,13 +97,16 @@ class Sql(Protocol):
 class ObjectSql(Protocol):
     """The SQLite of one Durable Object: synchronous, private to it.
 
-    Statements with no `await` between them commit together. An exception rolls nothing back, except inside
-    `atomically`.
+    Statements with no `await` between them commit together. An exception rolls nothing back, except in `atomically`.
     Source: https://developers.cloudflare.com/durable-objects/api/sqlite-storage-api/
     """
 
     def run(self, sql: str, *values: SqlValue) -> SqlRows:
         """Run one statement and return all its rows. How many it changed is not counted: it would take two more."""
+        ...
+
+    def script(self, statements: Sequence[str]) -> None:
+        """Run statements that take no values, in order. When one fails, those before it stay, except in `atomically`."""
         ...
 
     def atomically(self, work: Callable[[], None]) -> None:

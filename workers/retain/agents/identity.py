@@ -56,7 +56,7 @@ def _name(request: JsonObject, field: str) -> str:
 def claim(local: ObjectSql, identity: InstanceIdentity) -> None:
     """Write the identity into the object, once. Raises: Misconfigured when the object is another instance."""
     local.run("CREATE TABLE IF NOT EXISTS identity (tenant_id TEXT, agent_type TEXT, instance_id TEXT)")
-    known = claimed(local)
+    known = _written(local)
     if known is None:
         scope = identity.scope
         local.run("INSERT INTO identity VALUES (?, ?, ?)", scope.tenant_id, scope.agent_type, identity.instance_id)
@@ -76,5 +76,10 @@ def claimed(local: ObjectSql) -> InstanceIdentity | None:
     """Return who the object is, or None when it was never called."""
     if not local.run("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'identity'").rows:
         return None
+    return _written(local)
+
+
+def _written(local: ObjectSql) -> InstanceIdentity | None:
+    """Return who the object is by its table, which it has."""
     rows = local.run("SELECT * FROM identity").rows
     return identity_of(rows[0]) if rows else None

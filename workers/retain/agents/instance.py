@@ -28,6 +28,7 @@ from retain.agents.calls.requests import (
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.definitions import AgentDefinition
 from retain.agents.duties.forgetting import Forgetting
+from retain.agents.duties.instance_alarm import InstanceAlarm
 from retain.agents.duties.kv_notes import KvNotes
 from retain.agents.duties.owed_deliveries import OwedDeliveries
 from retain.agents.execution.control import Control
@@ -79,7 +80,7 @@ class Instance:
         scope = identity.scope
         self.deliveries = OwedDeliveries(ports, scope.tenant_id, self._schedule)
         self._outbox = Outbox(
-            ports.local, ports.sql, tables.STATEMENTS, ports.clock, identity.key, self.deliveries.heard
+            ports.local, ports.sql, tables.STATEMENTS, ports.clock, identity.key, self.deliveries.heard, tables.GROUPED
         )
         live = LiveText()
         notes = RunTraces(identity, LedgerNotes(identity), RunLog(ports.local), ports.exporter)
@@ -95,11 +96,13 @@ class Instance:
             identity.instance_id,
             partial(declared_in, fields=ports.pii_fields),
         )
-        self._procedures = ProceduralMemory(
-            scope, self._house, identity.instance_id, ports.local, ports.sql, self._outbox, ports.clock
-        )
+        place = (scope, lambda: self._definition().house, identity.instance_id)
+        self._procedures = ProceduralMemory(*place, ports.local, ports.sql, self._outbox, ports.clock)
+        alarm = InstanceAlarm(ports.alarm, ports.clock)
         delegation = Delegation(ports.instances, identity, lambda: self._definition().delegates)
-        self._execution = Execution(identity, ports, self._journal, self._working, self._procedures, delegation, live)
+        self._execution = Execution(
+            identity, ports, alarm, self._journal, self._working, self._procedures, delegation, live
+        )
         self._control = Control(self._journal, delegation, ports.clock, self._definition)
         self._queueing = Queueing(
             identity, ports, self._journal, self._outbox, self._execution, live, self._definition, lambda: self._erasing
@@ -110,6 +113,7 @@ class Instance:
         self._reports = Reports(identity, self._journal, self._queueing.queue, ports.sleep)
         self._wakeups = Wakeups(
             ports,
+            alarm,
             self._journal,
             self._control,
             self._queueing,
@@ -250,6 +254,7 @@ class Instance:
 
         Runs are resumed in the background.
         """
+        self._wakeups.fired()
         self._control.resume_due()
         await self._control.stop_overdue()
         self._queueing.expire()
@@ -299,9 +304,6 @@ class Instance:
     def _definition(self) -> AgentDefinition:
         return self._ports.catalogue.agent(self.identity.agent_type)
 
-    def _house(self) -> str | None:
-        return self._definition().house
-
     async def _arrived(self, request: RunRequest) -> str | None:
         """Return the id of the run that the request's key started or queued, or None. Raises: Conflict."""
         await self._parked.restore_by_key(request.idempotency_key)
@@ -349,8 +351,7 @@ class Instance:
             yield self._queueing.queue.next_id()
         finally:
             self._active, self._queueing.beginning = False, None
-            await self._schedule()
-            self._ports.background(self._flush())
+            self._ports.background(self._flush())  # ends with the alarm; until then that of the run's lease is set
         if self._journal.runs.running() or self._queueing.queue:
             self._ports.background(self._continue())
 

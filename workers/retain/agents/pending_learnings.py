@@ -53,9 +53,12 @@ class PendingLearnings:
 
     def __init__(self, local: ObjectSql) -> None:
         self._local = local
+        self._empty = False
+        """Whether nothing waits, as far as is known without a query."""
 
     def add(self, run_id: str, method: str, now_ms: int) -> None:
         """Let the run wait for being learned from, from now on."""
+        self._empty = False
         self._local.run(
             "INSERT OR IGNORE INTO pending_learnings (run_id, method, ended_at_ms, due_at_ms) VALUES (?, ?, ?, ?)",
             run_id,
@@ -66,6 +69,8 @@ class PendingLearnings:
 
     def due(self, now_ms: int) -> list[PendingLearning]:
         """Return what is due, oldest first."""
+        if self.next_due_ms() is None:
+            return []
         rows = self._local.run("SELECT * FROM pending_learnings WHERE due_at_ms <= ? ORDER BY run_id", now_ms).rows
         return [
             PendingLearning(row["run_id"], row["method"], row["ended_at_ms"], row["found"], row["attempts"])
@@ -74,7 +79,10 @@ class PendingLearnings:
 
     def next_due_ms(self) -> int | None:
         """Return when the first is due, None when nothing waits."""
+        if self._empty:
+            return None
         due = self._local.run("SELECT MIN(due_at_ms) AS due FROM pending_learnings").rows[0]["due"]
+        self._empty = due is None
         return None if due is None else int(due)
 
     def begin(self, run_id: str, again_at_ms: int) -> None:

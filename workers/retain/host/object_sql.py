@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from retain.host.connection import execute, open_database
@@ -34,6 +34,11 @@ class SqliteObjectSql:
     def run(self, sql: str, *values: SqlValue) -> SqlRows:
         """Run one statement. See `retain.host.connection.execute` for its errors."""
         return execute(self._connection, sql, values)
+
+    def script(self, statements: Sequence[str]) -> None:
+        """Run statements without values. See the port."""
+        for statement in statements:
+            execute(self._connection, statement, ())
 
     def atomically(self, work: Callable[[], None]) -> None:
         """Run the work in a transaction. See the port."""

@@ -69,6 +69,7 @@ class AppendEpisode(OwedStatement):
     succeeds.
     """
 
+    ALONE: ClassVar[bool] = False
     NAME: ClassVar[str] = "append_episode_of_user"
     SQL: ClassVar[str] = """
         INSERT OR IGNORE INTO memory_episodes

@@ -55,6 +55,15 @@ _OWE = """
 INSERT INTO working_copies_owed VALUES (?1, 1, 0, ?2)
 ON CONFLICT (key) DO UPDATE SET change = change + 1, attempts = 0, due_at_ms = ?2
 """
+_OTHERS = """
+SELECT COALESCE(SUM(bytes) FILTER (WHERE key <> ?1 AND expires_at_ms > ?2), 0) AS total,
+  COUNT(*) FILTER (WHERE expires_at_ms <= ?2) AS expired
+FROM working_memory
+"""
+_OWED = """
+SELECT owed.change, owed.attempts, kept.value, kept.expires_at_ms
+FROM working_copies_owed owed LEFT JOIN working_memory kept ON kept.key = owed.key WHERE owed.key = ?
+"""
 _PAID = "DELETE FROM working_copies_owed WHERE key = ? AND change = ?"
 _FAILED = "UPDATE working_copies_owed SET attempts = attempts + 1, due_at_ms = ? WHERE key = ?"
 _KEYS = "SELECT key FROM working_memory UNION SELECT key FROM working_copies_owed"
@@ -79,6 +88,7 @@ class WorkingMemory:
         self._clock = clock
         self._declared = declared
         self._prefix = f"agent_working:{tenant_id}:{instance_id}:{agent_type}."  # an agent type has no dot
+        self._owes_nothing = False  # as far as is known without a query
         self._one_at_a_time = asyncio.Lock()  # so that an older value never reaches KV after a newer one
 
     async def set(self, key: str, value: Json) -> None:
@@ -96,16 +106,19 @@ class WorkingMemory:
         except (TypeError, ValueError) as error:
             raise InvalidInput("a working value must be JSON", code="invalid_working_value") from error
         size = len(key.encode()) + len(text.encode())
-        self._forget_expired()
-        others = self._local.run("SELECT COALESCE(SUM(bytes), 0) AS total FROM working_memory WHERE key <> ?", key)
-        if int(others.rows[0]["total"]) + size > MAX_TOTAL_BYTES:
+        now = self._clock()
+        [others] = self._local.run(_OTHERS, key, now).rows
+        if others["expired"]:
+            self._local.run("DELETE FROM working_memory WHERE expires_at_ms <= ?", now)
+        if int(others["total"]) + size > MAX_TOTAL_BYTES:
             raise LimitExceeded(
                 "the instance's working memory is full", code="working_memory_full", limit_bytes=MAX_TOTAL_BYTES
             )
         self._local.run(
-            "INSERT OR REPLACE INTO working_memory VALUES (?, ?, ?, ?)", key, text, size, self._clock() + TTL_S * 1000
+            "INSERT OR REPLACE INTO working_memory VALUES (?, ?, ?, ?)", key, text, size, now + TTL_S * 1000
         )
-        self._local.run(_OWE, key, self._clock() + RETRY_MS)
+        self._owes_nothing = False
+        self._local.run(_OWE, key, now + RETRY_MS)
         await self._pay(key)
 
     async def settle(self) -> None:
@@ -116,7 +129,10 @@ class WorkingMemory:
 
     def next_due_ms(self) -> int | None:
         """Return when the next owed copy is due, or None when there is none."""
+        if self._owes_nothing:
+            return None
         [row] = self._local.run("SELECT MIN(due_at_ms) AS due FROM working_copies_owed").rows
+        self._owes_nothing = row["due"] is None
         return None if row["due"] is None else int(row["due"])
 
     def get(self, key: str) -> Any:
@@ -154,11 +170,11 @@ class WorkingMemory:
     async def _pay(self, key: str) -> None:
         """Make KV agree with the instance about a key. A failure is logged, and the copy stays owed."""
         async with self._one_at_a_time:
-            owed = self._local.run("SELECT change, attempts FROM working_copies_owed WHERE key = ?", key).rows
+            owed = self._local.run(_OWED, key).rows
             if not owed:
                 return
             try:
-                await self._copy(key)
+                await self._copy(key, owed[0]["value"], owed[0]["expires_at_ms"])
             except Unavailable as error:
                 attempts = int(owed[0]["attempts"])
                 _log.warning("a working value is not in KV yet", extra={"code": error.code, "attempts": attempts + 1})
@@ -167,18 +183,13 @@ class WorkingMemory:
                 return
             self._local.run(_PAID, key, int(owed[0]["change"]))
 
-    async def _copy(self, key: str) -> None:
+    async def _copy(self, key: str, text: str | None, expires_at_ms: int | None) -> None:
         """Write the key's value to KV for as long as it lives, or remove it there. Raises: Unavailable."""
-        rows = self._local.run("SELECT value, expires_at_ms FROM working_memory WHERE key = ?", key).rows
-        text = rows[0]["value"] if rows else ""
-        left_s = -(-(int(rows[0]["expires_at_ms"]) - self._clock()) // 1000) if rows else 0
-        declared = self._declared(f"{{{json.dumps(key)}: {text}}}") if rows else []
+        left_s = 0 if text is None or expires_at_ms is None else -(-(expires_at_ms - self._clock()) // 1000)
+        declared = [] if text is None else self._declared(f"{{{json.dumps(key)}: {text}}}")
         if declared:
             _log.warning("a working value with PII is not copied to KV", extra={"fields": ", ".join(declared)})
-        if declared or left_s < MIN_KV_TTL_S:
+        if text is None or declared or left_s < MIN_KV_TTL_S:
             await self._kv.delete(self._prefix + key)
         else:
             await self._kv.put(self._prefix + key, text, ttl_s=left_s)
-
-    def _forget_expired(self) -> None:
-        self._local.run("DELETE FROM working_memory WHERE expires_at_ms <= ?", self._clock())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from retain.errors import Misconfigured
 from retain.ports import ObjectSql
@@ -33,9 +34,7 @@ def migrate(local: ObjectSql, steps: Sequence[Step]) -> None:
         return
 
     def apply() -> None:
-        for step in steps[version:]:
-            for statement in step:
-                local.run(statement)
-        local.run("INSERT OR REPLACE INTO schema_version VALUES (1, ?)", len(steps))
+        noted = f"INSERT OR REPLACE INTO schema_version VALUES (1, {len(steps)})"  # noqa: S608
+        local.script([*chain.from_iterable(steps[version:]), noted])
 
     local.atomically(apply)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from retain.agents.calls.report import UNREPORTED, ServerReport
 from retain.agents.definitions import AgentDefinition
-from retain.agents.execution.live_text import LiveText
+from retain.agents.execution.live_text import LiveText, begun
 from retain.agents.execution.outage import outage_of
 from retain.agents.files.sent_files import SentFiles
 from retain.agents.runs.compaction import NoRoom, compacted, history
@@ -29,6 +29,8 @@ from retain.ports import Clock
 
 MAX_ANSWER_BYTES = 768 * 1024
 """Largest answer of a model, as JSON. Its entry in the outbox, where it is JSON within JSON, fits a row of 2 MB."""
+ENVELOPE_BYTES = 1024
+"""More than an answer, and each call in it, takes as JSON besides its texts."""
 MAX_DROPPED_CHARACTERS = 16 * 1024
 """How much of a dropped answer's text the log keeps."""
 REMINDERS = {
@@ -82,7 +84,7 @@ class Asking:
             return self._fail(run, turn, "context_full", f"the run outgrew its context of {limit} tokens")
         run = self._journal.append(run, ModelAsked(turn, context.cut, context.messages_cut))
         settings = self._definition.model
-        messages = [replace(one, content=valid_text(one.content)) for one in (*context.messages, *reminder)]
+        messages = [_valid(one) for one in (*context.messages, *reminder)]
         schema = run.request.output_schema or self._definition.output_schema
         request = ChatRequest(messages, self._specs, settings.max_output_tokens, settings.temperature, schema)
         try:
@@ -126,17 +128,15 @@ class Asking:
         if run.request.stream:
             self._live.begin(run.run_id, turn)
         on_text = self._on_text(run) if run.request.stream else None
-        answer = asyncio.ensure_future(self._model.complete(request, on_text))
-        cancelled = asyncio.ensure_future(self._live.news(lambda: self._is_cancelled(run), None))
+        answer = begun(self._model.complete(request, on_text))
         try:
-            await asyncio.wait((answer, cancelled), return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
+            if not await self._live.ended(answer, lambda: self._is_cancelled(run)):
                 raise _Stopped
             return answer.result()
         finally:
-            for task in (answer, cancelled):
-                task.cancel()
-            await asyncio.gather(answer, cancelled, return_exceptions=True)
+            if not answer.done():
+                answer.cancel()
+                await asyncio.wait((answer,))
 
     def _is_cancelled(self, run: OpenRun) -> bool:
         return self._journal.caught_up(run).state.cancel is not None
@@ -166,7 +166,7 @@ class Asking:
         answer = ModelAnswered(
             turn, reply.content, reply.tool_calls, usage.input_tokens, usage.output_tokens, reply.finish_reason
         )
-        if len(json.dumps(to_json(answer))) > MAX_ANSWER_BYTES:
+        if _is_too_large(answer, len(calls)):
             message = f"the model's answer is larger than {MAX_ANSWER_BYTES} bytes"
             run = self._dropped(run, turn, "answer_too_large", message, usage)
             return self._fail(run, turn, "answer_too_large", message)
@@ -210,6 +210,22 @@ class Asking:
         self, run: OpenRun, turn: int, code: Code | ForeignCode, message: str, server: ServerReport = UNREPORTED
     ) -> OpenRun:
         return self._journal.close(run, RunFailed(turn, code, message, server))
+
+
+def _is_too_large(answer: ModelAnswered, characters: int) -> bool:
+    """Return whether an answer is larger than it may be. characters: of the names and arguments of its calls.
+
+    A character takes at most twelve in JSON, so most answers need not be written for it.
+    """
+    characters += len(answer.content) + sum(len(call.id) + len(call.problem or "") for call in answer.calls)
+    if 12 * characters + ENVELOPE_BYTES * (1 + len(answer.calls)) <= MAX_ANSWER_BYTES:
+        return False
+    return len(json.dumps(to_json(answer))) > MAX_ANSWER_BYTES
+
+
+def _valid(message: ChatMessage) -> ChatMessage:
+    content = valid_text(message.content)
+    return message if content == message.content else replace(message, content=content)
 
 
 def _broken_rule(error: SchemaMismatch) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from retain.agents.calls.requests import AnswerRequest, CancelCallRequest, CancelRequest
 from retain.agents.definitions import AgentDefinition
-from retain.agents.execution.deadline import deadline_ms, overdue
+from retain.agents.execution.deadline import deadline_ms, deadlines_ms, overdue
 from retain.agents.runs.events import ApprovalAnswered, CancelRequested, RunResumed
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
@@ -104,7 +104,10 @@ class Control:
 
     def deadlines(self) -> list[int]:
         """Return when each run under way has to be stopped, in epoch milliseconds, if it is not being stopped already."""
-        return [at_ms for _, at_ms in self._deadlines()]
+        try:
+            return deadlines_ms(self._journal, self._definition())
+        except NotFound:  # the agent was removed
+            return []
 
     def _deadlines(self) -> list[tuple[OpenRun, int]]:
         """Return the runs under way that nobody stops, with their deadlines; none of an agent that was removed."""

@@ -19,8 +19,22 @@ _WAITS = (name_of(ApprovalRequested), name_of(RunSuspended), name_of(ModelUnavai
 
 def deadline_ms(journal: Journal, run_id: str, definition: AgentDefinition) -> int:
     """Return when a run that is not waiting has worked as long as it may, in epoch milliseconds. Raises: NotFound."""
-    allowed_ms = int(definition.limits.run_minutes * 60_000)
-    return journal.runs.created_ms(run_id) + journal.log.between_ms(run_id, _WAITS) + allowed_ms
+    return _deadline_ms(journal, run_id, journal.runs.created_ms(run_id), definition)
+
+
+def deadlines_ms(journal: Journal, definition: AgentDefinition) -> list[int]:
+    """Return the deadlines of the runs that neither wait nor have ended, except of those that are being stopped already."""
+    running = journal.runs.uncancelled(name_of(CancelRequested))
+    return [_deadline_ms(journal, run_id, created_ms, definition) for run_id, created_ms in running]
+
+
+def allowed_ms(definition: AgentDefinition) -> int:
+    """Return how long a run may work, without what it waits."""
+    return int(definition.limits.run_minutes * 60_000)
+
+
+def _deadline_ms(journal: Journal, run_id: str, created_ms: int, definition: AgentDefinition) -> int:
+    return created_ms + journal.log.between_ms(run_id, _WAITS) + allowed_ms(definition)
 
 
 def overdue(run: OpenRun, definition: AgentDefinition) -> CancelRequested:

@@ -12,7 +12,8 @@ from retain.agents.conversations.before_run import ContextRecall, read_before
 from retain.agents.conversations.past import PastReading, bound_of, last_words
 from retain.agents.conversations.summary import ThreadBound
 from retain.agents.definitions import AgentDefinition
-from retain.agents.execution.deadline import deadline_ms
+from retain.agents.duties.instance_alarm import InstanceAlarm
+from retain.agents.execution.deadline import allowed_ms
 from retain.agents.execution.ledger_notes import basis_now, basis_of
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
@@ -41,8 +42,6 @@ from retain.memory.working import WorkingMemory
 from retain.models.chat import ChatModel, ToolSpec
 from retain.tenants.quotas import quotas_of
 
-LEASE_MS = 30_000
-"""How long after it is set the alarm checks whether a run was interrupted."""
 MAX_RESUMPTIONS = 5
 """How often a run that makes no progress is resumed while it calls a function tool, which may be what kills its object."""
 MAX_OTHER_RESUMPTIONS = 20
@@ -71,6 +70,7 @@ class Execution:
         self,
         identity: InstanceIdentity,
         ports: InstancePorts,
+        alarm: InstanceAlarm,
         journal: Journal,
         working: WorkingMemory,
         procedures: ProceduralMemory,
@@ -79,6 +79,7 @@ class Execution:
     ) -> None:
         self._identity = identity
         self._ports = ports
+        self._alarm = alarm
         self._journal = journal
         self._working = working
         self._procedures = procedures
@@ -125,9 +126,8 @@ class Execution:
 
         Raises: LimitExceeded; then nothing of the run is recorded.
         """
-        run_id, clock = prepared.run_id, self._ports.clock
         run = prepared.record()
-        await self._ports.alarm.set(min(clock() + LEASE_MS, deadline_ms(self._journal, run_id, prepared.definition)))
+        await self._alarm.set(min(self._alarm.lease_ms(), self._ports.clock() + allowed_ms(prepared.definition)))
         return prepared.loop, run
 
     def _require_user(self, user_id: str | None, other: str | None = None) -> None:

@@ -1,12 +1,21 @@
-"""What the model is writing now, for the followers of a run. It is stored nowhere: the log holds complete answers."""
+"""What the model is writing now, for the followers of a run. It is stored nowhere: the log holds complete answers.
+
+And the wait for a task that some news may end. A turn of the event loop is dear in a Worker, where each is a message to
+JavaScript: a task begins at once, and one future wakes whoever waits for it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 from retain.agents.calls.requests import ReadPosition
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,7 @@ class LiveText:
         self._text = ""
         self._logged_as: int | None = None
         self._bells: set[asyncio.Event] = set()
+        self._watches: set[Callable[[], None]] = set()
 
     def begin(self, run_id: str, turn: int) -> None:
         """Begin the answer of a turn, from its start even if it had begun before. The earlier answer is forgotten."""
@@ -68,6 +78,24 @@ class LiveText:
         """Wake up everyone who waits for news."""
         for bell in self._bells:
             bell.set()
+        for wake in self._watches:
+            wake()
+
+    async def ended(self, task: asyncio.Task[_T], is_over: Callable[[], bool]) -> bool:
+        """Return True when the task has ended, False as soon as `is_over` returns True at some news before that."""
+        while not task.done():
+            if is_over():
+                return False
+            woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            wake = partial(_set, woken)
+            self._watches.add(wake)
+            task.add_done_callback(wake)
+            try:
+                await woken
+            finally:
+                self._watches.discard(wake)
+                task.remove_done_callback(wake)
+        return True
 
     async def news(self, has_news: Callable[[], bool], wait_s: float | None) -> None:
         """Return when there is news, or after `wait_s` seconds; None for any time."""
@@ -82,3 +110,21 @@ class LiveText:
             return
         finally:
             self._bells.discard(bell)
+
+
+def _set(woken: asyncio.Future[None], *_: object) -> None:
+    if not woken.done():
+        woken.set_result(None)
+
+
+if sys.version_info >= (3, 12):
+
+    def begun(work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        """Execute a coroutine up to its first wait, and the rest as a task; one that never waits has then ended."""
+        return asyncio.Task(work, loop=asyncio.get_running_loop(), eager_start=True)
+
+else:
+
+    def begun(work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+        """Execute a coroutine as a task. It begins with the next turn of the event loop."""
+        return asyncio.ensure_future(work)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from retain.agents.calls.report import ServerReport
 from retain.agents.calls.run_request import Budget
 from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.asking import Asking
 from retain.agents.execution.deadline import DEADLINE, deadline_ms, is_overdue, overdue
-from retain.agents.execution.live_text import LiveText
+from retain.agents.execution.live_text import LiveText, begun
 from retain.agents.files.sent_files import SentFiles
 from retain.agents.learning.own_words import method_for
 from retain.agents.recollection import conversation_of
@@ -145,16 +146,13 @@ class RunLoop:
             return self._journal.append(run, RunSuspended(turn, index, suspended.waiting_for, times))
         return run if answered is None else self._journal.append(run, answered)
 
-    async def _in_time(self, run: OpenRun, called: Awaitable[ToolAnswered]) -> ToolAnswered | None:
+    async def _in_time(self, run: OpenRun, called: Coroutine[Any, Any, ToolAnswered]) -> ToolAnswered | None:
         """Return the tool's answer, or None as soon as the run's deadline has passed: then it is not waited for."""
-        call = asyncio.ensure_future(called)
-        over = asyncio.ensure_future(self._live.news(lambda: is_overdue(self._journal.caught_up(run)), None))
+        call = begun(called)
         try:
-            await asyncio.wait((call, over), return_when=asyncio.FIRST_COMPLETED)
-            return call.result() if call.done() else over.result()
+            ended = await self._live.ended(call, lambda: is_overdue(self._journal.caught_up(run)))
+            return call.result() if ended else None
         finally:
-            over.cancel()
-            await asyncio.gather(over, return_exceptions=True)
             if not call.done():
                 call.cancel()
                 await asyncio.wait((call,), timeout=ABANDONED_S)

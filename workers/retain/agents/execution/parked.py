@@ -115,7 +115,7 @@ class ParkedRuns:
             now_ms=int(row["parked_at_ms"]),
         )
         for event in events:
-            self._journal.log.append(
+            self._journal.log.restore(
                 run.run_id,
                 seq=int(event["seq"]),
                 turn=int(event["turn"]),

@@ -31,6 +31,7 @@ class ParkTrouble(OwedStatement):
 class NoteKvChange(OwedStatement):
     """A row of the KV audit."""
 
+    ALONE: ClassVar[bool] = False
     NAME: ClassVar[str] = "note_kv_change"
     SQL: ClassVar[str] = NOTE
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from retain.agents.duties.instance_alarm import InstanceAlarm
 from retain.agents.duties.owed_deliveries import OwedDeliveries
 from retain.agents.execution.control import Control
-from retain.agents.execution.executor import LEASE_MS
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.queueing.queueing import Queueing
 from retain.agents.queueing.schedules import Schedules
@@ -22,6 +22,7 @@ class Wakeups:
     def __init__(
         self,
         ports: InstancePorts,
+        alarm: InstanceAlarm,
         journal: Journal,
         control: Control,
         queueing: Queueing,
@@ -30,7 +31,7 @@ class Wakeups:
         deliveries: OwedDeliveries,
         schedules: Schedules,
     ) -> None:
-        self._alarm = ports.alarm
+        self._alarm = alarm
         self._clock = ports.clock
         self._journal = journal
         self._control = control
@@ -40,6 +41,10 @@ class Wakeups:
         self._deliveries = deliveries
         self._schedules = schedules
 
+    def fired(self) -> None:
+        """Record that the alarm fired."""
+        self._alarm.fired()
+
     async def schedule(self, *, active: bool) -> None:
         """Set the alarm for the next thing that is due. active: whether a run is under way.
 
@@ -48,21 +53,20 @@ class Wakeups:
         now = self._clock()
         due: list[int] = []
         if active or self._queueing.queue or self._journal.runs.running():
-            due += [now + LEASE_MS, *[max(deadline, now + 1000) for deadline in self._control.deadlines()]]
+            due += [self._alarm.lease_ms(), *[max(deadline, now + 1000) for deadline in self._control.deadlines()]]
+        times, outbox_ms = self._journal.runs.times(), self._outbox.next_due_ms()
         soonest = (
-            self._journal.runs.next_due_ms(),
-            self._outbox.next_due_ms(),
+            times.next_due_ms,
+            outbox_ms,
             self._working.next_due_ms(),
             self._journal.pending.next_due_ms(),
             self._deliveries.next_due_ms(),
         )
         due += [max(at_ms, now + 1000) for at_ms in soonest if at_ms is not None]
-        newest = self._journal.runs.newest(1)
-        if newest and not due:
-            due.append(newest[0].updated_at_ms + IDLE_MS)
-        ended = self._journal.runs.first_end_ms()
-        if ended is not None and self._outbox.next_due_ms() is None:  # what D1 does not have yet is not forgotten
-            due.append(max(ended + 2 * IDLE_MS, now + 1000))
+        if times.newest_ms is not None and not due:
+            due.append(times.newest_ms + IDLE_MS)
+        if times.first_end_ms is not None and outbox_ms is None:  # what D1 does not have yet is not forgotten
+            due.append(max(times.first_end_ms + 2 * IDLE_MS, now + 1000))
         planned = self._schedules.next_due_ms()
         if planned is not None:  # however far away, it does not keep the working state
             due.append(max(planned, now + 1000))
@@ -71,5 +75,5 @@ class Wakeups:
 
     def idle(self) -> bool:
         """Return whether the instance has had no run for as long as it keeps its working state."""
-        newest = self._journal.runs.newest(1)
-        return bool(newest) and self._clock() - newest[0].updated_at_ms >= IDLE_MS
+        newest_ms = self._journal.runs.times().newest_ms
+        return newest_ms is not None and self._clock() - newest_ms >= IDLE_MS

@@ -9,7 +9,7 @@ an event as well: a person's answer (`ApprovalAnswered`), a cancellation (`Cance
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
 from retain.agents.calls.report import UNREPORTED, ServerReport
@@ -272,10 +272,16 @@ def name_of(kind: type[RunEvent]) -> str:
 
 def to_json(event: RunEvent) -> JsonObject:
     """Return the event's data as JSON, without its kind."""
-    data = asdict(event)
+    data = {name: _plain(getattr(event, name)) for name in event.__slots__}  # `asdict` copies every argument as well
     if data.get("messages_cut") == 0:
         del data["messages_cut"]
     return data
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
 def from_json(kind: str, data: JsonObject) -> RunEvent:

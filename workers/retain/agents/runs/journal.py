@@ -34,7 +34,6 @@ from retain.agents.runs.events import (
 )
 from retain.agents.runs.open_run import Basis, OpenRun
 from retain.agents.runs.owed import (
-    AppendEvent,
     CarryEvents,
     CloseRun,
     ContinueRun,
@@ -88,6 +87,8 @@ class Journal:
         self._written = written
         self._ledgers = noted
         self._heads: dict[str, int] = {}
+        self._owed: list[OwedStatement] = []
+        self._served: tuple[str | None] | None = None
 
     def open(
         self,
@@ -114,13 +115,13 @@ class Journal:
             basis,
         )
         cancelled = self.runs.early_cancellation(request.idempotency_key)
-        self._local.atomically(partial(self._write_open, run, context, basis.model, summary, cancelled))
+        self._atomically(partial(self._write_open, run, context, basis.model, summary, cancelled))
         return self._noted(run if cancelled is None else run.after(cancelled))
 
     def fork(self, run: OpenRun, carried: Sequence[Logged], forked: RunForked) -> OpenRun:
         """Record a new run that begins with these events of the run that it is forked from. Raises: as `open`."""
         cancelled = self.runs.early_cancellation(run.request.idempotency_key)
-        self._local.atomically(partial(self._write_fork, run, carried, forked, cancelled))
+        self._atomically(partial(self._write_fork, run, carried, forked, cancelled))
         return self._read_on(run)
 
     def _write_open(
@@ -155,8 +156,9 @@ class Journal:
             self._owe_message(run, "user", input_text(request.input), now)
         for one in carried:
             run = run.after(one.event)
-        self._write_event(run, forked)
-        self._write_cancelled(run.after(forked), cancelled)
+        after = run.after(forked)
+        self._write_event(run, after, forked, self._ledgers(run, forked, now))
+        self._write_cancelled(after, cancelled)
 
     def _write_begun(self, run: OpenRun, start: StartRun, now: int) -> None:
         request = run.request
@@ -171,31 +173,24 @@ class Journal:
     def _write_cancelled(self, run: OpenRun, cancelled: CancelRequested | None) -> None:
         if cancelled is not None:
             self.runs.use_cancellation(run.request.idempotency_key)
-            self._write_event(run, cancelled)
+            self._write_event(run, run.after(cancelled), cancelled, self._ledgers(run, cancelled, self._clock()))
 
     def _meet(self, user: User, run_id: str, now_ms: int) -> None:
         """Let the instance serve the user from now on, and owe D1 what is known of them."""
         self.serve(user.id)
-        self._owe(
-            MeetUser(
-                tenant_id=self._identity.scope.tenant_id,
-                user_id=user.id,
-                name=user.name,
-                locale=user.locale,
-                timezone=user.timezone,
-                created_at_ms=now_ms,
-                last_run_at_ms=now_ms,
-                last_run_id=run_id,
-            )
-        )
+        self._owe(MeetUser.of(self._identity.scope.tenant_id, user, run_id, now_ms))
 
     def serve(self, user_id: str) -> None:
         """Let the instance serve this user, unless it serves one already."""
         self._local.run("INSERT OR IGNORE INTO served_user VALUES (1, ?)", user_id)
+        self._served = None
 
     def served_user(self) -> str | None:
         """Return the id of the user whom the instance serves, None before the first run that names one."""
-        return next((row["user_id"] for row in self._local.run("SELECT user_id FROM served_user").rows), None)
+        if self._served is None:
+            rows = self._local.run("SELECT user_id FROM served_user").rows
+            self._served = (rows[0]["user_id"] if rows else None,)
+        return self._served[0]
 
     def load(self, run_id: str) -> OpenRun:
         """Return a run with the fold of its events. Raises: NotFound (code `no_such_run`)."""
@@ -232,37 +227,37 @@ class Journal:
     def append(self, run: OpenRun, event: RunEvent) -> OpenRun:
         """Append an event to the run's log and to the timeline; return the run after it."""
         run = self.caught_up(run)
-        self._local.atomically(partial(self._write_event, run, event))
-        run = self._noted(run.after(event))
+        now = self._clock()
+        after, owed = run.after(event), list(self._ledgers(run, event, now))
+        if owed or run.state.waiting or after.state.waiting:
+            self._atomically(partial(self._write_event, run, after, event, owed))
+        else:  # one statement, which is atomic
+            self._happened(run, event, now)
+        self._noted(after)
         self._written()
-        return run
+        return after
 
-    def _write_event(self, run: OpenRun, event: RunEvent) -> None:
-        now, run_id, seq = self._clock(), run.run_id, run.seq + 1
-        kind, data = kind_of(event), json.dumps(to_json(event))
-        self.log.append(run_id, seq=seq, turn=event.turn, kind=kind, data=data, at_ms=now)
-        after = run.after(event).state
-        self.runs.advance(run_id, event.turn, now, progress=made_progress(event))
-        self._owe(
-            AppendEvent(
-                run_id=run_id,
-                seq=seq,
-                tenant_id=self._identity.scope.tenant_id,
-                kind=kind,
-                turn=event.turn,
-                data=data,
-                at_ms=now,
-            )
-        )
-        self._owe(*self._ledgers(run, event, now))
-        waits_for = awaited(after)
+    def _happened(self, run: OpenRun, event: RunEvent, now: int) -> None:
+        """Write an event to the run's log and row, and owe it to D1."""
+        kind, data, tenant_id = kind_of(event), json.dumps(to_json(event)), self._identity.scope.tenant_id
+        progress = made_progress(event)
+        self.log.append(run.run_id, run.seq + 1, event.turn, kind, data, now, progress=progress, tenant_id=tenant_id)
+
+    def _write_event(self, run: OpenRun, after: OpenRun, event: RunEvent, owed: Iterable[OwedStatement]) -> None:
+        """Write an event, and what follows from it. after: the run after it. owed: to the ledgers."""
+        now, run_id = self._clock(), run.run_id
+        self._add_owed()  # D1 gets what came before the event before it
+        self._happened(run, event, now)
+        self._owed += owed
+        state = after.state
+        waits_for = awaited(state)
         if waits_for is not None:
             due_ms = due_of(event, now)
             self.runs.wait(run_id, due_ms)
-            self._park(run, event, seq, due_ms, now)
+            self._park(run, event, after.seq, due_ms, now)
             self._owe(WaitRun(waiting_for=json.dumps(waits_for.to_json()), run_id=run_id))
             self._owe(MarkConversation("waiting", *self._names, run_id))
-            self._owe(CountRun(steps_of(after), after.input_tokens, after.output_tokens, run_id))
+            self._owe(CountRun(steps_of(state), state.input_tokens, state.output_tokens, run_id))
         elif run.state.waiting:
             self.runs.resume(run_id)
             self._owe(UnparkRun(run_id))
@@ -283,14 +278,15 @@ class Journal:
         learning: the method by which is to be learned from the run, None for not at all.
         """
         run = self.caught_up(run)
-        self._local.atomically(partial(self._write_close, run, event, learning))
-        run = self._noted(run.after(event))
+        after = run.after(event)
+        self._atomically(partial(self._write_close, run, after, event, learning))
+        self._noted(after)
         self._written()
-        return run
+        return after
 
     def learned(self, run_id: str, report: Mapping[str, Json]) -> None:
         """Record the outcome of learning from a run."""
-        self._local.atomically(partial(self._write_learned, run_id, report))
+        self._atomically(partial(self._write_learned, run_id, report))
 
     def _write_learned(self, run_id: str, report: Mapping[str, Json]) -> None:
         self.pending.remove(run_id)
@@ -299,9 +295,9 @@ class Journal:
         if isinstance(failure, dict):
             self._owe(parked(self._identity, "learning", run_id, str(failure["code"]), self._clock(), run_id=run_id))
 
-    def _write_close(self, run: OpenRun, event: Closing, learning: str | None) -> None:
-        self._write_event(run, event)
+    def _write_close(self, run: OpenRun, after: OpenRun, event: Closing, learning: str | None) -> None:
         now, identity = self._clock(), self._identity
+        self._write_event(run, after, event, self._ledgers(run, event, now))
         if learning is not None:
             self.pending.add(run.run_id, learning, now)
             self._owe(NoteLearning(json.dumps({"status": "pending", "method": learning}), run.run_id))
@@ -321,18 +317,7 @@ class Journal:
                     user_id=run.request.user_id,
                 )
             )
-        self._owe(
-            CloseRun(
-                status=result.status,
-                output=valid_unicode(event.output) if isinstance(event, RunCompleted) else None,
-                error=None if result.error is None else json.dumps(result.error.to_json()),
-                steps=result.steps,
-                input_tokens=result.usage.input_tokens,
-                output_tokens=result.usage.output_tokens,
-                completed_at_ms=now,
-                run_id=run.run_id,
-            )
-        )
+        self._owe(CloseRun.of(result, valid_unicode(event.output) if isinstance(event, RunCompleted) else None, now))
         self._owe(MarkConversation(result.status, *self._names, run.run_id))
         if isinstance(event, RunCompleted):
             self._owe_message(run, "assistant", event.output, now)
@@ -364,11 +349,12 @@ class Journal:
             self.pending.clear()
             for table in ("procedural_workflows", "served_user"):
                 self._local.run(f"DELETE FROM {table}")  # noqa: S608
+            self._served = None
             self._heads.clear()
             return
         for run in self.runs.stored_texts():
             if any(names(text) for text in (*run.texts, *self.log.texts(run.run_id))):
-                self._local.atomically(partial(self._erase_run, run.run_id, waits=run.status == "waiting"))
+                self._atomically(partial(self._erase_run, run.run_id, waits=run.status == "waiting"))
                 self._heads.pop(run.run_id, None)
 
     def _erase_run(self, run_id: str, *, waits: bool) -> None:
@@ -392,8 +378,22 @@ class Journal:
         self._owe(*(brought_by(message, run.request) if role == "user" else ()))
 
     def _owe(self, *owed: OwedStatement) -> None:
-        for one in owed:
-            self._outbox.add(self._identity.scope.tenant_id, one)
+        self._owed += owed
+
+    def _atomically(self, write: Callable[[], None]) -> None:
+        """Write all or nothing, and with it the entries that are owed for it."""
+        self._local.atomically(partial(self._write, write))
+
+    def _write(self, write: Callable[[], None]) -> None:
+        self._owed = []
+        write()
+        self._add_owed()
+
+    def _add_owed(self) -> None:
+        """Add what is owed so far to the outbox."""
+        if self._owed:
+            self._outbox.add(self._identity.scope.tenant_id, *self._owed)
+            self._owed = []
 
 
 def _followed(chosen: Choice | None) -> FollowedWorkflow | None:

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from retain.agents.calls.report import RunResult
 from retain.agents.calls.run_request import RunRequest
+from retain.agents.calls.user import User
 from retain.agents.identity import InstanceIdentity
 from retain.agents.runs.open_run import OpenRun
 from retain.json_text import JsonObject
@@ -204,6 +206,11 @@ class MeetUser(OwedStatement):
     last_run_at_ms: int
     last_run_id: str
 
+    @classmethod
+    def of(cls, tenant_id: str, user: User, run_id: str, now_ms: int) -> MeetUser:
+        """Return the row of a user whose run begins now."""
+        return cls(tenant_id, user.id, user.name, user.locale, user.timezone, now_ms, now_ms, run_id)
+
 
 @dataclass(frozen=True, slots=True)
 class WaitRun(OwedStatement):
@@ -330,6 +337,13 @@ class CloseRun(OwedStatement):
     run_id: str
 
     @classmethod
+    def of(cls, result: RunResult, output: str | None, now_ms: int) -> CloseRun:
+        """Return the end of a run with this result. output: as D1 keeps it."""
+        usage, error = result.usage, None if result.error is None else json.dumps(result.error.to_json())
+        spent = (result.steps, usage.input_tokens, usage.output_tokens)
+        return cls(result.status, output, error, *spent, now_ms, result.run_id)
+
+    @classmethod
     def erased(cls, run_id: str, now_ms: int) -> CloseRun:
         """Return the end of a run whose texts were erased before it had ended."""
         error = json.dumps({"code": "erased", "message": "what the run was about was erased"})
@@ -340,6 +354,7 @@ class CloseRun(OwedStatement):
 class AppendEvent(OwedStatement):
     """One event of the run's timeline."""
 
+    ALONE: ClassVar[bool] = False
     NAME: ClassVar[str] = "append_event"
     SQL: ClassVar[str] = """
         INSERT OR IGNORE INTO run_events (run_id, seq, tenant_id, kind, turn, data, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)

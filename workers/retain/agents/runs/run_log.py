@@ -27,8 +27,36 @@ class RunLog:
     def __init__(self, local: ObjectSql) -> None:
         self._local = local
 
-    def append(self, run_id: str, *, seq: int, turn: int, kind: str, data: str, at_ms: int) -> None:
-        """Write an event. The table's key refuses a number that the log already has."""
+    def append(
+        self,
+        run_id: str,
+        seq: int,
+        turn: int,
+        kind: str,
+        data: str,
+        at_ms: int,
+        *,
+        progress: bool,
+        tenant_id: str,
+    ) -> None:
+        """Write an event, the run's turn and time, and the entry of the outbox that D1 is owed, in one statement.
+
+        The table's key refuses a number that the log already has. progress: earlier interruptions no longer count.
+        """
+        self._local.run(
+            "INSERT INTO happened VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            run_id,
+            seq,
+            turn,
+            kind,
+            data,
+            at_ms,
+            progress,
+            tenant_id,
+        )
+
+    def restore(self, run_id: str, *, seq: int, turn: int, kind: str, data: str, at_ms: int) -> None:
+        """Write an event that D1 has. The table's key refuses a number that the log already has."""
         self._local.run("INSERT INTO run_log VALUES (?, ?, ?, ?, ?, ?)", run_id, seq, turn, kind, data, at_ms)
 
     def carry(self, run_id: str, source_id: str, numbers: Sequence[int], at_ms: int) -> None:

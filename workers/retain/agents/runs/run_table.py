@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from retain.agents.calls.answers import RunSummary
 from retain.agents.calls.report import RunResult
@@ -13,7 +14,7 @@ from retain.agents.runs.events import CancelRequested
 from retain.agents.runs.open_run import OpenRun
 from retain.errors import NotFound
 from retain.json_text import read_own_json
-from retain.ports import ObjectSql, Row
+from retain.ports import ObjectSql
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,25 @@ class Exchange:
     answered: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class RunTimes:
+    """When the first waiting run is due to resume, when the first run ended, and when the newest one last changed."""
+
+    next_due_ms: int | None
+    first_end_ms: int | None
+    newest_ms: int | None
+
+
 class RunTable:
     """Reads and writes the rows of runs, and the cancellations of runs that have none yet. Nothing here reaches D1."""
 
     def __init__(self, local: ObjectSql) -> None:
         self._local = local
+        self._running: list[str] | None = None
 
     def insert(self, run: OpenRun, now_ms: int) -> None:
         """Write the row of a new run."""
+        self._running = None
         self._local.run(
             "INSERT INTO turn_state (run_id, idempotency_key, request_hash, status, turn, request, context,"
             " created_at_ms, updated_at_ms) VALUES (?, ?, ?, 'running', 0, ?, ?, ?, ?)",
@@ -83,16 +95,19 @@ class RunTable:
 
     def wait(self, run_id: str, due_ms: int) -> None:
         """Let the run wait until it is resumed, at `due_ms` at the latest."""
+        self._running = None
         self._local.run("UPDATE turn_state SET status = 'waiting', due_at_ms = ? WHERE run_id = ?", due_ms, run_id)
 
     def resume(self, run_id: str) -> None:
         """End the run's wait. Its next resumption is not counted."""
+        self._running = None
         self._local.run(
             "UPDATE turn_state SET status = 'running', due_at_ms = NULL, resumed = -1 WHERE run_id = ?", run_id
         )
 
     def end(self, result: RunResult, now_ms: int) -> None:
         """Write the run's result."""
+        self._running = None
         self._local.run(
             "UPDATE turn_state SET status = ?, result = ?, due_at_ms = NULL, updated_at_ms = ? WHERE run_id = ?",
             result.status,
@@ -103,16 +118,18 @@ class RunTable:
 
     def first(self, run_id: str) -> OpenRun:
         """Return the run before its first event. Raises: NotFound (code `no_such_run`)."""
-        row = self._row(run_id)
-        return OpenRun.stored(run_id, row["request"], row["context"])
+        rows = self._local.run("SELECT request, context FROM turn_state WHERE run_id = ?", run_id).rows
+        if not rows:
+            raise _no_such_run()
+        return OpenRun.stored(run_id, rows[0]["request"], rows[0]["context"])
 
     def created_ms(self, run_id: str) -> int:
         """Return when the run began. Raises: NotFound (code `no_such_run`)."""
-        return int(self._row(run_id)["created_at_ms"])
+        return int(self._column(run_id, "created_at_ms"))
 
     def result(self, run_id: str) -> RunResult | None:
         """Return the run's result, None while it is open. Raises: NotFound (code `no_such_run`)."""
-        stored = self._row(run_id)["result"]
+        stored = self._column(run_id, "result")
         return None if stored is None else RunResult.from_json(read_own_json(stored))
 
     def asked_with(self, idempotency_key: str) -> KnownRun | None:
@@ -135,19 +152,34 @@ class RunTable:
 
     def running(self) -> list[str]:
         """Return the ids of the runs that have not ended and do not wait, oldest first."""
-        rows = self._local.run("SELECT run_id FROM turn_state WHERE status = 'running' ORDER BY run_id").rows
-        return [row["run_id"] for row in rows]
+        if self._running is None:
+            rows = self._local.run("SELECT run_id FROM turn_state WHERE status = 'running' ORDER BY run_id").rows
+            self._running = [row["run_id"] for row in rows]
+        return list(self._running)
+
+    def uncancelled(self, cancelled: str) -> list[tuple[str, int]]:
+        """Return the runs as `running` that have no event of this kind, each with when it began."""
+        rows = self._local.run(
+            "SELECT run_id, created_at_ms FROM turn_state run WHERE status = 'running' AND NOT EXISTS"
+            " (SELECT 1 FROM run_log WHERE run_id = run.run_id AND kind = ?) ORDER BY run_id",
+            cancelled,
+        ).rows
+        return [(row["run_id"], int(row["created_at_ms"])) for row in rows]
 
     def due(self, now_ms: int) -> list[str]:
         """Return the ids of the waiting runs that are due to resume, oldest first."""
         sql = "SELECT run_id FROM turn_state WHERE status = 'waiting' AND due_at_ms <= ? ORDER BY run_id"
         return [row["run_id"] for row in self._local.run(sql, now_ms).rows]
 
-    def next_due_ms(self) -> int | None:
-        """Return when the first waiting run is due to resume, None when no run waits."""
-        sql = "SELECT MIN(due_at_ms) AS due FROM turn_state WHERE status = 'waiting'"
-        due = self._local.run(sql).rows[0]["due"]
-        return None if due is None else int(due)
+    def times(self) -> RunTimes:
+        """Return the times by which the instance wakes up, in one query."""
+        [row] = self._local.run(
+            "SELECT MIN(due_at_ms) FILTER (WHERE status = 'waiting') AS due,"
+            " MIN(updated_at_ms) FILTER (WHERE status NOT IN ('running', 'waiting')) AS ended,"
+            " (SELECT updated_at_ms FROM turn_state ORDER BY created_at_ms DESC, run_id DESC LIMIT 1) AS newest"
+            " FROM turn_state"
+        ).rows
+        return RunTimes(*(None if row[name] is None else int(row[name]) for name in ("due", "ended", "newest")))
 
     def newest(self, limit: int) -> tuple[RunSummary, ...]:
         """Return the newest `limit` runs, newest first."""
@@ -180,6 +212,7 @@ class RunTable:
 
     def remove(self, run_id: str) -> None:
         """Remove the run's row."""
+        self._running = None
         self._local.run("DELETE FROM turn_state WHERE run_id = ?", run_id)
 
     def last_took_ms(self) -> int | None:
@@ -190,12 +223,6 @@ class RunTable:
         ).rows
         return int(rows[0]["took"]) if rows else None
 
-    def first_end_ms(self) -> int | None:
-        """Return when the first of the ended runs ended, None when there is none."""
-        sql = "SELECT MIN(updated_at_ms) AS ended FROM turn_state WHERE status NOT IN ('running', 'waiting')"
-        ended = self._local.run(sql).rows[0]["ended"]
-        return None if ended is None else int(ended)
-
     def cancel_early(self, idempotency_key: str, asked_by: str, reason: str | None, at_ms: int) -> None:
         """Keep the cancellation of a run that has not arrived yet. A second one changes nothing."""
         values = (idempotency_key, asked_by, reason, at_ms)
@@ -203,6 +230,8 @@ class RunTable:
 
     def early_cancellation(self, idempotency_key: str | None) -> CancelRequested | None:
         """Return the cancellation that arrived before the run with this key, or None."""
+        if idempotency_key is None:
+            return None
         sql = "SELECT asked_by, reason FROM cancel_requests WHERE idempotency_key = ?"
         rows = self._local.run(sql, idempotency_key).rows
         return CancelRequested(0, rows[0]["asked_by"], rows[0]["reason"]) if rows else None
@@ -220,11 +249,16 @@ class RunTable:
 
     def clear(self) -> None:
         """Remove every row."""
+        self._running = None
         self._local.run("DELETE FROM turn_state")
         self._local.run("DELETE FROM cancel_requests")
 
-    def _row(self, run_id: str) -> Row:
-        rows = self._local.run("SELECT * FROM turn_state WHERE run_id = ?", run_id).rows
+    def _column(self, run_id: str, column: Literal["created_at_ms", "result"]) -> Any:
+        rows = self._local.run(f"SELECT {column} FROM turn_state WHERE run_id = ?", run_id).rows  # noqa: S608
         if not rows:
-            raise NotFound("the instance has no such run", code="no_such_run")
-        return rows[0]
+            raise _no_such_run()
+        return rows[0][column]
+
+
+def _no_such_run() -> NotFound:
+    return NotFound("the instance has no such run", code="no_such_run")

@@ -5,7 +5,8 @@ since it last made progress. `served_user`: the user whom the instance serves, s
 `cancel_requests`: cancellations of delegates' runs that arrived before the runs themselves. `queued_runs`: runs that have
 not begun, in the order of their ids; `at_ms` is when each was queued. `owed_deliveries`: runs of which webhooks may be owed
 messages. `schedules`: when runs begin without being asked for; those that have ended stay for a day. `served_lists`: what
-each MCP server listed last.
+each MCP server listed last. `happened`: what is inserted here is an event of a run under way; one statement writes it to the
+log, to the run's row and to the outbox.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from retain.memory.episodes import AppendEpisode
 from retain.memory.procedures.procedural import SCHEMA as PROCEDURES_SCHEMA
 from retain.memory.procedures.procedural import BeginProcedure, RecordOutcome
 from retain.outbox import SCHEMA as OUTBOX_SCHEMA
-from retain.outbox import statements_of
+from retain.outbox import grouped_of, statements_of
 from retain.schema.object import Step
 
 _FIRST = (
@@ -107,7 +108,28 @@ _QUEUED_RUNS = (
 _OWED_DELIVERIES = ("CREATE TABLE owed_deliveries (run_id TEXT PRIMARY KEY, due_at_ms INTEGER NOT NULL) WITHOUT ROWID",)
 _SCHEDULES = (SCHEDULES_SCHEMA,)
 _SERVED_LISTS = ("CREATE TABLE served_lists (server TEXT PRIMARY KEY, tools TEXT NOT NULL) WITHOUT ROWID",)
-STEPS: tuple[Step, ...] = (_FIRST, _QUEUED_RUNS, _OWED_DELIVERIES, _SCHEDULES, _SERVED_LISTS)
+_HAPPENED = (
+    """
+    CREATE VIEW happened AS
+    SELECT run_id, seq, turn, kind, data, at_ms, NULL AS progress, NULL AS tenant_id FROM run_log
+    """,
+    f"""
+    CREATE TRIGGER event_happened INSTEAD OF INSERT ON happened BEGIN
+      INSERT INTO run_log VALUES (new.run_id, new.seq, new.turn, new.kind, new.data, new.at_ms);
+      UPDATE turn_state SET turn = new.turn, updated_at_ms = new.at_ms,
+        resumed = CASE WHEN new.progress THEN 0 ELSE resumed END WHERE run_id = new.run_id;
+      INSERT INTO outbox (tenant_id, statement, parameters, due_at_ms)
+      VALUES (
+        new.tenant_id,
+        '{AppendEvent.NAME}',
+        json_array(new.run_id, CAST(new.seq AS INTEGER), new.tenant_id, new.kind, CAST(new.turn AS INTEGER), new.data,
+          CAST(new.at_ms AS INTEGER)),
+        new.at_ms
+      );
+    END
+    """,  # noqa: S608
+)
+STEPS: tuple[Step, ...] = (_FIRST, _QUEUED_RUNS, _OWED_DELIVERIES, _SCHEDULES, _SERVED_LISTS, _HAPPENED)
 """What `retain.schema.object.migrate` applies. A step that was released never changes; append the next one."""
 
 STATEMENTS = {
@@ -139,3 +161,6 @@ STATEMENTS = {
     ),
 }
 """Every statement that an instance's outbox may hold."""
+
+GROUPED = grouped_of(AppendEvent, AppendEpisode, NoteKvChange)
+"""Those of which several entries are written by one statement."""
