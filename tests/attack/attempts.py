@@ -78,6 +78,7 @@ class Attacker:
             "POST /admin/tenants/{tenant}/import": self._lines,
             f"POST {_PROFILES}/{{profile}}/ingest": self._conversation,
             "POST /v1/agents/{tenant}/mcp": self._agents_message,
+            "POST /v1/agents/{tenant}/attachments": self._file,
             "POST /v1/chat/completions": self._chat,
             "POST /v1/agents/{tenant}/{agent_type}/ag-ui": self._ag_ui,
             "POST /api/v1/tools/{tool_name}": lambda: _json({"order_id": self._values.known("id")}),
@@ -238,11 +239,21 @@ class Attacker:
         session = {"sessionId": self._values.known("any")} if self._rng.random() < 0.3 else {}
         return _json({"messages": messages, **session})
 
+    def _file(self) -> bytes:
+        """Return a file: one that is recognised without a type, as the victim may have it, or a hostile text."""
+        rng = self._rng
+        head = rng.choice((b"%PDF-1.4\n", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"\xff\xd8\xff", b""))
+        return head + self._values.hostile().encode("utf-8", "surrogatepass") + b" " * 16
+
     def _talk(self) -> list[dict[str, object]]:
         talk: list[dict[str, object]] = [
             {"role": self._rng.choice(("user", "assistant")), "content": self._values.hostile()} for _ in range(2)
         ]
-        return [*talk, {"role": "user", "content": self._values.known("any")}]
+        content: object = self._values.known("any")
+        if self._rng.random() < 0.15:
+            named = {"type": "file", "file": {"file_id": self._values.known("attachment_id")}}
+            content = [{"type": "text", "text": content}, named]
+        return [*talk, {"role": "user", "content": content}]
 
     def _chat(self) -> bytes:
         rng = self._rng

@@ -29,7 +29,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "subject": (SUBJECT,),
     "tool_name": (TOOL,),
 }
-_GIVEN = re.compile(r"/(runs|reindex|erase|ingest|backups|memories|similar|webhooks)(/|\?|$)")
+_GIVEN = re.compile(r"/(runs|reindex|erase|ingest|backups|memories|similar|webhooks|attachments)(/|\?|$)")
 _PARAMETERS = {
     "memories": "id",
     "similar": "id",
@@ -38,6 +38,7 @@ _PARAMETERS = {
     "erase": "receipt_id",
     "backups": "backup_id",
     "webhooks": "webhook_id",
+    "attachments": "attachment_id",
 }
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from retain.errors import InvalidInput, LimitExceeded
+from collections.abc import AsyncIterator
+
+from retain.attachments.objects import StreamedObjects
+from retain.errors import InvalidInput, LimitExceeded, Unavailable
 from retain.ports import Objects
 from tests.ports import raises
 
@@ -119,3 +122,35 @@ async def check_a_page_size_outside_1_to_1000_is_refused(objects: Objects) -> No
     for limit in (0, -1, 1001):
         with raises(InvalidInput, code="invalid_limit"):
             await objects.list("contract/", limit=limit)
+
+
+async def _pieces(*pieces: bytes, then: Exception | None = None) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+    if then is not None:
+        raise then
+
+
+async def check_a_streamed_object_is_written_and_read_piece_by_piece(objects: StreamedObjects) -> None:
+    pieces = [bytes([number]) * 65_536 for number in range(20)]
+    await objects.put_stream("contract/streamed", _pieces(*pieces), size_bytes=20 * 65_536, content_type="text/plain")
+    assert await objects.get("contract/streamed") == b"".join(pieces)
+    content = await objects.stream("contract/streamed")
+    assert content is not None
+    read = [piece async for piece in content]
+    assert all(read)
+    assert b"".join(read) == b"".join(pieces)
+    assert await objects.stream("contract/never-streamed") is None
+
+
+async def check_a_stream_of_another_size_or_that_breaks_off_writes_nothing(objects: StreamedObjects) -> None:
+    await objects.put("contract/unstreamed", b"before")
+    for pieces in ((b"abc",), (b"abc", b"def")):
+        with raises(InvalidInput, code="invalid_content"):
+            await objects.put_stream("contract/unstreamed", _pieces(*pieces), size_bytes=5)
+    broken = Unavailable("the body did not arrive completely", code="body_interrupted")
+    with raises(Unavailable, code="body_interrupted"):
+        await objects.put_stream("contract/unstreamed", _pieces(b"ab", then=broken), size_bytes=5)
+    assert await objects.get("contract/unstreamed") == b"before"
+    with raises(LimitExceeded, code="key_too_long"):
+        await objects.put_stream("k" * 1025, _pieces(b"a"), size_bytes=1)

@@ -12,12 +12,16 @@ from pyodide.ffi import JsException, jsnull, to_js
 from adapters.deadline import within
 from adapters.failures import unavailable
 from retain.errors import RetainError
-from retain.limits.deadlines import KV_MS, OBJECTS_MS, object_write_ms
+from retain.limits.deadlines import KV_MS, OBJECT_STREAM_MS, OBJECTS_MS, object_write_ms
 from retain.limits.storage import check_kv_key, check_kv_write, check_object_key, check_page, utf8_bytes, wrong_size
 from retain.ports import KeyPage
 
 if TYPE_CHECKING:
     from cloudflare_bindings import KvNamespace, R2Bucket
+
+
+NOTICE_S = 1.0
+"""How long a stream whose object was refused may take to say why."""
 
 
 class WorkersKv:
@@ -104,16 +108,19 @@ class R2:
         # R2 takes a stream whose length is known before it begins.
         # Source: https://developers.cloudflare.com/r2/api/workers/workers-api-reference/#bucket-method-definitions
         pipe = js.FixedLengthStream.new(size_bytes)
-        writer = pipe.writable.getWriter()
-        feeding = asyncio.ensure_future(_feed(writer, pieces, size_bytes))
+        feeding = asyncio.ensure_future(_feed(pipe.writable.getWriter(), pieces, size_bytes))
         try:
-            await self._bucket.put(key, pipe.readable, httpMetadata={"contentType": content_type})
+            async with within(OBJECT_STREAM_MS, "R2", "r2_unavailable"):
+                await self._bucket.put(key, pipe.readable, httpMetadata={"contentType": content_type})
+                await feeding
         except JsException as error:
-            failed = (await asyncio.gather(feeding, return_exceptions=True))[0]
-            if isinstance(failed, RetainError):
-                raise failed from None
+            await asyncio.wait((feeding,), timeout=NOTICE_S)
+            why = feeding.exception() if feeding.done() else None
+            if isinstance(why, RetainError):
+                raise why from None
             raise unavailable("R2", error, "r2_unavailable") from error
-        await feeding
+        finally:
+            feeding.cancel()
 
     async def stream(self, key: str) -> AsyncIterator[bytes] | None:
         check_object_key(key)

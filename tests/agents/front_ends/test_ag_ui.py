@@ -40,6 +40,7 @@ Deploy = Callable[..., Deployment]
 Agents = Callable[..., AgentCatalogue]
 CLERK = {"tools": ["pay"], "approval": ["pay"]}
 PAY = ("pay", {"order": "AB-1"})
+IMAGE_ELSEWHERE = {"type": "image", "source": {"type": "url", "value": "https://a.example/a.png"}}
 USER = {"id": "m1", "role": "user", "content": "hello"}
 
 
@@ -222,7 +223,7 @@ async def test_wishes_of_the_application_reach_the_run(deploy: Deploy, agents: A
             id="nothing after the answer",
         ),
         pytest.param(
-            {"messages": [{"id": "1", "role": "user", "content": [{"type": "image", "source": {}}]}]},
+            {"messages": [{"id": "1", "role": "user", "content": [IMAGE_ELSEWHERE]}]},
             InvalidInput,
             "unsupported_content",
             id="an image",

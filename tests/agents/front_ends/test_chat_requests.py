@@ -81,7 +81,7 @@ def test_each_message_of_user_and_agent_is_read_once(messages: list[tuple[str, s
         answered = max((n for n, (role, _) in enumerate(messages) if role == "assistant"), default=-1)
         assert not any(role == "user" and text.strip() for role, text in messages[answered + 1 :])
         return
-    before = [message.content for message in earlier_messages(messages)]
+    before = [message.content for message in earlier_messages(messages)[0]]
     assert [*before, *(text for text in last.split("\n\n") if text.strip())] == texts
 
 
@@ -134,7 +134,7 @@ def test_any_body_is_a_run_or_is_refused_with_a_code_that_is_documented(body: di
     except RetainError as error:
         shown = json.loads(refused(error, "request-1").body)["error"]
         assert set(shown) == {"message", "type", "param", "code"}
-        assert shown["code"] in ("invalid_body", "invalid_user", *NEW_CODES)
+        assert shown["code"] in ("invalid_body", "invalid_user", "invalid_attachment", *NEW_CODES)
         return
     assert isinstance(asked.input, str)
     assert asked.input.strip()
@@ -142,12 +142,12 @@ def test_any_body_is_a_run_or_is_refused_with_a_code_that_is_documented(body: di
 
 def test_as_much_of_the_end_of_a_conversation_is_read_as_a_run_takes() -> None:
     many = [("user", f"q{n}") for n in range(MAX_PRIOR_MESSAGES + 5)] + [("assistant", "yes")]
-    kept = earlier_messages([*many, ("user", "now")])
-    assert len(kept) == MAX_PRIOR_MESSAGES
+    kept, files = earlier_messages([*many, ("user", "now")])
+    assert len(kept) == len(files) == MAX_PRIOR_MESSAGES
     assert kept[-1] == PriorMessage("assistant", "yes")
     for extra, count in ((-1, 2), (0, 2), (1, 1)):
         long = ("user", "x" * (MAX_PRIOR_BYTES - 1 + extra))
-        assert len(earlier_messages([long, ("assistant", "y"), ("user", "now")])) == count
+        assert len(earlier_messages([long, ("assistant", "y"), ("user", "now")])[0]) == count
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4), TEXTS), max_size=8), TEXTS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from retain.errors import ConstraintViolated, QuotaExceeded, RetainError
@@ -12,6 +12,7 @@ from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.ports import KeyPage, SqlResult, VectorEntry
 from tests.shell.platform.ffi import Array, Buffer, JsException, PlainObject, array_of, jsnull, options_of
+from tests.shell.platform.streams import ReadableStream
 
 
 class Binding:
@@ -153,6 +154,16 @@ class R2Object:
         """Return its content."""
         return memoryview(self._content)
 
+    @property
+    def body(self) -> ReadableStream:
+        """Its content, to be read once."""
+        return ReadableStream(_pieces(self._content))
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), 4096):
+        yield content[start : start + 4096]
+
 
 class R2(Binding):
     """An R2 bucket. types: the content types that were written, by key."""
@@ -171,13 +182,18 @@ class R2(Binding):
     async def put(
         self,
         key: str,
-        value: bytes,
+        value: bytes | ReadableStream,
         *,
         httpMetadata: Mapping[str, str],
         onlyIf: Mapping[str, str] | None = None,
     ) -> object:
         """Write the object; return null if the condition does not hold."""
         self._note(f"put {key}")
+        if isinstance(value, ReadableStream):
+            pieces: list[bytes] = []
+            while (piece := await value.take(None)) is not None:
+                pieces.append(piece)
+            value = b"".join(pieces)
         if onlyIf is None:
             await self.store.put(key, value)
         elif dict(onlyIf) != {"etagDoesNotMatch": "*"}:

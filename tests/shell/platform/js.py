@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from retain.host.clock import ManualClock
 from tests.shell.platform.ffi import Buffer, JsException, PlainObject, bytes_of
 from tests.shell.platform.http import AbortController, AbortSignal, Headers, Request, Response, fetch
-from tests.shell.platform.streams import ReadableStream, TransformStream
+from tests.shell.platform.streams import FixedLengthStream, ReadableStream, TransformStream
 from tests.shell.platform.webcrypto import crypto
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "AbortController",
     "AbortSignal",
     "Date",
+    "FixedLengthStream",
     "Headers",
     "Intl",
     "Object",

@@ -126,3 +126,30 @@ class TransformStream:
             if isinstance(piece, JsException):
                 raise piece
             yield piece
+
+
+class FixedLengthStream(TransformStream):
+    """The same for so many bytes: more are refused, and fewer break it off."""
+
+    def __init__(self, length: int = 0) -> None:
+        super().__init__()
+        self._left = length
+
+    @classmethod
+    def new(cls, length: int = 0) -> FixedLengthStream:
+        """Return an empty one."""
+        return cls(length)
+
+    async def write(self, chunk: object) -> None:
+        """Write one piece. Raises: JsException for one that is too long."""
+        self._left -= len(bytes_of(chunk))
+        if self._left < 0:
+            raise JsException("more bytes than the stream has", "TypeError")
+        await super().write(chunk)
+
+    async def close(self) -> None:
+        """End the stream, which breaks off if it is not complete."""
+        if self._left:
+            await self.abort("fewer bytes than the stream has")
+            raise JsException("fewer bytes than the stream has", "TypeError")
+        await super().close()

@@ -10,9 +10,9 @@ from typing import Literal
 from pydantic import Field, JsonValue, model_validator
 
 from retain.agents.attachments import routes as attachments
-from retain.agents.attachments.routes import with_files
+from retain.agents.attachments.resolving import with_files
 from retain.agents.calls.asked import FILE_REFUSALS, REFUSALS, AskedRun, UserBody, principal_of
-from retain.agents.calls.asked_files import FileBody, asked_files
+from retain.agents.calls.asked_files import MAX_BODY_BYTES, FileBody, asked_files
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
 from retain.agents.calls.responses import pollable, reported
@@ -97,7 +97,7 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
         files=asked_files(body.attachments),
     )
     instance_id, asked = wanted.checked(request.http)
-    asked = await with_files(context, request.http, request.tenant_id, path["agent_type"], asked, wanted.files)
+    asked = await with_files(context, request.http, request.tenant_id, path["agent_type"], asked, wanted)
     instance = context.instance(request.tenant_id, path["agent_type"], instance_id)
     if body.stream:
         after = last_event_id(request.http.headers)
@@ -213,9 +213,11 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 *FILE_REFUSALS,
                 "invalid_agent_type",
                 "invalid_idempotency_key",
+                "invalid_id",
                 "invalid_last_event_id",
                 "unknown_time_zone",
             ),
+            max_body_bytes=MAX_BODY_BYTES,
         ),
         Route(
             "GET",

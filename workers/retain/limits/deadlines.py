@@ -17,6 +17,8 @@ OBJECTS_MS = 15_000
 """A call of R2 that moves no large content …"""
 OBJECT_BYTES_PER_MS = 500
 """… and a millisecond more for so many bytes that are written."""
+OBJECT_STREAM_MS = 300_000
+"""Writing an object to R2 as it arrives from a client."""
 VECTOR_QUERY_MS = 3_000
 """A call that reads the vector index. A recall does without it after that."""
 VECTOR_WRITE_MS = 5_000

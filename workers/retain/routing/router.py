@@ -149,7 +149,8 @@ def _body_bytes(route: Route[Context], request: Request) -> int:
     if route.body is None or request.arriving is None:
         return 0
     request.arriving.check_length()
-    return min(request.arriving.most_bytes, MAX_BODY_BYTES)
+    most = MAX_BODY_BYTES if route.body.streamed else route.max_body_bytes
+    return min(request.arriving.most_bytes, most)
 
 
 def _query_of(route: Route[Context], request: Request) -> object:

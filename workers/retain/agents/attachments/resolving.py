@@ -3,71 +3,128 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from retain.agents.calls.asked import AskedRun
 from retain.agents.calls.asked_files import MAX_INLINE_BYTES, AskedFile, InlineFile, NamedFile
-from retain.agents.calls.run_request import RunRequest
+from retain.agents.calls.run_request import PriorMessage, RunRequest
+from retain.agents.context import AgentsContext
 from retain.agents.definitions import AgentDefinition
-from retain.attachments.attachment import MAX_SENT_BYTES, Attachment, Readers
+from retain.attachments.attachment import MAX_SENT_BYTES, Readers
 from retain.attachments.media_types import check_name, media_type_of, recognised
-from retain.attachments.store import Attachments, NewAttachment, check_count, check_size
+from retain.attachments.store import Attachments, NewAttachment, check_count, check_size, no_such_attachment
 from retain.errors import InvalidInput, LimitExceeded
-from retain.models.attached import Attached, FileKind
+from retain.http import Request
+from retain.models.attached import Attached
 
 
-async def with_attachments(
-    attachments: Attachments,
-    tenant_id: str,
-    definition: AgentDefinition,
-    request: RunRequest,
-    files: Sequence[AskedFile],
-    *,
-    own: bool,
+async def with_files(
+    context: AgentsContext, http: Request, tenant_id: str, agent_type: str, request: RunRequest, asked: AskedRun
 ) -> RunRequest:
     """Return the request with its files: those that it names, and those that it brings, which are stored.
 
-    own: whether the caller reaches its own user's files alone. Raises: NotFound (code `no_such_attachment`); InvalidInput
-        (code `attachments_not_accepted`, and as `Attachments.store`); LimitExceeded (code `too_many_attachments`,
-        `attachment_too_large`); QuotaExceeded; Unavailable.
+    The token of a user reaches its own user's files alone. Of the files of earlier messages, those that the run will read
+    again are found or stored; the others are named.
+    Raises: NotFound (code `no_such_attachment`); InvalidInput (code `attachments_not_accepted`, `invalid_attachment`, and as
+        `Attachments.store`); LimitExceeded (code `too_many_attachments`, `attachment_too_large`); Unavailable.
     """
-    if not files:
+    if not asked.files and not any(asked.prior_files):
         return request
-    check_count(len(files))
-    if len({file.id for file in files if isinstance(file, NamedFile)}) < sum(isinstance(f, NamedFile) for f in files):
-        raise InvalidInput("an attachment is named twice", code="invalid_attachment")
-    brought = [_described(file) for file in files if isinstance(file, InlineFile)]
+    definition = context.catalogue.agent(agent_type)
+    files = _Files(context.attachments, tenant_id, definition, Readers(request.user_id, own=http.bound is not None))
+    brought = [file for file in (*asked.files, *_all(asked.prior_files)) if isinstance(file, InlineFile)]
     if sum(len(file.content) for file in brought) > MAX_INLINE_BYTES:
         raise _too_large("the files in the request are too large together: upload them first", MAX_INLINE_BYTES)
-    for file in brought:
-        check_size(len(file.content))
-        _check_accepted(
-            definition, Attached("", file.name or "", file.media_type, len(file.content)).kind, file.media_type
-        )
-    named = await attachments.named(
-        tenant_id, [file.id for file in files if isinstance(file, NamedFile)], Readers(request.user_id, own=own)
-    )
-    for one in named:
-        _check_accepted(definition, one.attached.kind, one.media_type)
-    if sum(one.bytes for one in named) + sum(len(file.content) for file in brought) > MAX_SENT_BYTES:
-        raise _too_large("the attachments are too large together", MAX_SENT_BYTES)
-    stored = iter([await _stored(attachments, tenant_id, request.user_id, file) for file in brought])
-    found = {one.id: one for one in named}
-    whole = [found[file.id] if isinstance(file, NamedFile) else next(stored) for file in files]
-    distinct = {one.id: one.attached for one in whole}
-    return replace(request, attachments=tuple(distinct.values()))
+    prior = await files.of_earlier(request.prior, asked.prior_files)
+    return replace(request, attachments=await files.of_input(asked.files), prior=prior)
 
 
-def _check_accepted(definition: AgentDefinition, kind: FileKind, media_type: str) -> None:
-    accepts = definition.model.accepts
-    if kind not in accepts:
-        taken = f"takes {', '.join(accepts)}" if accepts else "takes no attachments"
-        raise InvalidInput(
-            f"the agent {definition.type} {taken}",
-            code="attachments_not_accepted",
-            media_type=media_type,
-            accepts=list(accepts),
-        )
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What finds and stores the files of one request."""
+
+    attachments: Attachments
+    tenant_id: str
+    definition: AgentDefinition
+    readers: Readers
+
+    async def of_input(self, files: Sequence[AskedFile]) -> tuple[Attached, ...]:
+        """Return the files of the input, all of which the agent has to take."""
+        check_count(len(files))
+        described = [_described(file) if isinstance(file, InlineFile) else file for file in files]
+        for file in described:
+            if isinstance(file, InlineFile):
+                check_size(len(file.content))
+                self._check_accepted(_attached(file))
+        named = await self._named([file.id for file in described if isinstance(file, NamedFile)])
+        for one in named.values():
+            self._check_accepted(one)
+        sizes = [named[file.id].bytes if isinstance(file, NamedFile) else len(file.content) for file in described]
+        if sum(sizes) > MAX_SENT_BYTES:
+            raise _too_large("the attachments are too large together", MAX_SENT_BYTES)
+        found = [named[file.id] if isinstance(file, NamedFile) else await self._stored(file) for file in described]
+        return tuple({one.id: one for one in found}.values())
+
+    async def of_earlier(
+        self, messages: Sequence[PriorMessage], files: Sequence[Sequence[AskedFile]]
+    ) -> tuple[PriorMessage, ...]:
+        """Return earlier messages with their files, the newest of which are stored, as many as the run may read again."""
+        left = self.definition.memory_config.conversation.attachments
+        found: list[PriorMessage] = []
+        for message, brought in zip(reversed(messages), reversed(files), strict=True):
+            theirs: list[Attached] = []
+            for file in reversed(brought):
+                read = left > 0
+                one = await self._earlier(file, read=read)
+                left -= read and bool(one.id)
+                theirs.append(one)
+            found.append(replace(message, files=tuple(theirs[::-1])) if theirs else message)
+        return tuple(found[::-1])
+
+    async def _earlier(self, file: AskedFile, *, read: bool) -> Attached:
+        """Return a file of an earlier message, without an id if the run does not read it."""
+        if isinstance(file, NamedFile):
+            one = (await self._named([file.id]))[file.id]
+            return one if read and one.kind in self.definition.model.accepts else replace(one, id="")
+        described = _described(file)
+        check_size(len(described.content))
+        one = _attached(described)
+        return await self._stored(described) if read and one.kind in self.definition.model.accepts else one
+
+    async def _named(self, ids: Sequence[str]) -> dict[str, Attached]:
+        if not ids:
+            return {}
+        found = {one.id: one.attached for one in await self.attachments.named(self.tenant_id, ids, self.readers)}
+        missing = next((one for one in ids if one not in found), None)
+        if missing is not None:
+            raise no_such_attachment(missing)
+        return found
+
+    def _check_accepted(self, file: Attached) -> None:
+        accepts = self.definition.model.accepts
+        if file.kind not in accepts:
+            taken = f"takes {', '.join(accepts)}" if accepts else "takes no attachments"
+            raise InvalidInput(
+                f"the agent {self.definition.type} {taken}",
+                code="attachments_not_accepted",
+                media_type=file.media_type,
+                accepts=list(accepts),
+            )
+
+    async def _stored(self, file: InlineFile) -> Attached:
+        """Return the attachment with a file's content, the one that there is if the same file was brought before."""
+        digest, user_id = hashlib.sha256(file.content).hexdigest(), self.readers.user_id
+        name = file.name or ""
+        known = await self.attachments.equal(self.tenant_id, user_id, digest, name, file.media_type)
+        if known is None:
+            new = NewAttachment(name, file.media_type, len(file.content), user_id)
+            known, _ = await self.attachments.store(self.tenant_id, new, _one_piece(file.content))
+        return known.attached
+
+
+def _all(files: Sequence[Sequence[AskedFile]]) -> Iterator[AskedFile]:
+    return (file for message in files for file in message)
 
 
 def _described(file: InlineFile) -> InlineFile:
@@ -76,15 +133,8 @@ def _described(file: InlineFile) -> InlineFile:
     return InlineFile(check_name(file.name, media_type), media_type, file.content)
 
 
-async def _stored(attachments: Attachments, tenant_id: str, user_id: str | None, file: InlineFile) -> Attachment:
-    """Return the attachment with a file's content, the one that there is if the same file was brought before."""
-    digest = hashlib.sha256(file.content).hexdigest()
-    known = await attachments.equal(tenant_id, user_id, digest, file.name or "", file.media_type)
-    if known is not None:
-        return known
-    new = NewAttachment(file.name, file.media_type, len(file.content), user_id)
-    stored, _ = await attachments.store(tenant_id, new, _one_piece(file.content))
-    return stored
+def _attached(file: InlineFile) -> Attached:
+    return Attached("", file.name or "", file.media_type, len(file.content))
 
 
 async def _one_piece(content: bytes) -> AsyncIterator[bytes]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Annotated
 from urllib.parse import quote
 
 from pydantic import AfterValidator, Field
 
-from retain.agents.attachments.resolving import with_attachments
 from retain.agents.attachments.shown import AttachmentsJson
-from retain.agents.calls.asked_files import AskedFile
-from retain.agents.calls.run_request import RunRequest
 from retain.agents.context import AgentsContext
 from retain.attachments.attachment import MAX_BYTES, Attachment, Readers
 from retain.attachments.media_types import IMAGES, PDF
@@ -100,22 +97,6 @@ async def delete_attachment(context: AgentsContext, request: PathRequest) -> Res
     """Delete an attachment: no run reads it any more."""
     await context.attachments.delete(request.tenant_id, request.path["attachment_id"], _readers(request.http))
     return Response(204, "")
-
-
-async def with_files(
-    context: AgentsContext,
-    http: Request,
-    tenant_id: str,
-    agent_type: str,
-    asked: RunRequest,
-    files: Sequence[AskedFile],
-) -> RunRequest:
-    """Return what a caller asks of an agent with the files that it names or brings. Raises: as `with_attachments`."""
-    if not files:
-        return asked
-    definition = context.catalogue.agent(agent_type)
-    own = http.bound is not None
-    return await with_attachments(context.attachments, tenant_id, definition, asked, files, own=own)
 
 
 async def _found(context: AgentsContext, request: PathRequest) -> Attachment:

@@ -73,7 +73,7 @@ class AskedRun:
     """A run as it is asked for. instance_id: None for a new instance. key: the request's idempotency key.
 
     prior: what was said before, for a new instance only: one that is named has its own conversation. files: those that the
-    input names or brings.
+    input names or brings. prior_files: those of each message of `prior`; none for none at all.
     """
 
     input: RunInput
@@ -85,6 +85,7 @@ class AskedRun:
     output_schema: JsonObject | None = None
     prior: Sequence[PriorMessage] = ()
     files: Sequence[AskedFile] = ()
+    prior_files: Sequence[Sequence[AskedFile]] = ()
 
     def checked(self, http: Request) -> tuple[str, RunRequest]:
         """Return the instance's id, and what it is asked for the request's caller.

@@ -14,8 +14,10 @@ from retain.errors import InvalidInput
 from retain.identifiers import check_id
 from retain.routing.bodies import BodyModel
 
-MAX_INLINE_BYTES = 512 * 1024
+MAX_INLINE_BYTES = 2_621_440
 """Most bytes of all files that one request brings in its body: larger ones are uploaded first."""
+MAX_BODY_BYTES = 4 * 1_048_576
+"""Largest body of a request that may bring files: they are a third larger as base64."""
 _MAX_NAME = 400
 
 
@@ -76,17 +78,11 @@ def decoded(data: str) -> bytes:
 
 
 def of_data_url(url: str, name: str | None = None) -> InlineFile:
-    """Return the file that a data URL holds.
+    """Return the file that a data URL holds. Raises: InvalidInput (code `invalid_attachment`).
 
-    Raises: InvalidInput (code `unsupported_content` for any other URL: what it names may change, and may be anywhere;
-        `invalid_attachment`). Source: https://www.rfc-editor.org/rfc/rfc2397
+    Source: https://www.rfc-editor.org/rfc/rfc2397
     """
-    head, comma, data = url.partition(",")
-    if not head[:5].lower() == "data:" or not comma:
-        raise InvalidInput(
-            "files come as data URLs or as the id of an attachment: addresses are not fetched",
-            code="unsupported_content",
-        )
+    head, _, data = url.partition(",")
     media_type, *parameters = head[5:].split(";")
     if "base64" not in [parameter.strip().lower() for parameter in parameters]:
         raise InvalidInput("a data URL has its content as base64", code="invalid_attachment")

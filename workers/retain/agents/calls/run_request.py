@@ -19,10 +19,19 @@ RunInput: TypeAlias = str | JsonObject
 
 @dataclass(frozen=True, slots=True)
 class PriorMessage:
-    """What the application says was said before, where Retain has no conversation of its own."""
+    """What the application says was said before, where Retain has no conversation of its own.
+
+    files: those that the message brought. One without an id is named to the model, and not read.
+    """
 
     role: Literal["user", "assistant"]
     content: str
+    files: tuple[Attached, ...] = ()
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the message as it is sent and as the journal keeps it."""
+        files: list[Json] = [file.to_json() for file in self.files]
+        return {"role": self.role, "content": self.content, **({"files": files} if files else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +102,20 @@ class RunRequest:
         """A hash that differs for another request with the same idempotency key, whoever makes it."""
         asked = [self.input, self.metadata, *([] if self.user is None else [self.user.id])]
         asked += [] if self.output_schema is None else [{"output_schema": self.output_schema}]
-        asked += [{"prior": [[one.role, one.content] for one in self.prior]}] if self.prior else []
+        asked += (
+            [{"prior": [one.to_json() if one.files else [one.role, one.content] for one in self.prior]}]
+            if self.prior
+            else []
+        )
         asked += [] if self.fork is None else [{"fork": [self.fork.run_id, self.fork.turns]}]
         asked += [{"attachments": [one.id for one in self.attachments]}] if self.attachments else []
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def file_ids(self) -> list[str]:
+        """The ids of all files that the run may read: its input's, and those of earlier messages that it brought."""
+        every = (*self.attachments, *(file for message in self.prior for file in message.files))
+        return list(dict.fromkeys(file.id for file in every if file.id))
 
     def logged(self) -> dict[str, Json]:
         """Return what D1 keeps of what the run is asked."""
@@ -129,7 +148,7 @@ class RunRequest:
         if self.output_schema is not None:
             fields["output_schema"] = self.output_schema
         if self.prior:
-            fields["prior"] = [{"role": one.role, "content": one.content} for one in self.prior]
+            fields["prior"] = [one.to_json() for one in self.prior]
         if self.fork is not None:
             fields["fork"] = {"run_id": self.fork.run_id, "turns": self.fork.turns}
         if self.schedule_id is not None:
@@ -177,7 +196,8 @@ def _attached(fields: Fields) -> Attached:
 
 
 def _prior(fields: Fields) -> PriorMessage:
-    return PriorMessage("assistant" if fields.text("role") == "assistant" else "user", fields.text("content"))
+    files = tuple(map(_attached, fields.objects("files"))) if "files" in fields.content else ()
+    return PriorMessage("assistant" if fields.text("role") == "assistant" else "user", fields.text("content"), files)
 
 
 def input_text(value: RunInput) -> str:

@@ -96,7 +96,9 @@ def _as_past(prior: Sequence[PriorMessage], now_ms: int) -> Iterator[PastMessage
     exchange = 0
     for message in prior:
         exchange += message.role == "user"
-        yield PastMessage("", f"prior-{exchange}", message.role, valid_unicode(message.content), now_ms)
+        yield PastMessage(
+            "", f"prior-{exchange}", message.role, valid_unicode(message.content), now_ms, attachments=message.files
+        )
 
 
 def last_words(runs: RunTable, bound: ThreadBound | None, prior: Sequence[PriorMessage] = ()) -> str:

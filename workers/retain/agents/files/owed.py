@@ -44,8 +44,8 @@ class AttachToMessage(OwedStatement):
 
 def uses_of(identity: InstanceIdentity, run_id: str, request: RunRequest, at_ms: int) -> Iterator[UseAttachments]:
     """Yield what D1 is owed when a run is queued or begins, nothing for a run without attachments."""
-    if request.attachments:
-        ids = json.dumps([file.id for file in request.attachments])
+    if request.file_ids:
+        ids = json.dumps(request.file_ids)
         tenant_id = identity.scope.tenant_id
         yield UseAttachments(run_id, ids, tenant_id, identity.agent_type, identity.instance_id, at_ms)
 

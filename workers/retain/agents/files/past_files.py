@@ -30,7 +30,7 @@ def sent_again(
             tokens = file.tokens(bytes_per_token)
             if len(chosen) == most:
                 return chosen
-            if file.id not in known and file.bytes <= left and tokens <= room:
+            if file.id and file.id not in known and file.bytes <= left and tokens <= room:
                 chosen.append((position, file.id))
                 known.add(file.id)
                 left, room = left - file.bytes, room - tokens

@@ -14,7 +14,8 @@ from pydantic.alias_generators import to_camel
 from retain.agents.calls.asked import AskedRun, UserBody
 from retain.agents.calls.requests import AnswerRequest
 from retain.agents.front_ends.ag_ui_events import AgUiRun
-from retain.agents.front_ends.messages import ContentPart, newest_question
+from retain.agents.front_ends.messages import ReadMessage, newest_files, newest_question
+from retain.agents.front_ends.parts import ContentPart
 from retain.errors import InvalidInput
 from retain.identifiers import ULID
 from retain.routing.bodies import BodyModel, problems_of
@@ -87,14 +88,16 @@ class AgUiInput(_AgUiModel):
         Raises: InvalidInput (code `no_user_message`, `unsupported_content`, `invalid_body`, `invalid_user`).
         """
         wishes = self._wishes()
+        messages: list[ReadMessage] = [(message.role, message.content) for message in self.messages]
         return AskedRun(
-            newest_question([(message.role, message.content) for message in self.messages]),
+            newest_question(messages),
             wishes.metadata,
             self.thread_id,
             f"ag-ui:{self.run_id}",
             stream=True,
             user=None if wishes.user is None else wishes.user.to_user(),
             output_schema=wishes.output_schema,
+            files=newest_files(messages),
         )
 
     def answer(self, by: str) -> AnswerRequest | None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from retain.agents.calls.asked import REFUSALS, principal_of
+from retain.agents.attachments.resolving import with_files
+from retain.agents.calls.asked import FILE_REFUSALS, REFUSALS, principal_of
+from retain.agents.calls.asked_files import MAX_BODY_BYTES
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.run_request import RunReference
 from retain.agents.context import AgentsContext
@@ -32,7 +34,9 @@ async def run_ag_ui(context: AgentsContext, request: TypedRequest[AgUiInput, Non
     after = last_event_id(http.headers)
     answer = body.answer(principal_of(http))
     if answer is None:
-        instance_id, asked = body.asked().checked(http)
+        wanted = body.asked()
+        instance_id, asked = wanted.checked(http)
+        asked = await with_files(context, http, request.tenant_id, agent_type, asked, wanted)
         instance = context.instance(request.tenant_id, agent_type, instance_id)
         run_id = (await instance.start(asked)).run_id
         return ag_ui_stream(instance, run_id, body.run, after)
@@ -105,6 +109,7 @@ AG_UI: Resource[AgentsContext] = Resource(
             answers=(Answer(200, "[AG-UI's events](front-ends.md#ag-ui)", media_types=("text/event-stream",)),),
             errors=(
                 *REFUSALS,
+                *FILE_REFUSALS,
                 "invalid_agent_type",
                 "invalid_id",
                 "no_user_message",
@@ -117,6 +122,7 @@ AG_UI: Resource[AgentsContext] = Resource(
                 "already_answered",
                 "run_cancelled",
             ),
+            max_body_bytes=MAX_BODY_BYTES,
         ),
     ),
     about="For front ends that speak AG-UI, the Agent User Interaction Protocol.",

@@ -10,9 +10,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from retain.agents.calls.asked import AskedRun
+from retain.agents.calls.asked_files import AskedFile
 from retain.agents.calls.run_request import PriorMessage
 from retain.agents.calls.user import User
-from retain.agents.front_ends.messages import ContentPart, ReadMessage, earlier_messages, newest_question
+from retain.agents.front_ends.messages import ReadMessage, earlier_messages, newest_files, newest_question
+from retain.agents.front_ends.parts import ContentPart
 from retain.application_keys.tokens import BoundUser
 from retain.errors import InvalidInput
 from retain.json_text import JsonObject
@@ -136,6 +138,7 @@ class ChatBody(BodyModel):
         metadata = dict(self.metadata or {})
         instance_id = metadata.pop(INSTANCE, None if bound is None else OF_A_USER)
         messages = self._read()
+        prior, prior_files = earlier_messages(messages) if instance_id is None else _nothing()
         return AskedRun(
             newest_question(messages),
             metadata,
@@ -144,7 +147,9 @@ class ChatBody(BodyModel):
             bool(self.stream),
             None if self.user is None else User(self.user),
             self._schema(),
-            prior=earlier_messages(messages) if instance_id is None else _nothing(),
+            prior=prior,
+            files=newest_files(messages),
+            prior_files=prior_files,
         )
 
     @property
@@ -183,5 +188,5 @@ def unsupported(name: str, why: str) -> InvalidInput:
     return InvalidInput(f"{name} is not supported: {why}", code="unsupported_parameter", param=name)
 
 
-def _nothing() -> list[PriorMessage]:
-    return []
+def _nothing() -> tuple[list[PriorMessage], list[list[AskedFile]]]:
+    return [], []

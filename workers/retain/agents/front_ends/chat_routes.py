@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from retain.agents.calls.asked import REFUSALS
+from retain.agents.attachments.resolving import with_files
+from retain.agents.calls.asked import FILE_REFUSALS, REFUSALS
+from retain.agents.calls.asked_files import MAX_BODY_BYTES
 from retain.agents.calls.report import RunResult
 from retain.agents.context import AgentsContext
 from retain.agents.definitions import AgentDefinition
@@ -61,7 +63,9 @@ async def create_chat_completion(context: AgentsContext, request: TypedRequest[C
     http, body = request.http, request.body
     agent = _agent(context, http, body.model)
     tenant_id = await _tenant(context, request, "operator")
-    instance_id, asked = body.asked(http.bound, idempotency_key(http)).checked(http)
+    wanted = body.asked(http.bound, idempotency_key(http))
+    instance_id, asked = wanted.checked(http)
+    asked = await with_files(context, http, tenant_id, agent.type, asked, wanted)
     instance = context.instance(tenant_id, agent.type, instance_id)
     report = await (instance.start(asked) if asked.stream else instance.run(asked))
     wants_usage = body.stream_options is not None and body.stream_options.include_usage
@@ -165,6 +169,8 @@ RESOURCE: Resource[AgentsContext] = Resource(
             ),
             errors=(
                 *REFUSALS,
+                *FILE_REFUSALS,
+                "invalid_id",
                 "unknown_tenant",
                 "invalid_tenant",
                 "unsupported_parameter",
@@ -172,6 +178,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 "no_user_message",
                 "invalid_idempotency_key",
             ),
+            max_body_bytes=MAX_BODY_BYTES,
         ),
     ),
     about="OpenAI's interface of chat models, whose models are the agents. Errors have OpenAI's form, with Retain's code in"

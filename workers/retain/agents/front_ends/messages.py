@@ -5,24 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
 
+from retain.agents.calls.asked_files import AskedFile
 from retain.agents.calls.run_request import PriorMessage
+from retain.agents.front_ends.parts import FILE_PARTS, ContentPart, file_of, unread
 from retain.errors import InvalidInput
 
 MAX_PRIOR_MESSAGES = 100
 """Most messages of a conversation that a client keeps which a run reads: the newest."""
 MAX_PRIOR_BYTES = 128 * 1024
 """Most of them, in bytes of UTF-8."""
-
-
-class ContentPart(BaseModel):
-    """A part of a message. Only text has a meaning here."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-    type: str
-    text: str | None = None
-    refusal: str | None = None
 
 
 Content = str | Sequence[ContentPart] | Mapping[str, JsonValue] | None
@@ -37,17 +30,25 @@ def newest_question(messages: Sequence[ReadMessage]) -> str:
     """
     begin = _end_of_past(messages)
     texts = [text_of(content, begin + n) for n, (role, content) in enumerate(messages[begin:]) if role == "user"]
-    if not any(text.strip() for text in texts):
-        raise InvalidInput("the last message must be one of the user, with text", code="no_user_message")
-    return "\n\n".join(texts)
+    if not any(text.strip() for text in texts) and not newest_files(messages):
+        raise InvalidInput("the last message must be one of the user, with text or a file", code="no_user_message")
+    return "\n\n".join(filter(None, texts))
 
 
-def earlier_messages(messages: Sequence[ReadMessage]) -> list[PriorMessage]:
-    """Return what user and agent said before, oldest first, as much of the end of it as a run takes.
+def newest_files(messages: Sequence[ReadMessage]) -> list[AskedFile]:
+    """Return the files that the user sent after the last answer. Raises: as `files_of`."""
+    begin = _end_of_past(messages)
+    asked = [files_of(content, begin + n) for n, (role, content) in enumerate(messages[begin:]) if role == "user"]
+    return [file for files in asked for file in files]
 
-    Raises: InvalidInput (code `unsupported_content`).
+
+def earlier_messages(messages: Sequence[ReadMessage]) -> tuple[list[PriorMessage], list[list[AskedFile]]]:
+    """Return what user and agent said before, oldest first, as much of the end of it as a run takes, and each one's files.
+
+    Raises: InvalidInput (code `unsupported_content`); as `files_of`.
     """
     kept: list[PriorMessage] = []
+    files: list[list[AskedFile]] = []
     room = MAX_PRIOR_BYTES
     for number, (role, content) in reversed(list(enumerate(messages[: _end_of_past(messages)]))):
         if role not in ("user", "assistant"):
@@ -56,10 +57,12 @@ def earlier_messages(messages: Sequence[ReadMessage]) -> list[PriorMessage]:
         room -= len(text.encode("utf-8", "replace"))
         if room < 0 or len(kept) == MAX_PRIOR_MESSAGES:
             break
-        if text.strip():
+        sent = files_of(content, number) if role == "user" else []
+        if text.strip() or sent:
             speaker: Literal["user", "assistant"] = "user" if role == "user" else "assistant"
             kept.append(PriorMessage(speaker, text))
-    return kept[::-1]
+            files.append(sent)
+    return kept[::-1], files[::-1]
 
 
 def text_of(content: Content, number: int) -> str:
@@ -68,13 +71,18 @@ def text_of(content: Content, number: int) -> str:
         return content or ""
     parts = [] if isinstance(content, Mapping) else content
     for part in parts:
-        if part.type not in ("text", "refusal") or (part.text is None and part.refusal is None):
-            raise InvalidInput(
-                f"messages have text only: a part of the type {part.type[:40]} is not read here",
-                code="unsupported_content",
-                param=f"messages[{number}].content",
-            )
+        if part.type not in FILE_PARTS and (part.type not in ("text", "refusal") or part.text is part.refusal is None):
+            raise unread(part, number)
     return "".join(part.text or part.refusal or "" for part in parts)
+
+
+def files_of(content: Content, number: int) -> list[AskedFile]:
+    """Return the files of a message. number: its position.
+
+    Raises: InvalidInput (code `unsupported_content`, `invalid_attachment`, `invalid_id`).
+    """
+    parts = [] if content is None or isinstance(content, str | Mapping) else content
+    return [file_of(part, number) for part in parts if part.type in FILE_PARTS]
 
 
 def _end_of_past(messages: Sequence[ReadMessage]) -> int:
