@@ -99,3 +99,7 @@ await assert.rejects(browser.memories.recall({ query: "tea" }), (error) => {
 });
 await retain.conversations.delete("clerk", "desk");
 await assert.rejects(retain.conversations.get("clerk", "desk"), { status: 404 });
+
+const picture = await retain.attachments.upload(new TextEncoder().encode("a note"), { mediaType: "text/plain" });
+assert.deepEqual(await retain.attachments.get(picture.id), picture);
+assert.equal(picture.name, "file.txt");

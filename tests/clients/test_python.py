@@ -36,6 +36,29 @@ def test_an_application_runs_streams_and_recalls(api: httpx.Client, library: Any
         assert (refused.value.code, refused.value.status) == ("no_such_memory", 404)
 
 
+def test_a_file_is_uploaded_once_named_by_a_run_downloaded_and_deleted(
+    api: httpx.Client, library: Any, application: Application
+) -> None:
+    with library.Retain(application.url, application.key, application.tenant) as retain:
+        notes = retain.attachments.upload("Grüße".encode(), name="notes.txt", user="ann")
+        assert (notes.media_type, notes.bytes_, notes.user_id) == ("text/plain", 7, "ann")
+        assert retain.attachments.upload("Grüße".encode(), name="notes.txt", user="ann").id == notes.id
+        small = {"data": "YQ==", "media_type": "text/plain"}
+        run = retain.runs.start("sdr", "hello", instance_id="desk", user="ann", attachments=[notes.id, small])
+        assert run.status == "completed"
+        stream = retain.runs.stream("sdr", "hello", instance_id="desk", user="ann", attachments=[notes.id])
+        assert [event.name for event in stream][-1] == "run.completed"
+        assert retain.attachments.download(notes.id).decode() == "Grüße"
+        assert [one.name for one in retain.attachments.list(limit=1)] == ["file.txt", "notes.txt"]
+        with pytest.raises(library.RetainError) as refused:
+            retain.runs.start("sdr", "hello", user="bob", attachments=[notes.id])
+        assert refused.value.code == "no_such_attachment"
+        retain.attachments.delete(notes.id)
+        with pytest.raises(library.RetainError) as gone:
+            retain.attachments.get(notes.id)
+        assert gone.value.code == "no_such_attachment"
+
+
 def test_a_run_in_the_background_is_waited_for(api: httpx.Client, library: Any, application: Application) -> None:
     with library.Retain(application.url, application.key, application.tenant) as retain:
         begun = retain.runs.start("sdr", "hello", instance_id="desk", background=True)

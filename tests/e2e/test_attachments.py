@@ -85,3 +85,75 @@ def test_what_is_uploaded_is_downloaded_unchanged_and_cannot_be_run_by_a_browser
     assert steered.api.delete(f"{path}/{made['id']}").status_code == 204
     gone = steered.api.get(f"{path}/{made['id']}/content")
     assert (gone.status_code, gone.json()["code"]) == (404, "no_such_attachment")
+
+
+def test_chat_completions_send_images_of_the_last_and_of_earlier_messages(steered: Steered, puppet: Puppet) -> None:
+    tenant_id, first, second = steered.tenant(), png(seed=1, padding=1_500_000), png(seed=2)
+    asked = order(say="two pictures")
+
+    def user(text: str, *parts: dict[str, Any]) -> dict[str, Any]:
+        return {"role": "user", "content": [{"type": "text", "text": text}, *parts]}
+
+    image = {"type": "image_url", "image_url": {"url": data_url(first), "detail": "low"}}
+    text = {
+        "type": "file",
+        "file": {"file_id": upload(steered.api, tenant_id, b"tea", "text/plain", name="l.txt")["id"]},
+    }
+    messages = [
+        user("one", image),
+        {"role": "assistant", "content": "A picture."},
+        user(asked, {"type": "image_url", "image_url": {"url": data_url(second)}}, text),
+    ]
+    headers = {"openai-organization": tenant_id}
+    body = {"model": "viewer", "messages": messages}
+    for _ in range(2):
+        answer = steered.api.post("/v1/chat/completions", json=body, headers=headers)
+        assert answer.json()["choices"][0]["message"]["content"] == "two pictures", answer.text
+        *_, before, reply, last = puppet.received[-1].body["messages"]
+        assert before["content"] == [
+            {"type": "image_url", "image_url": {"url": data_url(first)}},
+            {"type": "text", "text": "one"},
+        ]
+        assert reply["content"] == "A picture."
+        assert last["content"] == [
+            {"type": "image_url", "image_url": {"url": data_url(second)}},
+            {"type": "text", "text": '<file name="l.txt">\ntea\n</file>'},
+            {"type": "text", "text": asked},
+        ]
+    stored = steered.api.get(f"/v1/agents/{tenant_id}/attachments").json()["attachments"]
+    assert len(stored) == 3, "what a client sends again is stored once"
+
+
+def test_an_upload_is_refused_before_or_while_it_arrives_and_leaves_nothing(steered: Steered) -> None:
+    tenant_id = steered.tenant()
+    path = f"/v1/agents/{tenant_id}/attachments"
+
+    def refused(content: Any, media_type: str, **query: str) -> tuple[int, str]:
+        answer = steered.api.post(path, content=content, headers={"content-type": media_type}, params=query)
+        return answer.status_code, answer.json()["code"]
+
+    assert refused(b"%PDF-1.4 not a picture", "image/png") == (400, "media_type_mismatch")
+    assert refused(b"a" * 100_000 + b"\xff", "text/plain") == (400, "media_type_mismatch")
+    assert refused(b"a", "image/svg+xml") == (400, "unsupported_media_type")
+    assert refused(b"a", "multipart/form-data; boundary=x") == (400, "unsupported_media_type")
+    assert refused(b"", "text/plain") == (400, "empty_content")
+    assert refused(b"a", "text/plain", name="../a") == (400, "invalid_attachment_name")
+    assert refused(png(padding=5 * 1_048_576), "image/png") == (413, "body_too_large")
+    assert refused((piece for piece in (b"a", b"b")), "text/plain") == (400, "length_required")
+    assert steered.api.get(path).json()["attachments"] == []
+
+
+def test_a_user_s_files_are_gone_with_the_user_and_a_conversation_s_with_it(steered: Steered) -> None:
+    tenant_id = steered.tenant()
+    path = f"/v1/agents/{tenant_id}/attachments"
+    of_ann = upload(steered.api, tenant_id, png(seed=1), "image/png", user="ann")
+    of_all = upload(steered.api, tenant_id, png(seed=2), "image/png")
+    body = {"input": order(say="seen"), "instance_id": "desk", "attachments": [{"id": of_all["id"]}]}
+    assert steered.api.post(f"/v1/agents/{tenant_id}/viewer/run", json=body).json()["status"] == "completed"
+    erased = steered.api.delete(f"/v1/tenants/{tenant_id}/users/ann").json()
+    while erased["receipt"]["state"] != "completed":
+        erased = steered.api.delete(f"/v1/tenants/{tenant_id}/users/ann").json()
+    assert [one["id"] for one in steered.api.get(path).json()["attachments"]] == [of_all["id"]]
+    assert steered.api.get(f"{path}/{of_ann['id']}").status_code == 404
+    assert steered.api.delete(f"/v1/agents/{tenant_id}/viewer/instances/desk").status_code == 204
+    assert steered.api.get(path).json()["attachments"] == []

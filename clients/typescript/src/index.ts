@@ -2,6 +2,7 @@
 
 import createClient from "openapi-fetch";
 
+import { Attachments } from "./attachments.js";
 import { Agents, Conversations } from "./conversations.js";
 import { Memories } from "./memories.js";
 import { type Retries, USUAL } from "./retries.js";
@@ -13,6 +14,7 @@ import { Tokens, Users } from "./users.js";
 import { Schedules } from "./schedules.js";
 import { Webhooks } from "./webhooks.js";
 
+export type { UploadOptions } from "./attachments.js";
 export { RetainError } from "./errors.js";
 export { Pages } from "./pages.js";
 export type { Retries } from "./retries.js";
@@ -42,6 +44,7 @@ export class Retain {
   /** Every operation of the document, with its types. It retries and throws as the others do. */
   readonly api: Api;
   readonly runs: Runs;
+  readonly attachments: Attachments;
   readonly memories: Memories;
   readonly users: Users;
   readonly conversations: Conversations;
@@ -61,6 +64,7 @@ export class Retain {
       fetch: retrying(send, retries, timeoutS),
     });
     this.runs = new Runs(this.api, tenant, retries, timeoutS);
+    this.attachments = new Attachments(this.api, tenant);
     this.memories = new Memories(this.api, tenant);
     this.users = new Users(this.api, tenant);
     this.conversations = new Conversations(this.api, tenant);

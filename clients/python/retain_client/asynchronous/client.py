@@ -7,6 +7,7 @@ from typing import Self
 import httpx
 
 from retain_client.api import AuthenticatedClient
+from retain_client.asynchronous.attachments import AsyncAttachments
 from retain_client.asynchronous.conversations import AsyncAgents, AsyncConversations
 from retain_client.asynchronous.memories import AsyncMemories
 from retain_client.asynchronous.runs import AsyncRuns
@@ -51,6 +52,7 @@ class AsyncRetain:
         self.api = AuthenticatedClient(base_url=url, token=key)
         self.api.set_async_httpx_client(self._http)
         self.runs = AsyncRuns(self.api, self._http, retries, tenant)
+        self.attachments = AsyncAttachments(self.api, self._http, tenant)
         self.memories = AsyncMemories(self.api, tenant)
         self.users = AsyncUsers(self.api, tenant)
         self.conversations = AsyncConversations(self.api, tenant)

@@ -57,16 +57,18 @@ class AsyncRuns:
         instance_id: str | None = None,
         user: str | Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        attachments: Sequence[str | Mapping[str, Any]] = (),
         background: bool = False,
         idempotency_key: str | None = None,
     ) -> Run:
         """Run an agent; return the result, or the open run when it waits or is queued.
 
         instance_id: the conversation, a new one if absent. user: an id, or `id` with `name`, `locale`, `timezone`.
-        background: return the open run as soon as it is recorded.
+        attachments: ids of uploads, or small files as `data` (base64) with `media_type` and `name`. background: return the
+        open run as soon as it is recorded.
         idempotency_key: with the same one the same run is returned; a new one if absent. Raises: RetainError.
         """
-        body = _body(input, instance_id, user, metadata, stream=False, background=background or None)
+        body = _body(input, instance_id, user, metadata, attachments, stream=False, background=background or None)
         key = idempotency_key or uuid.uuid4().hex
         response = await create_run.asyncio_detailed(
             self._tenant, agent_type, client=self._api, body=body, idempotency_key=key
@@ -81,10 +83,11 @@ class AsyncRuns:
         instance_id: str | None = None,
         user: str | Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        attachments: Sequence[str | Mapping[str, Any]] = (),
         idempotency_key: str | None = None,
     ) -> AsyncRunStream:
         """Return the events of a run that begins when they are iterated. As `start`."""
-        body = _body(input, instance_id, user, metadata, stream=True)
+        body = _body(input, instance_id, user, metadata, attachments, stream=True)
         begin = (body, idempotency_key or uuid.uuid4().hex)
         return AsyncRunStream(self._http, self._retries, self._tenant, agent_type, begin=begin)
 
@@ -280,12 +283,20 @@ def _body(
     instance_id: str | None,
     user: str | Mapping[str, Any] | None,
     metadata: Mapping[str, Any] | None,
+    attachments: Sequence[str | Mapping[str, Any]],
     *,
     stream: bool,
     background: bool | None = None,
 ) -> RunBody:
     who = {"id": user} if isinstance(user, str) else user
+    files = [{"id": one} if isinstance(one, str) else dict(one) for one in attachments]
     fields = given(
-        input=given_input, instance_id=instance_id, user=who, metadata=metadata, stream=stream, background=background
+        input=given_input,
+        instance_id=instance_id,
+        user=who,
+        metadata=metadata,
+        attachments=files or None,
+        stream=stream,
+        background=background,
     )
     return RunBody.from_dict(fields)
