@@ -113,9 +113,18 @@ class Attachments:
         return Attachment.of_row(rows[0]) if rows else None
 
     async def _forget(self, tenant_id: str, attachment_id: str) -> None:
-        """Remove what did not become an attachment, its object too as far as it is there already."""
-        await self._sql.run("DELETE FROM attachments WHERE attachment_id = ? AND sha256 IS NULL", attachment_id)
-        await self._objects.delete(object_key(tenant_id, attachment_id))
+        """Remove what did not become an attachment, its object too as far as it is there already.
+
+        One that did become one stays: then only D1's answer was lost.
+        """
+        _, whole = await self._sql.batch(
+            [
+                ("DELETE FROM attachments WHERE attachment_id = ? AND sha256 IS NULL", (attachment_id,)),
+                ("SELECT 1 FROM attachments WHERE attachment_id = ?", (attachment_id,)),
+            ]
+        )
+        if not whole.rows:
+            await self._objects.delete(object_key(tenant_id, attachment_id))
 
     async def equal(
         self, tenant_id: str, user_id: str | None, sha256: str, name: str, media_type: str
