@@ -28,10 +28,11 @@ def test_every_example_runs(
     for example in _EXAMPLES:
         exec(compile(example, "README.md", "exec"), names)
         printed.append(capsys.readouterr().out)
-    first, streamed, followed, remembered, listed, users, refused, asynchronous, quotas = printed
+    first, streamed, followed, attached, remembered, listed, users, refused, asynchronous, quotas = printed
     assert first.startswith("completed\n")
     assert streamed.endswith("completed\n")
     assert "run.completed" in followed
+    assert attached == "completed b'Ann: 3 desks' ['notes.txt']\n"
     assert remembered.startswith("['Ann drinks tea.'")
     assert "Ann drinks tea." in listed
     assert "completed" in listed
