@@ -17,17 +17,17 @@ FILE_PARTS = frozenset({"image_url", "file", "image", "document", "binary"})
 """The types of parts that are files: the first two are OpenAI's, the others AG-UI's."""
 
 
-class _Part(BaseModel):
+class _OpenPart(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, populate_by_name=True)
 
 
-class ImageUrl(_Part):
+class ImageUrl(_OpenPart):
     """The image of a part of OpenAI's, as a data URL. Further members, such as `detail`, are ignored."""
 
     url: str
 
 
-class FileOfPart(_Part):
+class FileOfPart(_OpenPart):
     """The file of a part of OpenAI's. file_id: of an attachment."""
 
     filename: str | None = None
@@ -35,7 +35,7 @@ class FileOfPart(_Part):
     file_id: str | None = None
 
 
-class PartSource(_Part):
+class PartSource(_OpenPart):
     """Where the content of a part of AG-UI's is. value: base64, a data URL, or the id of an attachment, by the type."""
 
     type: Literal["data", "url", "file"]
@@ -43,7 +43,7 @@ class PartSource(_Part):
     mime_type: str | None = Field(default=None, alias="mimeType")
 
 
-class ContentPart(_Part):
+class ContentPart(_OpenPart):
     """A part of a message."""
 
     type: str
