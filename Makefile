@@ -17,9 +17,11 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# The lock names all that is needed, so nothing is resolved: pip would look at a later release of a package that another one
+# asks for with an extra, and refuse it because the lock does not have its hash.
 .venv/.ready: locks/dev.txt
 	$(PYTHON) -m venv .venv
-	$(VENV) -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/dev.txt
+	$(VENV) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/dev.txt
 	$(VENV) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
