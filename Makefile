@@ -12,7 +12,7 @@ export WRANGLER_SEND_METRICS := false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chromium demo dev cluster cluster-kills test test-host test-workerd soak attack kills endurance coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run clients lock clean
+.PHONY: help setup chromium screenshots console-at-size demo dev cluster cluster-kills test test-host test-workerd soak attack kills endurance coverage mutants check format docs metrics metrics-page bench bench-recall bench-tiers eval lifecycle-rules deploy-dry-run clients lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,8 +40,14 @@ setup: .venv/.ready node_modules/.ready python_modules/pyvenv.cfg ## install eve
 chromium: .venv/.ready ## install the browser of the tests where this user may, or say how
 	@$(VENV) -m tools.chromium
 
-demo: setup ## run the order-triage scenario end to end on the real workerd
-	@$(VENV) -m retain.cli demo
+screenshots: setup chromium ## take the pictures of docs/console.md again, over the demo on the real workerd
+	@$(VENV) -m tests.console.screenshots
+
+console-at-size: setup chromium ## drive every screen of the console over 10,000 memories and 2,000 runs
+	@$(VENV) -m tests.console.at_size
+
+demo: setup ## run the order-triage scenario end to end on the real workerd; SERVE=1 keeps serving it for the console
+	@$(VENV) -m retain.cli demo $(if $(SERVE),--serve)
 
 dev: setup ## serve on $PORT (8787) in the foreground; GET /healthz answers when ready
 	@$(VENV) -m retain.cli dev --port $(PORT)

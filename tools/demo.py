@@ -7,6 +7,7 @@ import json
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,11 +101,11 @@ def _checked(response: httpx.Response) -> dict[str, Any]:
     return answer
 
 
-def tell(base_url: str) -> None:
-    """Run and narrate the whole scenario on a server that has not seen it yet."""
+def tell(base_url: str, tenant: str | None = None) -> None:
+    """Run and narrate the whole scenario on a server that has not seen it yet. tenant: instead of the scenario's."""
     scenario = yaml.safe_load(SCENARIO.read_text())
     with httpx.Client(base_url=base_url, timeout=60) as client:
-        story = Story(client, scenario["tenant"])
+        story = Story(client, tenant or scenario["tenant"])
         story.seed(scenario["memories"])
         for number, mail in enumerate(scenario["mails"], start=2):
             result = story.mail(number, mail["title"], mail["input"], "demo-conversation")
@@ -113,7 +114,9 @@ def tell(base_url: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Start a server with a fresh state, narrate the scenario, and suggest what to try next; return the exit status."""
-    argparse.ArgumentParser(prog="retain demo", description=(__doc__ or "").partition("\n")[0]).parse_args(arguments)
+    parser = argparse.ArgumentParser(prog="retain demo", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--serve", action="store_true", help="keep serving what it did, for the console, until Ctrl-C")
+    options = parser.parse_args(arguments)
     started = time.monotonic()
     _out.print(
         "Starting the real wrangler and workerd with a fresh state (D1, KV, R2, Durable Objects, Vectorize stand-in) …"
@@ -124,7 +127,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except SystemExit:
             _out.print(server.log.read_text()[-3000:])
             raise
+        if options.serve:
+            _out.print(f"\nLook at it: {server.base_url}/console   (Ctrl-C stops it)")
+            with suppress(KeyboardInterrupt):
+                server.process.wait()
+            return 0
     _out.print(f"\nDone in {time.monotonic() - started:.0f} s. Next:")
+    _out.print("   make demo SERVE=1   the same, and then look at it in the console")
     _out.print("   make dev            serve it, then run an agent with curl as the README shows")
     _out.print("   agents/             the agents are YAML: copy one, change its instructions, run it")
     _out.print("   ARCHITECTURE.md     the way of a request")

@@ -27,6 +27,16 @@ export function useLoaded<Value>(load: () => Promise<Value>, on: unknown[], ever
   return loaded;
 }
 
+/** What somebody does: the last failure of it, and a function that does something and then `changed`. */
+export function useActions(changed: () => void): [ComponentChildren, (action: () => Promise<unknown>) => () => void] {
+  const [error, setError] = useState<unknown>(undefined);
+  const act = (action: () => Promise<unknown>) => () => {
+    setError(undefined);
+    action().then(changed, setError);
+  };
+  return [error === undefined ? null : <Failure error={error} />, act];
+}
+
 /** Show what is fetched: that it is under way, why it failed, or itself. */
 export function Show<Value>({ of, children }: { of: Loaded<Value>; children: (value: Value) => ComponentChildren }) {
   if (of === undefined) return <p class="quiet" role="status">Loading …</p>;
@@ -36,28 +46,33 @@ export function Show<Value>({ of, children }: { of: Loaded<Value>; children: (va
 
 /** Say why something failed. */
 export function Failure({ error }: { error: unknown }) {
-  const known = error instanceof RetainError;
-  return (
-    <p class="failure" role="alert">
-      {known ? error.message : "The page failed to read the answer."} {known && <code>{error.code}</code>}
-    </p>
-  );
+  if (error instanceof RetainError) return <p class="failure" role="alert">{error.message} <code>{error.code}</code></p>;
+  if (error instanceof InvalidField) return <p class="failure" role="alert">{error.message}</p>;
+  return <p class="failure" role="alert">The page failed to read the answer. Is the deployment reachable?</p>;
 }
+
+/** What somebody wrote into a field, and is not what it takes. */
+export class InvalidField extends Error {}
 
 /** The entries of a list that are shown at once. */
 const SHOWN = 100;
 
 /** Return the first entries of a list, and whether there are more. */
-export async function newest<Entry>(list: Pages<Entry>): Promise<[Entry[], boolean]> {
+export async function newest<Entry>(list: Pages<Entry>, most = SHOWN): Promise<[Entry[], boolean]> {
   const found: Entry[] = [];
   for await (const entry of list) {
-    if (found.length === SHOWN) return [found, true];
+    if (found.length === most) return [found, true];
     found.push(entry);
   }
   return [found, false];
 }
 
 /** Say that a list has more entries than are shown. */
-export function More({ of }: { of: boolean }) {
-  return of ? <p class="quiet">The first {SHOWN} are shown.</p> : null;
+export function More({ of, most = SHOWN }: { of: boolean; most?: number }) {
+  return of ? <p class="quiet">The first {most} are shown.</p> : null;
+}
+
+/** Say that there is nothing, and what would be here. */
+export function Nothing({ children }: { children: ComponentChildren }) {
+  return <p class="nothing">{children}</p>;
 }

@@ -1,10 +1,13 @@
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Retain } from "retain-client";
 
+import { Allowed } from "./access.tsx";
 import { clientOf } from "./api.ts";
+import { DatasetView } from "./evaluations/dataset.tsx";
 import { EvaluationView } from "./evaluations/evaluation.tsx";
 import { EvaluationsView } from "./evaluations/evaluations.tsx";
-import { useLoaded } from "./loading.tsx";
+import { Failure, useLoaded } from "./loading.tsx";
 import { MemoryView } from "./memory/memory.tsx";
 import { MemoriesView } from "./memory/memories.tsx";
 import { OperationsView } from "./operations/operations.tsx";
@@ -23,6 +26,8 @@ const VIEWS = {
   evaluations: "Evaluations",
   operations: "Operations",
 };
+/** Views between which the time stays of which things are shown. */
+const TIMED = new Set(["people", "memory", "recall"]);
 
 function usePlace(): Place {
   const [place, setPlace] = useState(() => placeOf(location.hash));
@@ -34,24 +39,24 @@ function usePlace(): Place {
   return place;
 }
 
-function View({ place }: { place: Place }) {
+function View({ retain, place }: { retain: Retain; place: Place }) {
   const { view, id } = place;
-  const retain = clientOf(place.tenant);
-  if (view === "people") return id === undefined ? <PeopleView retain={retain} place={place} /> : <PersonView retain={retain} id={id} />;
-  if (view === "memory") return id === undefined ? <MemoriesView retain={retain} place={place} /> : <MemoryView retain={retain} id={id} />;
-  if (view === "recall") return <RecallView retain={retain} place={place} />;
-  if (view === "evaluations")
-    return id === undefined ? <EvaluationsView retain={retain} place={place} /> : <EvaluationView retain={retain} place={place} id={id} />;
-  if (view === "operations") return <OperationsView retain={retain} />;
-  return id === undefined ? <RunsView retain={retain} place={place} /> : <RunView retain={retain} runId={id} />;
+  const at = { retain, place };
+  if (view === "people") return id === undefined ? <PeopleView {...at} /> : <PersonView {...at} id={id} />;
+  if (view === "memory") return id === undefined ? <MemoriesView {...at} /> : <MemoryView {...at} id={id} />;
+  if (view === "recall") return <RecallView {...at} />;
+  if (view === "datasets" && id !== undefined) return <DatasetView {...at} name={id} />;
+  if (view === "evaluations" || view === "datasets") return id === undefined ? <EvaluationsView {...at} /> : <EvaluationView {...at} id={id} />;
+  if (view === "operations") return <OperationsView {...at} />;
+  return id === undefined ? <RunsView {...at} /> : <RunView {...at} runId={id} />;
 }
 
-function Tenants({ place }: { place: Place }) {
-  const found = useLoaded(async () => (await clientOf(place.tenant).api.GET("/v1/tenants")).data?.tenants ?? [], []);
+function Tenants({ retain, place }: { retain: Retain; place: Place }) {
+  const found = useLoaded(async () => (await retain.api.GET("/v1/tenants", { params: { query: { limit: 200 } } })).data!.tenants, []);
   const known = found !== undefined && "value" in found ? found.value.map((one) => one.tenant) : [];
   const names = known.includes(place.tenant) ? known : [place.tenant, ...known];
   return (
-    <label>
+    <label class="tenant">
       Tenant{" "}
       <select value={place.tenant} onChange={(event) => (location.hash = addressOf(event.currentTarget.value, place.view))}>
         {names.map((name) => <option key={name}>{name}</option>)}
@@ -62,21 +67,30 @@ function Tenants({ place }: { place: Place }) {
 
 function Console() {
   const place = usePlace();
+  const { tenant } = place;
+  const retain = useMemo(() => clientOf(tenant), [tenant]);
+  const own = useLoaded(async () => (await retain.api.GET("/v1/tenants/{tenant}/access", { params: { path: { tenant } } })).data!, [tenant]);
+  const access = own !== undefined && "value" in own ? own.value : undefined;
+  const allowed = useMemo(() => access && new Set(access.operations), [access]);
+  const here = place.view === "datasets" ? "evaluations" : place.view;
+  const at = { as_of_ms: place.query.as_of_ms };
   return (
-    <>
+    <Allowed.Provider value={allowed}>
       <header>
-        <strong>Retain</strong>
+        <a class="skip" href="#content" onClick={(event) => (event.preventDefault(), document.querySelector("main")?.focus())}>To the content</a>
+        <a class="brand" href={addressOf(tenant, "runs")}>Retain</a>
         <nav aria-label="Views">
           {Object.entries(VIEWS).map(([view, title]) => (
-            <a key={view} href={addressOf(place.tenant, view)} aria-current={view === place.view ? "page" : undefined}>{title}</a>
+            <a key={view} href={addressOf(tenant, view, undefined, TIMED.has(view) ? at : {})} aria-current={view === here ? "page" : undefined}>{title}</a>
           ))}
         </nav>
-        <Tenants place={place} />
+        <Tenants retain={retain} place={place} />
+        {access && <span class="who" title={access.name}>{access.role}</span>}
       </header>
-      <main>
-        <View key={`${place.tenant} ${place.view} ${place.id}`} place={place} />
+      <main id="content" tabIndex={-1}>
+        {own !== undefined && "error" in own ? <Failure error={own.error} /> : <View key={`${tenant} ${place.view} ${place.id}`} retain={retain} place={place} />}
       </main>
-    </>
+    </Allowed.Provider>
   );
 }
 

@@ -1,9 +1,9 @@
 /** Where somebody is in the console: what the part of the address after `#` says. */
 export interface Place {
   tenant: string;
-  /** `runs`, `people`, `memory`, `recall`, `evaluations` or `operations`. */
+  /** `runs`, `people`, `memory`, `recall`, `evaluations`, `datasets` or `operations`. */
   view: string;
-  /** Of what is shown alone: a run, a user, a memory, the run of an evaluation. */
+  /** Of what is shown alone: a run, a user, a memory, the run of an evaluation, a dataset. */
   id: string | undefined;
   /** Conditions of a list, or fields of a form. */
   query: Record<string, string>;
@@ -12,13 +12,22 @@ export interface Place {
 /** Read `#/tenant/view/id?name=value`. Without a tenant it is `default`, without a view the runs. */
 export function placeOf(hash: string): Place {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
-  const [tenant, view, id] = path.split("/").map(decodeURIComponent);
+  const [tenant, view, id] = path.split("/").map(decoded);
   return {
     tenant: tenant || "default",
     view: view || "runs",
     id: id || undefined,
     query: Object.fromEntries(new URLSearchParams(query)),
   };
+}
+
+/** Return a part of an address as it was before it was encoded. One that somebody mistyped stays as it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 /** Return the address of a place. Empty conditions are left out. */

@@ -15,3 +15,19 @@ export function duration(ms: number): string {
 export function text(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }
+
+/** Return a cost as text, to the digits that it needs. */
+export function cost(of: { value: number; currency: string } | null | undefined): string {
+  if (!of) return "no price";
+  return `${of.value.toLocaleString(undefined, { maximumSignificantDigits: 3 })} ${of.currency}`;
+}
+
+/** Return a number with its noun: `1 turn`, `2,000 turns`. */
+export function counted(number: number, one: string, many = `${one}s`): string {
+  return `${number.toLocaleString()} ${number === 1 ? one : many}`;
+}
+
+/** Return the name of a field as words. */
+export function words(name: string): string {
+  return name.replaceAll("_", " ");
+}

@@ -4,7 +4,25 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-const { addressOf, asOperator, changesOf, lanesOf, placeOf, scale, stepsOf } = await import(process.env.BUNDLE);
+const {
+  addressOf,
+  asOperator,
+  axisOf,
+  bodyOf,
+  caseOf,
+  changesOf,
+  conditionsIn,
+  delegatesOf,
+  idOf,
+  lanesOf,
+  offsetsOf,
+  partsOf,
+  placeOf,
+  restoring,
+  rowsBetween,
+  stepsOf,
+  turnsBefore,
+} = await import(process.env.BUNDLE);
 
 const event = (seq, kind, at_ms, data = {}) => ({ seq, turn: 1, kind, at_ms, data: { turn: 1, ...data } });
 
@@ -54,29 +72,133 @@ test("what a run took over from another one is marked", () => {
   ]);
 });
 
-test("what a crash interrupted stays open, and is no part of what follows", () => {
+test("what a crash interrupted is marked, and is no part of what follows", () => {
   const steps = stepsOf([
     event(1, "tool_called", 0, { index: 0, name: "a" }),
-    event(2, "run_recovered", 50, { times: 1 }),
-    event(3, "tool_called", 60, { index: 0, name: "a" }),
-    event(4, "tool_answered", 70, { index: 0, name: "a" }),
+    event(2, "approval_requested", 1, { index: 1, name: "b" }),
+    event(3, "run_recovered", 50, { times: 1 }),
+    event(4, "tool_called", 60, { index: 0, name: "a" }),
+    event(5, "tool_answered", 70, { index: 0, name: "a" }),
+    event(6, "approval_answered", 80, { index: 1, approved: true }),
   ]);
-  assert.deepEqual(steps.map((step) => step.toMs), [undefined, 50, 70]);
+  assert.deepEqual(
+    steps.map(({ kind, interrupted, toMs }) => [kind, interrupted, toMs]),
+    [
+      ["tool", true, undefined],
+      ["approval", false, 80],
+      ["crash", false, 50],
+      ["tool", false, 70],
+    ],
+  );
 });
 
-test("a long pause is folded, and everything stays within the width", () => {
+test("repeated calls are counted in the row of their call", () => {
+  const steps = stepsOf([
+    event(1, "model_asked", 0),
+    event(2, "call_retried", 1, { index: null, code: "upstream_unavailable", delay_ms: 5 }),
+    event(3, "model_unavailable", 2, { code: "upstream_unavailable" }),
+    event(4, "model_answered", 9),
+    event(5, "tool_called", 10, { index: 0, name: "a" }),
+    event(6, "call_retried", 11, { index: 0, code: "x", delay_ms: 5 }),
+    event(7, "tool_answered", 12, { index: 0, name: "a" }),
+  ]);
+  assert.deepEqual(steps.map(({ kind, retries, events }) => [kind, retries, events.length]), [
+    ["model", 2, 4],
+    ["tool", 1, 3],
+  ]);
+});
+
+test("a long pause is folded, and everything stays within the width and in its order", () => {
   const steps = stepsOf([
     event(1, "model_asked", 0),
     event(2, "model_answered", 100),
-    event(3, "approval_requested", 100, { index: 0, name: "a" }),
-    event(4, "approval_answered", 200, { index: 0, approved: true }),
-    event(5, "model_asked", 3_600_000),
-    event(6, "model_answered", 3_600_100),
+    event(3, "model_asked", 3_600_000),
+    event(4, "model_answered", 3_600_100),
   ]);
-  const drawn = scale(steps, 0);
-  assert.deepEqual(drawn.map((one) => one.folded), [false, false, true]);
-  assert.ok(drawn.every(({ from, to }) => from >= 0 && from <= to && to <= 1));
-  assert.ok(drawn[2].from - drawn[1].to < 0.2);
+  const { x, folds, wholeMs, busyMs } = axisOf(steps, 0);
+  const drawn = [0, 100, 1_000_000, 3_600_000, 3_600_100].map(x);
+  assert.deepEqual(drawn, drawn.toSorted((one, other) => one - other));
+  assert.ok(drawn.every((one) => one >= 0 && one <= 1));
+  assert.ok(drawn[3] - drawn[1] < 0.2);
+  assert.deepEqual(folds.map(({ ms }) => ms), [3_599_900]);
+  assert.deepEqual([wholeMs, busyMs], [3_600_100, 200]);
+  assert.deepEqual(axisOf([], 0).folds, []);
+});
+
+test("delegated runs belong to the calls that began them, by agent and order", () => {
+  const call = (seq, agent) => event(seq, "tool_called", seq, { index: seq, name: "delegate", arguments: { agent } });
+  const run = { delegated: [{ run_id: "1", agent_type: "a" }, { run_id: "2", agent_type: "b" }, { run_id: "3", agent_type: "a" }] };
+  assert.deepEqual([...delegatesOf(run, stepsOf([call(1, "a"), call(2, "a"), call(3, "b"), call(4, "c")]))], [
+    [1, "1"],
+    [2, "3"],
+    [3, "2"],
+  ]);
+});
+
+test("a later turn reads what the earlier ones answered, without those that were cut", () => {
+  const turn = (number, seq) => [
+    { seq, turn: number, kind: "model_asked", at_ms: seq, data: { turn: number, cut: number === 3 ? [1] : [] } },
+    { seq: seq + 1, turn: number, kind: "model_answered", at_ms: seq + 1, data: { turn: number, content: `answer ${number}`, calls: [] } },
+  ];
+  const events = [...turn(1, 1), ...turn(2, 3), ...turn(3, 5)];
+  const last = stepsOf(events).at(-1);
+  assert.deepEqual(turnsBefore(events, last).map(({ role, content }) => [role, content]), [
+    ["memory", "turns 1"],
+    ["assistant", "answer 2"],
+  ]);
+});
+
+test("only the rows near the window are drawn, whatever the heights", () => {
+  const keys = Array.from({ length: 1_000 }, (_, at) => at);
+  const offsets = offsetsOf(keys, new Map([[3, 500]]), 30);
+  assert.equal(offsets.at(-1), 999 * 30 + 500);
+  assert.deepEqual(rowsBetween(offsets, 0, 100), [0, 4]);
+  assert.deepEqual(rowsBetween(offsets, 300, 320), [3, 4]);
+  const [first, end] = rowsBetween(offsets, 15_000, 15_600);
+  assert.ok(first > 400 && end - first < 30);
+  assert.deepEqual(rowsBetween(offsets, 1e9, 1e9 + 1), [999, 1000]);
+  assert.deepEqual(rowsBetween(offsetsOf([], new Map(), 30), -600, 600), [0, 0]);
+});
+
+test("a version is restored by what differs from it, of the fields that can be edited", () => {
+  const events = [
+    { data: { content: "a", metadata: { x: 1 }, valid_from_ms: 1 } },
+    { data: { content: "b", valid_to_ms: 5 } },
+    { data: { metadata: { x: 2 } } },
+  ];
+  const present = { content: "b", metadata: { x: 2 }, valid_from_ms: 1 };
+  assert.deepEqual(restoring(events, 0, present), { content: "a", metadata: { x: 1 } });
+  assert.deepEqual(restoring(events, 1, present), { metadata: { x: 1 } });
+  assert.deepEqual(restoring(events, 2, present), {});
+});
+
+test("the fields of the forms become conditions and bodies, and wrong JSON is refused", () => {
+  assert.deepEqual(conditionsIn({ kind: "task", from_ms: "5", filter: '{"order": 1}' }), { order: 1, kind: "task", recorded_at_ms: { $gte: 5 } });
+  assert.deepEqual(conditionsIn({}), {});
+  for (const wrong of ["[]", "null", "{", "1"]) assert.throws(() => conditionsIn({ filter: wrong }), /JSON object/);
+  const body = bodyOf({ query: "tea", user_id: "ann", min_score: "0.3" }, 7);
+  assert.deepEqual(body, { query: "tea", top_k: 10, min_score: 0.3, explain: true, runners_up: 5, user_id: "ann", as_of_ms: 7 });
+});
+
+test("a case has what was found as fixtures, and what is relevant of them", () => {
+  const found = [
+    { id: "x", content: "one", kind: "fact", metadata: {}, subject: null, predicate: null, object: null, confidence: 1, importance: 0.5 },
+    { id: "y", content: "two", kind: "fact", metadata: {}, subject: "s", predicate: "p", object: "o", confidence: 1, importance: 0.5 },
+  ];
+  const made = caseOf("c", { query: "q", top_k: "3" }, found, new Set(["y"]));
+  assert.deepEqual(made.expected, { memories: { relevant: ["m2"], k: 3 } });
+  assert.deepEqual(made.memories[0], { id: "m1", content: "one", kind: "fact", metadata: {}, confidence: 1, importance: 0.5 });
+  assert.equal(made.memories[1].subject, "s");
+  assert.equal(idOf("Refunds of sara@example.com?"), "refunds-of-sara-example-com");
+  assert.equal(idOf("…"), "case");
+});
+
+test("the parts of a score keep their order, and what is nothing is left out", () => {
+  assert.deepEqual(partsOf({ vector: 1, asking: -0.5, words: 2, dated: 0, exact: 0.0001 }), [["words", 2], ["vector", 1], ["asking", -0.5]]);
+});
+
+test("an address that somebody mistyped is read all the same", () => {
+  assert.equal(placeOf("#/acme/people/50%").id, "50%");
 });
 
 test("the changes of a memory are what an event set to another value", () => {

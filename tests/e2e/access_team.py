@@ -58,6 +58,15 @@ class Deployment:
         given = {**self._token(by), **(headers or {})}
         return self._client.request(method, path, json=content, content=body, headers=given)
 
+    @property
+    def base_url(self) -> str:
+        """Where it answers, without a trailing slash."""
+        return str(self._client.base_url).rstrip("/")
+
+    def signed_in(self, person: str) -> dict[str, str]:
+        """Return the header with which Access lets this person through."""
+        return self._token(person)
+
     def ask_without(self, method: str, path: str, content: object = None, **headers: str) -> httpx.Response:
         """Send a request without a token."""
         return self._client.request(method, path, json=content, headers=headers)

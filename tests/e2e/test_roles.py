@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import httpx
 import pytest
+from playwright.sync_api import expect
 
 from tests.e2e.access_team import Deployment, deployment
 from tests.e2e.local_state import LocalState
+from tests.support.browser import browsing
 
 pytestmark = pytest.mark.workerd
 
@@ -99,3 +101,32 @@ def test_a_role_that_is_taken_away_is_gone(deployed: Deployment) -> None:
     assert deployed.ask("GET", MEMORIES, by=person).status_code == 200
     assert deployed.ask("DELETE", path, by=PEOPLE["owner"]).status_code == 204
     assert refused(deployed.ask("GET", MEMORIES, by=person))
+
+
+@pytest.mark.parametrize(
+    ("role", "may"), [("viewer", ()), ("operator", ("Save", "Delete …")), ("owner", ("Save", "Delete …"))]
+)
+def test_the_console_offers_what_the_role_allows_alone(deployed: Deployment, role: str, may: Sequence[str]) -> None:
+    stored = deployed.ask(
+        "POST", MEMORIES, {"content": "Ada drinks tea.", "subject": "ada", "predicate": "drinks"}
+    ).json()
+    deployed.ask("PUT", "/admin/tenants/acme/users/ada", {"name": "Ada"})
+    with browsing() as browser:
+        browser.context.set_extra_http_headers(deployed.signed_in(PEOPLE[role]))
+        browser.do(f"open {deployed.base_url}/console#/acme/memory/{stored['id']}")
+        page = browser.tab
+        expect(page.get_by_role("heading", name="History")).to_be_visible()
+        expect(page.locator("header .who")).to_have_text(role)
+        for name in ("Save", "Delete …"):
+            expect(page.get_by_role("button", name=name, exact=True)).to_have_count(int(name in may))
+        expect(page.get_by_role("button", name="Erase everything about ada …")).to_have_count(int(role == "owner"))
+        page.get_by_role("link", name="Operations").click()
+        expect(page.get_by_role("heading", name="Erasures")).to_be_visible()
+        expect(page.get_by_role("heading", name="Keys")).to_have_count(int(role == "owner"))
+        expect(page.get_by_role("heading", name="Migration of keys")).to_have_count(0)
+        page.goto(f"{deployed.base_url}/console#/acme/people/ada")
+        expect(page.get_by_role("heading", name="Facts over time")).to_be_visible()
+        expect(page.get_by_role("button", name="Forget")).to_have_count(int(role == "owner"))
+        page.goto(f"{deployed.base_url}/console#/other/runs")
+        expect(page.get_by_role("alert").first).to_contain_text("role_required")
+        assert all("403" in error for error in browser.errors), browser.errors

@@ -1,28 +1,42 @@
 import { Pages, type Retain, type Schemas } from "retain-client";
 
-import { More, newest, Show, useLoaded } from "../loading.tsx";
+import { More, newest, Nothing, Show, useLoaded } from "../loading.tsx";
 import { addressOf, type Place } from "../place.ts";
-import { time } from "../shown.ts";
+import { counted, time } from "../shown.ts";
+import { Trend } from "./trend.tsx";
 
-/** The runs of evaluations of a tenant, the newest first, each with the way to compare it with the one before. */
+/** The datasets of a tenant, each with its trend; and the runs, the newest first, each with the way to compare it. */
 export function EvaluationsView({ retain, place }: { retain: Retain; place: Place }) {
-  const found = useLoaded(() => {
+  const found = useLoaded(async () => {
     const path = { tenant: retain.tenant };
-    return newest(
-      new Pages(async (cursor) => {
-        const page = (await retain.api.GET("/v1/tenants/{tenant}/evals/runs", { params: { path, query: cursor } })).data!;
-        return [page.runs, page.cursor];
-      }),
-    );
+    const [datasets, runs] = await Promise.all([
+      retain.api.GET("/v1/tenants/{tenant}/evals/datasets", { params: { path, query: { limit: 200 } } }),
+      newest(runsOf(retain)),
+    ]);
+    return { datasets: datasets.data!.datasets, runs };
   }, []);
   return (
     <>
       <h1>Evaluations</h1>
       <Show of={found}>
-        {([runs, more]) => (
+        {({ datasets, runs: [runs, more] }) => (
           <>
-            {runs.length === 0 && <p class="quiet">No dataset was run yet.</p>}
-            <ul class="rows">{runs.map((run, at) => <Row key={run.run_id} place={place} run={run} before={earlier(runs, at)} />)}</ul>
+            <h2>Datasets</h2>
+            {datasets.length === 0 && <Nothing>There is no dataset. Put one, or add a case in Recall.</Nothing>}
+            <ul class="datasets">
+              {datasets.map((one) => (
+                <li key={one.name}>
+                  <p>
+                    <a href={addressOf(place.tenant, "datasets", one.name)}><b>{one.name}</b></a> <span class="quiet">{counted(one.cases, "case")} for {targetOf(one.target)}</span>
+                  </p>
+                  {one.description && <p>{one.description}</p>}
+                  <Trend tenant={place.tenant} runs={runs.filter((run) => run.dataset === one.name)} />
+                </li>
+              ))}
+            </ul>
+            <h2>Runs</h2>
+            {runs.length === 0 && <Nothing>No dataset was run yet.</Nothing>}
+            <ul class="rows evaluations">{runs.map((run, at) => <Row key={run.run_id} place={place} run={run} before={earlier(runs, at)} />)}</ul>
             <More of={more} />
           </>
         )}
@@ -31,22 +45,39 @@ export function EvaluationsView({ retain, place }: { retain: Retain; place: Plac
   );
 }
 
+/** Return the runs over the datasets of a tenant, or over one, the newest first. */
+export function runsOf(retain: Retain, dataset?: string): Pages<Schemas["ListedEvaluation"]> {
+  return new Pages(async (cursor) => {
+    const query = { ...cursor, ...(dataset !== undefined && { dataset }) };
+    const page = (await retain.api.GET("/v1/tenants/{tenant}/evals/runs", { params: { path: { tenant: retain.tenant }, query } })).data!;
+    return [page.runs, page.cursor];
+  });
+}
+
+/** Return what a dataset evaluates, in words. */
+export function targetOf(target: Record<string, unknown>): string {
+  if (typeof target.agent === "string") return target.agent;
+  const { agent_type, house } = (target.recall ?? {}) as { agent_type?: string; house?: string };
+  return `recall as ${agent_type ?? house ?? "the tenant"}`;
+}
+
 /** Return the run of the same version of the dataset that came before. */
-function earlier(runs: readonly Schemas["ListedEvaluation"][], at: number): Schemas["ListedEvaluation"] | undefined {
+export function earlier(runs: readonly Schemas["ListedEvaluation"][], at: number): Schemas["ListedEvaluation"] | undefined {
   const { dataset, version } = runs[at]!;
   return runs.slice(at + 1).find((run) => run.dataset === dataset && run.version === version && run.state === "completed");
 }
 
-function Row({ place, run, before }: { place: Place; run: Schemas["ListedEvaluation"]; before: Schemas["ListedEvaluation"] | undefined }) {
+/** One run in a list. before: with which it is compared. */
+export function Row({ place, run, before }: { place: Place; run: Schemas["ListedEvaluation"]; before: Schemas["ListedEvaluation"] | undefined }) {
   const share = run.total === 0 ? 0 : (run.passed / run.total) * 100;
   return (
     <li>
       <a href={addressOf(place.tenant, "evaluations", run.run_id, { against: before?.run_id })}><b>{run.dataset}</b></a>
       <span>{run.passed} of {run.total} passed{run.errored > 0 && `, ${run.errored} errored`}</span>
       <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
-        <rect class="failed" width="100" height="4" /><rect class="tool" width={share} height="4" />
+        <rect class="failed" y="0.5" width="100" height="3" /><rect class="tool" y="0.5" width={share} height="3" />
       </svg>
-      <time>{time(run.created_at_ms)} <span class={`status ${run.state}`}>{run.state}</span></time>
+      <span><time>{time(run.created_at_ms)}</time> <span class={`status ${run.state}`}>{run.state}</span></span>
     </li>
   );
 }

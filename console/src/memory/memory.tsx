@@ -1,63 +1,131 @@
 import { useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
-import { Failure, Show, useLoaded } from "../loading.tsx";
-import { addressOf } from "../place.ts";
-import { time } from "../shown.ts";
-import { History } from "./history.tsx";
+import { useMay } from "../access.tsx";
+import { AsOf, asOf } from "../asof.tsx";
+import { Nothing, Show, useActions, useLoaded } from "../loading.tsx";
+import { addressOf, type Place } from "../place.ts";
+import { text, time } from "../shown.ts";
+import { foldOf, History } from "./history.tsx";
 import { Near } from "./near.tsx";
+import { Removal } from "./removal.tsx";
+import { SameFact } from "./same-fact.tsx";
 
 /** One memory: what it says, where it comes from, and what became of it. */
-export function MemoryView({ retain, id }: { retain: Retain; id: string }) {
+export function MemoryView({ retain, place, id }: { retain: Retain; place: Place; id: string }) {
+  const may = useMay();
   const [changes, setChanges] = useState(0);
-  const found = useLoaded(() => retain.memories.get(id), [id, changes]);
+  const changed = () => setChanges(changes + 1);
+  const [failure, act] = useActions(changed);
+  const found = useLoaded(() => withEvents(retain, id), [id, changes]);
+  const at = asOf(place);
+  const edit = (fields: Record<string, unknown>) => act(() => retain.memories.update(id, fields as Schemas["EditBody"]));
   return (
-    <Show of={found}>
-      {(memory) => (
-        <>
-          <h1>Memory</h1>
-          <Content retain={retain} memory={memory} changed={() => setChanges(changes + 1)} />
-          <dl class="facts">
-            <dt>Id</dt><dd><code>{memory.id}</code></dd>
-            <dt>Belongs to</dt><dd>{memory.scope_id}</dd>
-            <dt>Kind</dt><dd>{memory.kind}</dd>
-            {memory.subject !== null && <><dt>Fact</dt><dd>{memory.subject}, {memory.predicate}, {memory.object}</dd></>}
-            <dt>Valid</dt><dd>from {time(memory.valid_from_ms)}{memory.valid_to_ms !== null && ` to ${time(memory.valid_to_ms)}`}</dd>
-            <dt>Source</dt><dd><Source memory={memory} /></dd>
-            {memory.superseded_by !== null && (
-              <><dt>Replaced by</dt><dd><a href={addressOf(memory.tenant_id, "memory", memory.superseded_by)}>{memory.superseded_by}</a></dd></>
-            )}
-          </dl>
-          <Near retain={retain} memory={memory} />
-          <h2>History</h2>
-          <History events={memory.events} />
-        </>
-      )}
-    </Show>
+    <>
+      <h1>Memory</h1>
+      <AsOf retain={retain} place={place} />
+      <Show of={found}>
+        {(memory) => (
+          <>
+            {at === undefined ? <Content memory={memory} edit={may("update_memory") ? edit : undefined} /> : <Then memory={memory} atMs={at} />}
+            {failure}
+            <Facts memory={memory} />
+            {memory.subject !== null && memory.predicate !== null && <SameFact retain={retain} memory={memory} />}
+            <h2>History</h2>
+            <History memory={memory} restore={may("update_memory") ? edit : undefined} />
+            <Near retain={retain} memory={memory} atMs={at} />
+            <Removal retain={retain} memory={memory} />
+          </>
+        )}
+      </Show>
+    </>
   );
 }
 
-function Source({ memory }: { memory: Schemas["MemoryWithEvents"] }) {
-  const run = memory.source.run_id;
-  if (typeof run === "string") return <a href={addressOf(memory.tenant_id, "runs", run)}>the run {run}</a>;
-  return <code>{JSON.stringify(memory.source)}</code>;
+/** Return a memory with all of its events. */
+async function withEvents(retain: Retain, id: string): Promise<Schemas["MemoryWithEvents"]> {
+  const path = { tenant: retain.tenant, id };
+  const memory = await retain.memories.get(id);
+  for (let { cursor } = memory; cursor !== null; ) {
+    const page = (await retain.api.GET("/v1/tenants/{tenant}/memories/{id}", { params: { path, query: { cursor } } })).data!;
+    memory.events.push(...page.events);
+    cursor = page.cursor;
+  }
+  return memory;
 }
 
-/** What it says, which an operator may change or delete. */
-function Content({ retain, memory, changed }: { retain: Retain; memory: Schemas["MemoryWithEvents"]; changed: () => void }) {
-  const [error, setError] = useState<unknown>(undefined);
+function Facts({ memory }: { memory: Schemas["MemoryWithEvents"] }) {
+  const { tenant_id, utterance } = memory;
+  return (
+    <dl class="facts">
+      <dt>Id</dt><dd><code>{memory.id}</code></dd>
+      <dt>Belongs to</dt><dd>{memory.scope_id}</dd>
+      <dt>Kind</dt><dd>{memory.kind}, confidence {memory.confidence}, importance {memory.importance}</dd>
+      {memory.subject !== null && <><dt>Fact</dt><dd>{memory.subject}, {memory.predicate}, {memory.object}</dd></>}
+      {Object.keys(memory.metadata).length > 0 && <><dt>Metadata</dt><dd><code>{JSON.stringify(memory.metadata)}</code></dd></>}
+      <dt>Valid</dt><dd>from {time(memory.valid_from_ms)}{memory.valid_to_ms !== null && ` to ${time(memory.valid_to_ms)}`}</dd>
+      {memory.expires_at_ms !== null && <><dt>Expires</dt><dd>{time(memory.expires_at_ms)}</dd></>}
+      <dt>Source</dt><dd><Source memory={memory} /></dd>
+      {utterance !== null && (
+        <><dt>Said</dt><dd>by {utterance.speaker || "somebody"} in {utterance.conversation}, message {utterance.position}{utterance.at_ms !== null && `, ${time(utterance.at_ms)}`}</dd></>
+      )}
+      {memory.superseded_by !== null && (
+        <><dt>Replaced by</dt><dd><a href={addressOf(tenant_id, "memory", memory.superseded_by)}>{memory.superseded_by}</a></dd></>
+      )}
+    </dl>
+  );
+}
+
+interface Origin {
+  origin?: string;
+  by?: string;
+  run_id?: string;
+  message?: string;
+  record_id?: string;
+}
+
+function Source({ memory }: { memory: Schemas["MemoryWithEvents"] }) {
+  const { origin, by, run_id, message, record_id } = memory.source as Origin;
+  const view = (name: string, id: string) => addressOf(memory.tenant_id, name, id);
+  return (
+    <>
+      {[origin, by].filter(Boolean).join(" ")}
+      {run_id !== undefined && <>, <a href={view("runs", run_id)}>the run {run_id}</a></>}
+      {record_id !== undefined && <>, <a href={view("memory", record_id)}>{message === undefined ? `the memory ${record_id}` : `the message ${message}`}</a></>}
+      {record_id === undefined && message !== undefined && <>, the message {message}</>}
+    </>
+  );
+}
+
+/** What it said at an earlier time, by its events. */
+function Then({ memory, atMs }: { memory: Schemas["MemoryWithEvents"]; atMs: number }) {
+  const events = memory.events.filter((event) => event.at_ms <= atMs);
+  if (events.length === 0) return <Nothing>It was not known then.</Nothing>;
+  const { content, metadata, valid_to_ms } = foldOf(events);
+  return (
+    <>
+      <p class="then">{text(content)}</p>
+      <p class="quiet">
+        as it was known then{typeof valid_to_ms === "number" && valid_to_ms <= atMs && ", closed"}
+        {metadata !== undefined && Object.keys(metadata as object).length > 0 && <>, <code>{JSON.stringify(metadata)}</code></>}
+      </p>
+    </>
+  );
+}
+
+/** What it says, which an operator may change. */
+function Content({ memory, edit }: { memory: Schemas["MemoryWithEvents"]; edit: ((fields: Record<string, unknown>) => () => void) | undefined }) {
   const [edited, setEdited] = useState(memory.content);
-  const act = (action: () => Promise<unknown>, then: () => void) => () => action().then(then, setError);
-  const gone = () => (location.hash = addressOf(memory.tenant_id, "memory"));
-  const remove = () => confirm("Delete this memory? It is no longer found, and its history stays.") && act(() => retain.memories.delete(memory.id), gone)();
+  if (edit === undefined) return <p class="then">{memory.content}</p>;
   return (
     <>
       <label class="wide">Content <textarea rows={3} value={edited} onInput={(event) => setEdited(event.currentTarget.value)} /></label>
       <p class="actions">
-        <button disabled={edited === memory.content} onClick={act(() => retain.memories.update(memory.id, { content: edited }), changed)}>Save</button>
-        <button onClick={remove}>Delete</button>
+        <button class="primary" disabled={edited === memory.content} onClick={edit({ content: edited })}>Save</button>
+        {memory.valid_to_ms === null
+          ? <button onClick={edit({ valid_to_ms: Date.now() })}>Close: it is no longer so</button>
+          : <button onClick={edit({ valid_to_ms: null })}>Open again</button>}
       </p>
-      {error !== undefined && <Failure error={error} />}
     </>
   );
 }

@@ -1,6 +1,7 @@
 import type { Retain, Schemas } from "retain-client";
 
-import { More, newest, Show, useLoaded } from "../loading.tsx";
+import { More, newest, Nothing, Show, useLoaded } from "../loading.tsx";
+import { cost } from "../shown.ts";
 
 /** What the tenant's runs spent, by day, agent and model, the newest first. */
 export function Costs({ retain }: { retain: Retain }) {
@@ -13,16 +14,16 @@ export function Costs({ retain }: { retain: Retain }) {
           const most = Math.max(1, ...costs.map(tokens));
           return (
             <>
-              {costs.length === 0 && <p class="quiet">Nothing was spent.</p>}
+              {costs.length === 0 && <Nothing>Nothing was spent.</Nothing>}
               <ul class="rows">
                 {costs.map((one) => (
                   <li key={`${one.day} ${one.agent_type} ${one.model}`}>
                     <span>{one.day} <b>{one.agent_type}</b> <span class="quiet">{one.model}</span></span>
-                    <span>{tokens(one)} tokens</span>
+                    <span>{tokens(one).toLocaleString()} tokens</span>
                     <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
                       <rect class="model" width={(tokens(one) / most) * 100} y="0.5" height="3" />
                     </svg>
-                    <span class="number">{one.cost === null ? "no price" : `${one.cost.value.toFixed(4)} ${one.cost.currency}`}</span>
+                    <span class="number">{cost(one.cost)}</span>
                   </li>
                 ))}
               </ul>

@@ -1,12 +1,14 @@
 import { useState } from "preact/hooks";
 import { Pages, type Retain } from "retain-client";
 
-import { Failure, More, newest, Show, useLoaded } from "../loading.tsx";
+import { useMay } from "../access.tsx";
+import { Failure, More, newest, Nothing, Show, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { time } from "../shown.ts";
 
 /** What was given up in this tenant and is still parked, to be done again or dismissed. */
 export function GivenUp({ retain }: { retain: Retain }) {
+  const may = useMay();
   const [changes, setChanges] = useState(0);
   const [error, setError] = useState<unknown>(undefined);
   const found = useLoaded(() => {
@@ -27,15 +29,15 @@ export function GivenUp({ retain }: { retain: Retain }) {
       <Show of={found}>
         {([errors, more]) => (
           <>
-            {errors.length === 0 && <p class="quiet">Nothing was given up.</p>}
+            {errors.length === 0 && <Nothing>Nothing was given up.</Nothing>}
             <ul class="rows">
               {errors.map((one) => (
                 <li key={one.error_id}>
                   <span><b>{one.code}</b> {one.stage}, {one.attempts} attempts</span>
                   <span>{one.run_id !== null && <a href={addressOf(retain.tenant, "runs", one.run_id)}>{one.agent_type}</a>}</span>
                   <span class="actions">
-                    <button onClick={settle(one.error_id, "/admin/errors/{error_id}/replay")}>Replay</button>
-                    <button onClick={settle(one.error_id, "/admin/errors/{error_id}/dismiss")}>Dismiss</button>
+                    {may("replay_error") && <button onClick={settle(one.error_id, "/admin/errors/{error_id}/replay")}>Replay</button>}
+                    {may("dismiss_error") && <button onClick={settle(one.error_id, "/admin/errors/{error_id}/dismiss")}>Dismiss</button>}
                   </span>
                   <time>{time(one.last_at_ms)}</time>
                 </li>

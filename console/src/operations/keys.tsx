@@ -1,6 +1,6 @@
 import { Pages, type Retain, type Schemas } from "retain-client";
 
-import { More, newest, Show, useLoaded } from "../loading.tsx";
+import { More, newest, Nothing, Show, useLoaded } from "../loading.tsx";
 import { time } from "../shown.ts";
 
 /** The keys of the tenant's applications, the newest first. */
@@ -20,7 +20,7 @@ export function Keys({ retain }: { retain: Retain }) {
       <Show of={found}>
         {([keys, more]) => (
           <>
-            {keys.length === 0 && <p class="quiet">No application has a key.</p>}
+            {keys.length === 0 && <Nothing>No application has a key.</Nothing>}
             <ul class="rows">
               {keys.map((key) => (
                 <li key={key.key_id}>

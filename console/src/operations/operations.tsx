@@ -1,11 +1,16 @@
 import type { Retain } from "retain-client";
 
+import { type Operation, useMay } from "../access.tsx";
 import { Show, useLoaded } from "../loading.tsx";
+import type { Place } from "../place.ts";
 import { Costs } from "./costs.tsx";
+import { Debts } from "./debts.tsx";
 import { GivenUp } from "./given-up.tsx";
 import { History } from "./history.tsx";
 import { Keys } from "./keys.tsx";
+import { Migration } from "./migration.tsx";
 import { Quotas } from "./quotas.tsx";
+import { Receipts } from "./receipts.tsx";
 import { Schedules } from "./schedules.tsx";
 import { Webhooks } from "./webhooks.tsx";
 
@@ -18,28 +23,39 @@ interface Readiness {
   stores?: Record<string, string>;
 }
 
-/** Whether the system is well, what it gave up, and who may reach it. */
-export function OperationsView({ retain }: { retain: Retain }) {
+/** The parts, each with the operation without which nothing of it can be seen. */
+const PARTS: [Operation, (props: { retain: Retain }) => preact.JSX.Element][] = [
+  ["list_errors", GivenUp],
+  ["list_debts", Debts],
+  ["list_schedules", Schedules],
+  ["get_quotas", Quotas],
+  ["list_costs", Costs],
+  ["list_keys", Keys],
+  ["list_webhooks", Webhooks],
+  ["list_erasure_receipts", Receipts],
+  ["verify_history", History],
+  ["get_key_migration", Migration],
+];
+
+/** Whether the system is well, what it gave up or still owes, what is left of its limits, and who may reach it. */
+export function OperationsView({ retain }: { retain: Retain; place: Place }) {
+  const may = useMay();
   const ready = useLoaded(async () => (await fetch("/readyz")).json() as Promise<Readiness>, [], REFRESH_MS);
   return (
     <>
       <h1>Operations</h1>
-      <h2>Ready</h2>
-      <Show of={ready}>
-        {({ status, version, stores }) => (
-          <dl class="facts">
-            <dt>Status</dt><dd>{status}, version {version}</dd>
-            {Object.entries(stores ?? {}).map(([store, state]) => <><dt>{store}</dt><dd>{state}</dd></>)}
-          </dl>
-        )}
-      </Show>
-      <GivenUp retain={retain} />
-      <Schedules retain={retain} />
-      <Quotas retain={retain} />
-      <Costs retain={retain} />
-      <Keys retain={retain} />
-      <Webhooks retain={retain} />
-      <History retain={retain} />
+      <section class="part">
+        <h2>Ready</h2>
+        <Show of={ready}>
+          {({ status, version, stores }) => (
+            <p>
+              <span class={`status ${status === "ready" ? "completed" : "failed"}`}>{status}, version {version}</span>{" "}
+              {Object.entries(stores ?? {}).map(([store, state]) => <span key={store} class={`chip ${state === "ok" ? "" : "failure"}`}>{store}: {state}</span>)}
+            </p>
+          )}
+        </Show>
+      </section>
+      {PARTS.map(([operation, Part]) => may(operation) && <section key={operation} class="part"><Part retain={retain} /></section>)}
     </>
   );
 }

@@ -8,15 +8,20 @@ const NAMES = { memories: "Memories", runs_a_day: "Runs today", tokens_a_day: "T
 export function Quotas({ retain }: { retain: Retain }) {
   const found = useLoaded(async () => {
     const params = { path: { tenant: retain.tenant } };
-    return (await retain.api.GET("/v1/tenants/{tenant}/quotas", { params })).data!;
+    const [quotas, tenant] = await Promise.all([
+      retain.api.GET("/v1/tenants/{tenant}/quotas", { params }),
+      retain.api.GET("/v1/tenants/{tenant}", { params }),
+    ]);
+    return { quotas: quotas.data!, perUser: tenant.data!.max_memories_per_user };
   }, []);
   return (
     <>
-      <h2>Quotas</h2>
+      <h2>Limits and quotas</h2>
       <Show of={found}>
-        {(quotas) => (
+        {({ quotas, perUser }) => (
           <ul class="rows">
             {(Object.keys(NAMES) as (keyof typeof NAMES)[]).map((name) => <Row key={name} name={NAMES[name]} of={quotas[name]} />)}
+            <li><b>Memories of each user</b><span>{perUser === null ? "without a limit" : `at most ${perUser.toLocaleString()}`}</span><span /><span /></li>
           </ul>
         )}
       </Show>

@@ -1,7 +1,9 @@
 import { useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
-import { Failure, More, newest, Show, useLoaded } from "../loading.tsx";
+import { useMay } from "../access.tsx";
+import { Confirmed } from "../form.tsx";
+import { Failure, More, newest, Nothing, Show, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { text, time } from "../shown.ts";
 
@@ -9,11 +11,11 @@ const REFRESH_MS = 10_000;
 
 /** The schedules of the tenant, the newest first: paused, resumed, or deleted. */
 export function Schedules({ retain }: { retain: Retain }) {
+  const may = useMay();
   const [changes, setChanges] = useState(0);
   const [error, setError] = useState<unknown>(undefined);
   const found = useLoaded(() => newest(retain.schedules.list()), [changes], REFRESH_MS);
   const act = (action: () => Promise<unknown>) => () => action().then(() => setChanges(changes + 1), setError);
-  const remove = (id: string) => () => confirm("Delete this schedule? Its runs stay.") && act(() => retain.schedules.delete(id))();
   return (
     <>
       <h2>Schedules</h2>
@@ -21,16 +23,16 @@ export function Schedules({ retain }: { retain: Retain }) {
       <Show of={found}>
         {([schedules, more]) => (
           <>
-            {schedules.length === 0 && <p class="quiet">Nothing is scheduled.</p>}
+            {schedules.length === 0 && <Nothing>Nothing is scheduled.</Nothing>}
             <ul class="rows">
               {schedules.map((one) => (
                 <li key={one.schedule_id}>
                   <span><b>{one.agent_type}</b> <span class="quiet">{text(one.input)}</span></span>
                   <span>{whenOf(one)}{one.last_error !== null && <span class="failure"> {one.last_error}</span>}</span>
                   <span class="actions">
-                    {one.state === "active" && <button onClick={act(() => retain.schedules.pause(one.schedule_id))}>Pause</button>}
-                    {one.state === "paused" && <button onClick={act(() => retain.schedules.resume(one.schedule_id))}>Resume</button>}
-                    <button onClick={remove(one.schedule_id)}>Delete</button>
+                    {one.state === "active" && may("change_schedule") && <button onClick={act(() => retain.schedules.pause(one.schedule_id))}>Pause</button>}
+                    {one.state === "paused" && may("change_schedule") && <button onClick={act(() => retain.schedules.resume(one.schedule_id))}>Resume</button>}
+                    {may("delete_schedule") && <Confirmed name="Delete" act={act(() => retain.schedules.delete(one.schedule_id))}><p>It begins no more runs. Those that it began stay.</p></Confirmed>}
                   </span>
                   <span>{one.last_run_id !== null && <a href={addressOf(retain.tenant, "runs", one.last_run_id)}>last run</a>}</span>
                 </li>

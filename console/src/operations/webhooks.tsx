@@ -1,7 +1,8 @@
 import { useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
-import { Failure, More, newest, Show, useLoaded } from "../loading.tsx";
+import { useMay } from "../access.tsx";
+import { Failure, More, newest, Nothing, Show, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { time } from "../shown.ts";
 
@@ -14,7 +15,7 @@ export function Webhooks({ retain }: { retain: Retain }) {
       <Show of={found}>
         {(webhooks) => (
           <>
-            {webhooks.length === 0 && <p class="quiet">No application hears of runs.</p>}
+            {webhooks.length === 0 && <Nothing>No application hears of runs.</Nothing>}
             {webhooks.map((webhook) => <Webhook key={webhook.webhook_id} retain={retain} webhook={webhook} />)}
           </>
         )}
@@ -24,6 +25,7 @@ export function Webhooks({ retain }: { retain: Retain }) {
 }
 
 function Webhook({ retain, webhook }: { retain: Retain; webhook: Schemas["Webhook"] }) {
+  const may = useMay();
   const [changes, setChanges] = useState(0);
   const [error, setError] = useState<unknown>(undefined);
   const found = useLoaded(() => newest(retain.webhooks.deliveries(webhook.webhook_id)), [changes]);
@@ -36,12 +38,13 @@ function Webhook({ retain, webhook }: { retain: Retain; webhook: Schemas["Webhoo
       <Show of={found}>
         {([deliveries, more]) => (
           <>
+            {deliveries.length === 0 && <Nothing>It was sent nothing yet.</Nothing>}
             <ul class="rows">
               {deliveries.map((one) => (
                 <li key={one.message_id}>
                   <a href={addressOf(retain.tenant, "runs", one.run_id)}>{one.event}</a>
                   <span><span class={`status ${one.status === "delivered" ? "completed" : one.status}`}>{one.status}</span> {one.response_status ?? one.error}</span>
-                  <span><button onClick={replay(one.message_id)}>Send again</button></span>
+                  <span>{may("replay_delivery") && <button onClick={replay(one.message_id)}>Send again</button>}</span>
                   <time>{time(one.at_ms)}</time>
                 </li>
               ))}

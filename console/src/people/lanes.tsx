@@ -1,7 +1,7 @@
 import type { Schemas } from "retain-client";
 
 import { addressOf } from "../place.ts";
-import { time } from "../shown.ts";
+import { time, words } from "../shown.ts";
 
 /** What is known of somebody under one predicate, the earliest first. */
 export interface Lane {
@@ -27,27 +27,33 @@ export function Lanes({ lanes, nowMs }: { lanes: readonly Lane[]; nowMs: number 
   const width = Math.max(1, nowMs - start);
   const at = (ms: number) => ((ms - start) / width) * 100;
   return (
-    <ol class="lanes">
-      {lanes.map(({ predicate, facts }) => (
-        <li key={predicate}>
-          <b>{predicate.replaceAll("_", " ")}</b>
-          <ol>
-            {facts.map((fact) => {
-              const from = Math.min(98, at(fact.valid_from_ms));
-              const until = Math.min(100, at(fact.valid_to_ms ?? nowMs));
-              return (
-                <li key={fact.id}>
-                  <a href={addressOf(fact.tenant_id, "memory", fact.id)}>{fact.object ?? fact.content}</a>{" "}
-                  <span class="quiet">{time(fact.valid_from_ms)}{fact.valid_to_ms !== null && ` to ${time(fact.valid_to_ms)}`}</span>
-                  <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
-                    <rect class={fact.valid_to_ms === null ? "tool" : "run"} x={from} width={Math.max(2, until - from)} y="1" height="2" />
-                  </svg>
-                </li>
-              );
-            })}
-          </ol>
-        </li>
-      ))}
-    </ol>
+    <>
+      <ol class="lanes">
+        {lanes.map(({ predicate, facts }) => (
+          <li key={predicate}>
+            <b>{words(predicate)}</b>
+            <ol>
+              {facts.map((fact) => {
+                const from = Math.min(98, Math.max(0, at(fact.valid_from_ms)));
+                const until = Math.min(100, at(fact.valid_to_ms ?? nowMs));
+                return (
+                  <li key={fact.id}>
+                    <span class="fact">
+                      <a href={addressOf(fact.tenant_id, "memory", fact.id)}>{fact.object ?? fact.content}</a>{" "}
+                      <span class="quiet">{time(fact.valid_from_ms)}{fact.valid_to_ms !== null ? ` to ${time(fact.valid_to_ms)}` : " to now"}</span>
+                    </span>
+                    <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
+                      <rect class="empty" width="100" y="0.5" height="3" />
+                      <rect class={fact.valid_to_ms === null ? "tool" : "run"} x={from} width={Math.max(2, until - from)} y="0.5" height="3" />
+                    </svg>
+                  </li>
+                );
+              })}
+            </ol>
+          </li>
+        ))}
+      </ol>
+      <p class="ends"><span>{time(start)}</span><span>{time(nowMs)}</span></p>
+    </>
   );
 }

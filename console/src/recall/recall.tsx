@@ -1,75 +1,135 @@
+import { useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
-import { Show, useLoaded } from "../loading.tsx";
+import { useMay } from "../access.tsx";
+import { AsOf, asOf } from "../asof.tsx";
+import { AgentField, Conditions, Field } from "../form.tsx";
+import { InvalidField, Nothing, Show, useLoaded } from "../loading.tsx";
 import { addressOf, type Place } from "../place.ts";
-import { Parts } from "./parts.tsx";
+import { AddCase } from "./add-case.tsx";
+import { Found } from "./found.tsx";
 
 const TOP_K = 10;
+const BELOW = 5;
+/** The names of the other settings begin with it in the address. */
+const OTHER = "other_";
+const NAMES = ["query", "agent_type", "house", "user_id", "valid_at_ms", "top_k", "min_score", "filter"] as const;
 
-/** Try a query: what is recalled, and what each score is made of. */
+type Settings = Partial<Record<(typeof NAMES)[number], string>>;
+
+/** Try a query: what is recalled, what each score is made of, and what was just below; or two settings next to each other. */
 export function RecallView({ retain, place }: { retain: Retain; place: Place }) {
-  const { query, other, agent_type, house, user_id, as_of_ms } = place.query;
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault();
-    const given = Object.fromEntries(new FormData(event.currentTarget as HTMLFormElement)) as Record<string, string>;
-    location.hash = addressOf(place.tenant, "recall", undefined, given);
-  };
+  const compared = place.query.compare === "true";
+  const first = settingsIn(place.query, "");
+  const other = compared ? { ...first, ...settingsIn(place.query, OTHER) } : undefined;
+  const [shown, setShown] = useState<Record<string, Schemas["Recall"]>>({});
+  const ranksOf = (name: string) => new Map((shown[name]?.memories ?? []).map((one, at) => [one.id, at + 1]));
+  const column = (name: string, settings: Settings, against: string | undefined) => (
+    <Column key={name} retain={retain} place={place} name={name} settings={settings} known={(recall) => setShown((before) => ({ ...before, [name]: recall }))}
+      ranks={against === undefined ? undefined : ranksOf(against)} />
+  );
   return (
     <>
-      <h1>Recall</h1>
-      <form key={JSON.stringify(place.query)} class="conditions" role="search" onSubmit={submit}>
-        <label class="wide">Query <input name="query" required defaultValue={query ?? ""} /></label>
-        <label class="wide">Compared with another query <input name="other" defaultValue={other ?? ""} /></label>
-        <label>Agent <input name="agent_type" defaultValue={agent_type ?? ""} /></label>
-        <label>House <input name="house" defaultValue={house ?? ""} /></label>
-        <label>User <input name="user_id" defaultValue={user_id ?? ""} /></label>
-        <label>As of (ms) <input name="as_of_ms" inputMode="numeric" defaultValue={as_of_ms ?? ""} /></label>
-        <button>Recall</button>
-      </form>
-      <div class="columns">
-        {[query, other].filter((asked) => asked !== undefined).map((asked) => (
-          <section key={asked} aria-label={asked}>
-            {other !== undefined && <h2>{asked}</h2>}
-            <Found retain={retain} place={place} query={asked} />
-          </section>
-        ))}
+      <div class="head">
+        <h1>Recall</h1>
+        <a class="aside" href={addressOf(place.tenant, "recall", undefined, { ...place.query, compare: compared ? undefined : "true" })}>
+          {compared ? "One setting" : "Compare two settings"}
+        </a>
       </div>
+      <Conditions place={place} keep={["as_of_ms", "compare"]} action="Recall">
+        <Fields retain={retain} settings={first} prefix="" />
+        {other && <fieldset><legend>Compared with</legend><Fields retain={retain} settings={other} prefix={OTHER} /></fieldset>}
+      </Conditions>
+      <AsOf retain={retain} place={place} />
+      {first.query === undefined ? <Nothing>Ask something, as an agent would.</Nothing> : (
+        <div class="columns">
+          {column("A", first, other && "B")}
+          {other && column("B", other, "A")}
+        </div>
+      )}
     </>
   );
 }
 
-function Found({ retain, place, query }: { retain: Retain; place: Place; query: string }) {
-  const { agent_type, house, user_id, as_of_ms } = place.query;
-  const body = {
-    query,
-    top_k: TOP_K,
-    min_score: 0,
-    explain: true,
-    ...(agent_type && { agent_type }),
-    ...(house && { house }),
-    ...(user_id && { user_id }),
-    ...(as_of_ms && { as_of_ms: Number(as_of_ms) }),
-  };
-  const found = useLoaded(() => retain.memories.recall(body), [JSON.stringify(body)]);
+function Fields({ retain, settings, prefix }: { retain: Retain; settings: Settings; prefix: string }) {
+  const named = (name: (typeof NAMES)[number]) => ({ name: `${prefix}${name}`, value: settings[name] });
   return (
-    <Show of={found}>
-      {(recall) => (
-        <>
-          {recall.degraded.length > 0 && <p class="failure">This recall did without: {recall.degraded.join(", ")}</p>}
-          {recall.memories.length === 0 && <p class="quiet">Nothing is recalled.</p>}
-          <ol class="recalled">{recall.memories.map((memory) => <Row key={memory.id} memory={memory} />)}</ol>
-        </>
-      )}
-    </Show>
+    <>
+      <label class="wide">{prefix === "" ? "Query" : "Other query"} <input name={`${prefix}query`} required defaultValue={settings.query ?? ""} /></label>
+      <AgentField retain={retain} {...named("agent_type")} />
+      <Field label="House" {...named("house")} />
+      <Field label="User" {...named("user_id")} />
+      <Field label="How many" {...named("top_k")} type="number" min="1" max="50" placeholder={String(TOP_K)} />
+      <Field label="Least relevance" {...named("min_score")} type="number" min="0" max="1" step="any" placeholder="0" />
+      <Field label="Filter (JSON)" {...named("filter")} placeholder='{"kind": "fact"}' />
+    </>
   );
 }
 
-function Row({ memory }: { memory: Schemas["RecalledMemory"] }) {
+function Column({ retain, place, name, settings, known, ranks }: {
+  retain: Retain;
+  place: Place;
+  name: string;
+  settings: Settings;
+  known: (recall: Schemas["Recall"]) => void;
+  ranks: Map<string, number> | undefined;
+}) {
+  const may = useMay();
+  const key = JSON.stringify([settings, place.query.as_of_ms]);
+  const found = useLoaded(async () => {
+    const recall = await retain.memories.recall(bodyOf(settings, asOf(place)));
+    known(recall);
+    return recall;
+  }, [key]);
+  const moved = (id: string, rank: number) => {
+    const before = ranks?.get(id);
+    if (ranks === undefined) return null;
+    return before === undefined ? <b class="new">only here</b> : before === rank ? <span class="quiet">=</span> : <b>{before > rank ? `↑ from ${before}` : `↓ from ${before}`}</b>;
+  };
   return (
-    <li>
-      <a href={addressOf(memory.tenant_id, "memory", memory.id)}>{memory.content}</a>
-      <span class="number">{memory.score.toFixed(3)}</span>
-      <Parts of={memory.components ?? {}} />
-    </li>
+    <section aria-label={ranks === undefined ? "What is recalled" : `Setting ${name}`}>
+      {ranks !== undefined && <h2>{name}: {settings.query}</h2>}
+      <Show of={found}>
+        {(recall) => (
+          <>
+            <Found recall={recall} minScore={Number(settings.min_score ?? 0)} note={({ id, left_out }) => left_out === undefined && moved(id, recall.memories.findIndex((one) => one.id === id) + 1)} />
+            {may("put_dataset") && ranks === undefined && <AddCase retain={retain} settings={settings} recall={recall} />}
+          </>
+        )}
+      </Show>
+    </section>
   );
+}
+
+function settingsIn(query: Record<string, string>, prefix: string): Settings {
+  return Object.fromEntries(NAMES.flatMap((name) => (query[`${prefix}${name}`] ? [[name, query[`${prefix}${name}`]]] : [])));
+}
+
+/** Return the body of a recall. Throws an InvalidField for a filter that is not JSON. */
+export function bodyOf(settings: Settings, atMs: number | undefined): Partial<Schemas["RecallBody"]> & { query: string } {
+  const { query = "", agent_type, house, user_id, top_k, min_score, filter } = settings;
+  return {
+    query,
+    top_k: Number(top_k ?? TOP_K),
+    min_score: Number(min_score ?? 0),
+    explain: true,
+    runners_up: BELOW,
+    ...(agent_type && { agent_type }),
+    ...(house && { house }),
+    ...(user_id && { user_id }),
+    ...(filter && { filter: filterIn(filter) }),
+    ...(atMs !== undefined && { as_of_ms: atMs }),
+  };
+}
+
+/** Return the conditions that somebody wrote as JSON. Throws an InvalidField for what is not an object. */
+export function filterIn(written: string): Record<string, unknown> {
+  let found: unknown;
+  try {
+    found = JSON.parse(written);
+  } catch {
+    found = undefined;
+  }
+  if (typeof found !== "object" || found === null || Array.isArray(found)) throw new InvalidField("A filter is a JSON object, such as {\"order\": \"SO-4411\"}.");
+  return found as Record<string, unknown>;
 }

@@ -5,13 +5,14 @@ import type { Loaded } from "../loading.tsx";
 
 const REFRESH_MS = 2_000;
 const PAGE = 200;
-/** Drawing thousands of rows takes longer than reading a page of them. */
-const REDRAW_MS = 1_000;
+/** Folding thousands of events takes longer than reading a page of them. */
+const REDRAW_MS = 500;
 
-/** A run with the events that are known so far, in their order. */
+/** A run with the events that are known so far, in their order. whole: whether there are no others yet. */
 export interface Followed {
   run: Schemas["InspectedRun"];
   events: Schemas["RunEvent"][];
+  whole: boolean;
 }
 
 /** Read a run, then its events page by page, then what is new, until it has ended. It is read again when `again` changes. */
@@ -33,7 +34,7 @@ export function useRun(retain: Retain, runId: string, again: number): Loaded<Fol
           more = page.cursor !== null;
           if (current && (!more || Date.now() - drawnMs > REDRAW_MS)) {
             drawnMs = Date.now();
-            setLoaded({ value: { run, events } });
+            setLoaded({ value: { run, events, whole: !more } });
           }
           // The last page is read again: it may have grown.
           if (page.cursor !== null) [known, cursor] = [events, page.cursor];

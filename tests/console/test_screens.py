@@ -1,0 +1,106 @@
+"""Every screen of the console over what the demo and its neighbours leave: at three widths, in light and dark, with axe."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from typing import Literal
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console import sample
+from tests.console.screens import check_widths, opened, violations
+from tests.support.browser import Browsing, browsing
+from tools.console import console_files
+from tools.local_server import LocalServer
+
+pytestmark = [pytest.mark.workerd, pytest.mark.timeout(300)]  # the first test fills the tenant
+
+TENANT = "screens"
+FIRST_VIEW_BYTES = 100_000
+_LONG_WORD = "Donaudampfschifffahrtsgesellschaftskapitän" * 12
+
+
+@pytest.fixture(scope="module")
+def filled(server: LocalServer, api: httpx.Client) -> LocalServer:
+    """The server, with the demo in a tenant, and words that are longer than a phone is wide."""
+    sample.fill(server.base_url, TENANT)
+    memory = {"content": _LONG_WORD, "agent_type": "sdr", "metadata": {"long": _LONG_WORD}}
+    assert api.post(f"/admin/tenants/{TENANT}/memories", json=memory).is_success
+    return server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browsing]:
+    """A browser; no screen may write an error to its console."""
+    with browsing() as opened_browser:
+        yield opened_browser
+        assert opened_browser.errors == []
+
+
+@pytest.fixture
+def page(browser: Browsing, filled: LocalServer) -> Page:
+    browser.do(f"open {filled.base_url}/console#/{TENANT}")
+    return browser.tab
+
+
+def test_no_screen_is_wider_than_the_window_nor_fails(page: Page, filled: LocalServer, api: httpx.Client) -> None:
+    for screen in sample.screens(api, TENANT):
+        opened(page, filled.base_url, TENANT, screen)
+        check_widths(page, screen)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_screen_violates_a_rule_of_accessibility(
+    page: Page, filled: LocalServer, api: httpx.Client, scheme: Literal["light", "dark"]
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    for screen in sample.screens(api, TENANT):
+        opened(page, filled.base_url, TENANT, screen)
+        assert violations(page) == [], screen.name
+    page.evaluate("document.querySelector('main').append(document.createElement('img'))")
+    assert [violation.partition(":")[0] for violation in violations(page)] == ["image-alt"]
+
+
+def test_the_page_is_used_with_the_keyboard_alone(page: Page) -> None:
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("To the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    run = page.get_by_role("link", name="refund_decision").first
+    expect(run).to_be_visible()
+    for _ in range(80):
+        if run.evaluate("one => one === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    recall = page.locator("summary").filter(has_text="recall_memory")
+    expect(recall).to_be_visible()
+    recall.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".recalled > li").first).to_be_visible()
+
+
+def test_the_first_view_is_small_and_asks_nobody_else(page: Page, filled: LocalServer) -> None:
+    """The bundle, the styles and the page, as they are compressed."""
+    assert sum(len(gzip.compress(content)) for content in console_files().values()) < FIRST_VIEW_BYTES
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.reload()
+    expect(page.locator(".runs > li").first).to_be_visible()
+    assert {url for url in asked if not url.startswith((filled.base_url, "data:"))} == set()
+    answer = httpx.get(f"{filled.base_url}/console")
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_a_failure_is_said_with_its_code(page: Page, filled: LocalServer, browser: Browsing) -> None:
+    page.goto(f"{filled.base_url}/console#/{TENANT}/runs/01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    expect(page.get_by_role("alert")).to_contain_text("no_such_run")
+    page.goto(f"{filled.base_url}/console#/nobody-has-this-one/runs")
+    expect(page.get_by_role("alert")).to_contain_text("unknown_tenant")
+    assert all("404" in error for error in browser.errors), browser.errors
+    browser.errors.clear()
