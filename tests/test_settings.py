@@ -17,6 +17,7 @@ VALUES = {name: f"value-of-{name}" for name in NAMES} | {
     "BACKUPS_DAILY": "true",
     "AGENT_MEMORY_ANSWERS": "chat",
     "APPLICATION_KEYS": "true",
+    "AUTHORIZATION_SERVERS": "https://one.example, https://two.example/tenant",
     "OTLP_ENDPOINT": "https://collector.example:4318/",
     "OTLP_HEADERS": "authorization=Bearer%20value-of-OTLP_HEADERS, x-team = ops",
     "OTLP_CONTENTS": "true",
@@ -56,6 +57,7 @@ def test_every_value_lands_where_it_belongs() -> None:
     assert settings.model_prices == "value-of-MODEL_PRICES"
     assert (settings.backups_daily, settings.backups_kept_days) == (True, 28)
     assert settings.application_keys is True
+    assert settings.authorization_servers == ("https://one.example", "https://two.example/tenant")
     assert (settings.agent_memory_account, settings.agent_memory_answers) == ("value-of-AGENT_MEMORY_ACCOUNT", "chat")
     assert {model.allow_requests for model in (settings.chat, settings.embedding)} == {False}
     assert settings.namespaces == NamespaceSettings(True, False, "value-of-MEMORY_NAMESPACE_LEGACY_PATTERNS")

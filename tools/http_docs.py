@@ -26,7 +26,7 @@ from retain.agents.front_ends.chat_routes import ROUTER as CHAT
 from retain.agents.routes import ROUTER as AGENTS
 from retain.gateway.routes import ROUTER as GATEWAY
 from retain.http import MAX_BODY_BYTES
-from retain.routing import health
+from retain.routing import health, protected_resources
 from retain.routing.parameters import BY_NAME
 from retain.routing.route import ErrorGroup, Resource, Route
 
@@ -38,6 +38,7 @@ WIDTH = 150
 
 RESOURCES: tuple[Resource[Any], ...] = (
     *health.ROUTER.resources,
+    *protected_resources.ROUTER.resources,
     *GATEWAY.resources,
     *AGENTS.resources,
     *ADMIN.resources,

@@ -53,6 +53,8 @@ class Default(WorkerEntrypoint):
         with bind(request_id=request_id), _memory.leased() as lease:
             try:
                 answer = await _answer(assembly_of(self.env), request, request_id, lease, page)
+            except errors.Unauthenticated as error:
+                answer = _challenged(assembly_of(self.env), request.url, _refusal(request.url, error, request_id))
             except errors.RetainError as error:
                 answer = _refusal(request.url, error, request_id)
             except Exception:  # the edge of the Worker: the caller gets a problem, the log the traceback
@@ -154,6 +156,10 @@ def _match(assembly: Assembly, method: str, path: str) -> Match:
             return await assembly.agent_memory.admit(request)
 
         return AGENT_MEMORY.match(method, path, admit)
+    if path.startswith("/.well-known/"):
+        from retain.routing.protected_resources import ROUTER as PROTECTED_RESOURCES
+
+        return PROTECTED_RESOURCES.match(method, path, admitting(lambda: assembly.protected_resources))
     from retain.routing.health import ROUTER as HEALTH
 
     return HEALTH.match(method, path, admitting(lambda: assembly.readiness))
@@ -171,6 +177,15 @@ def _refusal(url: str, error: errors.RetainError, request_id: str) -> Response:
 
         return refused_as_openai(error, request_id)
     return problem(error, request_id)
+
+
+def _challenged(assembly: Assembly, url: str, answer: Response) -> Response:
+    """Return a refusal with the way to a token: for an MCP server with authorization servers, where its metadata is."""
+    challenge = "Bearer"
+    if assembly.platform.settings.authorization_servers:
+        asked = urlsplit(url)
+        challenge = assembly.protected_resources.challenge(asked.netloc, asked.path) or challenge
+    return replace(answer, headers={**answer.headers, "www-authenticate": challenge})
 
 
 async def _guarded(assembly: Assembly, match: Match, request: Request) -> Response:

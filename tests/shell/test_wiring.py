@@ -12,6 +12,7 @@ import pytest
 
 from retain.agents.instance_ports import InstancePorts
 from retain.errors import Misconfigured
+from retain.gateway.guarded_fetch import GuardedFetch
 from retain.gateway.provisioning import credential_entry, new_api_key, tool_entry
 from retain.host.crypto import HostCrypto
 from tests.gateway.setting import config
@@ -62,7 +63,7 @@ async def test_an_isolate_is_assembled_once_and_each_area_once(worker: Worker) -
     areas = [name for name, value in vars(type(parts)).items() if type(value).__name__ == "cached_property"]
     assert set(areas) == {
         *("readiness", "exporter", "gateway", "access", "admin", "agents", "directory", "instances", "models"),
-        *("memory", "items", "lifecycle", "evaluation", "failures", "agent_memory", "webhooks"),
+        *("memory", "items", "lifecycle", "evaluation", "failures", "agent_memory", "webhooks", "protected_resources"),
     }
     for name in areas:
         assert getattr(parts, name) is getattr(parts, name), name
@@ -87,9 +88,11 @@ async def test_an_instance_works_with_the_isolate_s_ports_and_its_own_storage() 
         assert storage.rows("SELECT name FROM sqlite_master") == [("t",)]
         assert (storage.alarm_ms, await ports.alarm.get()) == (7, 7)
         same = {"sql": platform.sql, "kv": platform.kv, "index": platform.index, "instances": platform.instances}
-        same |= {"catalogue": directory.catalogue, "fetch": bindings.fetch, "clock": bindings.now_ms}
+        same |= {"catalogue": directory.catalogue, "clock": bindings.now_ms}
         same |= {"time_zones": bindings.time_zones, "background": bindings.in_background}
         assert {name: getattr(ports, name) for name in same} == same
+        assert isinstance(ports.fetch, GuardedFetch)
+        assert ports.fetch is parts.instances.ports(storage).fetch
         assert ports.embedder() is parts.models.embedder
         assert ports.reranker() is parts.models.reranker is None
         assert tuple(ports.pii_fields) == ("iban", "passport")

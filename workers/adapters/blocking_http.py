@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import js
-from pyodide.ffi import run_sync, to_js
+from pyodide.ffi import can_run_sync, run_sync, to_js
 
 from retain import errors
 from retain.agents.tools.blocking import blocking_request
@@ -25,8 +25,8 @@ from retain.ports import HttpResponse
 
 
 def prepare_libraries() -> None:
-    """Make synchronous libraries that are imported from now on usable in calls of function tools. Idempotent."""
-    if not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
+    """Make synchronous libraries usable in calls of function tools, where Python can wait. Idempotent."""
+    if can_run_sync() and not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
         js.XMLHttpRequest = XMLHttpRequest
         sys.meta_path.insert(0, _AfterImport())
         for name, change in _CHANGES.items():

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from retain.ledgers.kv_audit import KvChange
     from retain.ports import VectorIndex
     from retain.routing.health import Readiness
+    from retain.routing.protected_resources import ProtectedResources
     from retain.telemetry.exporter import SpanExporter
 
 _isolate: dict[str, Assembly] = {}
@@ -104,6 +105,13 @@ class Assembly:
         from retain.shards.place import everywhere
 
         return everywhere()
+
+    @cached_property
+    def protected_resources(self) -> ProtectedResources:
+        """Who issues the tokens of the MCP servers."""
+        from retain.routing.protected_resources import ProtectedResources
+
+        return ProtectedResources(self.platform.settings.authorization_servers)
 
     @cached_property
     def access(self) -> AccessParts:

@@ -47,6 +47,7 @@ class Settings:
     model_prices: as `retain.models.prices` reads them. evaluation_judge: as `retain.evaluation.scoring.judge` does.
     runs_retention_days: how long the row of a run is kept.
     owners: the subjects that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them.
+    authorization_servers: the issuers of tokens that clients of MCP are referred to, none by default.
     application_keys: whether keys of applications are accepted where Access is. resolver_url: as `retain.gateway.settings`.
     agent_memory_account: the account id that is answered under Cloudflare Agent Memory's paths, "" for none in production
     and any in development. agent_memory_answers: `chat` if the chat model writes answers and summaries there, else `off`.
@@ -71,6 +72,7 @@ class Settings:
     evaluation_judge: str = "off"
     model_prices: str = ""
     owners: str = ""
+    authorization_servers: tuple[str, ...] = ()
     application_keys: bool = False
     resolver_url: str = ""
     vector_filters: str = ""
@@ -104,6 +106,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         access_team_domain=variables.get("ACCESS_TEAM_DOMAIN", ""),
         access_audience=variables.get("ACCESS_AUDIENCE", ""),
         owners=variables.get("OWNERS", ""),
+        authorization_servers=_authorization_servers(variables),
         application_keys=_flag("APPLICATION_KEYS", variables),
         resolver_url=variables.get("RESOLVER_URL", ""),
         chat=_model("CHAT", variables),
@@ -173,6 +176,19 @@ def _collector(variables: Mapping[str, str]) -> Collector | None:
     return Collector(endpoint, {name.strip(): unquote(value.strip()) for name, _, value in pairs}, contents)
 
 
+def _authorization_servers(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the issuers, as RFC 8414 has them: https addresses without query and fragment."""
+    issuers = tuple(one.strip() for one in variables.get("AUTHORIZATION_SERVERS", "").split(",") if one.strip())
+    for issuer in issuers:
+        address = urlsplit(issuer)
+        if address.scheme != "https" or not address.hostname or address.query or address.fragment or "@" in issuer:
+            raise Misconfigured(
+                "AUTHORIZATION_SERVERS must be https addresses without query and fragment, separated by commas",
+                code="invalid_setting",
+            )
+    return issuers
+
+
 def _backups_kept_days(variables: Mapping[str, str]) -> int:
     days = _number("BACKUPS_KEPT_DAYS", variables, default="14")
     if days > MAX_BACKUPS_KEPT_DAYS:
@@ -210,6 +226,7 @@ NAMES = (
     "ACCESS_AUDIENCE",
     "APPLICATION_KEYS",
     "OWNERS",
+    "AUTHORIZATION_SERVERS",
     "RESOLVER_URL",
     "CHAT_PROVIDER",
     "CHAT_MODEL",

@@ -151,3 +151,13 @@ def bytes_of(value: Any) -> bytes:
 
 def _python(value: Any) -> Any:
     return value.to_py() if isinstance(value, JsProxy) else value
+
+
+def can_run_sync() -> bool:
+    """Return False: CPython cannot suspend a function that waits. Libraries of this process stay as they are."""
+    return False
+
+
+def run_sync(awaitable: object) -> object:
+    """Refuse to wait, as Pyodide does where it cannot. Raises: RuntimeError."""
+    raise RuntimeError("cannot stack switch")
