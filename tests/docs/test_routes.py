@@ -69,6 +69,7 @@ def test_only_what_must_be_open_is_open() -> None:
         "HEAD /readyz": "anyone",
         "POST /api/v1/tools/{tool_name}": "API key",
         "POST /mcp": "API key",
+        "GET /.well-known/oauth-protected-resource/{resource}": "anyone",
     }
     guarded = ("/admin/", "/v1/agents/", "/v1/chat/", "/v1/models", "/client/v4/")
     assert all(name.split()[1].startswith(guarded) for name in ROUTES.keys() - open_to.keys())
