@@ -135,6 +135,7 @@ lock: setup ## write the locks again from pyproject.toml
 	.cache/uv/bin/uv pip compile -q --no-header --generate-hashes --python-version 3.14 pyproject.toml --group worker -o locks/worker.txt
 	.cache/uv/bin/uv pip compile -q --no-header --no-deps --generate-hashes --universal --python-version 3.11 locks/embedding.in -o locks/embedding.txt
 	.cache/uv/bin/uv pip compile -q --no-header --no-deps --generate-hashes --python-version 3.12 locks/multilingual.in -o locks/multilingual.txt
+	.cache/uv/bin/uv pip compile -q --no-header --generate-hashes --universal --python-version 3.11 locks/bench.in -o locks/bench.txt
 
 clean: ## remove everything that the other targets made
 	rm -rf .venv .build* .cache .wrangler node_modules python_modules wrangler.local.json wrangler.*.local.json

@@ -11,6 +11,9 @@ from typing import Protocol
 
 from benchmarks.harness.client import Client, Refused
 
+IDLE_S = 2.0
+"""After this time a connection is opened again: workerd closes one that is idle for five seconds."""
+
 
 class Contestant(Protocol):
     """One of those compared: what it does is one operation, the same for each."""
@@ -68,10 +71,13 @@ class HttpContestant:
     processes: Mapping[str, Sequence[int]]
     count: Callable[[], Mapping[str, float]] | None = None
     _clients: list[Client] = field(default_factory=list, repr=False)
+    _used_at_s: float = field(default=0.0, repr=False)
 
     async def block(self, connections: int, calls: int) -> list[float]:
         """See the protocol. Raises: Refused for an answer with another status."""
         authority = f"127.0.0.1:{self.port}"
+        if time.monotonic() - self._used_at_s > IDLE_S:
+            self.close()
         while len(self._clients) < connections:
             self._clients.append(await Client.connect(self.port))
         constant = self.next_call.bytes_for(authority) if isinstance(self.next_call, Call) else b""
@@ -92,6 +98,7 @@ class HttpContestant:
                     raise Refused(f"{self.name} answered {status}: {content[:500].decode(errors='replace')}")
 
         await asyncio.gather(*map(one, self._clients[:connections]))
+        self._used_at_s = time.monotonic()
         return times_ms
 
     async def counters(self) -> Mapping[str, float]:

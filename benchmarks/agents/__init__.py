@@ -1,0 +1,1 @@
+"""A run of the same agent: Retain, Cloudflare's Agents SDK, LangGraph."""
