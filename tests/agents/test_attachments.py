@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from retain.agents.calls.asked_files import MAX_INLINE_BYTES
+from retain.agents.calls.asked_files import MAX_NAME as MAX_BODY_NAME
 from retain.application_keys.tokens import BoundUser
-from retain.attachments.attachment import MAX_ATTACHED, MAX_BYTES
+from retain.attachments.attachment import MAX_ATTACHED, MAX_BYTES, MAX_SENT_BYTES
+from retain.attachments.media_types import MAX_NAME
 from retain.errors import InvalidInput, LimitExceeded, NotFound, RetainError, Unavailable
 from retain.models.chat import ChatRequest
 from retain.ports import Row
-from tests.agents.attached import PICTURE, FileDesk, inline, shown, viewers
+from tests.agents.attached import PICTURE, VIEWER, FileDesk, inline, shown, viewers
 from tests.agents.stepped_chat import SteppedChat, says
 from tests.support.faults import Crash, Fault
 from tests.support.files import PDF, png
@@ -278,3 +280,47 @@ async def _nothing_is_left(desk: FileDesk, chat: SteppedChat) -> None:
     assert chat.requests == []
     assert [await rows(table) for table in ("attachments", "attachment_uses", "agent_runs")] == [[], [], []]
     assert (await desk.deployment.objects_store.list("attachments/")).keys == []
+
+
+def _named(length: int) -> dict[str, Any]:
+    return inline(name="n" * length)
+
+
+def _of_size(size: int) -> list[dict[str, Any]]:
+    return [inline(b"a" * size, "text/plain", "a.txt")]
+
+
+@pytest.mark.parametrize(
+    ("files", "code"),
+    [
+        pytest.param([inline(png(seed=n)) for n in range(MAX_ATTACHED)], None, id="as many files as a message has"),
+        pytest.param([inline(png(seed=n)) for n in range(MAX_ATTACHED + 1)], "too_many_attachments", id="one more"),
+        pytest.param(_of_size(MAX_INLINE_BYTES), None, id="as much as a body has"),
+        pytest.param(_of_size(MAX_INLINE_BYTES + 1), "attachment_too_large", id="one byte more"),
+        pytest.param([_named(MAX_NAME)], None, id="the longest name"),
+        pytest.param([_named(MAX_NAME + 1)], "invalid_attachment_name", id="a longer name"),
+        pytest.param([_named(MAX_BODY_NAME)], "invalid_attachment_name", id="the longest name that is read"),
+        pytest.param([_named(MAX_BODY_NAME + 1)], "invalid_body", id="one that is not read"),
+        pytest.param([MAX_BYTES], None, id="the largest file"),
+        pytest.param([MAX_BYTES + 1], "attachment_too_large", id="a larger file"),
+        pytest.param([MAX_BYTES, MAX_SENT_BYTES - MAX_BYTES], None, id="as much as a request to a model has"),
+        pytest.param([MAX_BYTES, MAX_SENT_BYTES - MAX_BYTES + 1], "attachment_too_large", id="a byte more than that"),
+    ],
+)
+async def test_what_a_limit_allows_is_taken_and_more_is_refused(
+    deploy: Deploy, chat: SteppedChat, files: list[Any], code: str | None
+) -> None:
+    wide = {**VIEWER, "type": "wide", "limits": {"context_tokens": 1_000_000}, "model": {"accepts": ["image", "pdf"]}}
+    texts = {**wide, "type": "texts", "model": {"accepts": ["image", "text"]}}
+    desk = FileDesk(deploy(viewers(wide, texts), chat=chat))
+    try:
+        named = [
+            await desk.uploaded(PDF + b" " * (size - len(PDF)), "application/pdf") if isinstance(size, int) else size
+            for size in files
+        ]
+        agent = "wide" if isinstance(files[0], int) else "texts"
+        assert (await desk.run("Look", *named, agent=agent))["status"] == "completed"
+        assert code is None
+    except RetainError as error:
+        assert error.code == code
+        assert chat.requests == []

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from retain.agents.calls.asked_files import MAX_BODY_BYTES
 from retain.models.chat import ChatReply
 from tests.e2e.calls import run
 from tests.e2e.conftest import Steered
@@ -157,3 +158,13 @@ def test_a_user_s_files_are_gone_with_the_user_and_a_conversation_s_with_it(stee
     assert steered.api.get(f"{path}/{of_ann['id']}").status_code == 404
     assert steered.api.delete(f"/v1/agents/{tenant_id}/viewer/instances/desk").status_code == 204
     assert steered.api.get(path).json()["attachments"] == []
+
+
+def test_a_body_with_files_has_a_largest_size(steered: Steered) -> None:
+    tenant_id = steered.tenant()
+    head, tail = b'{"input": "{\\"calls\\": [], \\"say\\": \\"seen\\"}"', b"}"
+    for size, status in ((MAX_BODY_BYTES, 200), (MAX_BODY_BYTES + 1, 413)):
+        body = head + b" " * (size - len(head) - len(tail)) + tail
+        headers = {"content-type": "application/json"}
+        answer = steered.api.post(f"/v1/agents/{tenant_id}/viewer/run", content=body, headers=headers)
+        assert answer.status_code == status, answer.text

@@ -12,10 +12,10 @@ from retain.admin.maintenance import prune
 from retain.agents.calls.client import InstanceClient
 from retain.agents.conversations.deletion import delete_conversation
 from retain.agents.identity import instance_of
-from retain.attachments.attachment import Attachment, object_key
+from retain.attachments.attachment import MAX_UNUSED, Attachment, object_key
 from retain.attachments.removal import ARRIVING_MS, remove_owed
 from retain.attachments.store import Attachments, NewAttachment
-from retain.errors import InvalidInput, RetainError, Unavailable
+from retain.errors import InvalidInput, QuotaExceeded, RetainError, Unavailable
 from retain.lifecycle.erasure.eraser import Erasure, Outcome
 from retain.retention import DAY_MS
 from tests.agents.attached import PICTURE, pieces, viewers
@@ -242,3 +242,30 @@ async def test_a_file_with_the_id_of_another_tenant_or_user_is_never_read(world:
     asked = [secret.attached.to_json()]
     await world.run("viewer", "Look", tenant="other", attachments=asked)
     assert [dict(request.contents) for request in seen.requests] == [{}, {}]
+
+
+async def test_a_user_has_so_many_files_that_no_run_has_named(world: World) -> None:
+    used = await uploaded(world, user="ann")
+    await named(world, used, user={"id": "ann"})
+    for number in range(MAX_UNUSED - 1):
+        world.plant(
+            "attachments", attachment_id=f"planted-{number}", tenant_id="acme", user_id="ann", sha256=str(number)
+        )
+    await uploaded(world, png(seed=1), user="ann")
+    with pytest.raises(QuotaExceeded) as full:
+        await uploaded(world, png(seed=2), user="ann")
+    assert full.value.code == "too_many_uploads"
+    await uploaded(world, png(seed=2), user="bob")
+    await swept(world)
+    assert len(await objects(world)) == 3
+
+
+async def test_rows_that_move_to_another_database_leave_no_debts(world: World) -> None:
+    await uploaded(world)
+    for state, debts in (("removing", 0), ("here", 1)):
+        world.sql_now("INSERT OR REPLACE INTO tenant_places (tenant_id, state) VALUES ('acme', ?)", state)
+        world.sql_now("CREATE TABLE kept AS SELECT * FROM attachments")
+        world.sql_now("DELETE FROM attachments")
+        assert len(world.sql_now("SELECT 1 FROM attachment_objects")) == debts
+        world.sql_now("INSERT INTO attachments SELECT * FROM kept")
+        world.sql_now("DROP TABLE kept")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+_FILES = "tests/agents/test_attachments.py::test_what_a_limit_allows_is_taken_and_more_is_refused"
 _DEADLINES = "tests/shell/test_deadlines.py::test_a_call_that_hangs_ends_with_the_code_of_its_store"
 
 TESTS: Mapping[str, str] = {
@@ -12,6 +13,17 @@ TESTS: Mapping[str, str] = {
     "test_lengths_have_the_limits_that_cloudflare_documents",
     "retain.agent_memory.profile.MAX_QUERY_BYTES": "tests/agent_memory/test_refusals.py::"
     "test_lengths_have_the_limits_that_cloudflare_documents",
+    "retain.agents.calls.asked_files.MAX_BODY_BYTES": "tests/e2e/test_attachments.py::"
+    "test_a_body_with_files_has_a_largest_size",
+    "retain.agents.calls.asked_files.MAX_INLINE_BYTES": _FILES,
+    "retain.agents.calls.asked_files.MAX_NAME": _FILES,
+    "retain.attachments.attachment.MAX_ATTACHED": _FILES,
+    "retain.attachments.attachment.MAX_BYTES": _FILES,
+    "retain.attachments.attachment.MAX_SENT_BYTES": _FILES,
+    "retain.attachments.attachment.MAX_UNUSED": "tests/lifecycle/test_attachments.py::"
+    "test_a_user_has_so_many_files_that_no_run_has_named",
+    "retain.attachments.media_types.MAX_NAME": _FILES,
+    "retain.limits.deadlines.OBJECT_STREAM_MS": _DEADLINES,
     "retain.agents.calls.timing.MAX_AHEAD_MS": "tests/agents/test_schedule_times.py::"
     "test_one_time_is_in_the_next_five_years_and_has_no_second",
     "retain.agents.calls.timing.MAX_CRON_CHARACTERS": "tests/agents/test_schedule_times.py::"
@@ -253,6 +265,7 @@ ROWS: Mapping[str, str] = {
     "5 KB per variable, 128 variables": "wrangler refuses more",
     "five schedules per account on the free plan, 250 on the paid": "`tests/shell/test_cron.py` counts them",
     "15 minutes per schedule, and no repetition of one that failed": "`tests/shell/test_cron.py`",
+    "5 TB per object; a stream is written only if its length is known": "`tests/agents/test_attachments.py`",
     "`memories`": "`tests/shell/test_quotas.py`",
     "`runs_a_day`": "`tests/shell/test_quotas.py`",
     "`tokens_a_day`": "`tests/shell/test_quotas.py`",

@@ -101,6 +101,7 @@ async def test_the_brief_says_what_was_done_and_counts_the_tables(worker: Worker
         "overdue_schedules": {"asked": 0, "failed": 0},
         "unlisted_writes": {"parked": 0},
         "earlier_copies": {"removed": 0},
+        "attachment_objects": {"removed": 0},
         "mutations": {"sealed": 1, "removed": 0},
         "histories_that_lost_their_head": [],
         "abandoned_uploads": 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -29,6 +29,8 @@ CALLS: dict[str, tuple[str, str, Call, str]] = {
     "R2 get": ("cold", "get", lambda p: p.objects.get("k"), "r2_unavailable"),
     "R2 put": ("cold", "put", lambda p: p.objects.put("k", b"v"), "r2_unavailable"),
     "R2 add": ("cold", "put", lambda p: p.objects.add("k", b"v"), "r2_unavailable"),
+    "R2 put_stream": ("cold", "put", lambda p: p.objects.put_stream("k", _pieces(), size_bytes=1), "r2_unavailable"),
+    "R2 stream": ("cold", "get", lambda p: p.objects.stream("k"), "r2_unavailable"),
     "R2 delete": ("cold", "delete", lambda p: p.objects.delete("k"), "r2_unavailable"),
     "R2 list": ("cold", "list", lambda p: p.objects.list("k"), "r2_unavailable"),
     "Vectorize query": (
@@ -47,6 +49,10 @@ CALLS: dict[str, tuple[str, str, Call, str]] = {
 }
 
 
+async def _pieces() -> AsyncIterator[bytes]:
+    yield b"v"
+
+
 async def hanging(*_: object, **__: object) -> object:
     return await asyncio.get_running_loop().create_future()
 
@@ -63,7 +69,7 @@ async def test_a_call_that_hangs_ends_with_the_code_of_its_store(
     worker: Worker, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     binding, method, call, code = CALLS[name]
-    monkeypatch.setattr(js, "pace", 0.0001 if name == "a run" else js.pace)
+    monkeypatch.setattr(js, "pace", 0.0001 if name in ("a run", "R2 put_stream") else js.pace)
     monkeypatch.setattr(getattr(worker, binding), method, hanging)
     with pytest.raises(Unavailable) as raised:
         async with asyncio.timeout(5):

@@ -70,7 +70,7 @@ TENANTS_A_DAY = 100
 """Most tenants that one brief begins to back up."""
 WRITES_A_DAY = 200
 """Writes of instances that one brief parks in the error ledger, where they are missing."""
-OBJECTS_A_DAY = 300
+OBJECTS_AT_ONCE = 300
 """Most objects of attachments that one call removes: each is a call of R2."""
 JOBS_A_DAY = 10
 """Open jobs of each kind that one brief continues."""
@@ -277,7 +277,7 @@ async def _earlier_copies(stores: Stores) -> object:
 
 async def _attachment_objects(stores: Stores) -> object:
     """Remove objects of attachments that have no row any more; return how many."""
-    removed = await remove_owed(stores.sql, stores.objects, stores.clock(), limit=OBJECTS_A_DAY)
+    removed = await remove_owed(stores.sql, stores.objects, stores.clock(), limit=OBJECTS_AT_ONCE)
     return {"removed": removed}
 
 

@@ -16,6 +16,8 @@ MAX_SENT_BYTES = 6 * 1_048_576
 """Most bytes of attachments in one request to a model. As base64 in JSON they take several times as much memory."""
 MAX_ATTACHED = 20
 """Most attachments of one message."""
+MAX_UNUSED = 1_000
+"""Most files that a user, or nobody, has uploaded and no run has named. They are deleted after a day."""
 
 
 @dataclass(frozen=True, slots=True)

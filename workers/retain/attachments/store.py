@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from retain.attachments.attachment import EVERYONE, MAX_ATTACHED, MAX_BYTES, Attachment, Readers, object_key
+from retain.attachments.attachment import EVERYONE, MAX_ATTACHED, MAX_BYTES, MAX_UNUSED, Attachment, Readers, object_key
 from retain.attachments.media_types import HEAD_BYTES, ContentCheck, check_name, checked, media_type_of, recognised
 from retain.attachments.objects import StreamedObjects
 from retain.attachments.removal import remove_owed
-from retain.errors import ConstraintViolated, InvalidInput, LimitExceeded, NotFound, Unavailable
+from retain.errors import ConstraintViolated, InvalidInput, LimitExceeded, NotFound, QuotaExceeded, Unavailable
 from retain.identifiers import new_id
 from retain.models.attached import Attached
 from retain.ports import Clock, Sql, SqlValue
@@ -24,7 +24,10 @@ from retain.ports import Clock, Sql, SqlValue
 _OF_ONE = "tenant_id = ?2 AND attachment_id = ?3 AND sha256 IS NOT NULL"
 _BEGIN = """
 INSERT INTO attachments (attachment_id, tenant_id, user_id, name, media_type, bytes, created_at_ms, used_at_ms)
-VALUES (?, ?, ?, ?, ?, ?, ?7, ?7)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7 WHERE ?8 > (SELECT COUNT(*) FROM (
+  SELECT 1 FROM attachments WHERE tenant_id = ?2 AND COALESCE(user_id, '') = COALESCE(?3, '') AND last_run_id IS NULL
+  LIMIT ?8))
+RETURNING attachment_id
 """
 _COMPLETE = "UPDATE attachments SET sha256 = ? WHERE attachment_id = ? AND sha256 IS NULL RETURNING *"
 _EQUAL = """
@@ -73,7 +76,8 @@ class Attachments:
         An equal content with the same name and media type of the same user is stored once. Durable when it returns.
         Raises: InvalidInput (code `unsupported_media_type`, `media_type_mismatch`, `invalid_attachment_name`,
             `empty_content`, `invalid_content` for another size than was announced); LimitExceeded (code
-            `attachment_too_large`); what the pieces raise; Unavailable. Then nothing is stored.
+            `attachment_too_large`); QuotaExceeded (code `too_many_uploads`); what the pieces raise; Unavailable. Then
+            nothing is stored.
         """
         media_type = media_type_of(new.media_type)
         check_size(new.size_bytes)
@@ -84,7 +88,12 @@ class Attachments:
         digest = hashlib.sha256()
         made, now = new_id(), self._clock()
         values = (made, tenant_id, new.user_id, name, media_type, new.size_bytes, now)
-        await self._sql.run(_BEGIN, *values)
+        if not (await self._sql.run(_BEGIN, *values, MAX_UNUSED)).rows:
+            raise QuotaExceeded(
+                f"a user has at most {MAX_UNUSED} files that no run has named: delete some, or wait a day",
+                code="too_many_uploads",
+                limit=MAX_UNUSED,
+            )
         try:
             arriving = _hashed(digest, checked(ContentCheck(media_type), pieces))
             key = object_key(tenant_id, made)

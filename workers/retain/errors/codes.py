@@ -260,6 +260,7 @@ QuotaExceededCode = Literal[
     "too_many_datasets",
     "too_many_keys",
     "too_many_schedules",
+    "too_many_uploads",
     "too_many_webhooks",
     "user_memory_limit",
 ]

@@ -17,6 +17,7 @@ from retain.attachments.store import Attachments, NewAttachment, check_count, ch
 from retain.errors import InvalidInput, LimitExceeded
 from retain.http import Request
 from retain.models.attached import Attached
+from retain.shards.place import in_tenant
 
 
 async def with_files(
@@ -36,8 +37,9 @@ async def with_files(
     brought = [file for file in (*asked.files, *_all(asked.prior_files)) if isinstance(file, InlineFile)]
     if sum(len(file.content) for file in brought) > MAX_INLINE_BYTES:
         raise _too_large("the files in the request are too large together: upload them first", MAX_INLINE_BYTES)
-    prior = await files.of_earlier(request.prior, asked.prior_files)
-    return replace(request, attachments=await files.of_input(asked.files), prior=prior)
+    with in_tenant(tenant_id):
+        prior = await files.of_earlier(request.prior, asked.prior_files)
+        return replace(request, attachments=await files.of_input(asked.files), prior=prior)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
                 "length_required",
                 "media_type_mismatch",
                 "token_not_allowed",
+                "too_many_uploads",
                 "unsupported_media_type",
             ),
             max_body_bytes=MAX_BYTES,

@@ -54,6 +54,7 @@ FILE_REFUSALS: tuple[Code, ...] = (
     "media_type_mismatch",
     "no_such_attachment",
     "too_many_attachments",
+    "too_many_uploads",
     "unsupported_media_type",
 )
 """Why it does not begin because of the files that the request names or brings."""

@@ -18,7 +18,8 @@ MAX_INLINE_BYTES = 2_621_440
 """Most bytes of all files that one request brings in its body: larger ones are uploaded first."""
 MAX_BODY_BYTES = 4 * 1_048_576
 """Largest body of a request that may bring files: they are a third larger as base64."""
-_MAX_NAME = 400
+MAX_NAME = 400
+"""Longest name in a body, in characters: what is longer is refused before it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class FileBody(BodyModel):
     id: str | None = None
     data: str | None = Field(default=None, description="the content, as base64")
     media_type: str | None = Field(default=None, max_length=200, description="of `data`")
-    name: str | None = Field(default=None, max_length=_MAX_NAME, description="of `data`")
+    name: str | None = Field(default=None, max_length=MAX_NAME, description="of `data`")
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> FileBody:
