@@ -324,3 +324,28 @@ async def test_what_a_limit_allows_is_taken_and_more_is_refused(
     except RetainError as error:
         assert error.code == code
         assert chat.requests == []
+
+
+async def test_ag_ui_s_images_and_documents_are_files_of_the_run(desk: FileDesk, chat: SteppedChat) -> None:
+    bill = await desk.uploaded(PDF, "application/pdf", name="bill.pdf")
+    data = inline()["data"]
+    content = [
+        {"type": "text", "text": "What is it?"},
+        {"type": "image", "source": {"type": "data", "value": data, "mimeType": "image/png"}},
+        {"type": "document", "source": {"type": "file", "value": bill.id}},
+        {"type": "binary", "mimeType": "text/plain", "data": "dGVh", "filename": "list.txt"},
+    ]
+    body = {"threadId": "desk", "runId": "r1", "messages": [{"id": "1", "role": "user", "content": content}]}
+    answer = await desk.send("POST", "viewer/ag-ui", body)
+    assert answer.stream is not None
+    assert "RUN_FINISHED" in "".join([piece async for piece in answer.stream])
+    assert shown(chat.requests[-1].messages[-1]) == ("What is it?", ["file.png", "bill.pdf", "list.txt"])
+    assert files_in(chat.requests[-1]) == {"file.png": PICTURE, "bill.pdf": PDF, "list.txt": b"tea"}
+    for part in ({"type": "audio", "source": {"type": "data", "value": "YQ=="}}, {"type": "image"}):
+        with pytest.raises(InvalidInput) as refused:
+            await desk.send("POST", "viewer/ag-ui", {**body, "runId": "r2", "messages": [_message(part)]})
+        assert refused.value.code == "unsupported_content"
+
+
+def _message(part: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "1", "role": "user", "content": [part]}
