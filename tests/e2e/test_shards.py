@@ -57,6 +57,14 @@ def recalled(client: httpx.Client, tenant: str, query: str) -> list[str]:
     return [memory["content"] for memory in answer.json()["memories"]]
 
 
+def moved(client: httpx.Client, tenant: str, shard: str) -> Any:
+    while (answer := client.post(f"/admin/tenants/{tenant}/shard", json={"shard": shard})).status_code == 202:
+        if answer.json()["step"] == "remove":
+            return answer.json()
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
 def test_a_tenant_on_the_second_database_runs_stores_recalls_and_is_listed(
     shards: httpx.Client, disk: LocalState
 ) -> None:
@@ -80,3 +88,33 @@ def test_a_tenant_on_the_second_database_runs_stores_recalls_and_is_listed(
     }  # fmt: skip
     for schedule in ("0 3 * * SUN", "0 4 * * *", "*/5 * * * *"):
         assert shards.get("/cdn-cgi/handler/scheduled", params={"cron": schedule}).text == "ok"
+
+
+def test_a_tenant_that_moves_keeps_what_it_had_and_what_it_was_told_meanwhile(
+    shards: httpx.Client, disk: LocalState
+) -> None:
+    tenant = put(shards, "mover")
+    source = shards.get(f"/admin/tenants/{tenant}/shard").json()["shard"]
+    target = "DB" if source == "DB_1" else "DB_1"
+    texts = [store(shards, tenant, f"Berth {number} is free on Monday.") and number for number in range(3)]
+    first = run(shards, tenant, "order_triage", "hello")
+    begun = shards.post(f"/admin/tenants/{tenant}/shard", json={"shard": target})
+    assert begun.status_code == 202, begun.text
+    store(shards, tenant, "Berth 9 is free on Monday.")  # the copy is under way
+    move = moved(shards, tenant, target)
+    assert (move["step"], move["error"]) == ("remove", None)
+    assert move["counts"]["vectors"] >= len(texts)
+    store(shards, tenant, "Berth 10 is free on Monday.")
+    assert {text.split()[1] for text in recalled(shards, tenant, "Which berth is free on Monday?")} == {
+        "0", "1", "2", "9", "10",
+    }  # fmt: skip
+    assert recorded_run(shards, tenant, first["run_id"])["status"] == "completed"
+    second = run(shards, tenant, "order_triage", "hello again")
+    assert second["memory"]["episodes_used"] >= 1, "the turns of before came along"
+    assert recorded_run(shards, tenant, second["run_id"])["status"] == "completed"
+    shown = shards.get(f"/admin/tenants/{tenant}/shard").json()
+    assert (shown["shard"], shown["move"]["move_id"]) == (target, move["move_id"])
+    assert {one["shard"] for one in shards.get("/admin/shards").json()["shards"]} == {"DB", "DB_1"}
+    assert [one["tenant"] for one in shards.get("/admin/moves").json()["moves"]] == [tenant]
+    refused = shards.delete(f"/admin/tenants/{tenant}/moves/{move['move_id']}")
+    assert (refused.status_code, refused.json()["code"]) == (409, "move_switched")

@@ -45,6 +45,7 @@ def admin_context(root: Assembly) -> AdminContext:
         prices=lambda: read_prices(root.platform.settings.model_prices),
         routes=_routes,
         shards=root.platform.shards,
+        mover=lambda: root.lifecycle.mover,
     )
 
 

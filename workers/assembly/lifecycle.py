@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import bindings
@@ -13,6 +14,7 @@ from retain.tenant_tables import TENANT_TABLES
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
+    from retain.lifecycle.moving.mover import Mover
 
 
 class LifecycleParts:
@@ -20,6 +22,7 @@ class LifecycleParts:
 
     def __init__(self, root: Assembly) -> None:
         platform, settings = root.platform, root.platform.settings
+        self._shards = platform.shards
         fields = read_fields(settings.memory_pii_fields)
         self.sealer = Sealer(platform.crypto, settings.memory_key, settings.previous_memory_key, fields)
         self.stores = Stores(
@@ -35,3 +38,13 @@ class LifecycleParts:
             namespacing=lambda: namespacing(settings.namespaces),
         )
         self.backups = Backups(self.stores, settings.backups_kept_days)
+
+    @cached_property
+    def mover(self) -> Mover | None:
+        """What moves tenants between databases, None where there is one."""
+        shards = self._shards
+        if shards is None:
+            return None
+        from retain.lifecycle.moving.mover import Mover
+
+        return Mover(shards, TENANT_TABLES, bindings.now_ms)

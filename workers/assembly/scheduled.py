@@ -28,6 +28,8 @@ async def continued(root: Assembly, tenant_id: str, job_id: str) -> BackupJob:
     return await (root.lifecycle.backups.resume(job) if of_backup else restoring_of(root).resume(job))
 
 
+MOVES_A_TIME = 2
+"""Open moves that are continued every few minutes. Who started them continues them sooner."""
 Step = Callable[[], Awaitable[object]]
 
 
@@ -59,6 +61,9 @@ async def catch_up(root: Assembly) -> None:
         await catching_up.catch_up(root.platform.sql, bindings.now_ms, root.memory.indexer(), repeatable(root))
 
     await _on_each_database(root, do)
+    mover = root.lifecycle.mover
+    if mover is not None:
+        await mover.continue_open(MOVES_A_TIME)
 
 
 async def _on_each_database(root: Assembly, work: Callable[[], Awaitable[None]], owed: Sequence[str] = ()) -> None:

@@ -18,6 +18,7 @@ from retain.items.rekeying.backfill import Backfill
 from retain.items.rekeying.migration import Migration
 from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.backups.restoring import Restoring
+from retain.lifecycle.moving.mover import Mover
 from retain.lifecycle.stores import Stores
 from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
@@ -51,7 +52,8 @@ class AdminContext:
     parked errors. grants: who holds which role. keys, tokens: of applications and of their users. webhooks,
     deliveries: return where applications hear of runs, and the log of it. backups, restoring: return
     what backs tenants up, and what restores them. prices: returns those of models, raising Misconfigured for an invalid
-    setting. routes: returns those of all areas. shards: the databases, where there are several.
+    setting. routes: returns those of all areas. shards, mover: the databases, where there
+    are several, and what moves tenants between them.
     """
 
     tenants: Tenants
@@ -78,6 +80,7 @@ class AdminContext:
     prices: Callable[[], ModelPrices]
     routes: Callable[[], Iterable[Route[Any]]]
     shards: Shards | None = None
+    mover: Callable[[], Mover | None] = lambda: None
 
     def scope(
         self, tenant_id: str, agent_type: str | None = None, house: str | None = None, user_id: str | None = None

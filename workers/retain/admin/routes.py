@@ -22,11 +22,13 @@ from retain.admin.resources import (
 )
 from retain.admin.resources.access import keys, own, roles
 from retain.admin.resources.automation import schedules, webhooks
+from retain.admin.resources.placement import shards
 from retain.routing.router import Router
 
 ROUTER: Router[AdminContext] = Router(
     (
         tenants.RESOURCE,
+        shards.RESOURCE,
         costs.RESOURCE,
         own.RESOURCE,
         roles.RESOURCE,

@@ -36,6 +36,7 @@ BY_NAME: Mapping[str, PathParameter] = {
     "receipt_id": _ID,
     "backup_id": _ID,
     "key_id": _ID,
+    "move_id": _ID,
     "webhook_id": _ID,
     "schedule_id": _ID,
     "attachment_id": _ID,

@@ -26,4 +26,9 @@ TENANT_TABLES = (
     TenantTable("world_history", ("tenant_id", "seq"), "never"),
     TenantTable("mutation_log", ("tenant_id", "number"), "never"),
     TenantTable("mutation_subjects", ("number",), texts=Texts(("key",))),
+    TenantTable("tenant_places", ("tenant_id",), "never"),
+    TenantTable("tenant_moves", ("move_id",), "never"),
+    TenantTable("tenant_changes", ("number",)),
 )
+OF_MOVES = frozenset({"tenant_places", "tenant_moves", "tenant_changes"})
+"""The tables that say where tenants are: they do not move with one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing_extensions import TypedDict
 
 from retain.application_keys.scope import KeyScope
+from retain.lifecycle.moving.moves import MoveState, Step
 from retain.roles.grants import RoleGrant
 from retain.roles.role import Role
 from retain.webhooks.delivery_log import DeliveryStatus
@@ -174,3 +175,51 @@ class ShownUserJson(UserJson):
     """A user, and how much is kept of them."""
 
     counts: UserCountsJson
+
+
+class ShardJson(TypedDict):
+    """What is on a database. moving: tenants that come or go. used: the part of what a database may hold."""
+
+    shard: str
+    tenants: int
+    moving: int
+    bytes: int | None
+    used: float | None
+
+
+class ShardsJson(TypedDict):
+    """The databases."""
+
+    shards: list[ShardJson]
+
+
+class MoveJson(TypedDict):
+    """A move of a tenant. counts: rows and vectors copied, freezes, and for how many milliseconds it was not written."""
+
+    tenant: str
+    move_id: str
+    source: str
+    target: str
+    state: MoveState
+    step: Step
+    counts: dict[str, int]
+    error: str | None
+    started_by: str
+    started_at_ms: int
+    updated_at_ms: int
+    completed_at_ms: int | None
+
+
+class MovesJson(TypedDict):
+    """A page of moves, the newest first."""
+
+    moves: list[MoveJson]
+    cursor: str | None
+
+
+class TenantShardJson(TypedDict):
+    """On which database a tenant lives. move: its open one."""
+
+    tenant: str
+    shard: str
+    move: MoveJson | None

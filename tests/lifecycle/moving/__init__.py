@@ -1,0 +1,1 @@
+"""Moves of tenants between databases."""

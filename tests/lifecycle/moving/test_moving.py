@@ -1,0 +1,136 @@
+"""A tenant that moves takes everything with it, leaves nothing, and is found where it is by whoever looked elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from retain.errors import Conflict, NotFound, TenantElsewhere
+from retain.lifecycle.moving.mover import FREEZE_MS
+from retain.lifecycle.moving.relations import relations_of
+from retain.shards.fence import writing
+from retain.shards.place import HOME, in_tenant
+from retain.tenant_tables import TENANT_TABLES
+from tests.lifecycle.erasable import filled
+from tests.lifecycle.moving.deployment import MOVED, Rows, connection, living
+from tests.ports import raises
+
+
+def same(moved: Rows, before: Rows) -> None:
+    """Compare tables, but for what the target's index is owed."""
+    for table in {*moved, *before} - {"memory_outbox", "vector_removals"}:
+        assert moved.get(table) == before.get(table), table
+
+
+def test_every_table_of_tenants_moves() -> None:
+    assert sorted(relation.name for relation in relations_of(TENANT_TABLES)) == sorted(MOVED)
+
+
+async def test_a_tenant_with_data_everywhere_moves_there_and_back() -> None:
+    with living(begun=filled()) as deployment:
+        deployment.plant_missing("acme")
+        before, vectors = deployment.rows(HOME, "acme"), deployment.vectors(HOME, "acme")
+        neighbour = deployment.rows(HOME, "neighbour")
+        assert {*MOVED} - {*before} <= {"eval_scratches"}, "a tenant with an open evaluation does not move"
+        source = HOME
+        for target in ("DB_1", "DB_2", HOME):
+            move = await deployment.moved("acme", target)
+            assert (move.state, move.error) == ("completed", None)
+            same(deployment.rows(target, "acme"), before)
+            assert deployment.rows(source, "acme") == {}
+            assert deployment.vectors(target, "acme").keys() == vectors.keys()
+            assert deployment.vectors(source, "acme") == {}
+            assert "refund" in " ".join(await deployment.recalled("acme", "a refund of an order"))
+            source = target
+        assert deployment.rows(HOME, "neighbour") == neighbour
+        for database in deployment.databases.values():
+            left = connection(database).execute("SELECT name FROM sqlite_master WHERE name LIKE 'moving_%'").fetchall()
+            assert left == [], "the triggers of a move end with it"
+            assert connection(database).execute("SELECT * FROM tenant_changes").fetchall() == []
+
+
+async def test_who_remembers_the_old_database_writes_and_reads_at_the_new_one() -> None:
+    with living() as deployment:
+        await deployment.shards.databases[HOME].run("INSERT INTO tenants VALUES ('acme', 0, NULL)")
+        await deployment.store("acme", "The first one.")
+        old = deployment.shards
+        with in_tenant("acme"):
+            await old.sql.run("SELECT 1 FROM memory_records")
+        await deployment.moved("acme", "DB_1")
+        with in_tenant("acme"):
+            rows = (await old.sql.run("SELECT content FROM memory_records WHERE tenant_id = 'acme'")).rows
+            assert [row["content"] for row in rows] == ["The first one."]
+        await deployment.moved("acme", "DB_2")
+        with in_tenant("acme"):
+            await old.sql.run("UPDATE tenants SET max_memories_per_user = 7 WHERE tenant_id = 'acme'")
+            assert await old.index.count() == 1
+        at_last = connection(deployment.databases["DB_2"]).execute("SELECT max_memories_per_user FROM tenants")
+        assert at_last.fetchall() == [(7,)]
+        with pytest.raises(TenantElsewhere):
+            await deployment.databases["DB_1"].batch([writing("acme", "DB_1"), ("DELETE FROM tenants", ())])
+
+
+async def test_rows_keep_their_numbers_and_no_two_databases_give_the_same() -> None:
+    with living() as deployment:
+        await deployment.shards.databases[HOME].run("INSERT INTO tenants VALUES ('acme', 0, NULL)")
+        for turn, target in enumerate(("DB_1", HOME, "DB_1", "DB_2", HOME)):
+            await deployment.store("acme", f"Number {turn}.")
+            await deployment.store("default", f"Of another one, {turn}.")
+            await deployment.moved("acme", target)
+        await deployment.store("acme", "The last one.")
+        numbers = [row[1] for row in deployment.rows(HOME, "acme")["memory_search"]] and [
+            row[0] for row in deployment.rows(HOME, "acme")["memory_records"]
+        ]
+        others = [row[0] for row in deployment.rows(HOME, "default")["memory_records"]]
+        assert len({*numbers, *others}) == 6 + 5
+        assert len(await deployment.recalled("acme", "number")) == 6
+
+
+async def test_a_cancelled_move_leaves_the_tenant_where_it_was() -> None:
+    with living(begun=filled()) as deployment:
+        before = deployment.rows(HOME, "acme")
+        move = await deployment.mover.start("acme", "DB_1", "person:ada")
+        for _ in range(2):
+            move = await deployment.mover.advance(move)
+        assert deployment.rows("DB_1", "acme") != {}
+        move = await deployment.mover.cancel(move)
+        while move.state == "running":
+            move = await deployment.mover.advance(move)
+        assert move.state == "cancelled"
+        assert deployment.rows("DB_1", "acme") == {}
+        assert deployment.vectors("DB_1", "acme") == {}
+        assert deployment.rows(HOME, "acme") == before
+        assert await deployment.store("acme", "Still written here.")
+        assert (await deployment.moved("acme", "DB_1")).state == "completed"
+
+
+async def test_a_move_that_switched_is_not_cancelled_and_refused_ones_say_why() -> None:
+    with living() as deployment:
+        with raises(NotFound, code="unknown_shard"):
+            await deployment.mover.start("default", "DB_9", "person:ada")
+        with raises(NotFound, code="unknown_tenant"):
+            await deployment.mover.start("nobody", "DB_1", "person:ada")
+        with raises(Conflict, code="same_shard"):
+            await deployment.mover.start("default", HOME, "person:ada")
+        move = await deployment.mover.start("default", "DB_1", "person:ada")
+        with raises(Conflict, code="other_move"):
+            await deployment.mover.start("default", "DB_2", "person:ada")
+        while move.step != "remove":
+            move = await deployment.mover.advance(move)
+        with raises(Conflict, code="move_switched"):
+            await deployment.mover.cancel(move)
+
+
+async def test_a_freeze_ends_by_the_database_s_clock_and_a_late_switch_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with living() as deployment:
+        move = await deployment.mover.start("default", "DB_1", "person:ada")
+        while move.step != "switch":
+            move = await deployment.mover.advance(move)
+        monkeypatch.setattr("retain.lifecycle.moving.mover.FREEZE_MS", -1)
+        move = await deployment.mover.advance(move)
+        assert move.step == "catch_up", "the freeze was over before the switch"
+        assert await deployment.store("default", "Written after it.")
+        monkeypatch.setattr("retain.lifecycle.moving.mover.FREEZE_MS", FREEZE_MS)
+        assert (await deployment.moved("default", "DB_1")).state == "completed"
+        assert await deployment.recalled("default", "written") == ["Written after it."]

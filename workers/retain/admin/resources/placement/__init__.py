@@ -1,0 +1,1 @@
+"""Where tenants are, in a deployment with several databases."""

@@ -1,0 +1,198 @@
+"""Copying rows, full texts and vectors of one tenant from one database to another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from retain.json_text import Json
+from retain.lifecycle.moving.relations import TEXTS, Relation
+from retain.limits.vectorize import MAX_GET_IDS
+from retain.memory.records.vector_names import vector_id
+from retain.ports import Row, Sql, Statement, VectorIndex
+
+STATEMENT_BYTES = 1_000_000
+"""About how many bytes of rows one statement writes: a value has at most 2 MB."""
+UPSERTED = 500
+"""Vectors that one call writes to the index."""
+
+_PARTS = """
+SELECT r.id, r.scope_id, s.parts FROM json_each(?) one CROSS JOIN memory_records r ON {meet}
+CROSS JOIN memory_search s ON s.number = r.number WHERE r.tenant_id = ?
+"""
+_OWED = """
+INSERT INTO memory_outbox (record_id, tenant_id, scope_id, parts, state, at_ms, due_at_ms)
+SELECT value ->> 0, ?, value ->> 1, value ->> 2, 'owed', ?, ? FROM json_each(?) WHERE true
+ON CONFLICT (record_id) DO UPDATE SET state = 'owed', at_ms = excluded.at_ms, due_at_ms = excluded.due_at_ms
+"""
+_SENT = """
+INSERT INTO memory_outbox (record_id, tenant_id, scope_id, parts, state, writers, at_ms, due_at_ms)
+SELECT value ->> 0, ?, value ->> 1, value ->> 2, 'sent', 0, ?, ? FROM json_each(?) WHERE true
+ON CONFLICT DO NOTHING
+"""
+_OWED_DOCUMENTS = """
+UPDATE vector_documents SET sent_at_ms = 9007199254740991
+WHERE tenant_id = ? AND 'document.' || number || '.' || version IN (SELECT value FROM json_each(?))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two: its database and its vector index."""
+
+    sql: Sql
+    index: VectorIndex
+
+
+@dataclass(slots=True)
+class Copied:
+    """What was copied. vectors: those that the index had; the others are owed there."""
+
+    rows: int = 0
+    vectors: int = 0
+    last_vector: str | None = None
+
+
+class TenantCopy:
+    """Copies a tenant. Everything is idempotent: it makes the target's rows equal to the source's."""
+
+    def __init__(self, tenant_id: str, source: Side, target: Side, now_ms: int) -> None:
+        self._tenant_id = tenant_id
+        self._source = source
+        self._target = target
+        self._now_ms = now_ms
+        self.copied = Copied()
+
+    async def page(self, relation: Relation, after: Sequence[Json] | None, limit: int) -> list[Json] | None:
+        """Copy a page of a table; return where the next one begins, None at the end.
+
+        Raises: ConstraintViolated while the target has a row that the source no longer has; Unavailable.
+        """
+        text, values = relation.page(self._tenant_id, after, limit)
+        rows = (await self._source.sql.run(text, *values)).rows
+        await self._write(relation, rows)
+        return relation.position(rows[-1]) if len(rows) == limit else None
+
+    async def keys(self, relation: Relation, keys: Sequence[Sequence[Json]], *, fresh: bool = True) -> None:
+        """Make the rows with these keys equal. fresh: their vectors count as sent just now."""
+        text, values = relation.named(self._tenant_id, keys)
+        rows = (await self._source.sql.run(text, *values)).rows
+        there = {json.dumps(relation.key(row)) for row in rows}
+        gone = [key for key in keys if json.dumps(list(key)) not in there]
+        if gone:
+            await self._target.sql.batch(self._deleting(relation, gone))
+        await self._write(relation, rows, fresh=fresh)
+
+    async def equalise(self, relation: Relation) -> None:
+        """Make a whole table equal, with the rows that only the target has."""
+        mine = await self._all(self._source, relation)
+        theirs = await self._all(self._target, relation)
+        extra = [list(relation.key(row)) for key, row in theirs.items() if key not in mine]
+        for start in range(0, len(extra), 200):
+            await self._target.sql.batch(self._deleting(relation, extra[start : start + 200]))
+        changed = [row for key, row in mine.items() if theirs.get(key) != row]
+        for start in range(0, len(changed), 200):
+            await self._write(relation, changed[start : start + 200], fresh=True)
+
+    async def counts(self, relations: Sequence[Relation]) -> list[str]:
+        """Return the names of tables of which the two have different numbers of rows."""
+        asked = [relation.counting(self._tenant_id) for relation in relations]
+        mine, theirs = await self._source.sql.batch(asked), await self._target.sql.batch(asked)
+        return [
+            relation.name
+            for relation, one, other in zip(relations, mine, theirs, strict=True)
+            if one.rows[0]["n"] != other.rows[0]["n"]
+        ]
+
+    async def _all(self, side: Side, relation: Relation) -> dict[str, Row]:
+        found: dict[str, Row] = {}
+        after: list[Json] | None = None
+        while True:
+            text, values = relation.page(self._tenant_id, after, 1000)
+            rows = (await side.sql.run(text, *values)).rows
+            found |= {json.dumps(relation.key(row)): row for row in rows}
+            if len(rows) < 1000:
+                return found
+            after = relation.position(rows[-1])
+
+    async def _write(self, relation: Relation, rows: Sequence[Row], *, fresh: bool = False) -> None:
+        for some in _pieces(rows):
+            statements: list[Statement] = [relation.writing(some)]
+            if relation.name in TEXTS:
+                statements += await self._texts(TEXTS[relation.name], [int(row["number"]) for row in some])
+            await self._target.sql.batch(statements)
+        if rows:
+            self.copied.rows += len(rows)
+            await self._vectors(relation, rows, fresh=fresh)
+
+    async def _texts(self, table: str, numbers: Sequence[int]) -> list[Statement]:
+        listed = json.dumps(numbers)
+        found = await self._source.sql.run(
+            f"SELECT rowid AS number, content FROM {table} WHERE rowid IN (SELECT value FROM json_each(?))",
+            listed,
+        )
+        texts = json.dumps([[row["number"], row["content"]] for row in found.rows])
+        return [
+            (f"DELETE FROM {table} WHERE rowid IN (SELECT value FROM json_each(?))", (listed,)),
+            (f"INSERT INTO {table} (rowid, content) SELECT value ->> 0, value ->> 1 FROM json_each(?)", (texts,)),
+        ]
+
+    def _deleting(self, relation: Relation, keys: Sequence[Sequence[Json]]) -> list[Statement]:
+        statements = [relation.deleting(self._tenant_id, keys)]
+        if relation.name in TEXTS:
+            numbers = json.dumps([key[0] for key in keys])
+            table = TEXTS[relation.name]
+            statements.append((f"DELETE FROM {table} WHERE rowid IN (SELECT value FROM json_each(?))", (numbers,)))
+        return statements
+
+    async def _vectors(self, relation: Relation, rows: Sequence[Row], *, fresh: bool) -> None:
+        """Copy the vectors that belong to rows. What the source's index does not show is owed at the target."""
+        if relation.name == "vector_documents":
+            ids = [f"document.{row['number']}.{row['version']}" for row in rows if row["indexed"] == 1]
+            missing = await self._copy_vectors(ids)
+            if missing:
+                await self._target.sql.run(_OWED_DOCUMENTS, self._tenant_id, json.dumps(sorted(missing)))
+            return
+        if relation.name not in ("memory_search", "memory_outbox"):
+            return
+        by_number = relation.name == "memory_search"
+        meet = "r.number = one.value" if by_number else "r.id = one.value"
+        names = [row["number"] if by_number else row["record_id"] for row in rows]
+        found = (await self._source.sql.run(_PARTS.format(meet=meet), json.dumps(names), self._tenant_id)).rows
+        missing = await self._copy_vectors(
+            [vector_id(row["id"], part) for row in found for part in range(row["parts"])]
+        )
+        owed = [row for row in found if any(vector_id(row["id"], part) in missing for part in range(row["parts"]))]
+        sent = [row for row in found if row not in owed and row["parts"]] if fresh else []
+        for statement, which in ((_OWED, owed), (_SENT, sent)):
+            if which:
+                listed = json.dumps([[row["id"], row["scope_id"], row["parts"]] for row in which])
+                await self._target.sql.run(statement, self._tenant_id, self._now_ms, self._now_ms, listed)
+
+    async def _copy_vectors(self, ids: Sequence[str]) -> set[str]:
+        """Copy vectors; return the ids of those that the source's index does not show."""
+        missing = set(ids)
+        entries = []
+        for start in range(0, len(ids), MAX_GET_IDS):
+            entries += await self._source.index.get_by_ids(ids[start : start + MAX_GET_IDS])
+        for start in range(0, len(entries), UPSERTED):
+            await self._target.index.upsert(entries[start : start + UPSERTED])
+        if entries:
+            self.copied.vectors += len(entries)
+            self.copied.last_vector = entries[-1].id
+        return missing - {entry.id for entry in entries}
+
+
+def _pieces(rows: Sequence[Row]) -> list[list[Row]]:
+    """Divide rows so that each piece is one statement."""
+    pieces: list[list[Row]] = []
+    size = STATEMENT_BYTES
+    for row in rows:
+        own = len(json.dumps(list(row.values())))
+        if size + own > STATEMENT_BYTES:
+            pieces.append([])
+            size = 0
+        pieces[-1].append(row)
+        size += own
+    return pieces

@@ -1,0 +1,354 @@
+"""Moves a tenant, in steps that any later call continues.
+
+prepare: the source notes what changes from now on, and the target learns that the tenant arrives. copy: every table, page by
+page, and the vectors. catch_up: what changed meanwhile, until little is left. switch: the tenant is not written for a
+moment; the last changes are copied, the two are compared, and the tenant lives at the target. remove: the source is emptied.
+Until the switch, `cancel` leads to undo: the target is emptied, and the tenant stays.
+
+A freeze ends at its time by the database's own clock, even if the one who froze dies, and the switch is refused after it. So
+writes are refused for no more than `FREEZE_MS` at a time, and no write is lost: the database takes it before the freeze, and
+it is copied; or after it, and the switch begins again; or refuses it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from retain.errors import Conflict, ConstraintViolated, NotFound, RetainError, TenantMoving, Unavailable
+from retain.json_text import read_own_json
+from retain.lifecycle.moving.copying import Side, TenantCopy
+from retain.lifecycle.moving.moves import LEASES, Move, Moves
+from retain.lifecycle.moving.relations import AT_LAST, COUNTED, DERIVED, LAST, TEXTS, Relation, relations_of
+from retain.memory.records.vector_names import vector_id
+from retain.ports import Clock, Row, Sql, SqlValue
+from retain.shards.place import HOME
+from retain.shards.ranges import give_range_above
+from retain.shards.shards import Shards
+from retain.tenants.tables import TenantTable
+
+PAGE = 200
+"""Rows of one page of the copy."""
+PAGES_PER_CALL = 40
+"""Pages, of the copy or of the removal, that one call does."""
+CHANGES = 200
+"""Changes that one page of catching up takes; with no more than this left, the tenant is frozen."""
+FREEZE_MS = 10_000
+"""How long a tenant is not written, at most, before it is written again."""
+KEPT_MS = 60_000
+"""How long the rows and vectors stay where they were after the switch: longer than an isolate asks an index without having
+asked the database (`retain.shards.directory.SURE_MS`)."""
+
+_NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+_ARRIVING = """
+INSERT INTO tenant_places (tenant_id, state, shard, move_id) VALUES (?1, 'arriving', ?2, ?3)
+ON CONFLICT (tenant_id) DO UPDATE SET state = 'arriving', shard = ?2, move_id = ?3 WHERE state = 'gone' OR move_id = ?3
+"""
+_LEAVING = """
+INSERT INTO tenant_places (tenant_id, state, shard, move_id) VALUES (?1, 'leaving', ?2, ?3)
+ON CONFLICT (tenant_id) DO UPDATE SET state = 'leaving', shard = ?2, move_id = ?3 WHERE state = 'here'
+"""
+_FREEZE = f"UPDATE tenant_places SET state = 'frozen', frozen_until_ms = {_NOW} + ? WHERE tenant_id = ? AND move_id = ?"
+_THAW = "UPDATE tenant_places SET state = 'leaving' WHERE tenant_id = ? AND move_id = ? AND state = 'frozen'"
+_READY = "UPDATE tenant_places SET state = 'ready' WHERE tenant_id = ? AND move_id = ? AND state = 'arriving'"
+_LEAVE = f"""
+UPDATE tenant_places SET state = 'removing' WHERE tenant_id = ? AND move_id = ? AND state = 'frozen'
+  AND frozen_until_ms > {_NOW} RETURNING 1
+"""
+_NOT_READY = "UPDATE tenant_places SET state = 'arriving' WHERE tenant_id = ? AND move_id = ? AND state = 'ready'"
+_DIRECT = """
+UPDATE tenant_places SET shard = ?2, move_id = ?3 WHERE tenant_id = ?1 AND state = 'gone'
+"""
+_STAY = "UPDATE tenant_places SET state = 'here', shard = NULL, move_id = NULL WHERE tenant_id = ? AND move_id = ?"
+_EMPTIED = "UPDATE tenant_places SET state = 'gone', shard = ?, move_id = NULL WHERE tenant_id = ? AND move_id = ?"
+_STATE = "SELECT state FROM tenant_places WHERE tenant_id = ? AND move_id = ?"
+_CHANGES = "SELECT number, relation, key FROM tenant_changes WHERE tenant_id = ? AND number > ? ORDER BY number LIMIT ?"
+_FORGET = "DELETE FROM tenant_changes WHERE tenant_id = ? AND number <= ?"
+_BUSY = """
+SELECT (SELECT COUNT(*) FROM eval_scratches WHERE tenant_id = ?1 OR scratch_id = ?1)
+  + (SELECT COUNT(*) FROM erasure_receipts WHERE tenant_id = ?1 AND state = 'running') AS n,
+  (SELECT COUNT(*) FROM tenants WHERE tenant_id = ?1) AS known
+"""
+_NO_QUOTA = "INSERT INTO quotas (tenant_id, memories) VALUES (?, 9007199254740991) ON CONFLICT DO NOTHING"
+_SOME_LEAVE = "SELECT 1 FROM tenant_places WHERE state IN ('leaving', 'frozen') LIMIT 1"
+
+_log = logging.getLogger(__name__)
+
+
+class Mover:
+    """Moves tenants between the databases of a deployment. tables: every table with rows of tenants."""
+
+    def __init__(self, shards: Shards, tables: Sequence[TenantTable], clock: Clock) -> None:
+        self._shards = shards
+        self._clock = clock
+        self.relations = relations_of(tables)
+        self._named = {relation.name: relation for relation in self.relations}
+        self.moves = Moves(shards.databases[HOME])
+
+    async def start(self, tenant_id: str, target: str, by: str) -> Move:
+        """Begin to move a tenant; return the move, to be advanced. Idempotent while it is open.
+
+        Raises: NotFound (code `unknown_shard`, `unknown_tenant`); Conflict (code `same_shard`, `tenant_busy`, `other_move`).
+        """
+        if target not in self._shards.databases:
+            raise NotFound("the deployment has no such database", code="unknown_shard")
+        known = await self.moves.find(tenant_id)
+        if known is not None and known.target == target:
+            return known
+        source = await self._shards.directory.surely_shard_of(tenant_id)
+        if source == target:
+            raise Conflict("the tenant lives there", code="same_shard")
+        row = (await self._shards.databases[source].run(_BUSY, tenant_id)).rows[0]
+        if not row["known"]:
+            raise NotFound("there is no such tenant", code="unknown_tenant")
+        if row["n"]:
+            raise Conflict("an evaluation or an erasure of the tenant is open: let it end first", code="tenant_busy")
+        return await self.moves.open(tenant_id, source, target, by, self._clock())
+
+    async def cancel(self, move: Move) -> Move:
+        """Let a move be undone, before its switch. Raises: Conflict (code `move_switched`)."""
+        if move.state != "running":
+            return move
+        if not await LEASES.take(self.moves.home, move.tenant_id, move.move_id, self._clock()):
+            raise TenantMoving("a step of the move is being done; ask again", retry_after_s=1)
+        if await self._state(move.source, move) in ("removing", "gone"):
+            await self.moves.save(replace(move, lease_until_ms=0), self._clock())
+            raise Conflict("the tenant lives at the target: move it back instead", code="move_switched")
+        undone = replace(move, step="undo", cursor=None, lease_until_ms=0)
+        await self.moves.save(undone, self._clock())
+        return await self.advance(undone)
+
+    async def advance(self, move: Move) -> Move:
+        """Do a part of a move, bounded; return it as it is then. Another worker's move is returned as it is.
+
+        Raises: Unavailable; what was done stays, and the next call continues.
+        """
+        if move.state != "running" or not await LEASES.take(
+            self.moves.home, move.tenant_id, move.move_id, self._clock()
+        ):
+            return await self.moves.get(move.tenant_id, move.move_id)
+        move = await self.moves.get(move.tenant_id, move.move_id)
+        try:
+            move = replace(await getattr(self, f"_{move.step}")(move), error=None)
+        except RetainError as error:
+            _log.error("a move stopped", extra={"tenant_id": move.tenant_id, "code": error.code})
+            move = replace(await self.moves.get(move.tenant_id, move.move_id), error=str(error.code))
+            await self.moves.save(replace(move, lease_until_ms=0), self._clock())
+            raise
+        move = replace(move, lease_until_ms=0)
+        await self.moves.save(move, self._clock())
+        return move
+
+    async def continue_open(self, limit: int) -> None:
+        """Continue open moves, each by one call. What stops one is noted in it."""
+        for move in await self.moves.all_open(limit):
+            try:
+                await self.advance(move)
+            except RetainError as error:
+                _log.warning("a move waits", extra={"tenant_id": move.tenant_id, "code": error.code})
+
+    async def _prepare(self, move: Move) -> Move:
+        source, target = self._sql(move.source), self._sql(move.target)
+        await self._shards.placement.admit_to(move.target)
+        await give_range_above(self.moves.home, target, move.target, source, move.tenant_id)
+        for relation in self.relations:
+            await source.batch(relation.recording())
+        await target.run(_ARRIVING, move.tenant_id, move.source, move.move_id)
+        await source.run(_LEAVING, move.tenant_id, move.target, move.move_id)
+        if await self._state(move.source, move) is None or await self._state(move.target, move) is None:
+            raise Conflict("the tenant is elsewhere by now: cancel the move", code="tenant_busy")
+        await target.run(_NO_QUOTA, move.tenant_id)
+        return replace(move, step="copy", cursor=[0, None])
+
+    async def _copy(self, move: Move) -> Move:
+        copy = self._copy_of(move)
+        place, after = move.cursor
+        for _ in range(PAGES_PER_CALL):
+            if place == len(self.relations):
+                return replace(self._counted(move, copy), step="catch_up", cursor=[0, copy.copied.last_vector])
+            relation = self.relations[place]
+            if relation.name in DERIVED or relation.name in AT_LAST:
+                place, after = place + 1, None
+                continue
+            try:
+                after = await copy.page(relation, after, PAGE)
+            except ConstraintViolated:  # the target has a row that was deleted or changed meanwhile
+                await self._caught_up(replace(move, cursor=[0, None]), copy)
+                after = await copy.page(relation, after, PAGE)
+            if after is None:
+                place += 1
+        return replace(self._counted(move, copy), cursor=[place, after])
+
+    async def _catch_up(self, move: Move) -> Move:
+        copy = self._copy_of(move)
+        number, last_vector = move.cursor
+        for _ in range(PAGES_PER_CALL):
+            before, left = number, await self._left(move, number)
+            if left <= CHANGES:
+                if last_vector is not None and not await self._side(move.target).index.get_by_ids([last_vector]):
+                    return replace(self._counted(move, copy), cursor=[number, last_vector])  # not visible there yet
+                return replace(self._counted(move, copy), step="switch", cursor=[number, None])
+            number = await self._changes(move, copy, number)
+            if number == before:
+                break
+        return replace(self._counted(move, copy), cursor=[number, copy.copied.last_vector or last_vector])
+
+    async def _switch(self, move: Move) -> Move:
+        source, target = self._sql(move.source), self._sql(move.target)
+        state = await self._state(move.source, move)
+        if state not in ("removing", "gone"):
+            began = self._clock()
+            copy = self._copy_of(move)
+            await source.run(_FREEZE, FREEZE_MS, move.tenant_id, move.move_id)
+            try:
+                number = await self._caught_up(move, copy)
+                for name in (*COUNTED, *LAST):
+                    await copy.equalise(self._named[name])
+                compared = [one for one in self.relations if one.name not in ("memory_outbox", "vector_removals")]
+                for name in await copy.counts(compared):
+                    _log.warning("a table differs and is compared", extra={"tenant_id": move.tenant_id, "table": name})
+                    await copy.equalise(self._named[name])
+                if differing := await copy.counts(compared):
+                    names = ", ".join(differing)
+                    raise Unavailable(
+                        f"the copy differs from the tenant in {names}; the tenant stays", code="copy_differs"
+                    )
+                await target.run(_READY, move.tenant_id, move.move_id)
+                left = (await source.run(_LEAVE, move.tenant_id, move.move_id)).rows
+            except BaseException:
+                await target.run(_NOT_READY, move.tenant_id, move.move_id)
+                await source.run(_THAW, move.tenant_id, move.move_id)
+                raise
+            move = self._counted(move, copy, freezes=1, frozen_ms=self._clock() - began)
+            if not left:  # the freeze ended meanwhile: what was written since is copied first
+                await target.run(_NOT_READY, move.tenant_id, move.move_id)
+                await source.run(_THAW, move.tenant_id, move.move_id)
+                return replace(move, step="catch_up", cursor=[number, None])
+        if HOME not in (move.source, move.target):
+            await self.moves.home.run(_DIRECT, move.tenant_id, move.target, move.move_id)
+        await self._shards.directory.follow(move.tenant_id, move.source)
+        await self._shards.directory.note(move.tenant_id, move.target)
+        return replace(move, step="remove", cursor=[self._clock() + KEPT_MS, 0])
+
+    async def _remove(self, move: Move) -> Move:
+        return await self._emptied(move, move.source, move.target, "completed")
+
+    async def _undo(self, move: Move) -> Move:
+        state = await self._state(move.target, move)
+        if state is None:
+            await self._sql(move.source).run(_STAY, move.tenant_id, move.move_id)
+            await self._stop_recording(move.source, move.tenant_id)
+            return replace(move, state="cancelled")
+        await self._sql(move.target).run(_NOT_READY, move.tenant_id, move.move_id)
+        await self._sql(move.source).run(_STAY, move.tenant_id, move.move_id)
+        return await self._emptied(replace(move, cursor=move.cursor or [0, 0]), move.target, move.source, "cancelled")
+
+    async def _emptied(self, move: Move, shard: str, stays: str, state: str) -> Move:
+        """Remove the rows and vectors of one side, page by page; then end the move."""
+        since, place = move.cursor
+        if self._clock() < since:
+            return move
+        sql, order = self._sql(shard), list(reversed(self.relations))
+        for _ in range(PAGES_PER_CALL):
+            if place == len(order):
+                counted = await sql.batch([relation.counting(move.tenant_id) for relation in order])
+                left = [at for at, result in enumerate(counted) if result.rows[0]["n"]]
+                if left:  # triggers wrote rows for those that were removed
+                    place = left[0]
+                    continue
+                await sql.run(_EMPTIED, stays, move.tenant_id, move.move_id)
+                await self._stop_recording(move.source, move.tenant_id)
+                return replace(move, state="completed" if state == "completed" else "cancelled")
+            if await self._removed(shard, order[place], move.tenant_id) < PAGE:
+                place += 1
+        return replace(move, cursor=[since, place])
+
+    async def _removed(self, shard: str, relation: Relation, tenant_id: str) -> int:
+        """Remove a page of a table, with its full texts and vectors; return how many rows it had."""
+        side = self._side(shard)
+        text, values = relation.page(tenant_id, None, PAGE)
+        rows = (await side.sql.run(text, *values)).rows
+        if not rows:
+            return 0
+        ids = await _vectors_of(side.sql, relation, rows)
+        for start in range(0, len(ids), 500):
+            await side.index.delete_by_ids(ids[start : start + 500])
+        statements = [relation.deleting(tenant_id, [relation.key(row) for row in rows])]
+        if relation.name in TEXTS:
+            numbers = json.dumps([row["number"] for row in rows])
+            table = TEXTS[relation.name]
+            statements.append((f"DELETE FROM {table} WHERE rowid IN (SELECT value FROM json_each(?))", (numbers,)))
+        await side.sql.batch(statements)
+        return len(rows)
+
+    async def _caught_up(self, move: Move, copy: TenantCopy) -> int:
+        """Apply every change that is noted; return the number of the last."""
+        number = int(move.cursor[0])
+        while (following := await self._changes(move, copy, number)) != number:
+            number = following
+        return number
+
+    async def _changes(self, move: Move, copy: TenantCopy, after: int) -> int:
+        """Apply a page of changes, and forget those before it; return the number of the last."""
+        source = self._sql(move.source)
+        rows = (await source.run(_CHANGES, move.tenant_id, after, CHANGES)).rows
+        if not rows:
+            return after
+        by_relation: dict[str, dict[str, None]] = {}
+        for row in rows:
+            by_relation.setdefault(row["relation"], {})[row["key"]] = None
+        names = [relation.name for relation in self.relations if relation.name in by_relation]
+        for name in sorted(names, key=lambda one: one in LAST):
+            if name not in DERIVED and name not in AT_LAST:
+                keys = [read_own_json(key) for key in by_relation[name]]
+                await copy.keys(self._named[name], keys)
+        await source.run(_FORGET, move.tenant_id, after)
+        return int(rows[-1]["number"])
+
+    async def _left(self, move: Move, after: int) -> int:
+        rows = await self._sql(move.source).run(
+            "SELECT COUNT(*) AS n FROM (SELECT 1 FROM tenant_changes WHERE tenant_id = ? AND number > ? LIMIT ?)",
+            *(move.tenant_id, after, CHANGES + 1),
+        )
+        return int(rows.rows[0]["n"])
+
+    async def _stop_recording(self, shard: str, tenant_id: str) -> None:
+        sql = self._sql(shard)
+        await sql.run("DELETE FROM tenant_changes WHERE tenant_id = ?", tenant_id)
+        if not (await sql.run(_SOME_LEAVE)).rows:
+            for relation in self.relations:
+                await sql.batch(relation.not_recording())
+
+    async def _state(self, shard: str, move: Move) -> str | None:
+        rows = (await self._sql(shard).run(_STATE, move.tenant_id, move.move_id)).rows
+        return str(rows[0]["state"]) if rows else None
+
+    def _copy_of(self, move: Move) -> TenantCopy:
+        return TenantCopy(move.tenant_id, self._side(move.source), self._side(move.target), self._clock())
+
+    def _counted(self, move: Move, copy: TenantCopy, **more: int) -> Move:
+        done = {"rows": copy.copied.rows, "vectors": copy.copied.vectors, **more}
+        copy.copied.rows = copy.copied.vectors = 0
+        return replace(move, counts={**move.counts, **{n: move.counts.get(n, 0) + count for n, count in done.items()}})
+
+    def _sql(self, shard: str) -> Sql:
+        return self._shards.databases[shard]
+
+    def _side(self, shard: str) -> Side:
+        return Side(self._shards.databases[shard], self._shards.indexes[shard])
+
+
+async def _vectors_of(sql: Sql, relation: Relation, rows: Sequence[Row]) -> list[str]:
+    """Return the ids of the vectors that belong to rows."""
+    if relation.name == "vector_documents":
+        return [f"document.{row['number']}.{row['version']}" for row in rows if row["indexed"] == 1]
+    if relation.name != "memory_search":
+        return []
+    numbers: SqlValue = json.dumps([row["number"] for row in rows])
+    found = await sql.run(
+        "SELECT number, id FROM memory_records WHERE number IN (SELECT value FROM json_each(?))", numbers
+    )
+    ids = {row["number"]: row["id"] for row in found.rows}
+    return [vector_id(ids[row["number"]], part) for row in rows for part in range(row["parts"])]

@@ -1,0 +1,170 @@
+"""What moves with a tenant: every table with its rows, in the order in which they are copied, and how each is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from retain.json_text import Json
+from retain.ports import Row, Statement
+from retain.tenants.tables import TenantTable
+from retain.tenants.tenant_tables import OF_MOVES
+
+DERIVED = frozenset({"episode_counts", "memory_postings", "model_use", "tenant_use"})
+"""Tables that triggers write while others are copied. They are made equal in the end, as are `scopes`."""
+COUNTED = ("episode_counts", "model_use", "tenant_use")
+"""Those of them that have few rows for each tenant."""
+AT_LAST = ("erased_tenants", "erased_users", "quotas")
+"""Copied at the end alone: triggers that find them refuse rows, and the copy is not to be refused any."""
+LAST = ("scopes", *AT_LAST)
+"""Made equal at the end. Scopes count what is in them."""
+_FIRST = ("users", "scopes", "tenants")
+"""What triggers look for when other rows are written."""
+TEXTS: Mapping[str, str] = {"memory_search": "memory_text", "memory_earlier": "memory_earlier_text"}
+"""Full texts by the table whose rows have their numbers."""
+
+_ORDERS: Mapping[str, tuple[str, ...]] = {
+    "run_events": ("at_ms", "run_id", "seq"),
+    "agent_runs": ("agent_type", "instance_id", "run_id"),
+    "memory_records": ("number",),
+    "memory_episodes": ("agent_type", "instance_id", "created_at_ms", "episode_id"),
+    "conversation_messages": ("agent_type", "instance_id", "message_id"),
+    "attachment_uses": ("agent_type", "instance_id", "run_id", "attachment_id"),
+    "memory_item_objects": ("key", "object_key"),
+    "kv_audit": ("at_ms", "audit_id"),
+    "decision_log": ("at_ms", "decision_id"),
+    "decision_memories": ("memory_id", "decision_id", "kind"),
+    "mutation_subjects": ("thing", "key"),
+    "scopes": ("scope_id",),
+    "ingest_jobs": ("created_at_ms", "job_id"),
+}
+"""The order in which an index has a tenant's rows of a large table, where it is not that of the keys."""
+_OF_RECORDS: Mapping[str, tuple[str, str]] = {
+    "memory_search": ("number", "number"),
+    "memory_likeness": ("record_id", "id"),
+}
+"""Tables without an index by tenant whose rows belong to records: the column, and that of the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table. keys: the columns that identify a row. order: those by which a tenant's rows are read, page by page."""
+
+    name: str
+    keys: tuple[str, ...]
+    order: tuple[str, ...]
+
+    def page(self, tenant_id: str, after: Sequence[Json] | None, limit: int) -> Statement:
+        """Return the statement for the rows after the one with these values in the columns of the order."""
+        if self.name in _OF_RECORDS:
+            own, of_record = _OF_RECORDS[self.name]
+            return (
+                "SELECT t.*, r.number AS at_number FROM memory_records r"
+                f" CROSS JOIN {self.name} t ON t.{own} = r.{of_record}"
+                " WHERE r.tenant_id = ? AND r.number > ? ORDER BY r.number LIMIT ?",
+                (tenant_id, -1 if after is None else int(str(after[0])), limit),
+            )
+        beyond = ""
+        values: tuple[str, ...] = ()
+        if after is not None:
+            places = ", ".join(f"json_extract(?, '$[{place}]')" for place in range(len(self.order)))
+            beyond = f" AND ({', '.join(self.order)}) > ({places})"
+            values = (json.dumps(list(after)),) * len(self.order)
+        return (
+            f"SELECT * FROM {self.name} WHERE tenant_id = ?{beyond} ORDER BY {', '.join(self.order)} LIMIT ?",
+            (tenant_id, *values, limit),
+        )
+
+    def position(self, row: Row) -> list[Json]:
+        """Return where the page after this row begins."""
+        return [row["at_number"]] if self.name in _OF_RECORDS else [row[column] for column in self.order]
+
+    def key(self, row: Row) -> list[Json]:
+        """Return the values that identify a row."""
+        return [row[column] for column in self.keys]
+
+    def named(self, tenant_id: str, keys: Sequence[Sequence[Json]]) -> Statement:
+        """Return the statement for the rows with these keys."""
+        meet = " AND ".join(f"t.{column} = one.value ->> {place}" for place, column in enumerate(self.keys))
+        return (
+            f"SELECT t.* FROM json_each(?) one CROSS JOIN {self.name} t ON {meet} WHERE t.tenant_id = ?",
+            (json.dumps(keys), tenant_id),
+        )
+
+    def deleting(self, tenant_id: str, keys: Sequence[Sequence[Json]]) -> Statement:
+        """Return the statement that deletes the rows with these keys."""
+        values = ", ".join(f"value ->> {place}" for place in range(len(self.keys)))
+        return (
+            f"DELETE FROM {self.name} WHERE tenant_id = ?"
+            f" AND ({', '.join(self.keys)}) IN (SELECT {values} FROM json_each(?))",
+            (tenant_id, json.dumps(keys)),
+        )
+
+    def writing(self, rows: Sequence[Row]) -> Statement:
+        """Return the statement that writes rows over those with their keys. rows: at least one, all of one table."""
+        columns = [column for column in rows[0] if column != "at_number"]
+        listed = json.dumps([[row[column] for column in columns] for row in rows])
+        values = ", ".join(f"value ->> {place}" for place in range(len(columns)))
+        others = [f"{column} = excluded.{column}" for column in columns if column not in self.keys]
+        over = f"UPDATE SET {', '.join(others)}" if others else "NOTHING"
+        return (
+            f"INSERT INTO {self.name} ({', '.join(columns)}) SELECT {values} FROM json_each(?) WHERE true"
+            f" ON CONFLICT ({', '.join(self.keys)}) DO {over}",
+            (listed,),
+        )
+
+    def counting(self, tenant_id: str) -> Statement:
+        """Return the statement that counts a tenant's rows."""
+        if self.name in _OF_RECORDS:
+            own, of_record = _OF_RECORDS[self.name]
+            return (
+                f"SELECT COUNT(*) AS n FROM memory_records r CROSS JOIN {self.name} t ON t.{own} = r.{of_record}"
+                " WHERE r.tenant_id = ?",
+                (tenant_id,),
+            )
+        return f"SELECT COUNT(*) AS n FROM {self.name} WHERE tenant_id = ?", (tenant_id,)
+
+    def recording(self) -> list[Statement]:
+        """Return the statements that let a database note which rows of leaving tenants change."""
+        statements: list[Statement] = []
+        for event, row in (("INSERT", "new"), ("UPDATE", "new"), ("DELETE", "old")):
+            key = ", ".join(f"{row}.{column}" for column in self.keys)
+            noted = (
+                "INSERT INTO tenant_changes (tenant_id, relation, key)"
+                f" VALUES ({row}.tenant_id, '{self.name}', json_array({key}));"
+            )
+            if event == "UPDATE":
+                before = ", ".join(f"old.{column}" for column in self.keys)
+                noted += (
+                    " INSERT INTO tenant_changes (tenant_id, relation, key)"
+                    f" SELECT old.tenant_id, '{self.name}', json_array({before}) WHERE json_array({before}) <> json_array({key});"
+                )
+            statements.append(
+                (
+                    f"CREATE TRIGGER IF NOT EXISTS {self._trigger(event)} AFTER {event} ON {self.name} WHEN EXISTS"
+                    f" (SELECT 1 FROM tenant_places WHERE tenant_id = {row}.tenant_id AND state IN ('leaving', 'frozen'))"
+                    f" BEGIN {noted} END",
+                    (),
+                )
+            )
+        return statements
+
+    def not_recording(self) -> list[Statement]:
+        """Return the statements that end `recording`."""
+        return [(f"DROP TRIGGER IF EXISTS {self._trigger(event)}", ()) for event in ("INSERT", "UPDATE", "DELETE")]
+
+    def _trigger(self, event: str) -> str:
+        return f"moving_{self.name}_{event.lower()}"
+
+
+def relations_of(tables: Sequence[TenantTable]) -> list[Relation]:
+    """Return what moves, in the order of the copy: each table once. tables: every table with rows of tenants."""
+    named = {table.name: table for table in tables if table.name not in OF_MOVES}
+    order = [*_FIRST, *(name for name in named if name not in {*_FIRST, *LAST, *DERIVED}), *sorted(DERIVED), *AT_LAST]
+    return [_relation(named[name]) for name in order]
+
+
+def _relation(table: TenantTable) -> Relation:
+    own = tuple(column for column in table.keys if column != "tenant_id")
+    return Relation(table.name, table.keys, _ORDERS.get(table.name, own or table.keys))
