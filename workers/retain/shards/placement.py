@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from retain.limits.storage import MAX_DATABASE_BYTES
+from retain.limits.vectorize import MAX_NAMESPACES
 from retain.ports import Clock, Row, Sql
 from retain.shards.directory import ADMIT, TenantDirectory
 from retain.shards.place import HOME
@@ -14,7 +15,7 @@ from retain.shards.ranges import give_range
 FRESH_MS = 60_000
 """How long an isolate uses the loads that it has read."""
 FULL = 0.8
-"""The part of a database above which it gets no new tenants while another one is below it."""
+"""The part of a database, and of the namespaces of its index, above which it gets no new tenants while another has less."""
 
 _LOAD = """
 SELECT (SELECT COUNT(*) FROM tenants t WHERE NOT EXISTS (
@@ -109,4 +110,4 @@ class Placement:
 def _weight(load: ShardLoad) -> tuple[bool, int, int]:
     size = load.bytes or 0
     # Databases of nearly the same size, as new ones are, are told apart by the number of their tenants.
-    return size > FULL * MAX_DATABASE_BYTES, size // 16_000_000, load.tenants
+    return size > FULL * MAX_DATABASE_BYTES or load.tenants > FULL * MAX_NAMESPACES, size // 16_000_000, load.tenants

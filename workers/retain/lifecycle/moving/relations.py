@@ -138,7 +138,8 @@ class Relation:
                 before = ", ".join(f"old.{column}" for column in self.keys)
                 noted += (
                     " INSERT INTO tenant_changes (tenant_id, relation, key)"
-                    f" SELECT old.tenant_id, '{self.name}', json_array({before}) WHERE json_array({before}) <> json_array({key});"
+                    f" SELECT old.tenant_id, '{self.name}', json_array({before})"
+                    f" WHERE json_array({before}) <> json_array({key});"
                 )
             statements.append(
                 (
