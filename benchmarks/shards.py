@@ -64,7 +64,10 @@ class Trial:
         self._ends = 0.0
 
     async def run(self, seconds: float, *, writers: int = 6, complete: bool = True) -> Counts:
-        """Write, read and move for so many seconds; then end the moves, if they are to be complete, and look for everything that was acknowledged."""
+        """Write, read and move for so many seconds; then look for everything that was acknowledged.
+
+        complete: whether the moves are ended before, with the removal of what has moved.
+        """
         await self._each(16, self._register)
         self._ends = time.monotonic() + seconds
         open_moves: dict[str, str] = {}

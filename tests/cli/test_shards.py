@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retain.cli import shards as command
+from retain.cli.moving import shards as command
 from retain.tenants.register import Tenants
 from tests.cli.connected import connected
 from tests.lifecycle.moving.deployment import living

@@ -93,7 +93,7 @@ def test_a_tenant_on_the_second_database_runs_stores_recalls_and_is_listed(
         assert shards.get("/cdn-cgi/handler/scheduled", params={"cron": schedule}).text == "ok"
 
 
-def test_a_tenant_that_moves_keeps_what_it_had_and_what_it_was_told_meanwhile(
+def test_a_tenant_that_moves_keeps_what_it_had_and_what_is_stored_meanwhile(
     shards: httpx.Client, disk: LocalState
 ) -> None:
     tenant = put(shards, "mover")
@@ -118,7 +118,7 @@ def test_a_tenant_that_moves_keeps_what_it_had_and_what_it_was_told_meanwhile(
     shown = shards.get(f"/admin/tenants/{tenant}/shard").json()
     assert (shown["shard"], shown["move"]["move_id"]) == (target, move["move_id"])
     assert {one["shard"] for one in shards.get("/admin/shards").json()["shards"]} == {"DB", "DB_1"}
-    assert [one["tenant"] for one in shards.get("/admin/moves").json()["moves"]] == [tenant]
+    assert tenant in [one["tenant"] for one in shards.get("/admin/moves").json()["moves"]]
     refused = shards.delete(f"/admin/tenants/{tenant}/moves/{move['move_id']}")
     assert (refused.status_code, refused.json()["code"]) == (409, "move_switched")
 

@@ -16,7 +16,7 @@ from tests.ports import raises
 
 
 def same(moved: Rows, before: Rows) -> None:
-    """Compare tables, but for what the target's index is owed."""
+    """Compare tables, without what the index of the target is owed."""
     for table in {*moved, *before} - {"memory_outbox", "vector_removals"}:
         assert moved.get(table) == before.get(table), table
 

@@ -43,7 +43,7 @@ SUBCOMMANDS = (
     Subcommand("history", "retain.cli.history", "verify or dump the world history of a tenant"),
     Subcommand("keys", "retain.cli.keys", "create, list, rotate and revoke the keys of applications"),
     Subcommand("roles", "retain.cli.roles", "list, grant and revoke roles"),
-    Subcommand("shards", "retain.cli.shards", "list databases, and move tenants between them"),
+    Subcommand("shards", "retain.cli.moving.shards", "list databases, and move tenants between them"),
     Subcommand("namespaces", "retain.cli.namespaces", "migrate the keys of items"),
     Subcommand("lifecycle-rules", "retain.cli.lifecycle_rules", "print the life cycle rules of the cold tier's bucket"),
 )
