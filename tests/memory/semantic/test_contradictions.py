@@ -27,8 +27,11 @@ async def stored(substrate: Substrate, *contents: str) -> None:
         ("In which room does Ravi sit?", ROOM, MOVED),
         ("Who leads the choir?", "Bea leads the choir.", "Bea handed the lead of the choir to Omar."),
         ("Where are the spare keys?", "The spare keys are in the desk.", "The spare keys are no longer in the desk."),
+        ("In which room does Ravi sit?", ROOM, "Ravi sits in room 309, not 214."),
+        ("At what time is the standup?", "The standup is at nine.", "The standup is not at nine but at ten."),
+        ("Who leads the choir?", "Bea leads the choir.", "Omar rather than Bea leads the choir."),
     ],
-    ids=["moved", "handed over", "no longer"],
+    ids=["moved", "handed over", "no longer", "not that", "not that but this", "rather than that"],
 )
 async def test_a_correction_comes_before_what_it_corrects(
     substrate: Substrate, query: str, earlier: str, later: str
@@ -54,6 +57,27 @@ async def test_a_query_for_what_was_is_not_corrected(substrate: Substrate, query
 async def test_what_changed_about_another_corrects_nothing(substrate: Substrate) -> None:
     await stored(substrate, ROOM, "Ann moved and sits in room 309.")
     assert (await substrate.found("In which room does Ravi sit?"))[0] == ROOM
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "Ravi sits in room 309, not 117.",
+        "Ann sits in room 309, not 214.",
+        "Ravi sits not only in room 214 but also in room 309.",
+    ],
+    ids=["something else", "of another", "not only that"],
+)
+async def test_what_does_not_deny_a_statement_corrects_nothing(substrate: Substrate, later: str) -> None:
+    await stored(substrate, ROOM, later)
+    hits = {hit.record.content: hit for hit in await substrate.hits("In which room does Ravi sit?")}
+    assert hits[ROOM].components["contradicted"] == 0.0
+
+
+async def test_a_correction_of_what_was_denied_before_comes_first(substrate: Substrate) -> None:
+    first, second = "Ravi sits in room 309, not 214.", "Ravi sits in room 214, not 309."
+    await stored(substrate, first, second)
+    assert (await substrate.found("In which room does Ravi sit?"))[:2] == [second, first]
 
 
 async def test_a_turn_of_a_conversation_corrects_nothing(substrate: Substrate) -> None:

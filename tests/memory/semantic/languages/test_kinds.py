@@ -197,6 +197,53 @@ async def test_a_correction_in_another_language_comes_before_what_it_corrects(su
     assert hits[1].components["contradicted"] < 0
 
 
+DENIED = {
+    "de": (
+        "Die Lieferung kommt am Montag.",
+        ("Die Lieferung kommt am Mittwoch, nicht am Montag.", "Die Lieferung kommt am Mittwoch statt am Montag."),
+        "Wann kommt die Lieferung?",
+    ),
+    "fr": (
+        "La livraison arrive lundi.",
+        ("La livraison arrive mercredi, pas lundi.", "La livraison n'arrive pas lundi mais mercredi."),
+        "Quel jour arrive la livraison ?",
+    ),
+    "es": (
+        "El pedido llega el lunes.",
+        ("El pedido llega el miércoles, no el lunes.", "El pedido no llega el lunes, sino el miércoles."),
+        "¿Qué día llega el pedido?",
+    ),
+    "pt": (
+        "A encomenda chega na segunda.",
+        ("A encomenda chega na quarta, não na segunda.", "A encomenda chega na quarta em vez da segunda."),
+        "Em que dia é que a encomenda chega?",
+    ),
+    "it": (
+        "Il pacco arriva lunedì.",
+        ("Il pacco arriva mercoledì, non lunedì.", "Il pacco non arriva lunedì ma mercoledì."),
+        "Che giorno arriva il pacco?",
+    ),
+    "nl": (
+        "Het pakket komt op maandag.",
+        ("Het pakket komt op woensdag, niet op maandag.", "Het pakket komt niet op maandag, maar op woensdag."),
+        "Op welke dag komt het pakket?",
+    ),
+    "zh": ("包裹星期一送到。", ("包裹星期三送到，不是星期一。", "包裹不是星期一而是星期三送到。"), "包裹哪天送到？"),
+    "ja": ("荷物は月曜日に届きます。", ("荷物は月曜日ではなく水曜日に届きます。",), "荷物は何曜日に届きますか。"),
+}
+
+
+@pytest.mark.parametrize(("code", "place"), [(code, place) for code in DENIED for place in range(len(DENIED[code][1]))])
+async def test_what_denies_a_statement_in_another_language_comes_before_it(
+    substrate: Substrate, code: str, place: int
+) -> None:
+    earlier, corrections, query = DENIED[code]
+    for content in (earlier, corrections[place]):
+        substrate.clock.advance(DAY_MS)
+        await substrate.store(content)
+    assert await substrate.found(query, top_k=2) == [corrections[place], earlier]
+
+
 async def test_an_opposite_in_another_language_comes_after_what_is_asked(substrate: Substrate) -> None:
     allowed, forbidden = "Hunde dürfen auf die Fähre nach Capri.", "Hunde dürfen nicht auf die Fähre nach Elba."
     await fill(substrate, (*NOTES, allowed, forbidden))

@@ -4,7 +4,8 @@ A message is never closed, since it was said. But once all or some of its facts 
 replaced them: "I live in Paris." comes after "Bea lives in Berlin".
 
 A fact without subject and predicate is never closed either. "Ravi sits in room 214." comes after a later "Ravi moved and
-sits in room 309.", by their words: the later one says that something changed, and has half of what the earlier one tells.
+sits in room 309.", by their words: the later one says that something changed, and has half of what the earlier one tells. So does one that denies
+what the earlier one states: "The delivery is on Saturday, not Friday."
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from retain.memory.recall.languages.detection import COMMON
 from retain.memory.recall.languages.kinds import KINDS
-from retain.memory.recall.languages.reading import seen_by_patterns, signs_in, statement_terms
+from retain.memory.recall.languages.reading import denials, seen_by_patterns, signs_in, statement_terms
 from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import Candidate
 from retain.memory.recall.words import fold
@@ -142,11 +143,13 @@ def _limit(
 @dataclass(frozen=True, slots=True)
 class _Statement:
     """What a record states. stems: of its telling words; none if it is not compared. changed: it says that something is not
-    as it was. negated: it has a word that negates.
+    as it was. denied: the stems of each part that it contrasts with the truth. negated: it has a word that negates, outside
+    these parts.
     """
 
     stems: frozenset[str]
     changed: bool
+    denied: tuple[frozenset[str], ...]
     negated: bool
     since_ms: int
 
@@ -154,9 +157,10 @@ class _Statement:
 def contrasted(query: Query, found: Sequence[tuple[Record, float]]) -> list[float]:
     """Return the scores of what was found, those of contradicted records below the scores of what contradicts them.
 
-    A statement is contradicted by a later one that corrects it. One that says the opposite of the query is contradicted by
-    one in the same words that does not, if both have two of the query's. Only short records outside conversations are
-    compared; for a query that names a time or asks for what was, none is corrected.
+    A statement is contradicted by a later one that corrects it: that says what changed, or denies what this one states. One
+    that says the opposite of the query is contradicted by one in the same words that does not, if both have two of the
+    query's. Only short records outside conversations are compared; for a query that names a time or asks for what was, none
+    is corrected.
     """
     language = query.language
     kinds, seen = KINDS[language], seen_by_patterns(query.text, language)
@@ -187,7 +191,7 @@ def _correct(query: Query, statements: Sequence[_Statement], scores: list[float]
         later = [
             scores[other]
             for other, one in enumerate(statements)
-            if one.changed and _corrects(one, own, own.stems & asked, own.stems & named)
+            if (one.changed or _denies(one, own)) and _corrects(one, own, own.stems & asked, own.stems & named)
         ]
         if later and scores[place] > max(later) - _STEP:
             scores[place] = max(later) - _STEP
@@ -197,13 +201,20 @@ def _statement(record: Record, language: str, signs: frozenset[str]) -> _Stateme
     """Return what a record states in a language. signs: words that say that something changed."""
     text = record.content
     if record.utterance is not None or len(text) > _SHORT:
-        return _Statement(frozenset(), changed=False, negated=False, since_ms=record.valid_from_ms)
+        return _Statement(frozenset(), changed=False, denied=(), negated=False, since_ms=record.valid_from_ms)
+    denied, rest = denials(text, language)
     return _Statement(
         statement_terms(text, language),
         changed=bool(signs_in(text, language, signs)),
-        negated=bool(signs_in(text, language, KINDS[language].negating)),
+        denied=tuple(statement_terms(part, language) for part in denied),
+        negated=bool(signs_in(rest, language, KINDS[language].negating)),
         since_ms=record.valid_from_ms,
     )
+
+
+def _denies(later: _Statement, own: _Statement) -> bool:
+    """Return whether a statement denies all of something that another one states."""
+    return not own.negated and any(part and part <= own.stems for part in later.denied)
 
 
 def _corrects(later: _Statement, own: _Statement, asked: frozenset[str], named: frozenset[str]) -> bool:

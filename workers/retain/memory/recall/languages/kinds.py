@@ -24,7 +24,7 @@ class Kinds:
     person. advice: it asks for advice. when: a beginning that asks for a date. past: it asks for what was. standing: phrases
     of standing instructions. preferring: phrases all of whose words a text has that states its writer's preference. changed:
     words that say that something is not as it was. negating: words that negate. In Chinese and Japanese the last two are
-    parts of the text.
+    parts of the text. denied: what a statement contrasts with the truth, one of its groups: "Friday" in ", not Friday".
     """
 
     conversational: re.Pattern[str]
@@ -38,6 +38,7 @@ class Kinds:
     preferring: tuple[str, ...]
     changed: frozenset[str]
     negating: frozenset[str]
+    denied: re.Pattern[str]
 
 
 def _kinds(
@@ -52,6 +53,7 @@ def _kinds(
     preferring: str,
     changed: str,
     negating: str,
+    denied: str,
     question: str = r"[^.!?]*\?",
 ) -> Kinds:
     """Return the kinds of a language. standing, preferring: phrases between semicolons. changed, negating: words."""
@@ -74,9 +76,23 @@ def _kinds(
         phrases(preferring),
         frozenset(changed.split()),
         frozenset(negating.split()),
+        compiled(denied),
     )
 
 
+def _contrast(negation: str, but: str, instead: str) -> str:
+    """Return the pattern of what a statement denies: in ", not Friday", "not Friday but Monday", "instead of Friday"."""
+    denied = rf"(?:{negation})\s+(?!(?:{_ONLY})\b)"
+    clause = r"([^.,;!?]{1,60}"
+    return (
+        rf"(?:[,;–—]|\b(?:{_AND}|{but})\b)\s*{denied}{clause})"
+        rf"|\b{denied}{clause}?),?\s+(?:{but})\b"
+        rf"|\b(?:{instead})[\s']*{clause})"
+    )
+
+
+_ONLY = "only|just|merely|nur|bloss|seulement|uniquement|solo|solamente|so|somente|apenas|soltanto|alleen|slechts"
+_AND = "and|und|et|y|e|ed|en"
 _GAP = r"[^.!?]{0,60}"
 KINDS: Mapping[str, Kinds] = {
     ENGLISH: _kinds(
@@ -101,6 +117,7 @@ KINDS: Mapping[str, Kinds] = {
         " wrong",
         negating="cannot forbidden incompatible lacks never no nobody none not nothing prohibited refused refuses rejects"
         " t unable without",
+        denied=_contrast("not", "but", "instead of|rather than"),
     ),
     "de": _kinds(
         conversational=r"\b(?:ich|mich|mir|mein(?:e[nmrs]?)?|wir|uns|unser(?:e[nmrs]?)?|du|dich|dir"
@@ -129,6 +146,7 @@ KINDS: Mapping[str, Kinds] = {
         " verschoben wechselt wechselte zog zieht",
         negating="abgelehnt kein keine keinem keinen keiner keines lehnt nicht nichts nie niemals niemand ohne verboten"
         " verweigert weder",
+        denied=_contrast("nicht", "sondern", "statt|anstatt|anstelle"),
     ),
     "fr": _kinds(
         conversational=r"\b(?:je|j'|me|m'|moi|mon|ma|mes|nous|notre|nos|tu|te|t'|toi|ton|ta|tes|vous|votre|vos)(?!\w)",
@@ -150,6 +168,7 @@ KINDS: Mapping[str, Kinds] = {
         " devenue finalement maintenant modifie nouveau nouvel nouvelle reporte reportee remplace remplacee renomme"
         " repris succede",
         negating="aucun aucune interdit interdite jamais n ne ni non pas personne refuse rien sans",
+        denied=_contrast(r"(?:ne |n')\w+ pas|non|pas|non pas", "mais", "au lieu d[eu]?|plutot que?"),
     ),
     "es": _kinds(
         conversational=r"\b(?:yo|me|mi|mis|nos|nosotr[oa]s|nuestr[oa]s?|tu|te|ti|tus|usted|ustedes|conmigo)\b",
@@ -175,6 +194,7 @@ KINDS: Mapping[str, Kinds] = {
         " correccion finalmente mudado mudo nueva nuevo pospuesto reemplazado renombrado subido sustituido sustituye"
         " traslada trasladado",
         negating="jamas nada nadie ni ningun ninguna ninguno no nunca prohibido rechaza rechazo sin tampoco",
+        denied=_contrast("no", "sino", "(?:en lugar|en vez) del?"),
     ),
     "pt": _kinds(
         conversational=r"\b(?:eu|me|mim|meu|meus|minha|minhas|nos|nosso|nossos|nossa|nossas|tu|te|ti|teu|teus|tua"
@@ -201,6 +221,7 @@ KINDS: Mapping[str, Kinds] = {
         changed="adiada adiado afinal agora alterado atualizado aumentou baixou cancelada cancelado cancelou corrigido"
         " correcao mudaram mudou nova novo passou reagendado renomeado subiu substituida substituido substituiu trocou",
         negating="jamais nada nao nem nenhum nenhuma ninguem nunca proibido recusa recusou sem tampouco",
+        denied=_contrast("nao", "mas|e sim", "(?:em vez|ao inves) d[aeo]"),
     ),
     "it": _kinds(
         conversational=r"\b(?:io|mi|me|mio|mia|miei|mie|noi|ci|nostr[oaie]|tu|ti|te|tuo|tua|tuoi|tue|voi"
@@ -225,6 +246,7 @@ KINDS: Mapping[str, Kinds] = {
         " diventato invece nuova nuovo ora ormai rimandato rinominato rinviata rinviato ridotto sostituita"
         " sostituito sostituisce spostata spostato subentra trasferita trasferito traslocato",
         negating="divieto mai ne nemmeno nessun nessuna nessuno niente non nulla rifiuta rifiutato senza vietato",
+        denied=_contrast("non", "ma|bensi", "invece d[ei]l?|anziche"),
     ),
     "nl": _kinds(
         conversational=r"\b(?:ik|mij|mijn|wij|we|ons|onze|jij|je|jou|jouw|u|uw)\b",
@@ -247,6 +269,7 @@ KINDS: Mapping[str, Kinds] = {
         " overgenomen sinds uitgesteld vanaf veranderd verhoogd verhuisd verhuisde verhuist verlaagd verplaatst"
         " vervangen vervangt verzet voortaan",
         negating="geen geweigerd nergens niemand niet niets noch nooit verboden weigert zonder",
+        denied=_contrast("niet", "maar", "in plaats van"),
     ),
     CHINESE: _kinds(
         conversational="我|咱|你|您",
@@ -264,6 +287,7 @@ KINDS: Mapping[str, Kinds] = {
         " 更新 更正 推迟 提前到 取消了 取代 接任 接替 涨到 降到"
         " 不再 现在 如今 目前 升级 调到 调整",
         negating="不 没 無 无 未 非 别 勿 禁止 拒绝 除外",
+        denied=r"(?:[，,；]|而)而?不是([^，。,；！？]{1,20})|不是([^，。,；！？]{1,20})[，,]?而是",
     ),
     JAPANESE: _kinds(
         conversational="私|僕|俺|わたし|あなた|君は|うちの|ましょう",
@@ -285,5 +309,6 @@ KINDS: Mapping[str, Kinds] = {
         " 交代 交替 移り 移っ 移転 更新 訂正 延期 中止 キャンセルし"
         " 値上げ 値下げ 引き継 改名 今は 現在は",
         negating="ない ません なく ず、 なし 無 不 禁止 断り 断って 以外",
+        denied=r"([^、。はがをにも\s]{1,20})(?:では|じゃ|で)なく(?!て?は)",
     ),
 }

@@ -42,6 +42,13 @@ def signs_in(text: str, language: str, signs: frozenset[str]) -> frozenset[str]:
     return signs.intersection(words(text))
 
 
+def denials(text: str, language: str) -> tuple[list[str], str]:
+    """Return what a statement contrasts with the truth, and the statement without that: "Friday" of "Monday, not Friday"."""
+    seen, pattern = seen_by_patterns(text, language), KINDS[language].denied
+    denied = [next(part for part in found.groups() if part) for found in pattern.finditer(seen)]
+    return denied, pattern.sub(" ", seen) if denied else text
+
+
 def statement_terms(text: str, language: str) -> frozenset[str]:
     """Return the terms of the words that indicate what a text is about, as a query in the language has them."""
     if language not in _UNSPACED:
