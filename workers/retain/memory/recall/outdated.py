@@ -4,8 +4,8 @@ A message is never closed, since it was said. But once all or some of its facts 
 replaced them: "I live in Paris." comes after "Bea lives in Berlin".
 
 A fact without subject and predicate is never closed either. "Ravi sits in room 214." comes after a later "Ravi moved and
-sits in room 309.", by their words: the later one says that something changed, and has half of what the earlier one tells. So does one that denies
-what the earlier one states: "The delivery is on Saturday, not Friday."
+sits in room 309.", by their words: the later one says that something changed, and has half of what the earlier one tells. So
+does one that denies what the earlier one states: "The delivery is on Saturday, not Friday."
 """
 
 from __future__ import annotations
