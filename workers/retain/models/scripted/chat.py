@@ -46,12 +46,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NotRequired, TypedDict
 
 from retain.errors import Misconfigured, UpstreamFailed
 from retain.json_text import Json, read_json
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, OnText, ToolCall, Usage
+from retain.models.providers.files import shown
 
 Place = Literal["user", "context", "result", "results"]
 
@@ -125,6 +126,11 @@ class Script(TypedDict):
     rules: list[ScriptRule]
 
 
+def _read(message: ChatMessage, request: ChatRequest) -> ChatMessage:
+    """Return a message with its text files as text, and a line for each other file."""
+    return replace(message, content=shown(message, request.contents)) if message.attachments else message
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """The part of a conversation that conditions see.
@@ -188,7 +194,7 @@ class ScriptedChat:
             Misconfigured (code `invalid_script`) when
             a found text cannot be turned into the number that an argument needs.
         """
-        scene = Scene.of(request.messages)
+        scene = Scene.of(_read(message, request) for message in request.messages)
         for rule in self._script["rules"]:
             found = fitting(rule, scene)
             if found is not None:
