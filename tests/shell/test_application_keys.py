@@ -98,6 +98,7 @@ def test_what_each_scope_opens() -> None:
         f"POST {profile}/remember",
         f"DELETE {profile}/memories/{{memory_id}}",
     }
+    assert opened["users:erase"] == {f"DELETE {users}/{{user}}", f"DELETE {profile}"}
     assert {name for name in ROUTES if "/v1/agents/" in name} <= opened["runs"]
     assert all(ROUTES[name].needs != "owner" for scope in KEY_SCOPES[:3] for name in opened[scope])
 
@@ -252,10 +253,13 @@ async def test_a_user_runs_an_agent_in_their_own_instances_alone(application: Ap
     assert (ran.status, ran.content["status"], ran.content["by"]) == (200, "completed", "user:ann")
     own, run_id = ran.content["instance_id"], ran.content["run_id"]
     for instance in ("desk", own):  # both name the same
-        for path in (f"runs/{run_id}", "messages"):
-            assert (await ann.asks("GET", f"/v1/agents/acme/sdr/instances/{instance}/{path}")).status == 200
-            answer = await ben.asks("GET", f"/v1/agents/acme/sdr/instances/{instance}/{path}")
-            assert answer.status == 404, answer.body
+        place = f"/v1/agents/acme/sdr/instances/{instance}"
+        assert (await ann.asks("GET", f"{place}/runs/{run_id}")).status == 200
+        assert (await ben.asks("GET", f"{place}/runs/{run_id}")).status == 404
+        assert len((await ann.asks("GET", f"{place}/messages")).content["messages"]) == 2
+        # Ben's own conversation of this name, which has not begun.
+        assert (await ben.asks("GET", f"{place}/messages?limit=5")).content == {"messages": [], "cursor": None}
+        assert (await application.asks("GET", f"{place}x/messages")).status == 404
     taken = await ben.asks("POST", "/v1/agents/acme/sdr/run", {**RUN, "instance_id": own})
     assert taken.content["instance_id"] != own
     listed = (await ann.asks("GET", "/v1/agents/acme/instances?user=ben")).content["instances"]
@@ -349,3 +353,23 @@ async def test_only_a_key_that_runs_agents_makes_tokens(worker: Worker, team: Te
     for body in ({"user": ""}, {"user": "a b"}, {"user": "ann", "minutes": 61}, {"user": "ann", "minutes": 0}):
         assert (await runner.asks("POST", path, body)).status == 400, body
     assert (await runner.asks("POST", "/v1/tenants/other/tokens", {"user": "ann"})).content["code"] == "role_required"
+
+
+async def test_a_key_forgets_customers_and_nothing_else_that_an_owner_may_do(worker: Worker, team: Team) -> None:
+    application = await made(worker, team, "runs", "users:erase")
+    ran = await application.asks("POST", "/v1/agents/acme/sdr/run", {**RUN, "user": {"id": "ann"}})
+    assert ran.status == 200, ran.body
+    for _ in range(20):
+        erased = await application.asks("DELETE", "/v1/tenants/acme/users/ann")
+        if erased.status == 200:
+            break
+        assert erased.status == 202, erased.body
+    assert erased.content["receipt"]["state"] == "completed"
+    for method, path, body in (
+        ("POST", "/v1/tenants/acme/erase", {"subject": "ann"}),
+        ("GET", "/v1/tenants/acme/users/ann/export", None),
+        ("GET", "/v1/tenants/acme/keys", None),
+        ("GET", "/v1/tenants/acme/memories", None),
+    ):
+        refused = await application.asks(method, path, body)
+        assert (refused.status, refused.content["code"]) == (403, "scope_required"), path

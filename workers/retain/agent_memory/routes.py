@@ -127,7 +127,7 @@ _OF_PROFILES = (
         handlers.delete_profile,
         _NULL,
         needs="owner",
-        scope="admin",
+        scope="users:erase",
         errors=("outbox_waits", "contended"),
     ),
     _route(

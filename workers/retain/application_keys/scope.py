@@ -7,9 +7,10 @@ from typing import Literal, get_args
 
 from retain.roles.role import Role
 
-KeyScope = Literal["runs", "memory:read", "memory:write", "admin"]
+KeyScope = Literal["runs", "memory:read", "memory:write", "users:erase", "admin"]
 """runs: run agents, follow, answer and cancel runs, and read conversations. memory:read: recall, list and read what the
-tenant remembers. memory:write: store, ingest, edit and delete it. admin: everything that an owner of the tenant may do."""
+tenant remembers. memory:write: store, ingest, edit and delete it. users:erase: erase a user with everything that is kept
+of them. admin: everything that an owner of the tenant may do."""
 KEY_SCOPES: tuple[KeyScope, ...] = get_args(KeyScope)
 
 

@@ -118,6 +118,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_USERS}/{{user}}",
             delete_user,
             needs="owner",
+            scope="users:erase",
             answers=(
                 Answer(
                     202,

@@ -9,6 +9,7 @@ from pydantic import Field
 from retain.agents.calls.shown import ConversationsJson, MessagesJson
 from retain.agents.context import AgentsContext
 from retain.agents.conversations.deletion import delete_conversation
+from retain.errors import NotFound
 from retain.http import Response, json_response
 from retain.memory.conversations.reading import (
     MAX_TITLE,
@@ -63,15 +64,21 @@ async def get_conversations(context: AgentsContext, request: TypedRequest[None, 
 async def get_messages(context: AgentsContext, request: TypedRequest[None, MessagesQuery]) -> Response:
     """Read what was asked and answered in a conversation."""
     query, path = request.query, request.path
-    page = await list_messages(
-        context.sql,
-        request.tenant_id,
-        path["agent_type"],
-        path["instance_id"],
-        limit=query.limit,
-        cursor=query.cursor,
-        newest_first=query.order == "desc",
-    )
+    try:
+        page = await list_messages(
+            context.sql,
+            request.tenant_id,
+            path["agent_type"],
+            path["instance_id"],
+            limit=query.limit,
+            cursor=query.cursor,
+            newest_first=query.order == "desc",
+        )
+    except NotFound:
+        # A user's token decides whose conversation a name means: one that has not begun is empty, and not a mistake.
+        if request.http.bound is None:
+            raise
+        return json_response({"messages": [], "cursor": None})
     return json_response({"messages": [one.to_json() for one in page.entries], "cursor": page.cursor})
 
 
