@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -128,3 +129,38 @@ def test_the_origins_of_a_key_are_given_replaced_and_taken_away(run: Run) -> Non
     assert run("change", key_id, "--no-origins")[1].strip().endswith("desk: runs")
     status, _, reported = run("change", key_id, "--origin", "*")
     assert (status, "invalid_origin" in reported) == (1, True)
+
+
+def test_a_profile_names_the_deployment_the_tenant_and_a_key(
+    deployment: Deployment, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "retain" / "profiles.toml"
+    file.parent.mkdir()
+    file.write_text('[profiles.shop]\nurl = "https://retain.example"\ntenant = "acme"\nkey = "retainapp_acme_secret"\n')
+    file.chmod(0o600)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    seen: list[httpx.Request] = []
+
+    def connect(url: str) -> httpx.Client:
+        def answer(request: httpx.Request) -> httpx.Response:
+            seen.append(request)
+            return httpx.Response(200, json={"keys": [], "cursor": None})
+
+        assert url == "https://retain.example"
+        return httpx.Client(base_url=url, transport=httpx.MockTransport(answer))
+
+    assert main(["list", "--profile", "shop"], connect) == 0
+    assert (seen[0].url.path, seen[0].headers["authorization"]) == (
+        "/v1/tenants/acme/keys",
+        "Bearer retainapp_acme_secret",
+    )
+    monkeypatch.setenv("RETAIN_KEY", "retainapp_acme_other")
+    assert main(["list", "--url", URL, "--tenant", "acme"], deployment.connect) == 0
+    for arguments in (
+        ["list", "--url", URL],
+        ["list", "--url", "ftp://x", "--tenant", "acme"],
+        ["list", "--profile", "no"],
+    ):
+        assert main(arguments, connect) == 1
+    assert len(seen) == 1
+    assert "usage" in capsys.readouterr().err

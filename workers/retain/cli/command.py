@@ -45,6 +45,7 @@ SUBCOMMANDS = (
     Subcommand("roles", "retain.cli.roles", "list, grant and revoke roles"),
     Subcommand("shards", "retain.cli.moving.shards", "list databases, and move tenants between them"),
     Subcommand("namespaces", "retain.cli.namespaces", "migrate the keys of items"),
+    Subcommand("completion", "retain.cli.completion.shells", "print what completes command lines in bash, zsh or fish"),
     Subcommand("lifecycle-rules", "retain.cli.lifecycle_rules", "print the life cycle rules of the cold tier's bucket"),
 )
 """In the order of the help."""

@@ -4,6 +4,7 @@
     retain keys list --url … --tenant acme
     retain keys change 01M8… --url … --tenant acme --origin https://shop.example
     retain keys rotate 01M8… --url … --tenant acme --grace-minutes 60
+    retain keys list --profile staging
     retain keys signing-key
     retain keys revoke 01M8… --url … --tenant acme
 
@@ -18,6 +19,7 @@ import base64
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,7 +27,10 @@ import httpx
 
 from retain.application_keys.scope import KEY_SCOPES
 from retain.cli.administrator import Connect, answer_of, open_client, run_command
-from retain.identifiers import check_id, check_tenant
+from retain.cli.deployed.connection import address_of, present, tenant_of
+from retain.cli.deployed.profile import Destination, find_target
+from retain.errors import RetainError
+from retain.identifiers import check_id
 
 
 def create(options: argparse.Namespace, client: httpx.Client) -> int:
@@ -101,7 +106,19 @@ def _line(key: Mapping[str, Any]) -> str:
 
 
 def _keys_of(options: argparse.Namespace) -> str:
-    return f"/admin/tenants/{check_tenant(options.tenant)}/keys"
+    return f"{options.root}/tenants/{options.tenant}/keys"
+
+
+def _destination(options: argparse.Namespace) -> Destination:
+    """Return the deployment that is meant. With `--url` the caller is an operator: the key of the environment is not sent.
+
+    Raises: InvalidInput when none is named, or no tenant.
+    """
+    if options.url is not None and options.profile is None:
+        found = Destination(options.url, options.tenant, None)
+    else:
+        found = find_target(options.url, options.profile, options.tenant)
+    return replace(found, url=address_of(found), tenant_id=tenant_of(found))
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -130,8 +147,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             command.add_argument("--days", type=int, help="after how many it expires; never unless given")
         if does is rotate:
             command.add_argument("--grace-minutes", type=int, default=60, help="how long the old key stays valid (60)")
-        command.add_argument("--url", required=True, help="the deployment's address")
-        command.add_argument("--tenant", required=True)
+        command.add_argument("--url", help="the deployment's address")
+        command.add_argument("--profile", help="a deployment of the file of profiles; its key needs the scope admin")
+        command.add_argument("--tenant", help="its id; the profile's if absent")
         command.set_defaults(does=does)
     signing = commands.add_parser("signing-key", help=print_signing_key.__doc__)
     signing.set_defaults(prints=print_signing_key)
@@ -144,4 +162,17 @@ def main(arguments: Sequence[str] | None = None, connect: Connect = open_client)
     if "prints" in options:
         options.prints(options)
         return 0
-    return run_command(options, connect)
+    try:
+        target = _destination(options)
+    except RetainError as error:
+        print(f"{error.message} ({error.code})", file=sys.stderr)
+        return 1
+    options.url, options.tenant = target.url, target.tenant_id
+    options.root = "/admin" if target.key is None else "/v1"
+
+    def connect_with_key(url: str) -> httpx.Client:
+        client = connect(url)
+        present(target, client)
+        return client
+
+    return run_command(options, connect_with_key)

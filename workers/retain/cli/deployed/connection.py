@@ -18,7 +18,6 @@ from retain.cli.deployed.profile import Destination, find_target
 from retain.cli.deployed.terminal import one_line, over_lines
 from retain.errors import Forbidden, InvalidInput, NotFound, RetainError, Unauthenticated, Unavailable, UpstreamFailed
 from retain.errors.codes import ForeignCode
-from retain.identifiers import check_tenant
 from retain.json_text import read_json
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -157,13 +156,9 @@ def run_deployed(options: argparse.Namespace, connect: Connect = open_client) ->
     does: Callable[[argparse.Namespace, Deployment], int] = options.does
     try:
         target = find_target(options.url, options.profile, options.tenant)
-        tenant_id = _tenant(target)
-        with connect(_address(target)) as client:
-            if target.key is not None:
-                # A service token of Access would make the caller somebody else.
-                for name in _ACCESS:
-                    client.headers.pop(name, None)
-                client.headers["authorization"] = f"Bearer {target.key}"
+        tenant_id = tenant_of(target)
+        with connect(address_of(target)) as client:
+            present(target, client)
             return does(options, Deployment(client, tenant_id, with_key=target.key is not None))
     except KeyError as missing:
         print(f"what answered is not this version of Retain: its answer has no {missing}", file=sys.stderr)
@@ -185,13 +180,23 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def _tenant(target: Destination) -> str:
+def present(target: Destination, client: httpx.Client) -> None:
+    """Let a client send the key of a destination that has one. A service token of Access would make it somebody else."""
+    if target.key is not None:
+        for name in _ACCESS:
+            client.headers.pop(name, None)
+        client.headers["authorization"] = f"Bearer {target.key}"
+
+
+def tenant_of(target: Destination) -> str:
+    """Return the tenant of a destination. Raises: InvalidInput when none is named."""
     if target.tenant_id is None:
         raise InvalidInput("name a tenant: --tenant, RETAIN_TENANT, or one in the profile", code=ForeignCode("usage"))
     return check_tenant(target.tenant_id)
 
 
-def _address(target: Destination) -> str:
+def address_of(target: Destination) -> str:
+    """Return the address of a destination. Raises: InvalidInput for one that is not valid, or to which no key is sent."""
     try:
         parts = urlsplit(target.url)
         httpx.URL(target.url)

@@ -140,8 +140,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             create_key,
             needs="owner",
             body=JsonBody(KeyBody),
-            takes="`name`, `scopes` (`runs`, `memory:read`, `memory:write`, `users:erase`, `admin`), `origins` whose pages may use it"
-            " (10 at most), and `days` if it is to expire",
+            takes="`name`, `scopes` (`runs`, `memory:read`, `memory:write`, `users:erase`, `admin`), `origins`"
+            " whose pages may use it (10 at most), and `days` if it is to expire",
             answers=(Answer(201, "the key, as in the list, with its text as `key`", model=CreatedKeyJson),),
             errors=("too_many_keys", "invalid_origin", "invalid_tenant", "unknown_tenant"),
         ),
