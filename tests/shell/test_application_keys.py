@@ -357,8 +357,9 @@ async def test_only_a_key_that_runs_agents_makes_tokens(worker: Worker, team: Te
 
 async def test_a_key_forgets_customers_and_nothing_else_that_an_owner_may_do(worker: Worker, team: Team) -> None:
     application = await made(worker, team, "runs", "users:erase")
-    ran = await application.asks("POST", "/v1/agents/acme/sdr/run", {**RUN, "user": {"id": "ann"}})
-    assert ran.status == 200, ran.body
+    other = await made(worker, team, "memory:write")
+    assert (await other.asks("PUT", "/v1/tenants/acme/users/ann", {"name": "Ann"})).status == 201
+    assert (await other.asks("DELETE", "/v1/tenants/acme/users/ann")).content["code"] == "scope_required"
     for _ in range(20):
         erased = await application.asks("DELETE", "/v1/tenants/acme/users/ann")
         if erased.status == 200:
@@ -373,3 +374,12 @@ async def test_a_key_forgets_customers_and_nothing_else_that_an_owner_may_do(wor
     ):
         refused = await application.asks(method, path, body)
         assert (refused.status, refused.content["code"]) == (403, "scope_required"), path
+
+
+async def test_a_user_s_conversation_that_has_not_begun_is_empty_and_an_application_s_does_not_exist(
+    application: Application,
+) -> None:
+    path = "/v1/agents/acme/sdr/instances/desk/messages"
+    ann = await token_of(application, "ann")
+    assert (await ann.asks("GET", f"{path}?order=desc&limit=5")).content == {"messages": [], "cursor": None}
+    assert (await application.asks("GET", path)).content["code"] == "no_such_instance"

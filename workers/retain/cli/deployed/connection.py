@@ -18,6 +18,7 @@ from retain.cli.deployed.profile import Destination, find_target
 from retain.cli.deployed.terminal import one_line, over_lines
 from retain.errors import Forbidden, InvalidInput, NotFound, RetainError, Unauthenticated, Unavailable, UpstreamFailed
 from retain.errors.codes import ForeignCode
+from retain.identifiers import check_tenant
 from retain.json_text import read_json
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")

@@ -7,7 +7,7 @@ from pydantic import Field
 from retain.admin.answers.tenants import CreatedKeyJson, KeyJson, KeysJson, RotatedKeyJson, TokenJson
 from retain.admin.context import AdminContext
 from retain.application_keys.origins import MAX_ORIGINS, check_origins
-from retain.application_keys.scope import KeyScope
+from retain.application_keys.scope import KEY_SCOPES, KeyScope
 from retain.application_keys.tokens import MAX_MINUTES, BoundUser
 from retain.errors import Forbidden
 from retain.http import Response, json_response
@@ -26,7 +26,7 @@ class KeyBody(BodyModel):
     """A key to create. origins: whose pages may use it. days: after how many it expires, None for never."""
 
     name: str = Field(min_length=1, max_length=100)
-    scopes: list[KeyScope] = Field(min_length=1, max_length=4)
+    scopes: list[KeyScope] = Field(min_length=1, max_length=len(KEY_SCOPES))
     origins: list[str] = Field(default_factory=list, max_length=MAX_ORIGINS)
     days: int | None = Field(default=None, ge=1, le=3650)
 
