@@ -116,6 +116,10 @@ async def _top_k(bench: Bench, count: int) -> None:
     assert len((await _recalled(bench, top_k=count))["memories"]) == count
 
 
+async def _runners_up(bench: Bench, count: int) -> None:
+    assert len((await _recalled(bench, top_k=5, runners_up=count))["runners_up"]) == count
+
+
 async def _sixty(bench: Bench) -> None:
     await _seeded(bench, 60)
 
@@ -252,6 +256,12 @@ LIMITS = (
         code="too_many_scopes",
     ),
     ServedLimit(constant="retain.memory.recall.recall.MAX_TOP_K", prepare=_sixty, attempt=_top_k, code="invalid_top_k"),
+    ServedLimit(
+        constant="retain.memory.recall.recall.MAX_RUNNERS_UP",
+        prepare=_sixty,
+        attempt=_runners_up,
+        code="invalid_runners_up",
+    ),
     ServedLimit(
         constant="retain.routing.queries.MAX_LIMIT", prepare=_two_hundred_and_one, attempt=_page, code="invalid_limit"
     ),
