@@ -79,7 +79,7 @@ def _check_story(text: str) -> None:
     assert re.search(r"In its context were [1-9]\d* episodes", text)
 
 
-def test_the_demo_ends_by_itself_and_says_what_to_try_next(
+def test_the_demo_ends_and_says_what_to_try_next(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     played: list[str] = []
