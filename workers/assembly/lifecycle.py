@@ -36,6 +36,7 @@ class LifecycleParts:
             tables=TENANT_TABLES,
             sealer=self.sealer,
             namespacing=lambda: namespacing(settings.namespaces),
+            **({} if platform.shards is None else {"place_with": platform.shards.placement.place_with}),
         )
         self.backups = Backups(self.stores, settings.backups_kept_days)
 

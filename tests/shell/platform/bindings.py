@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from retain.errors import ConstraintViolated, QuotaExceeded, RetainError
+from retain.errors import ConstraintViolated, QuotaExceeded, RetainError, TenantElsewhere, TenantMoving
 from retain.host.kv import SqliteKv
 from retain.host.objects import SqliteObjects
 from retain.host.sql import SqliteSql
@@ -140,6 +140,9 @@ def _d1_error(error: RetainError) -> JsException:
     constraint = "UNIQUE constraint failed: SQLITE_CONSTRAINT" if isinstance(error, ConstraintViolated) else "failed"
     if isinstance(error, QuotaExceeded):
         constraint = f"{error.code}: SQLITE_CONSTRAINT (extended: SQLITE_CONSTRAINT_TRIGGER)"
+    if isinstance(error, TenantElsewhere | TenantMoving):
+        text = "tenant_elsewhere" if isinstance(error, TenantElsewhere) else "tenant_frozen"
+        constraint = f"{text}: SQLITE_CONSTRAINT (extended: SQLITE_CONSTRAINT_TRIGGER)"
     return JsException(f"D1_ERROR: {constraint}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from retain.items.rekeying.flags import Namespacing
@@ -14,12 +14,17 @@ from retain.tenants.history import WorldHistory
 from retain.tenants.tables import TenantTable
 
 
+async def _on_one_database(tenant_id: str, other_id: str) -> None:
+    """Do nothing: all tenants are on one database."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """The stores of one deployment. embedder: creates the configured model on first use.
 
     tables: every table with rows of tenants (`retain.tenant_tables`). sealer: opens items that contain PII, to find what
     they mention; None if there are none. namespacing: returns the legacy keys that items may have; may raise Misconfigured.
+    place_with: lets a tenant that is about to be registered live where another one lives.
     """
 
     sql: Sql
@@ -32,6 +37,7 @@ class Stores:
     tables: Sequence[TenantTable]
     sealer: Sealer | None = None
     namespacing: Callable[[], Namespacing] = Namespacing
+    place_with: Callable[[str, str], Awaitable[None]] = _on_one_database
 
     def history(self) -> WorldHistory:
         """Return the world history, through which a tenant's memory is changed."""

@@ -89,6 +89,10 @@ class Placement:
                 return wanted
         return await self._directory.follow(tenant_id, HOME)
 
+    async def place_with(self, tenant_id: str, other_id: str) -> None:
+        """Place a tenant that is to be registered where another one lives. Idempotent. Raises: as `place`."""
+        await self.place(tenant_id, await self._directory.surely_shard_of(other_id))
+
     async def admit_to(self, shard: str) -> None:
         """Prepare a database for its first tenants: numbers of its own, and what all databases have to know. Idempotent."""
         await self._shards[HOME].run(_KEEP_OLD_WORKERS_OUT)

@@ -1,0 +1,94 @@
+"""The Worker with two databases: what its parts need is where they look for it, also while tenants move."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from retain.shards.place import HOME
+from tests.shell.worker import Worker, serving
+
+BRIEF = "0 4 * * *"
+CATCH_UP = "*/5 * * * *"
+
+
+@pytest.fixture
+async def sharded() -> AsyncIterator[Worker]:
+    """A Worker with two databases: `other` lives on the first, `acme` on the second."""
+    async with serving(shards="2") as worker:
+        for tenant in ("other", "acme"):
+            await worker.tenant(tenant)
+        assert [await shard(worker, tenant) for tenant in ("other", "acme")] == [HOME, "DB_1"]
+        yield worker
+
+
+async def shard(worker: Worker, tenant: str) -> str:
+    return str((await worker.request("GET", f"/admin/tenants/{tenant}/shard")).content["shard"])
+
+
+async def test_an_evaluation_s_scratch_tenants_live_where_its_tenant_does(sharded: Worker) -> None:
+    case = {"id": "one", "input": "Good morning!", "expected": {"excludes": ["nothing of this"]}}
+    dataset = {"target": {"agent": "order_triage"}, "cases": [case]}
+    assert (await sharded.request("PUT", "/admin/tenants/acme/evals/datasets/set", dataset)).status == 201
+    begun = await sharded.request("POST", "/admin/tenants/acme/evals/runs", {"dataset": "set"})
+    await sharded.settled()
+    scratch = f"eval-{begun.content['run']['run_id'].lower()}-0"
+    assert await shard(sharded, scratch) == "DB_1"
+    for database, tenants in ((HOME, 0), ("DB_1", 1)):
+        rows = (await sharded.shards[database].store.run("SELECT 1 FROM tenants WHERE tenant_id = ?", scratch)).rows
+        assert len(rows) == tenants
+
+
+async def test_a_brief_is_written_for_each_database_and_waits_while_a_tenant_moves(sharded: Worker) -> None:
+    await sharded.cron(BRIEF)
+    briefs = (await sharded.cold.store.list("briefs/")).keys
+    assert len([key for key in briefs if ".DB_1." in key]) == 1
+    assert len(briefs) == 2
+    moving = await sharded.request("POST", "/admin/tenants/acme/shard", {"shard": HOME})
+    assert (moving.status, moving.content["step"]) == (202, "copy")
+    sharded.clock.advance(24 * 3600 * 1000)
+    await sharded.cron(BRIEF)
+    assert len((await sharded.cold.store.list("briefs/")).keys) == 2
+    for _ in range(10):
+        sharded.clock.advance(10 * 60_000)
+        await sharded.cron(CATCH_UP)
+    assert await shard(sharded, "acme") == HOME
+    assert (await sharded.request("GET", "/admin/moves")).content["moves"][0]["state"] == "completed"
+    sharded.clock.advance(6 * 3600 * 1000)
+    await sharded.cron(CATCH_UP)
+    assert len((await sharded.cold.store.list("briefs/")).keys) == 4, "what had to wait was repeated"
+
+
+async def test_numbers_for_every_tenant_are_on_each_database_and_its_own_history_is_on_the_first(
+    sharded: Worker,
+) -> None:
+    assert (await sharded.request("PUT", "/admin/quotas", {"memories": 1})).status == 200
+    for tenant in ("other", "acme"):
+        stored = [
+            (await sharded.request("POST", f"/admin/tenants/{tenant}/memories", {"content": text})).status
+            for text in ("One.", "Two.")
+        ]
+        assert stored == [201, 507], tenant
+    entries = (await sharded.request("GET", "/admin/history/mutations")).content["entries"]
+    assert [entry["kind"] for entry in entries] == ["quota_set", "quota_set"]
+
+
+async def test_an_erased_tenant_leaves_its_database_and_may_be_registered_again(sharded: Worker) -> None:
+    await sharded.request("POST", "/admin/tenants/acme/memories", {"content": "One."})
+    while (answer := await sharded.request("DELETE", "/admin/tenants/acme?confirm=acme")).status == 202:
+        pass
+    assert answer.status == 200, answer.body
+    for table in ("memory_records", "tenants", "memory_episodes"):
+        assert await sharded.rows(f"SELECT 1 FROM {table} WHERE tenant_id = 'acme'") == []
+    await sharded.tenant("acme")
+    assert await shard(sharded, "acme") == "DB_1"
+
+
+async def test_a_deployment_with_one_database_has_no_moves() -> None:
+    async with serving() as worker:
+        await worker.tenant()
+        assert await shard(worker, "acme") == HOME
+        assert (await worker.request("GET", "/admin/shards")).content == {"shards": []}
+        refused = await worker.request("POST", "/admin/tenants/acme/shard", {"shard": "DB_1"})
+        assert (refused.status, refused.content["code"]) == (409, "one_database")
